@@ -1,0 +1,15 @@
+//! Finds the eBPF objects that `cargo xtask build` made, so that `include_bytes!` can embed them.
+
+use std::path::Path;
+
+fn main() {
+    let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf");
+    for domain in ["cgroup", "sched"] {
+        let object = objects.join(format!("{domain}.o"));
+        println!("cargo::rerun-if-changed={}", object.display());
+        if !object.exists() {
+            println!("cargo::error={} is missing: run `cargo xtask build`, which makes it", object.display());
+        }
+    }
+    println!("cargo::rustc-env=SYSPROBE_EBPF={}", objects.display());
+}

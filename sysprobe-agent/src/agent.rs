@@ -1,0 +1,160 @@
+//! Running the engine: as the node agent behind HTTP and the local socket, or inside `top` for as long as it shows.
+
+mod http;
+mod logging;
+mod socket;
+mod watch;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch::Receiver;
+use tracing::{info, warn};
+
+use crate::cli::MissingPrivileges;
+use crate::client;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::host::Facts;
+use crate::plan::Plan;
+use crate::snapshot::Snapshot;
+use crate::top::{self, TopArgs};
+
+/// How long answers that are under way may take after the signal to stop.
+const GRACEFUL_STOP: Duration = Duration::from_secs(5);
+
+/// The engine as the servers see it: absent until it has started.
+#[derive(Clone, Default)]
+pub(crate) struct Shared(Arc<OnceLock<Mutex<Engine>>>);
+
+impl Shared {
+    /// Everything as of now, off the async threads; `None` until the engine has started.
+    pub(crate) async fn collect(&self) -> anyhow::Result<Option<Snapshot>> {
+        let shared = self.clone();
+        let collect = move || shared.with(Engine::collect);
+        tokio::task::spawn_blocking(collect).await.context("collecting")
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Engine) -> T) -> Option<T> {
+        let engine = self.0.get()?;
+        Some(act(&mut engine.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
+/// `sysprobe agent`.
+pub fn run(config: Config) -> anyhow::Result<()> {
+    logging::start(&config.log)?;
+    runtime()?.block_on(serve(config))
+}
+
+/// `sysprobe top`: shows the running agent's numbers, or loads the programs itself.
+pub fn run_top(args: TopArgs, config: Config) -> anyhow::Result<()> {
+    runtime()?.block_on(async {
+        match client::Client::connect(&config.socket).await {
+            Ok(client) => top::run(args, client).await,
+            Err(_) => top::run(args, Local::start(&config)?).await,
+        }
+    })
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().context("starting the async runtime")
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!("cannot listen on {}: choose another address with --listen", config.listen)
+    })?;
+    let mut socket = socket::Socket::bind(&config.socket).await?;
+    let shared = Shared::default();
+    let mut stop = stop_signal()?;
+    let servers = [
+        tokio::spawn(http::serve_metrics(listener, shared.clone(), stop.clone())),
+        tokio::spawn(http::serve_socket(socket.listener()?, shared.clone(), stop.clone())),
+    ];
+    let engine = tokio::task::spawn_blocking(move || start(&config)).await.context("starting")??;
+    let wake_up = engine.wake_up().context("watching the cgroup events")?;
+    // It was empty until now, and nobody else sets it.
+    drop(shared.0.set(Mutex::new(engine)));
+    info!("Ready.");
+    let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
+    stop.changed().await.context("waiting for the signal to stop")?;
+    info!("Stopping.");
+    finish(servers).await;
+    watcher.await.context("the watcher of cgroup events")?;
+    Ok(())
+}
+
+/// Lets answers finish; a reader that hangs is cut off.
+async fn finish(servers: [tokio::task::JoinHandle<std::io::Result<()>>; 2]) {
+    for server in servers {
+        match tokio::time::timeout(GRACEFUL_STOP, server).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => warn!(%error, "A server ended with an error."),
+            Ok(Err(error)) => warn!(%error, "A server did not end well."),
+            Err(_) => warn!("A reader was cut off."),
+        }
+    }
+}
+
+/// Becomes true at SIGTERM or SIGINT.
+fn stop_signal() -> anyhow::Result<Receiver<bool>> {
+    let (sender, receiver) = tokio::sync::watch::channel(false);
+    let mut terminate = signal(SignalKind::terminate()).context("watching for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("watching for SIGINT")?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        sender.send_replace(true);
+    });
+    Ok(receiver)
+}
+
+/// Facts, plan, effect.
+fn start(config: &Config) -> anyhow::Result<Engine> {
+    let facts = Facts::collect(config);
+    let missing = facts.privilege.missing();
+    if config.domains.sched && !missing.is_empty() {
+        return Err(MissingPrivileges(missing).into());
+    }
+    let plan = Plan::new(&facts, config);
+    if plan.domains.iter().all(|domain| !domain.is_on()) {
+        bail!("no domain can work on this host; `sysprobe check` says why");
+    }
+    for warning in &plan.warnings {
+        warn!("{warning}.");
+    }
+    info!(kernel = facts.kernel, cpus = facts.cpus.possible, map_bytes = plan.map_bytes(), "Starting.");
+    Engine::start(&facts, plan)
+}
+
+/// An engine of `top`'s own.
+struct Local(Shared);
+
+impl Local {
+    fn start(config: &Config) -> anyhow::Result<Self> {
+        let shared = Shared::default();
+        drop(shared.0.set(Mutex::new(start(config)?)));
+        Ok(Self(shared))
+    }
+}
+
+impl top::Source for Local {
+    async fn next(&mut self) -> anyhow::Result<Snapshot> {
+        self.0.collect().await?.context("the programs are not loaded")
+    }
+
+    fn describe(&self) -> String {
+        "no agent is running: programs loaded by this command".to_owned()
+    }
+}

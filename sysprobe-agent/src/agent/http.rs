@@ -1,0 +1,78 @@
+//! What the agent answers over HTTP: to Prometheus and the kubelet on a port, to the command line on the local socket.
+
+use std::io;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch::Receiver;
+use tracing::error;
+
+use super::Shared;
+use crate::client::SNAPSHOT_PATH;
+use crate::metrics::{self, Format};
+
+pub(super) async fn serve_metrics(
+    listener: TcpListener,
+    shared: Shared,
+    stop: Receiver<bool>,
+) -> io::Result<()> {
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .fallback(async || (StatusCode::NOT_FOUND, "there is /metrics, /healthz and /readyz\n"))
+        .with_state(shared);
+    axum::serve(listener, router).with_graceful_shutdown(stopped(stop)).await
+}
+
+pub(super) async fn serve_socket(
+    listener: UnixListener,
+    shared: Shared,
+    stop: Receiver<bool>,
+) -> io::Result<()> {
+    let router = Router::new().route(SNAPSHOT_PATH, get(snapshot)).with_state(shared);
+    axum::serve(listener, router).with_graceful_shutdown(stopped(stop)).await
+}
+
+async fn stopped(mut stop: Receiver<bool>) {
+    // An error means that the sender is gone, which ends the agent as well.
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+async fn ready(State(shared): State<Shared>) -> Response {
+    if shared.is_ready() { "ready\n".into_response() } else { starting() }
+}
+
+fn starting() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "the agent is still starting\n").into_response()
+}
+
+async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let format = Format::negotiate(accept);
+    match shared.collect().await {
+        Ok(None) => starting(),
+        Ok(Some(snapshot)) => match metrics::render(snapshot, format) {
+            Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
+            Err(error) => failed(&error),
+        },
+        Err(error) => failed(&*error),
+    }
+}
+
+async fn snapshot(State(shared): State<Shared>) -> Response {
+    match shared.collect().await {
+        Ok(None) => starting(),
+        Ok(Some(snapshot)) => axum::Json(snapshot).into_response(),
+        Err(error) => failed(&*error),
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> Response {
+    error!(%error, "A request failed.");
+    (StatusCode::INTERNAL_SERVER_ERROR, "the agent could not collect; its log says why\n").into_response()
+}

@@ -1,0 +1,17 @@
+//! Structured logs on standard error.
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Log, LogFormat};
+
+pub(super) fn start(log: &Log) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&log.filter)
+        .with_context(|| format!("log.filter {:?} is neither a level nor directives", log.filter))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let result = match log.format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+    result.map_err(anyhow::Error::from_boxed).context("starting the log")
+}

@@ -1,0 +1,58 @@
+//! Wakes the engine when the kernel tells of cgroups, and once a second to bury the dead.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch::Receiver;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::error;
+
+use super::Shared;
+use crate::engine::Engine;
+
+/// Dead cgroups give back their slots at this pace; it also bounds how long the 32-bit counters go unread.
+const PACE: Duration = Duration::from_secs(1);
+/// The kernel's 32-bit counters are read at least this often, whether or not anybody scrapes.
+const READ_AT_LEAST: u32 = 60;
+
+pub(super) async fn watch(shared: Shared, wake_up: Option<OwnedFd>, mut stop: Receiver<bool>) {
+    let events = wake_up.and_then(|descriptor| {
+        // SAFETY: the descriptor is owned and stays open for as long as the registration.
+        unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }
+            .inspect_err(|error| error!(%error, "Cgroup events are taken in once a second only."))
+            .ok()
+    });
+    let mut pace = interval(PACE);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = 0;
+    loop {
+        tokio::select! {
+            () = readable(events.as_ref()) => act(&shared, Engine::tick).await,
+            _ = pace.tick() => {
+                ticks += 1;
+                if ticks % READ_AT_LEAST == 0 {
+                    act(&shared, |engine| drop(engine.collect())).await;
+                } else {
+                    act(&shared, Engine::tick).await;
+                }
+            }
+            _ = stop.changed() => return,
+        }
+    }
+}
+
+async fn readable(events: Option<&AsyncFd<OwnedFd>>) {
+    let Some(events) = events else { return std::future::pending().await };
+    if let Ok(mut guard) = events.readable().await {
+        guard.clear_ready();
+    }
+}
+
+async fn act(shared: &Shared, act: impl FnOnce(&mut Engine) + Send + 'static) {
+    let shared = shared.clone();
+    if let Err(error) = tokio::task::spawn_blocking(move || shared.with(act)).await {
+        error!(%error, "A background task failed.");
+    }
+}

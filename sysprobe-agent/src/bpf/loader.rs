@@ -1,0 +1,213 @@
+//! Loads one domain's object, attaches its programs in the table's order, and keeps what must stay open.
+
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::maps::Map;
+use aya::programs::{BtfTracePoint, Iter, Program, ProgramError, RawTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader};
+
+use super::syscall;
+use crate::plan::Value;
+use crate::probe::{Hook, Probe};
+
+/// Why a domain could not be started: a sentence that ends up in the domain's reason.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("the kernel's BTF cannot be used: {0}")]
+    Btf(String),
+    #[error("the kernel refuses the object: {0}")]
+    Object(String),
+    #[error("the object has no {kind} {name}")]
+    Absent { kind: &'static str, name: &'static str },
+    #[error("the kernel refuses the program {program}: {reason}")]
+    Program { program: &'static str, reason: String },
+    #[error("the map {map} cannot be mapped or filled: {reason}")]
+    Map { map: &'static str, reason: String },
+}
+
+/// Loads domains; holds the kernel's BTF meanwhile, which is several megabytes.
+pub struct Loader {
+    btf: Btf,
+}
+
+/// A domain's object with its programs attached. Dropping it detaches and unloads them.
+#[derive(Debug)]
+pub struct Loaded {
+    ebpf: Ebpf,
+    probe: &'static Probe,
+}
+
+impl Loader {
+    pub fn new(btf: &std::path::Path) -> Result<Self, LoadError> {
+        let btf = Btf::parse_file(btf, aya::Endianness::default())
+            .map_err(|error| LoadError::Btf(chain(&error)))?;
+        Ok(Self { btf })
+    }
+
+    /// Makes the maps, sets the globals and has the kernel verify the programs. Nothing runs yet.
+    pub fn load(
+        &self,
+        probe: &'static Probe,
+        globals: &[(&'static str, Value)],
+        map_sizes: &[(&'static str, u32)],
+    ) -> Result<Loaded, LoadError> {
+        let mut loader = EbpfLoader::new();
+        loader.btf(Some(&self.btf)).allow_unsupported_maps();
+        for (name, value) in globals {
+            match value {
+                Value::U32(value) => loader.override_global(name, value, true),
+                Value::U64(value) => loader.override_global(name, value, true),
+            };
+        }
+        for (name, entries) in map_sizes {
+            loader.map_max_entries(name, *entries);
+        }
+        let ebpf = loader.load(probe.object).map_err(|error| LoadError::Object(chain(&error)))?;
+        let mut loaded = Loaded { ebpf, probe };
+        loaded.each_program(|program, hook| match hook {
+            Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, &self.btf),
+            Hook::OnDemand => <&mut RawTracePoint>::try_from(program)?.load(),
+            Hook::TaskIterator => <&mut Iter>::try_from(program)?.load("task", &self.btf),
+        })?;
+        Ok(loaded)
+    }
+}
+
+impl Loaded {
+    /// Attaches the programs in the table's order. Maps that they rely on have been filled before.
+    pub fn attach(&mut self) -> Result<(), LoadError> {
+        self.each_program(|program, hook| match hook {
+            Hook::TpBtf(_) => <&mut BtfTracePoint>::try_from(program)?.attach().map(drop),
+            Hook::OnDemand => Ok(()),
+            Hook::TaskIterator => run_iterator(program.try_into()?),
+        })
+    }
+
+    fn each_program(
+        &mut self,
+        mut act: impl FnMut(&mut Program, Hook) -> Result<(), ProgramError>,
+    ) -> Result<(), LoadError> {
+        for row in self.probe.programs {
+            let program = self
+                .ebpf
+                .program_mut(row.name)
+                .ok_or(LoadError::Absent { kind: "program", name: row.name })?;
+            act(program, row.hook)
+                .map_err(|error| LoadError::Program { program: row.name, reason: refusal(&error) })?;
+        }
+        Ok(())
+    }
+
+    /// Takes a map out of the object, as the caller's own type.
+    pub fn take_map<T>(&mut self, name: &'static str) -> Result<T, LoadError>
+    where
+        T: TryFrom<Map, Error = aya::maps::MapError>,
+    {
+        let map = self.ebpf.take_map(name).ok_or(LoadError::Absent { kind: "map", name })?;
+        map.try_into().map_err(|error| LoadError::Map { map: name, reason: chain(&error) })
+    }
+
+    /// Takes an array out of the object and maps it; the map lives as long as the mapping.
+    pub fn map_array<T: Copy>(&mut self, name: &'static str) -> Result<super::MappedArray<T>, LoadError> {
+        let Some(Map::Array(data)) = self.ebpf.take_map(name) else {
+            return Err(LoadError::Absent { kind: "map", name });
+        };
+        let wrong = |reason: String| LoadError::Map { map: name, reason };
+        let info = data.info().map_err(|error| wrong(chain(&error)))?;
+        if info.value_size() as usize != size_of::<T>() {
+            return Err(wrong(format!("its values have {} bytes", info.value_size())));
+        }
+        super::MappedArray::new(data.fd().as_fd(), info.max_entries())
+            .map_err(|error| wrong(error.to_string()))
+    }
+
+    /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
+    pub fn map_descriptor(&self, name: &'static str) -> Result<OwnedFd, LoadError> {
+        let Some(Map::HashMap(data) | Map::Array(data)) = self.ebpf.map(name) else {
+            return Err(LoadError::Absent { kind: "map", name });
+        };
+        let failed = |error: std::io::Error| LoadError::Map { map: name, reason: error.to_string() };
+        data.fd().as_fd().try_clone_to_owned().map_err(failed)
+    }
+
+    /// Runs a program once on each CPU, in an interrupt there. CPUs that have gone meanwhile are passed over.
+    pub fn run_on(&self, name: &'static str, cpus: &[u32]) -> Result<(), LoadError> {
+        let program = self.ebpf.program(name).ok_or(LoadError::Absent { kind: "program", name })?;
+        let refused = |reason: String| LoadError::Program { program: name, reason };
+        let fd = program.fd().map_err(|error| refused(chain(&error)))?;
+        for cpu in cpus {
+            match syscall::run_on_cpu(fd.as_fd(), *cpu) {
+                Err(error) if error.raw_os_error() != Some(libc::ENXIO) => {
+                    return Err(refused(error.to_string()));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel's statistics of each program.
+    pub fn programs(&self) -> impl Iterator<Item = ProgramStatistics> {
+        self.probe.programs.iter().filter_map(|row| {
+            let program = self.ebpf.program(row.name)?.fd().ok()?;
+            let info = syscall::program_info(program.as_fd()).ok()?;
+            Some(ProgramStatistics {
+                name: row.name,
+                runs: info.run_cnt,
+                run_ns: info.run_time_ns,
+                missed: info.recursion_misses,
+                verified_instructions: info.verified_insns,
+            })
+        })
+    }
+}
+
+/// Runs and time stay zero unless the kernel's program statistics are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramStatistics {
+    pub name: &'static str,
+    pub runs: u64,
+    pub run_ns: u64,
+    pub missed: u64,
+    /// 0 before kernel 5.16.
+    pub verified_instructions: u32,
+}
+
+/// Reading an iterator's file to its end is what runs it over every task.
+fn run_iterator(program: &mut Iter) -> Result<(), ProgramError> {
+    let failed = |error: aya::programs::links::LinkError| ProgramError::IOError(std::io::Error::other(error));
+    let link = program.attach()?;
+    let mut file = program.take_link(link)?.into_file().map_err(failed)?;
+    let mut output = Vec::new();
+    file.read_to_end(&mut output).map_err(ProgramError::IOError)?;
+    Ok(())
+}
+
+/// The verifier's log ends with the reason; the rest would only hide it.
+fn refusal(error: &ProgramError) -> String {
+    const LAST_LINES: usize = 8;
+    let ProgramError::LoadError { io_error, verifier_log } = error else { return chain(error) };
+    let log = verifier_log.to_string();
+    let lines: Vec<_> = log.lines().collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+    if last.is_empty() {
+        io_error.to_string()
+    } else {
+        format!("{io_error}; the verifier's last lines:\n{last}")
+    }
+}
+
+/// An error with its causes on one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let mut text = error.to_string();
+    for cause in causes {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}

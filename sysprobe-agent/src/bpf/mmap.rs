@@ -1,0 +1,83 @@
+//! Array maps in the agent's address space: reading them is no system call.
+
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+
+/// An array map of plain values, mapped for reading and writing. Kernel programs write to it meanwhile.
+#[derive(Debug)]
+pub struct MappedArray<T> {
+    start: NonNull<T>,
+    entries: usize,
+    bytes: usize,
+    _value: PhantomData<T>,
+}
+
+// SAFETY: the mapping belongs to this value alone and is only reached through volatile accesses.
+unsafe impl<T: Send> Send for MappedArray<T> {}
+
+impl<T: Copy> MappedArray<T> {
+    /// Maps a `BPF_F_MMAPABLE` array whose values have the size of `T`, a multiple of eight.
+    pub fn new(map: BorrowedFd<'_>, entries: u32) -> io::Result<Self> {
+        const {
+            assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8, "values are whole words");
+        }
+        // SAFETY: `sysconf` has no preconditions.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
+        let entries = entries as usize;
+        let bytes = (entries * size_of::<T>()).next_multiple_of(page);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start =
+            NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null address"))?;
+        Ok(Self { start, entries, bytes, _value: PhantomData })
+    }
+
+    /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new, never torn.
+    #[must_use]
+    pub fn read(&self, index: usize) -> Option<T> {
+        if index >= self.entries {
+            return None;
+        }
+        let mut value = MaybeUninit::<T>::uninit();
+        for word in 0..size_of::<T>() / size_of::<u64>() {
+            // SAFETY: inside the mapping and inside `value`, both aligned to eight bytes.
+            unsafe {
+                let source = self.start.add(index).cast::<u64>().add(word);
+                value.as_mut_ptr().cast::<u64>().add(word).write(source.read_volatile());
+            }
+        }
+        // SAFETY: every word was written, and map values are plain integers, valid whatever their bits.
+        Some(unsafe { value.assume_init() })
+    }
+
+    /// Overwrites one value; for elements that no program writes to any more.
+    pub fn write(&mut self, index: usize, value: T) {
+        if index < self.entries {
+            // SAFETY: as in `read`.
+            unsafe { self.start.add(index).write_volatile(value) };
+        }
+    }
+}
+
+impl<T> Drop for MappedArray<T> {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping that `new` made; nothing borrows from it.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}

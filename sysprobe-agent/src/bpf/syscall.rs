@@ -1,0 +1,49 @@
+//! The `bpf(2)` commands that aya does not offer.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_prog_info};
+
+/// Issues a command. The attribute stays valid and unmoved for the call.
+///
+/// # Safety
+///
+/// Every address in `attr` must be valid for what the command does with it.
+pub(super) unsafe fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<()> {
+    // SAFETY: the attribute is a live reference of the size that is passed; its addresses are the caller's promise.
+    let result = unsafe {
+        libc::syscall(libc::SYS_bpf, command as libc::c_int, std::ptr::from_mut(attr), size_of::<bpf_attr>())
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// An attribute with every byte zero, as the kernel wants unused members to be.
+pub(super) fn zeroed() -> bpf_attr {
+    // SAFETY: a union of plain integers, for which zero bytes are valid.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Runs a raw tracepoint program once on a CPU (5.10).
+pub(super) fn run_on_cpu(program: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
+    const BPF_F_TEST_RUN_ON_CPU: u32 = 1;
+    let mut attr = zeroed();
+    attr.test.prog_fd = program.as_raw_fd().cast_unsigned();
+    attr.test.flags = BPF_F_TEST_RUN_ON_CPU;
+    attr.test.cpu = cpu;
+    // SAFETY: no address is set.
+    unsafe { bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr) }
+}
+
+/// What the kernel says of a program. Members that an older kernel does not know stay zero.
+pub(super) fn program_info(program: BorrowedFd<'_>) -> io::Result<bpf_prog_info> {
+    // SAFETY: plain integers, for which zero bytes are valid.
+    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut attr = zeroed();
+    attr.info.bpf_fd = program.as_raw_fd().cast_unsigned();
+    attr.info.info_len = u32::try_from(size_of::<bpf_prog_info>()).map_err(io::Error::other)?;
+    attr.info.info = std::ptr::from_mut(&mut info) as u64;
+    // SAFETY: the address is that of a live value of the length that is given.
+    unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }?;
+    Ok(info)
+}

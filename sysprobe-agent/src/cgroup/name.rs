@@ -1,0 +1,161 @@
+//! What a cgroup is called, from its path alone: container, systemd unit, or the path itself.
+//!
+//! Pure, and for text that others choose: whoever may make cgroups names them. A container can only make cgroups below
+//! its own, which is why the outermost container of a path counts; names are bounded and hold nothing unprintable. The
+//! container's and the pod's own names are not in the path, only their ids.
+
+use crate::snapshot::WorkloadKind;
+
+/// Longer names are cut. A systemd unit or a file name has 255 bytes at most, and `user@0.service/` may precede it.
+pub const NAME_MAX: usize = 512;
+
+/// What the path of a cgroup says about the workload it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The container's id, or `lxc/NAME`; the unit, or `user@UID.service/UNIT`; the path.
+    pub name: String,
+    /// `Container`, `Unit` or `Path`.
+    pub kind: WorkloadKind,
+    /// The 64 digits of the runtime's id; LXC has none.
+    pub container_id: Option<String>,
+    /// With dashes as the API writes it; 32 digits without any for a static pod.
+    pub pod_uid: Option<String>,
+    /// This is the cgroup of the workload as a whole, the one with its limits and totals, and not a part of it.
+    pub is_top: bool,
+}
+
+/// `path` starts at the root of the hierarchy.
+#[must_use]
+pub fn name_of(path: &str) -> Name {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let container = (0..parts.len()).find_map(|at| container_at(&parts, at));
+    let outside = container.as_ref().map_or(parts.len(), |container| container.depth);
+    let pod_uid = parts[..outside].iter().find_map(|part| pod_uid(part));
+    if let Some(container) = container {
+        return Name {
+            name: container.name,
+            kind: WorkloadKind::Container,
+            container_id: container.id,
+            pod_uid,
+            is_top: container.depth == parts.len(),
+        };
+    }
+    let (name, kind, is_top) = match unit_of(&parts) {
+        Some((name, is_top)) => (name, WorkloadKind::Unit, is_top),
+        None if parts.is_empty() => ("/".to_owned(), WorkloadKind::Path, true),
+        None => (clean(path), WorkloadKind::Path, true),
+    };
+    Name { name, kind, container_id: None, pod_uid, is_top }
+}
+
+struct Container {
+    name: String,
+    id: Option<String>,
+    /// How many parts of the path lead to its cgroup.
+    depth: usize,
+}
+
+fn container_at(parts: &[&str], at: usize) -> Option<Container> {
+    let part = parts[at];
+    let before = at.checked_sub(1).map(|before| parts[before]);
+    // With Podman's cgroupfs driver the pod's own cgroup is a bare id as well; its containers are `libpod-ID` below.
+    if let Some(id) = container_id(part)
+        && !(before == Some("libpod_parent") && part.len() == ID_LENGTH)
+    {
+        return Some(Container { name: id.to_owned(), id: Some(id.to_owned()), depth: at + 1 });
+    }
+    // LXC: `lxc.payload.NAME` since 4.0, `lxc.payload/NAME` in 3.1, `lxc/NAME` before and on Proxmox. What runs inside
+    // has systemd units whose names are also the host's.
+    let name = match before {
+        Some("lxc" | "lxc.payload") => part,
+        _ => part.strip_prefix("lxc.payload.").filter(|name| !name.is_empty())?,
+    };
+    Some(Container { name: clean(&format!("lxc/{name}")), id: None, depth: at + 1 })
+}
+
+const ID_LENGTH: usize = 64;
+
+/// `ID`, `RUNTIME-ID`, `RUNTIME-ID.scope`, and the `SLICE:RUNTIME:ID` that a runtime makes of systemd's syntax when it
+/// uses cgroupfs itself. The monitor process of CRI-O and Podman (`…-conmon-ID.scope`) is outside of the container.
+fn container_id(part: &str) -> Option<&str> {
+    let stem = part.strip_suffix(".scope").unwrap_or(part);
+    let (runtime, id) = stem.rsplit_once(['-', ':']).unwrap_or(("", stem));
+    let is_id = id.len() == ID_LENGTH && id.bytes().all(is_lower_hex);
+    (is_id && !runtime.ends_with("conmon")).then_some(id)
+}
+
+/// `podUID` (cgroupfs) or `kubepods-QOS-podUID.slice` (systemd, where a dash separates levels and the UID's become
+/// underscores).
+fn pod_uid(part: &str) -> Option<String> {
+    let uid = match part.split_once(".slice") {
+        Some((slice, "")) => kubepods_slice(slice)?,
+        Some((slice, rest)) if rest.starts_with(':') => kubepods_slice(slice)?,
+        _ => part.strip_prefix("pod")?,
+    };
+    let uid = uid.replace('_', "-");
+    let groups: Vec<&str> = uid.split('-').collect();
+    let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let is_hex = groups.iter().all(|group| group.bytes().all(is_lower_hex));
+    // A static pod's UID is a hash of its manifest, without dashes.
+    (is_hex && (lengths == [8, 4, 4, 4, 12] || lengths == [32])).then_some(uid)
+}
+
+fn kubepods_slice(slice: &str) -> Option<&str> {
+    let (parent, uid) = slice.split_once("-pod")?;
+    parent.contains("kubepods").then_some(uid)
+}
+
+fn is_lower_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+/// The units on the way, and the slice if the path ends in one. A unit inside another is named after both: the
+/// `dbus.service` and `init.scope` of a user are not the system's.
+fn unit_of(parts: &[&str]) -> Option<(String, bool)> {
+    const UNITS: [&str; 5] = ["service", "scope", "socket", "mount", "swap"];
+    let last = parts.len().checked_sub(1)?;
+    let mut named: Vec<usize> = (0..=last)
+        .filter(|at| {
+            UNITS.contains(&unit_type(parts[*at])) || *at == last && unit_type(parts[*at]) == "slice"
+        })
+        .collect();
+    // A machine is one unit, whatever the systemd inside it does with its part of the tree.
+    if parts[0] == "machine.slice" && named.len() > 1 {
+        named.truncate(1);
+    }
+    let top = *named.last()?;
+    let units: Vec<&str> = named.iter().map(|at| parts[*at]).collect();
+    Some((clean(&units.join("/")), top == last))
+}
+
+fn unit_type(part: &str) -> &str {
+    match part.rsplit_once('.') {
+        Some((stem, unit_type)) if !stem.is_empty() => unit_type,
+        _ => "",
+    }
+}
+
+/// Cuts to `NAME_MAX` bytes and replaces what could steer a terminal or a log.
+fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len().min(NAME_MAX));
+    for character in text.chars() {
+        let character = if is_unprintable(character) { char::REPLACEMENT_CHARACTER } else { character };
+        if clean.len() + character.len_utf8() > NAME_MAX {
+            break;
+        }
+        clean.push(character);
+    }
+    clean
+}
+
+/// Control characters, and the invisible ones that change the order of what stands around them.
+fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+use proptest::prelude::*;
+
+use super::*;
+use WorkloadKind::{Path, Unit};
+
+const A: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
+const B: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const UID: &str = "2c48913c-b29f-11e7-9350-020968147796";
+/// The same as systemd's slices have it.
+const UID_: &str = "2c48913c_b29f_11e7_9350_020968147796";
+/// The hash that is a static pod's UID.
+const HASH: &str = "e7f9012b4c6d8e0f1a2b3c4d5e6f7081";
+
+/// In a path, `A`, `B`, `UID_`, `UID` and `HASH` between braces stand for the constants.
+fn expand(path: &str) -> String {
+    [("{A}", A), ("{B}", B), ("{UID_}", UID_), ("{UID}", UID), ("{HASH}", HASH)]
+        .iter()
+        .fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
+}
+
+const TOP: bool = true;
+const PART: bool = false;
+
+/// Path, UID of the pod, whether it is the container's own cgroup.
+const CONTAINERS: &[(&str, &str, bool)] = &[
+    // The kubelet with the systemd driver.
+    (
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_}.slice/cri-containerd-{A}.scope",
+        UID,
+        TOP,
+    ),
+    (
+        "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID_}.slice/crio-{A}.scope",
+        UID,
+        TOP,
+    ),
+    ("/kubepods.slice/kubepods-pod{UID_}.slice/docker-{A}.scope", UID, TOP),
+    (
+        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{HASH}.slice/cri-containerd-{A}.scope",
+        HASH,
+        TOP,
+    ),
+    ("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID}.slice/docker-{A}.scope", UID, TOP),
+    (
+        "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{UID_}.slice/cri-containerd-{A}.scope",
+        UID,
+        TOP,
+    ),
+    // A runtime that takes systemd's syntax for a directory.
+    ("/system.slice/containerd.service/kubepods-besteffort-pod{UID_}.slice:cri-containerd:{A}", UID, TOP),
+    ("/kubepods-burstable-pod{HASH}.slice:cri-containerd:{A}/sub", HASH, PART),
+    // The kubelet with the cgroupfs driver.
+    ("/kubepods/burstable/pod{UID}/{A}", UID, TOP),
+    ("/kubepods/pod{HASH}/{A}", HASH, TOP),
+    ("/kubepods/besteffort/pod{UID}/crio-{A}", UID, TOP),
+    ("/kind/node/kubelet/kubepods/besteffort/pod{UID}/{A}", UID, TOP),
+    ("/../../kubepods/besteffort/pod{UID}/{A}", UID, TOP),
+    // CRI-O and crun put the processes one level deeper.
+    ("/kubepods/besteffort/pod{UID}/crio-{A}/container", UID, PART),
+    ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-{A}.scope/container", UID, PART),
+    // Without Kubernetes.
+    ("/docker/{A}", "", TOP),
+    ("/system.slice/docker-{A}.scope", "", TOP),
+    ("/default/{A}", "", TOP),
+    ("/{A}", "", TOP),
+    ("/libpod_parent/libpod-{A}", "", TOP),
+    ("/libpod_parent/{B}/libpod-{A}", "", TOP),
+    ("/machine.slice/libpod-{A}.scope", "", TOP),
+    ("/machine.slice/libpod-{A}.scope/container", "", PART),
+    ("/machine.slice/machine-libpod_pod_{B}.slice/libpod-{A}.scope/container", "", PART),
+    ("/system.slice/web.service/libpod-payload-{A}", "", TOP),
+    ("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{A}.scope/container", "", PART),
+    ("/user.slice/user-1000.slice/user@1000.service/user.slice/docker-{A}.scope", "", TOP),
+    // What a container makes inside belongs to it: an init system, further containers, a whole node.
+    ("/kubepods.slice/kubepods-pod{UID_}.slice/cri-containerd-{A}.scope/init.scope", UID, PART),
+    ("/docker/{A}/system.slice/foo.service", "", PART),
+    ("/docker/{A}/docker/{B}", "", PART),
+    ("/kubepods/pod{UID}/{A}/system.slice/docker-{B}.scope", UID, PART),
+    ("/docker/{A}/kubelet/kubepods/burstable/pod{UID}/{B}", "", PART),
+    ("/docker/{A}/lxc.payload.guest", "", PART),
+];
+
+#[test]
+fn containers_of_every_runtime_and_driver() {
+    for &(path, pod_uid, is_top) in CONTAINERS {
+        let expected = Name {
+            name: A.to_owned(),
+            kind: WorkloadKind::Container,
+            container_id: Some(A.to_owned()),
+            pod_uid: Some(pod_uid.to_owned()).filter(|uid| !uid.is_empty()),
+            is_top,
+        };
+        assert_eq!(name_of(&expand(path)), expected, "{path}");
+    }
+}
+
+#[test]
+fn lxc_containers_have_names_and_hide_the_units_inside() {
+    let table = [
+        ("/lxc.payload.samba19/system.slice/smbd.service", "lxc/samba19", PART),
+        ("/lxc.payload.samba19", "lxc/samba19", TOP),
+        ("/lxc.payload/web", "lxc/web", TOP),
+        ("/lxc/101/ns/init.scope", "lxc/101", PART),
+        ("/lxc/101/docker/{A}", "lxc/101", PART),
+        ("/lxc/kernel", "lxc/kernel", TOP),
+    ];
+    for (path, name, is_top) in table {
+        let found = name_of(&expand(path));
+        assert_eq!(
+            (found.name.as_str(), found.kind, found.is_top),
+            (name, WorkloadKind::Container, is_top),
+            "{path}"
+        );
+        assert_eq!(found.container_id, None, "{path}");
+    }
+}
+
+/// Path, name, kind, whether it is the cgroup of all that bears the name.
+const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
+    ("/", "/", Path, TOP),
+    ("", "/", Path, TOP),
+    ("/init.scope", "init.scope", Unit, TOP),
+    ("/system.slice", "system.slice", Unit, TOP),
+    ("/system.slice/nginx.service", "nginx.service", Unit, TOP),
+    ("/system.slice/systemd-udevd.service/udev", "systemd-udevd.service", Unit, PART),
+    ("/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1.service", Unit, TOP),
+    (r"/system.slice/system-serial\x2dgetty.slice", r"system-serial\x2dgetty.slice", Unit, TOP),
+    ("/system.slice/docker.socket", "docker.socket", Unit, TOP),
+    (
+        "/system.slice/var-lib-docker-overlay2-{A}-merged.mount",
+        "var-lib-docker-overlay2-{A}-merged.mount",
+        Unit,
+        TOP,
+    ),
+    ("/system.slice/docker.service/docker/buildkit/x1y2", "docker.service", Unit, PART),
+    ("/system.slice/web.service/supervisor", "web.service", Unit, PART),
+    // Users.
+    ("/user.slice/user-0.slice/session-3.scope", "session-3.scope", Unit, TOP),
+    ("/user.slice/user-1000.slice", "user-1000.slice", Unit, TOP),
+    ("/user.slice/user-1000.slice/user@1000.service", "user@1000.service", Unit, TOP),
+    ("/user.slice/user-1000.slice/user@1000.service/init.scope", "user@1000.service/init.scope", Unit, TOP),
+    ("/user.slice/user-1000.slice/user@1000.service/app.slice", "user@1000.service/app.slice", Unit, TOP),
+    (
+        "/user.slice/user-1000.slice/user@1000.service/app.slice/dbus.service/x",
+        "user@1000.service/dbus.service",
+        Unit,
+        PART,
+    ),
+    // Machines.
+    (
+        r"/machine.slice/machine-qemu\x2d1\x2dvm.scope/libvirt/vcpu0",
+        r"machine-qemu\x2d1\x2dvm.scope",
+        Unit,
+        PART,
+    ),
+    (
+        "/machine.slice/systemd-nspawn@web.service/payload/system.slice/nginx.service",
+        "systemd-nspawn@web.service",
+        Unit,
+        PART,
+    ),
+    (
+        "/machine.slice/systemd-nspawn@web.service/payload/system.slice",
+        "systemd-nspawn@web.service",
+        Unit,
+        PART,
+    ),
+    ("/machine.slice", "machine.slice", Unit, TOP),
+    // The monitor of a container is not in it.
+    ("/machine.slice/libpod-conmon-{A}.scope", "libpod-conmon-{A}.scope", Unit, TOP),
+    ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", "crio-conmon-{A}.scope", Unit, TOP),
+    ("/kubepods/pod{UID}/crio-conmon-{A}", "/kubepods/pod{UID}/crio-conmon-{A}", Path, TOP),
+    // The levels of the kubelet and the pods of Podman are no containers.
+    ("/kubepods", "/kubepods", Path, TOP),
+    ("/kubepods/burstable/pod{UID}", "/kubepods/burstable/pod{UID}", Path, TOP),
+    ("/kubepods.slice/kubepods-pod{UID_}.slice", "kubepods-pod{UID_}.slice", Unit, TOP),
+    ("/libpod_parent/{B}", "/libpod_parent/{B}", Path, TOP),
+    ("/libpod_parent/conmon", "/libpod_parent/conmon", Path, TOP),
+    ("/lxc.monitor.web", "/lxc.monitor.web", Path, TOP),
+    ("/lxc", "/lxc", Path, TOP),
+    ("/lxc.payload.", "/lxc.payload.", Path, TOP),
+    // Nearly something.
+    ("/system.slice/loose", "/system.slice/loose", Path, TOP),
+    ("/my/.service", "/my/.service", Path, TOP),
+    ("/docker/{A}0", "/docker/{A}0", Path, TOP),
+    (
+        "/docker/5A9F3C0DE1B24788A6C3D5E7F9012B4C6D8E0F1A2B3C4D5E6F708192A3B4C5D6",
+        "/docker/5A9F3C0DE1B24788A6C3D5E7F9012B4C6D8E0F1A2B3C4D5E6F708192A3B4C5D6",
+        Path,
+        TOP,
+    ),
+    (
+        "/process_api/f5d8624fcec2f6aaaaef8ff983dad329",
+        "/process_api/f5d8624fcec2f6aaaaef8ff983dad329",
+        Path,
+        TOP,
+    ),
+];
+
+#[test]
+fn units_and_paths() {
+    for &(path, name, kind, is_top) in UNITS_AND_PATHS {
+        let found = name_of(&expand(path));
+        assert_eq!((found.name, found.kind, found.is_top), (expand(name), kind, is_top), "{path}");
+        assert_eq!(found.container_id, None, "{path}");
+    }
+}
+
+#[test]
+fn a_pods_uid_is_found_without_a_container_and_only_in_its_place() {
+    let table = [
+        ("/kubepods/burstable/pod{UID}", Some(UID)),
+        ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", Some(UID)),
+        ("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{HASH}.slice", Some(HASH)),
+        ("/kubepods/podcast", None),
+        ("/kubepods/pod", None),
+        ("/kubepods/pod{UID}0", None),
+        ("/machine.slice/machine-libpod_pod_{B}.slice", None),
+        ("/user.slice/evil-pod{UID_}.slice", None),
+        ("/docker/{A}/kubepods/pod{UID}/{B}", None),
+    ];
+    for (path, uid) in table {
+        assert_eq!(name_of(&expand(path)).pod_uid.as_deref(), uid, "{path}");
+    }
+}
+
+#[test]
+fn names_of_250_characters_are_kept_and_longer_paths_cut_between_characters() {
+    let unit = format!("{}.service", "u".repeat(242));
+    assert_eq!(name_of(&format!("/system.slice/{unit}")).name, unit);
+    let user_unit = name_of(&format!("/user.slice/user-1.slice/user@1.service/app.slice/{unit}"));
+    assert_eq!(user_unit.name, format!("user@1.service/{unit}"));
+    let cut = name_of(&format!("/{}", "ä".repeat(600))).name;
+    assert_eq!(cut, format!("/{}", "ä".repeat(255)));
+}
+
+#[test]
+fn what_could_steer_a_terminal_or_a_log_is_replaced() {
+    let name = name_of("/a\u{1b}[2J\nb\u{7f}c\u{202e}d\u{85}").name;
+    assert_eq!(name, "/a\u{fffd}[2J\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
+    assert_eq!(name_of("/lxc.payload.a\tb").name, "lxc/a\u{fffd}b");
+    assert_eq!(name_of("/system.slice/a\tb.service").name, "a\u{fffd}b.service");
+}
+
+/// Parts of real paths and junk, mixed.
+fn any_path() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        proptest::sample::select(vec![
+            "kubepods",
+            "libpod_parent",
+            "lxc",
+            "machine.slice",
+            "user@1.service",
+            "a.slice",
+            "lxc.payload.x",
+            "..",
+            "",
+        ])
+        .prop_map(ToOwned::to_owned),
+        "[a-z]{0,6}-?[0-9a-f]{64}(\\.scope)?",
+        "pod[0-9a-f]{32}",
+        "\\PC{0,40}",
+        any::<String>(),
+    ];
+    proptest::collection::vec(part, 0..24).prop_map(|parts| format!("/{}", parts.join("/")))
+}
+
+proptest! {
+    #[test]
+    fn any_path_has_a_name_that_is_bounded_and_printable(path in any_path()) {
+        let found = name_of(&path);
+        prop_assert!(!found.name.is_empty() && found.name.len() <= NAME_MAX);
+        prop_assert!(!found.name.chars().any(is_unprintable));
+        prop_assert!(found.container_id.is_none_or(|id| id.len() == ID_LENGTH && path.contains(&id)));
+        prop_assert_eq!(clean(&found.name), found.name);
+    }
+
+    #[test]
+    fn a_part_of_a_container_has_the_containers_name(below in any_path()) {
+        let top = expand("/kubepods/pod{UID}/{A}");
+        let part = name_of(&format!("{top}/x{below}"));
+        prop_assert_eq!(part, Name { is_top: false, ..name_of(&top) });
+    }
+}

@@ -1,0 +1,190 @@
+//! The cgroups that exist, or did until a moment ago: id to path and name. Fed by events and walks; it does no I/O.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use super::events::{Change, Event};
+use super::name::{Name, name_of};
+use super::walk::Found;
+
+/// How long after its death a cgroup is kept for what its last tasks still book: a thread leaves its CPU for the last
+/// time shortly after the kernel has let its cgroup be removed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Cgroup {
+    pub path: String,
+    pub name: Name,
+    died: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+pub struct Tree {
+    cgroups: HashMap<u64, Cgroup>,
+    born: u64,
+    died: u64,
+}
+
+impl Tree {
+    /// Takes over what a walk found; what is known but was not found has died without our hearing of it.
+    pub fn reconcile(&mut self, found: Vec<Found>, now: Instant) {
+        let present: HashSet<u64> = found.iter().map(|found| found.id).collect();
+        for (id, cgroup) in &mut self.cgroups {
+            if !present.contains(id) {
+                cgroup.died.get_or_insert(now);
+            }
+        }
+        for found in found {
+            self.insert(found.id, found.path);
+        }
+    }
+
+    /// Applies one event. A rename changes the paths of all descendants: the answer says that a walk is due.
+    #[must_use]
+    pub fn apply(&mut self, event: Event, now: Instant) -> bool {
+        match event.change {
+            Change::Born => {
+                self.born += 1;
+                self.insert(event.id, event.path);
+                false
+            }
+            Change::Died => {
+                self.died += 1;
+                if let Some(cgroup) = self.cgroups.get_mut(&event.id) {
+                    cgroup.died.get_or_insert(now);
+                }
+                false
+            }
+            Change::Renamed => true,
+        }
+    }
+
+    fn insert(&mut self, id: u64, path: String) {
+        match self.cgroups.get_mut(&id) {
+            Some(known) if known.path == path => {}
+            Some(known) => {
+                known.name = name_of(&path);
+                known.path = path;
+            }
+            None => {
+                let name = name_of(&path);
+                self.cgroups.insert(id, Cgroup { path, name, died: None });
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<&Cgroup> {
+        self.cgroups.get(&id)
+    }
+
+    pub fn forget(&mut self, id: u64) {
+        self.cgroups.remove(&id);
+    }
+
+    pub fn alive(&self) -> impl Iterator<Item = (u64, &Cgroup)> {
+        self.cgroups.iter().filter(|(_, cgroup)| cgroup.died.is_none()).map(|(id, cgroup)| (*id, cgroup))
+    }
+
+    /// The dead whose last tasks have certainly left their CPUs.
+    #[must_use]
+    pub fn departed(&self, now: Instant) -> Vec<u64> {
+        let departed =
+            |cgroup: &Cgroup| cgroup.died.is_some_and(|died| now.duration_since(died) >= LAST_WORDS);
+        self.cgroups.iter().filter(|(_, cgroup)| departed(cgroup)).map(|(id, _)| *id).collect()
+    }
+
+    /// The paths that are some living cgroup's parent.
+    #[must_use]
+    pub fn parents(&self) -> HashSet<&str> {
+        self.alive().filter_map(|(_, cgroup)| parent(&cgroup.path)).collect()
+    }
+
+    /// Births and deaths heard of since the start.
+    #[must_use]
+    pub const fn counts(&self) -> (u64, u64) {
+        (self.born, self.died)
+    }
+}
+
+fn parent(path: &str) -> Option<&str> {
+    let (parent, name) = path.rsplit_once('/')?;
+    if name.is_empty() { None } else { Some(if parent.is_empty() { "/" } else { parent }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(id: u64, change: Change, path: &str) -> Event {
+        Event { id, change, path: path.into() }
+    }
+
+    fn found(id: u64, path: &str) -> Found {
+        Found { id, path: path.into() }
+    }
+
+    fn apply(tree: &mut Tree, events: &[(u64, Change, &str)], now: Instant) {
+        for (id, change, path) in events {
+            assert!(!tree.apply(event(*id, *change, path), now), "no walk is due");
+        }
+    }
+
+    #[test]
+    fn a_dead_cgroup_stays_for_its_last_words_and_then_goes() {
+        let start = Instant::now();
+        let mut tree = Tree::default();
+        apply(&mut tree, &[(5, Change::Born, "/a"), (5, Change::Died, "/a")], start);
+        assert_eq!(tree.alive().count(), 0);
+        assert!(tree.departed(start).is_empty());
+        assert!(tree.get(5).is_some());
+        assert_eq!(tree.departed(start + LAST_WORDS), [5]);
+        assert_eq!(tree.counts(), (1, 1));
+    }
+
+    #[test]
+    fn a_walk_finds_births_and_deaths_that_were_missed() {
+        let start = Instant::now();
+        let mut tree = Tree::default();
+        apply(&mut tree, &[(1, Change::Born, "/gone"), (2, Change::Born, "/stays")], start);
+        tree.reconcile(vec![found(2, "/stays"), found(3, "/new")], start);
+        assert_eq!(tree.departed(start + LAST_WORDS), [1]);
+        let mut alive: Vec<_> = tree.alive().map(|(id, _)| id).collect();
+        alive.sort_unstable();
+        assert_eq!(alive, [2, 3]);
+    }
+
+    #[test]
+    fn an_event_after_the_walk_that_saw_it_changes_nothing() {
+        let start = Instant::now();
+        let mut tree = Tree::default();
+        tree.reconcile(vec![found(2, "/a")], start);
+        apply(&mut tree, &[(2, Change::Born, "/a")], start);
+        assert_eq!(tree.alive().count(), 1);
+    }
+
+    #[test]
+    fn a_rename_asks_for_a_walk_which_brings_the_new_paths() {
+        let start = Instant::now();
+        let mut tree = Tree::default();
+        apply(&mut tree, &[(2, Change::Born, "/old")], start);
+        assert!(tree.apply(event(2, Change::Renamed, "/new"), start));
+        tree.reconcile(vec![found(2, "/new")], start);
+        assert_eq!(tree.get(2).map(|cgroup| cgroup.name.name.as_str()), Some("/new"));
+    }
+
+    #[test]
+    fn parents_are_those_of_the_living() {
+        let start = Instant::now();
+        let mut tree = Tree::default();
+        apply(
+            &mut tree,
+            &[(1, Change::Born, "/a"), (2, Change::Born, "/a/b"), (3, Change::Born, "/a/b/c")],
+            start,
+        );
+        apply(&mut tree, &[(3, Change::Died, "/a/b/c")], start);
+        let mut parents: Vec<_> = tree.parents().into_iter().collect();
+        parents.sort_unstable();
+        assert_eq!(parents, ["/", "/a"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! The command line: what can be typed, and which exit code each kind of failure has.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET};
+use crate::top::TopArgs;
+use crate::{agent, check, docs, top};
+
+/// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
+#[derive(Debug, Parser)]
+#[command(name = "sysprobe", version, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 success, 1 failure, 2 wrong arguments, 77 missing privileges, 78 wrong configuration";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the node agent: metrics over HTTP, and a local socket for the other commands.
+    Agent(AgentArgs),
+    /// Show the workloads of this host live: CPU, throttling, waits for a CPU, switches.
+    Top(TopCommand),
+    /// Show what this host offers and what the agent would do with it, without changing anything.
+    Check(CheckArgs),
+    /// Print a page of the documentation that is made from the tables in the program.
+    #[command(hide = true)]
+    Docs { page: docs::Page },
+}
+
+#[derive(Args, Debug)]
+pub struct AgentArgs {
+    /// Where to serve /metrics, /healthz and /readyz.
+    #[arg(long, value_name = "ADDRESS:PORT", help = format!("Where to serve /metrics, /healthz and /readyz [default: {DEFAULT_LISTEN}]"))]
+    listen: Option<SocketAddr>,
+    /// Configuration file (TOML); flags override it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// Where things are on this host.
+#[derive(Args, Debug)]
+pub struct HostArgs {
+    #[arg(long, value_name = "PATH", help = format!("The agent's local socket [default: {DEFAULT_SOCKET}]"))]
+    socket: Option<PathBuf>,
+    /// A BTF file, for kernels that do not show their own.
+    #[arg(long, value_name = "FILE")]
+    btf: Option<PathBuf>,
+    /// The directory under which the host's cgroup file systems are mounted, if not where they usually are.
+    #[arg(long, value_name = "DIRECTORY")]
+    cgroup_root: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = top::args::EXAMPLE)]
+struct TopCommand {
+    #[command(flatten)]
+    top: TopArgs,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The form of the output.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: check::Output,
+    /// Configuration file (TOML) to plan with.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+/// Rights that the kernel asks for and the process does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("the process lacks {}: run it as root, or grant it", .0.join(" and "))]
+pub struct MissingPrivileges(pub Vec<&'static str>);
+
+impl Cli {
+    /// Runs the command; the error, if there is one, is a sentence on standard error.
+    #[must_use]
+    pub fn run(self) -> ExitCode {
+        let result = match self.command {
+            Command::Agent(args) => args.config().and_then(agent::run),
+            Command::Top(args) => args.host.config(None).and_then(|config| agent::run_top(args.top, config)),
+            Command::Check(args) => {
+                args.host.config(args.config).and_then(|config| check::run(&config, args.output))
+            }
+            Command::Docs { page } => docs::run(page),
+        };
+        match result {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+            Err(error) => complain(&error),
+        }
+    }
+}
+
+/// Whoever closes the pipe (`| head`) has seen enough.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn complain(error: &anyhow::Error) -> ExitCode {
+    // Nobody is left to tell when standard error is gone too.
+    drop(writeln!(std::io::stderr(), "sysprobe: {error:#}"));
+    if error.is::<ConfigError>() {
+        ExitCode::from(78)
+    } else if error.is::<MissingPrivileges>() {
+        ExitCode::from(77)
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+impl AgentArgs {
+    fn config(self) -> anyhow::Result<Config> {
+        let mut config = self.host.config(self.config)?;
+        config.listen = self.listen.unwrap_or(config.listen);
+        Ok(config)
+    }
+}
+
+impl HostArgs {
+    /// The file's configuration with these flags over it.
+    fn config(self, file: Option<PathBuf>) -> anyhow::Result<Config> {
+        let mut config = match file {
+            Some(file) => Config::load(&file)?,
+            None => Config::default(),
+        };
+        config.socket = self.socket.unwrap_or(config.socket);
+        config.btf = self.btf.or(config.btf);
+        config.cgroup_root = self.cgroup_root.or(config.cgroup_root);
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_override_the_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("sysprobe.toml");
+        std::fs::write(&file, "listen = \"127.0.0.1:1\"\nsocket = \"/a\"\nslots = 99").expect("written");
+        let file = file.to_str().expect("UTF-8");
+        let cli = Cli::parse_from(["sysprobe", "agent", "--config", file, "--listen", "127.0.0.1:2"]);
+        let Command::Agent(args) = cli.command else { panic!("parsed as something else") };
+        let config = args.config().expect("valid");
+        assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 2)));
+        assert_eq!((config.socket, config.slots), (PathBuf::from("/a"), 99));
+    }
+}

@@ -1,0 +1,91 @@
+//! The command line's side of the local socket.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+
+use crate::snapshot::{Snapshot, VERSION};
+use crate::top::Source;
+
+/// Where the agent answers with a snapshot.
+pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
+
+/// A running agent. Each request is a connection of its own, so an agent that was restarted is found again.
+#[derive(Debug)]
+pub(crate) struct Client {
+    socket: PathBuf,
+}
+
+impl Client {
+    /// Fails if no agent answers there.
+    pub(crate) async fn connect(socket: &Path) -> std::io::Result<Self> {
+        UnixStream::connect(socket).await?;
+        Ok(Self { socket: socket.to_owned() })
+    }
+
+    async fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        let stream = UnixStream::connect(&self.socket)
+            .await
+            .with_context(|| format!("no agent answers on {}", self.socket.display()))?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(connection);
+        let request = Request::get(SNAPSHOT_PATH).header("host", "localhost").body(Empty::<Bytes>::new())?;
+        let response = sender.send_request(request).await.context("asking the agent")?;
+        let status = response.status();
+        let body = response.into_body().collect().await.context("reading the agent's answer")?.to_bytes();
+        drop(sender);
+        connection.await??;
+        if !status.is_success() {
+            bail!("the agent answered {status}: {}", String::from_utf8_lossy(&body).trim());
+        }
+        parse(&body)
+    }
+}
+
+fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
+    /// Looked at before the rest, whose form depends on it.
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let Versioned { version } =
+        serde_json::from_slice(body).context("the agent's answer is not a snapshot")?;
+    ensure!(
+        version == VERSION,
+        "the running agent speaks version {version} of the protocol, this command version {VERSION}: \
+         use the command of the agent's release"
+    );
+    serde_json::from_slice(body).context("the agent's answer is not understood")
+}
+
+impl Source for Client {
+    async fn next(&mut self) -> anyhow::Result<Snapshot> {
+        self.snapshot().await
+    }
+
+    fn describe(&self) -> String {
+        format!("agent at {}", self.socket.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_is_refused_with_a_sentence() {
+        let error = parse(br#"{"version": 2, "news": []}"#).expect_err("version 2");
+        assert!(error.to_string().contains("speaks version 2"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_snapshot_is_said_to_be_none() {
+        let error = parse(b"<html>").expect_err("no JSON");
+        assert!(error.to_string().contains("not a snapshot"), "{error}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The agent's configuration: a TOML file, every key optional, unknown keys refused. Command-line flags override it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The port is free in the list of Prometheus exporters' ports.
+pub const DEFAULT_LISTEN: &str = "0.0.0.0:9937";
+/// Where the agent and the command line meet.
+pub const DEFAULT_SOCKET: &str = "/run/sysprobe/agent.sock";
+/// Slots beyond the two fixed ones are popped from a stack; fewer than this is surely a mistake.
+const MIN_SLOTS: u32 = 16;
+const MAX_SLOTS: u32 = 65_536;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where `/metrics`, `/healthz` and `/readyz` are served.
+    pub listen: SocketAddr,
+    /// The local socket for the command line.
+    pub socket: PathBuf,
+    /// A BTF file for kernels that do not show their own.
+    pub btf: Option<PathBuf>,
+    /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
+    pub cgroup_root: Option<PathBuf>,
+    /// How many cgroups with running tasks are told apart at one time; more are charged to `unknown`.
+    pub slots: u32,
+    /// How long a workload that has gone is still exported, in seconds.
+    pub grace_seconds: u64,
+    /// Turn on the kernel's program statistics, which cost about 40 ns per run of every BPF program of the host.
+    pub program_statistics: bool,
+    pub domains: Domains,
+    pub log: Log,
+}
+
+/// Which domains are wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Domains {
+    pub sched: bool,
+    pub cpu: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// A level, or directives as in `sysprobe_agent::cgroup=debug,info`.
+    pub filter: String,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], 9937)),
+            socket: DEFAULT_SOCKET.into(),
+            btf: None,
+            cgroup_root: None,
+            slots: 1024,
+            grace_seconds: 60,
+            program_statistics: false,
+            domains: Domains { sched: true, cpu: true },
+            log: Log::default(),
+        }
+    }
+}
+
+impl Default for Domains {
+    fn default() -> Self {
+        Self { sched: true, cpu: true }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { filter: "info".into(), format: LogFormat::Text }
+    }
+}
+
+/// What is wrong with a configuration, as a sentence with the place.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration {path}: {source}")]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    /// The parser's message shows the line and points at the key.
+    #[error("the configuration {path} is wrong: {message}")]
+    Malformed { path: PathBuf, message: String },
+    #[error("the configuration {path} is wrong: {key} is {value}, but must be {expected}")]
+    OutOfRange { path: PathBuf, key: &'static str, value: String, expected: String },
+}
+
+impl Config {
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// `path` is for messages only.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text)
+            .map_err(|error| ConfigError::Malformed { path: path.to_owned(), message: error.to_string() })?;
+        config.validate(path)?;
+        Ok(config)
+    }
+
+    fn validate(&self, path: &Path) -> Result<(), ConfigError> {
+        let wrong = |key, value: String, expected: String| {
+            Err(ConfigError::OutOfRange { path: path.to_owned(), key, value, expected })
+        };
+        if !(MIN_SLOTS..=MAX_SLOTS).contains(&self.slots) {
+            return wrong("slots", self.slots.to_string(), format!("between {MIN_SLOTS} and {MAX_SLOTS}"));
+        }
+        if !(1..=3600).contains(&self.grace_seconds) {
+            return wrong("grace_seconds", self.grace_seconds.to_string(), "between 1 and 3600".into());
+        }
+        if !self.socket.is_absolute() {
+            return wrong("socket", self.socket.display().to_string(), "an absolute path".into());
+        }
+        Ok(())
+    }
+
+    #[must_use]
+    pub const fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace_seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests;

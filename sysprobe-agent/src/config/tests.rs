@@ -1,0 +1,39 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(text, Path::new("/etc/sysprobe.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_empty_file_is_the_default() {
+    assert_eq!(parse(""), Ok(Config::default()));
+}
+
+#[test]
+fn what_is_written_comes_back() {
+    let config = Config { slots: 64, grace_seconds: 5, btf: Some("/boot/btf".into()), ..Config::default() };
+    let text = toml::to_string(&config).expect("serialises");
+    assert_eq!(parse(&text), Ok(config));
+}
+
+#[test]
+fn mistakes_are_refused_with_their_place() {
+    let cases = [
+        ("listne = \"0.0.0.0:1\"", "unknown field `listne`"),
+        ("[domains]\nsched = true\nshed = true", "line 3"),
+        ("listen = \"9937\"", "invalid socket address"),
+        ("slots = \"many\"", "invalid type: string"),
+        ("slots = -1", "line 1"),
+        ("slots = 3", "slots is 3, but must be between 16 and 65536"),
+        ("grace_seconds = 0", "grace_seconds is 0"),
+        ("socket = \"agent.sock\"", "must be an absolute path"),
+        ("[log]\nformat = \"xml\"", "unknown variant `xml`"),
+        ("[domains\nsched = true", "line 1"),
+        ("slots = 64\nslots = 65", "duplicate key"),
+    ];
+    for (text, expected) in cases {
+        let message = parse(text).expect_err(text);
+        assert!(message.contains(expected), "{text:?} gave: {message}");
+        assert!(message.contains("/etc/sysprobe.toml"), "{text:?} gave: {message}");
+    }
+}

@@ -1,0 +1,70 @@
+//! The CPU controller's totals and settings of one cgroup, read from its files when asked, on cgroup v1 and v2.
+//!
+//! Owns the reading; what the files mean is in `v1` and `v2`, pure. Keeps nothing between two reads but a buffer, so
+//! whoever wants totals of a cgroup that has gone has to remember its last sample. Blocking.
+
+use std::path::{Component, Path};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cgroup::mounts::KeyHierarchy;
+use crate::snapshot::{CpuSample, Throttling};
+
+mod files;
+pub mod parse;
+pub mod v1;
+pub mod v2;
+
+use files::Files;
+
+/// Reads the CPU files of any cgroup of one hierarchy.
+#[derive(Debug)]
+pub struct CpuFiles {
+    hierarchy: KeyHierarchy,
+    files: Files,
+}
+
+/// What `cpu.stat` says, in the units of a `CpuSample`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// Only on v2.
+    pub usage_ns: Option<u64>,
+    /// `None` on v2 where the controller is not enabled for the cgroup, and for the root.
+    pub throttling: Option<Throttling>,
+}
+
+impl CpuFiles {
+    #[must_use]
+    pub fn new(hierarchy: KeyHierarchy) -> Self {
+        Self { hierarchy, files: Files::default() }
+    }
+
+    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more).
+    pub fn read(&mut self, cgroup: &str) -> Result<Option<CpuSample>> {
+        let relative = relative(cgroup)?;
+        let sample = match &self.hierarchy {
+            KeyHierarchy::V2 { root } => v2::read(&mut self.files, root, relative),
+            KeyHierarchy::V1 { root, cpuacct } => {
+                v1::read(&mut self.files, root, cpuacct.as_deref(), relative)
+            }
+        };
+        sample.with_context(|| format!("reading the CPU files of cgroup `{}`", cgroup.escape_debug()))
+    }
+}
+
+/// The path without its leading slashes, which would make it replace the root that it is joined to.
+fn relative(cgroup: &str) -> Result<&str> {
+    let relative = cgroup.trim_start_matches('/');
+    let inside =
+        Path::new(relative).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    ensure!(cgroup.starts_with('/') && inside, "`{}` is no path of a cgroup", cgroup.escape_debug());
+    Ok(relative)
+}
+
+fn quota_cores(quota_us: Option<u64>, period_us: Option<u64>) -> Option<f64> {
+    let period_us = period_us.filter(|period_us| *period_us > 0)?;
+    Some(quota_us? as f64 / period_us as f64)
+}
+
+#[cfg(test)]
+mod tests;

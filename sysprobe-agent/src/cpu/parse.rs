@@ -1,0 +1,47 @@
+//! The two forms in which cgroup files write numbers: one value, and `key value` lines.
+
+/// A file says something else than the kernel writes there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{file}`, line {line}: expected {expected}, found `{}`", text.escape_debug())]
+pub struct ParseError {
+    pub file: &'static str,
+    pub line: usize,
+    pub text: String,
+    pub expected: &'static str,
+}
+
+/// One line of a flat keyed file.
+pub(super) struct Entry<'a> {
+    pub(super) key: &'a str,
+    file: &'static str,
+    line: usize,
+    text: &'a str,
+}
+
+impl ParseError {
+    pub(super) fn new(file: &'static str, line: usize, text: &str, expected: &'static str) -> Self {
+        // Enough to recognise the line by; the text goes into a log.
+        let text = text.chars().take(80).collect();
+        Self { file, line, text, expected }
+    }
+}
+
+impl Entry<'_> {
+    pub(super) fn number(&self) -> Result<u64, ParseError> {
+        let value = self.text.split_once(' ').and_then(|(_, value)| value.trim_end().parse().ok());
+        value.ok_or_else(|| ParseError::new(self.file, self.line, self.text, "a key and a number"))
+    }
+}
+
+/// The lines of a flat keyed file. Values are looked at only when asked for: a newer kernel may add keys of any form.
+pub(super) fn flat_keyed<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
+    text.lines().enumerate().map(move |(index, text)| {
+        let key = text.split(' ').next().unwrap_or_default();
+        Entry { key, file, line: index + 1, text }
+    })
+}
+
+/// A file that holds one number.
+pub(super) fn number(file: &'static str, text: &str) -> Result<u64, ParseError> {
+    text.trim_end().parse().map_err(|_| ParseError::new(file, 1, text.trim_end(), "a number"))
+}

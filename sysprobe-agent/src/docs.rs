@@ -1,0 +1,88 @@
+//! The pages of the documentation that are made from the tables, so that they cannot go stale.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+
+use crate::metrics::table;
+use crate::probe::{Hook, PROBES, Program};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Page {
+    Metrics,
+    Probes,
+}
+
+pub(crate) fn run(page: Page) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match page {
+        Page::Metrics => metrics(&mut out)?,
+        Page::Probes => probes(&mut out)?,
+    }
+    Ok(())
+}
+
+const METRICS_HEAD: &str = "# Metrics
+
+<!-- Made from the table in `sysprobe-agent/src/metrics/table.rs` by `cargo xtask docs`; edit that. -->
+
+Workload series carry `namespace`, `pod` and `container`. What is no pod has an empty `namespace` and `pod`, and in
+`container` its container id, else its systemd unit, else its cgroup path. `container=\"kernel\"` are the kernel's own
+threads; `container=\"unknown\"` is what could not be attributed, and should stay near zero.
+
+Histograms are exact: each classic bound is a bound of the kernel's own buckets, four per power of two of a second.
+Counters start at zero with the agent, except those that come from the cgroups' own files, which start with the cgroup.
+
+| metric | type | labels | meaning | source |
+|---|---|---|---|---|
+";
+
+fn metrics(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(METRICS_HEAD.as_bytes())?;
+    for metric in table::all() {
+        let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} |",
+            metric.full_name(),
+            metric.kind.name(),
+            labels.join(", "),
+            metric.help,
+            metric.source
+        )?;
+    }
+    Ok(())
+}
+
+const PROBES_HEAD: &str = "# Probes
+
+<!-- Made from the table in `sysprobe-agent/src/probe.rs` by `cargo xtask docs`; edit that. -->
+
+Every program that the agent loads, domain by domain. A domain whose program the kernel refuses is off, and the others
+go on; `sysprobe_agent_domain_info` and the agent's log say why.
+";
+
+fn probes(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(PROBES_HEAD.as_bytes())?;
+    for probe in PROBES {
+        writeln!(
+            out,
+            "\n## {}\n\n{}.\n\n| program | hook | what it does |\n|---|---|---|",
+            probe.domain, probe.summary
+        )?;
+        for program in probe.programs {
+            writeln!(out, "| `{}` | {} | {} |", program.name, hook(program), program.does)?;
+        }
+        let members: Vec<String> = probe.members.iter().map(|member| format!("`{}`", member.path)).collect();
+        writeln!(out, "\nKernel members read: {}.", members.join(", "))?;
+    }
+    Ok(())
+}
+
+fn hook(program: &Program) -> String {
+    match program.hook {
+        Hook::TpBtf(tracepoint) => format!("typed tracepoint `{tracepoint}`"),
+        Hook::OnDemand => "run by the agent on each CPU before it reads".into(),
+        Hook::TaskIterator => "task iterator, once at start".into(),
+    }
+}

@@ -1,0 +1,274 @@
+//! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One owner, one
+//! lock around it; every method is short and none waits for anything but the kernel.
+
+mod identity;
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+use crate::bpf::{LoadError, Loaded, Loader};
+use crate::cgroup::tree::Cgroup;
+use crate::cpu::CpuFiles;
+use crate::host::Facts;
+use crate::plan::{Decision, Plan};
+use crate::probe::{self, PROBES};
+use crate::sched::{Owner, Sched};
+use crate::snapshot::{
+    AgentSample, DomainState, LostUpdates, MapSample, ProgramSample, Snapshot, VERSION, Workload,
+    WorkloadKind,
+};
+use crate::workload::{self, CpuSeen, Registry};
+use identity::Identity;
+
+/// What must stay open and be asked.
+pub struct Engine {
+    domains: Vec<DomainState>,
+    identity: Identity,
+    sched: Option<Sched>,
+    cpu: Option<CpuFiles>,
+    cpu_seen: HashMap<u64, CpuSeen>,
+    registry: Registry,
+    plan: Plan,
+}
+
+impl Engine {
+    /// Carries out the plan. A domain that the kernel refuses is off with its reason; only an agent that could do
+    /// nothing at all is an error.
+    pub fn start(facts: &Facts, plan: Plan) -> anyhow::Result<Self> {
+        let Some(hierarchy) = plan.hierarchy.clone() else {
+            anyhow::bail!("{}", facts.hierarchy.as_ref().err().map_or("no cgroup hierarchy", String::as_str));
+        };
+        let mut domains = Vec::new();
+        let loader = Loader::new(&facts.btf_path);
+        let events = start_domain("cgroup", &plan, &loader, &mut domains, |loader, probe, globals| {
+            crate::cgroup::events::Events::start(loader, probe, globals)
+        });
+        let sched = start_domain("sched", &plan, &loader, &mut domains, |loader, probe, globals| {
+            Sched::start(loader, probe, globals, &plan)
+        });
+        let cpu = match plan.decision("cpu") {
+            Some(Decision::On(_)) => Some(CpuFiles::new(hierarchy.key.clone())),
+            _ => None,
+        };
+        domains.push(state("cpu", "file", plan.decision("cpu")));
+        // The walk comes after the events are on, so that no birth falls between the two.
+        let identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
+        info!(cgroups = identity.tree().alive().count(), "Agent started.");
+        let registry = Registry::default();
+        Ok(Self { domains, identity, sched, cpu, cpu_seen: HashMap::new(), registry, plan })
+    }
+
+    /// A descriptor that is readable while cgroup events wait; `None` without the events' domain.
+    pub fn wake_up(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.identity.wake_up()
+    }
+
+    /// Takes in what happened to cgroups, and takes leave of those that have gone.
+    pub fn tick(&mut self) {
+        let now = Instant::now();
+        self.identity.update(now);
+        for id in self.identity.tree().departed(now) {
+            self.bury(id);
+        }
+    }
+
+    /// Books a dead cgroup's last numbers and frees its slot.
+    fn bury(&mut self, id: u64) {
+        if let (Some(sched), Some(cgroup)) = (&mut self.sched, self.identity.tree().get(id)) {
+            let (labels, kind) = labels_of(Some(cgroup));
+            let registry = &mut self.registry;
+            if let Err(error) = sched.release(id, |gathered| registry.add_sched(&labels, kind, gathered)) {
+                error!(%error, "The slot of a dead cgroup is lost.");
+            }
+        }
+        self.cpu_seen.remove(&id);
+        self.identity.forget(id);
+    }
+
+    /// Everything as of now.
+    pub fn collect(&mut self) -> Snapshot {
+        let start = Instant::now();
+        self.tick();
+        self.collect_sched();
+        self.collect_cpu();
+        self.expire(start);
+        let workloads = self.registry.samples();
+        let mut agent = self.describe_agent();
+        agent.collect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Snapshot {
+            version: VERSION,
+            monotonic_ns: monotonic_ns(),
+            domains: self.domains.clone(),
+            workloads,
+            agent,
+        }
+    }
+
+    fn collect_sched(&mut self) {
+        let Some(sched) = &mut self.sched else { return };
+        if let Err(error) = sched.flush() {
+            warn!(%error, "What is running now could not be booked.");
+        }
+        let (tree, registry) = (self.identity.tree(), &mut self.registry);
+        let read = sched.read(|owner, gathered| match owner {
+            Owner::Kernel => registry.add_sched(&workload::own("kernel"), WorkloadKind::Kernel, gathered),
+            Owner::Unknown => registry.add_sched(&workload::own("unknown"), WorkloadKind::Unknown, gathered),
+            Owner::Cgroup(id) => {
+                let (labels, kind) = labels_of(tree.get(id));
+                registry.add_sched(&labels, kind, gathered);
+            }
+        });
+        if let Err(error) = read {
+            error!(%error, "The scheduler's map could not be read.");
+        }
+    }
+
+    fn collect_cpu(&mut self) {
+        let Some(files) = &mut self.cpu else { return };
+        let parents = self.identity.tree().parents();
+        for (id, cgroup) in self.identity.tree().alive() {
+            if !may_have_cpu_series(cgroup) {
+                continue;
+            }
+            let sample = match files.read(&cgroup.path) {
+                Ok(Some(sample)) => sample,
+                Ok(None) => continue,
+                Err(error) => {
+                    warn!(cgroup = %cgroup.path, error = format!("{error:#}"), "CPU files could not be read.");
+                    continue;
+                }
+            };
+            // An inner node repeats its children; it is of interest only where it sets a limit of its own.
+            let inner = !is_workload(cgroup) && parents.contains(cgroup.path.as_str());
+            if inner && sample.quota_cores.is_none() {
+                continue;
+            }
+            let (labels, kind) = labels_of(Some(cgroup));
+            self.registry.add_cpu(&labels, kind, &sample, self.cpu_seen.entry(id).or_default());
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let alive: HashSet<Workload> =
+            self.identity.tree().alive().map(|(_, cgroup)| workload::of_cgroup(&cgroup.name)).collect();
+        let own = [workload::own("kernel"), workload::own("unknown")];
+        let grace = Duration::from_secs(self.plan.grace_seconds);
+        self.registry.expire(|workload| alive.contains(workload) || own.contains(workload), now, grace);
+    }
+
+    fn describe_agent(&mut self) -> AgentSample {
+        let (cgroups_born, cgroups_died) = self.identity.tree().counts();
+        let mut lost_updates: Vec<LostUpdates> = self.sched.iter().flat_map(Sched::losses).collect();
+        lost_updates.push(LostUpdates {
+            domain: "cgroup".into(),
+            reason: "ring_buffer_full".into(),
+            count: self.identity.events_lost(),
+        });
+        let loaded = [self.identity.loaded(), self.sched.as_ref().map(Sched::loaded)];
+        let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
+        AgentSample {
+            lost_updates,
+            maps: self.map_samples(),
+            programs,
+            cgroups_born,
+            cgroups_died,
+            collect_ns: 0,
+        }
+    }
+
+    fn map_samples(&mut self) -> Vec<MapSample> {
+        let slots = self.sched.as_mut().and_then(|sched| sched.slots_in_use().ok());
+        let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
+        let maps = self.plan.maps.iter().filter(|map| on(map.domain));
+        let sample = |map: &crate::plan::MapMemory| MapSample {
+            map: map.map.to_lowercase(),
+            entries: if map.map == "SCHED_SLOTS" { slots } else { None },
+            capacity: u64::from(map.entries),
+            bytes: map.bytes,
+        };
+        maps.map(sample).collect()
+    }
+}
+
+fn start_domain<T>(
+    name: &'static str,
+    plan: &Plan,
+    loader: &Result<Loader, LoadError>,
+    domains: &mut Vec<DomainState>,
+    start: impl FnOnce(
+        &Loader,
+        &'static probe::Probe,
+        &[(&'static str, crate::plan::Value)],
+    ) -> Result<T, LoadError>,
+) -> Option<T> {
+    let mut row = state(name, "tp_btf", plan.decision(name));
+    let mut started = None;
+    let probe = PROBES.iter().find(|probe| probe.domain == name);
+    if let (Some(Decision::On(globals)), Some(probe)) = (plan.decision(name), probe) {
+        let result = match loader {
+            Ok(loader) => start(loader, probe, globals).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match result {
+            Ok(domain) => started = Some(domain),
+            Err(reason) => (row.up, row.reason) = (false, reason),
+        }
+    }
+    if !row.up {
+        warn!(domain = name, reason = row.reason, "Domain is off.");
+    }
+    domains.push(row);
+    started
+}
+
+fn state(name: &str, hook: &str, decision: Option<&Decision>) -> DomainState {
+    let reason = match decision {
+        Some(Decision::On(_)) => None,
+        Some(Decision::Off(reason)) => Some(reason.clone()),
+        None => Some("not planned".to_owned()),
+    };
+    DomainState {
+        name: name.into(),
+        up: reason.is_none(),
+        hook: hook.into(),
+        reason: reason.unwrap_or_default(),
+    }
+}
+
+fn labels_of(cgroup: Option<&Cgroup>) -> (Workload, WorkloadKind) {
+    match cgroup {
+        Some(cgroup) => (workload::of_cgroup(&cgroup.name), cgroup.name.kind),
+        // Its birth was not heard and no walk has found it: charged to nobody, and visible.
+        None => (workload::own("unknown"), WorkloadKind::Unknown),
+    }
+}
+
+/// The root's files speak of the whole machine, and those of a sub-cgroup are in its workload's own.
+fn may_have_cpu_series(cgroup: &Cgroup) -> bool {
+    cgroup.path != "/" && cgroup.name.is_top
+}
+
+fn is_workload(cgroup: &Cgroup) -> bool {
+    cgroup.name.kind == WorkloadKind::Container
+        || (cgroup.name.kind == WorkloadKind::Unit && !cgroup.name.name.ends_with(".slice"))
+}
+
+fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {
+    loaded.programs().map(|program| ProgramSample {
+        program: program.name.into(),
+        runs: program.runs,
+        run_ns: program.run_ns,
+        missed: program.missed,
+    })
+}
+
+/// `CLOCK_MONOTONIC`, which no clock step touches.
+fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock exists on every Linux, and the address is of a live value.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}

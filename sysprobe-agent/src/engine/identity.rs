@@ -1,0 +1,94 @@
+//! Keeps the tree of cgroups true: the walk at start, the kernel's events after it, and a walk whenever an event was
+//! lost or a rename moved a whole branch. Without the events' domain, a walk now and then is all there is.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tracing::{debug, warn};
+
+use crate::bpf::Loaded;
+use crate::cgroup::events::Events;
+use crate::cgroup::tree::Tree;
+use crate::cgroup::walk::walk;
+
+/// How often the hierarchy is walked when the kernel does not tell of changes.
+const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
+/// How often it is walked although the kernel does, to be sure.
+const AUDIT: Duration = Duration::from_mins(10);
+
+pub(super) struct Identity {
+    root: PathBuf,
+    events: Option<Events>,
+    tree: Tree,
+    /// Lost events that a walk has made good.
+    made_good: u64,
+    walked: Instant,
+}
+
+impl Identity {
+    pub(super) fn start(root: PathBuf, events: Option<Events>) -> anyhow::Result<Self> {
+        let mut identity = Self { root, events, tree: Tree::default(), made_good: 0, walked: Instant::now() };
+        identity.walk(Instant::now()).with_context(|| format!("walking {}", identity.root.display()))?;
+        Ok(identity)
+    }
+
+    pub(super) fn update(&mut self, now: Instant) {
+        let renamed = self.drain(now);
+        let lost = self.events_lost();
+        let pause = if self.events.is_some() { AUDIT } else { WALK_WITHOUT_EVENTS };
+        if !renamed && lost == self.made_good && now.duration_since(self.walked) < pause {
+            return;
+        }
+        match self.walk(now) {
+            Ok(()) => self.made_good = lost,
+            Err(error) => {
+                warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be walked.")
+            }
+        }
+    }
+
+    /// Applies the waiting events; says whether one was a rename.
+    fn drain(&mut self, now: Instant) -> bool {
+        let mut renamed = false;
+        let Some(events) = &mut self.events else { return renamed };
+        while let Some(event) = events.next() {
+            match event {
+                Ok(event) => {
+                    debug!(?event, "Cgroup event.");
+                    renamed |= self.tree.apply(event, now);
+                }
+                Err(error) => warn!(%error, "An event was not understood."),
+            }
+        }
+        renamed
+    }
+
+    fn walk(&mut self, now: Instant) -> anyhow::Result<()> {
+        let walk = walk(&self.root)?;
+        self.tree.reconcile(walk.found, now);
+        self.walked = now;
+        Ok(())
+    }
+
+    pub(super) fn wake_up(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.events.as_ref().map(Events::wake_up).transpose()
+    }
+
+    pub(super) fn events_lost(&self) -> u64 {
+        self.events.as_ref().map_or(0, |events| events.counts().ring_full)
+    }
+
+    pub(super) fn forget(&mut self, id: u64) {
+        self.tree.forget(id);
+    }
+
+    pub(super) const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(super) fn loaded(&self) -> Option<&Loaded> {
+        self.events.as_ref().map(Events::loaded)
+    }
+}

@@ -1,0 +1,31 @@
+//! The sysprobe agent as a library: `main.rs` only parses arguments and maps errors to exit codes; integration tests
+//! use what is here. Modules in reading order.
+
+pub mod cli;
+pub mod config;
+
+// Facts -> plan -> effect.
+pub mod bpf;
+pub mod host;
+pub mod plan;
+pub mod probe;
+
+// Domains, one module each.
+pub mod cgroup;
+pub mod cpu;
+pub mod sched;
+
+pub mod engine;
+mod workload;
+
+// The same snapshot for everyone.
+pub mod metrics;
+mod process;
+pub mod snapshot;
+
+// The commands.
+pub mod agent;
+pub mod check;
+mod client;
+mod docs;
+pub mod top;

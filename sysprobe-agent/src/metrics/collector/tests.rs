@@ -1,0 +1,61 @@
+use super::*;
+use crate::snapshot::{AgentSample, SchedSample, VERSION, Workload, WorkloadKind};
+
+fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
+    let mut sched = SchedSample { voluntary_switches: 3, ..SchedSample::default() };
+    for wait in waits_ns {
+        sched.wait.buckets[hist::bucket_of(*wait)] += 1;
+        sched.wait.sum_ns += wait;
+    }
+    let workload = Workload { container: container.into(), ..Workload::default() };
+    let row = WorkloadSample { workload, kind: WorkloadKind::Path, sched: Some(sched), cpu: None };
+    Snapshot {
+        version: VERSION,
+        monotonic_ns: 0,
+        domains: vec![],
+        workloads: vec![row],
+        agent: AgentSample::default(),
+    }
+}
+
+fn lines(container: &str, waits_ns: &[u64]) -> Vec<String> {
+    let text = render(snapshot(container, waits_ns), Format::Plain).expect("encodes");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn classic_buckets_are_cumulative_and_end_with_the_count() {
+    let lines = lines("a", &[1_000, 1_953_125, 1_953_126, 40_000_000_000]);
+    let bucket = |bound: &str| {
+        let prefix = format!(
+            "sysprobe_sched_wakeup_latency_seconds_bucket{{le=\"{bound}\",namespace=\"\",pod=\"\",container=\"a\"}} "
+        );
+        let line =
+            lines.iter().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{lines:#?}"));
+        line.to_owned()
+    };
+    assert_eq!(bucket("0.000003814697265625"), "1");
+    // 2^-9 s is exactly 1953125 ns: that value belongs below the bound, the next one above it.
+    assert_eq!(bucket("0.001953125"), "2");
+    assert_eq!(bucket("0.00390625"), "3");
+    assert_eq!(bucket("8.0"), "3");
+    assert_eq!(bucket("+Inf"), "4");
+}
+
+#[test]
+fn names_from_outside_cannot_break_out_of_their_label() {
+    let lines = lines("a\"} 1\nevil{x=\"\\", &[]);
+    assert!(!lines.iter().any(|line| line.starts_with("evil")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains(r#"container="a\"} 1\nevil{x=\"\\""#)), "{lines:#?}");
+}
+
+#[test]
+fn every_family_of_a_snapshot_is_encoded_in_both_forms() {
+    let plain = render(snapshot("a", &[5]), Format::Plain).expect("encodes");
+    let openmetrics = render(snapshot("a", &[5]), Format::OpenMetrics).expect("encodes");
+    for metric in table::all() {
+        assert!(plain.contains(&format!("# TYPE {} ", metric.full_name())), "{}", metric.name);
+    }
+    assert!(openmetrics.ends_with("# EOF\n"));
+    assert!(!plain.contains("# EOF") && !plain.contains("# UNIT"));
+}

@@ -1,0 +1,208 @@
+//! What the agent says about itself.
+
+use super::{Kind, Metric, Unit, seconds};
+use crate::process;
+
+const SOURCE: &str = "the agent";
+
+pub(super) static AGENT: &[Metric] = &[
+    Metric {
+        name: "sysprobe_agent_build_info",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Always 1; the labels say what is running.",
+        labels: &["version"],
+        source: SOURCE,
+        emit: |_, emit| emit.value(&[("version", env!("CARGO_PKG_VERSION"))], 1.0),
+    },
+    Metric {
+        name: "sysprobe_agent_domain_up",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "1 while a domain works, 0 while it is off; sysprobe_agent_domain_info says why.",
+        labels: &["domain"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for domain in &snapshot.domains {
+                emit.value(&[("domain", &domain.name)], f64::from(u8::from(domain.up)));
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_domain_info",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Always 1; the labels say through what a domain works, or why it is off.",
+        labels: &["domain", "hook", "reason"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for domain in &snapshot.domains {
+                let labels = [("domain", &*domain.name), ("hook", &domain.hook), ("reason", &domain.reason)];
+                emit.value(&labels, 1.0);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_program_runs",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Runs of a kernel program. Stays 0 unless the kernel's program statistics are on.",
+        labels: &["program"],
+        source: "bpf_prog_info.run_cnt",
+        emit: |snapshot, emit| {
+            for program in &snapshot.agent.programs {
+                emit.value(&[("program", &program.program)], program.runs as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_program_run",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time in a kernel program. Stays 0 unless the kernel's program statistics are on.",
+        labels: &["program"],
+        source: "bpf_prog_info.run_time_ns",
+        emit: |snapshot, emit| {
+            for program in &snapshot.agent.programs {
+                emit.value(&[("program", &program.program)], seconds(program.run_ns));
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_program_missed",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Runs of a kernel program that the kernel left out because it was already running on that CPU.",
+        labels: &["program"],
+        source: "bpf_prog_info.recursion_misses",
+        emit: |snapshot, emit| {
+            for program in &snapshot.agent.programs {
+                emit.value(&[("program", &program.program)], program.missed as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_map_entries",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Entries in use of a kernel map; only maps that can run full have a series.",
+        labels: &["map"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for map in &snapshot.agent.maps {
+                if let Some(entries) = map.entries {
+                    emit.value(&[("map", &map.map)], entries as f64);
+                }
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_map_capacity",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Entries that a kernel map has room for.",
+        labels: &["map"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for map in &snapshot.agent.maps {
+                emit.value(&[("map", &map.map)], map.capacity as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_map",
+        unit: Unit::Bytes,
+        kind: Kind::Gauge,
+        help: "Kernel memory that a map was planned to take.",
+        labels: &["map"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for map in &snapshot.agent.maps {
+                emit.value(&[("map", &map.map)], map.bytes as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_lost_updates",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Updates that were lost or could not be attributed.",
+        labels: &["domain", "reason"],
+        source: "counted in the kernel programs",
+        emit: |snapshot, emit| {
+            for lost in &snapshot.agent.lost_updates {
+                emit.value(&[("domain", &lost.domain), ("reason", &lost.reason)], lost.count as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_cgroup_events",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Births and deaths of cgroups that the kernel told of.",
+        labels: &["event"],
+        source: "tracepoints cgroup_mkdir and cgroup_rmdir",
+        emit: |snapshot, emit| {
+            emit.value(&[("event", "born")], snapshot.agent.cgroups_born as f64);
+            emit.value(&[("event", "died")], snapshot.agent.cgroups_died as f64);
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_workloads",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Workloads that are exported now, those in their grace included.",
+        labels: &["kind"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for (kind, count) in snapshot.workloads_by_kind() {
+                emit.value(&[("kind", kind)], count as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_scrape_duration",
+        unit: Unit::Seconds,
+        kind: Kind::Gauge,
+        help: "Time to collect this scrape, without its encoding.",
+        labels: &[],
+        source: SOURCE,
+        emit: |snapshot, emit| emit.value(&[], seconds(snapshot.agent.collect_ns)),
+    },
+    Metric {
+        name: "process_cpu",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "CPU time of the agent, user and system.",
+        labels: &[],
+        source: "/proc/self/stat",
+        emit: |_, emit| emit.optional(process::cpu_seconds()),
+    },
+    Metric {
+        name: "process_resident_memory",
+        unit: Unit::Bytes,
+        kind: Kind::Gauge,
+        help: "Resident memory of the agent.",
+        labels: &[],
+        source: "/proc/self/stat",
+        emit: |_, emit| emit.optional(process::resident_bytes()),
+    },
+    Metric {
+        name: "process_open_fds",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Open file descriptors of the agent.",
+        labels: &[],
+        source: "/proc/self/fd",
+        emit: |_, emit| emit.optional(process::open_descriptors()),
+    },
+    Metric {
+        name: "process_start_time",
+        unit: Unit::Seconds,
+        kind: Kind::Gauge,
+        help: "When the agent started, since the Unix epoch.",
+        labels: &[],
+        source: "/proc/self/stat, /proc/stat",
+        emit: |_, emit| emit.optional(process::start_time_seconds()),
+    },
+];

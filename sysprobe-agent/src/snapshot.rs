@@ -1,0 +1,231 @@
+//! What the agent knows at one moment, as plain data: the same value is encoded for Prometheus, sent to the CLI over
+//! the local socket, and compared by tests. All numbers are totals since the agent started (or, for `cpu`, since the
+//! cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
+
+use serde::{Deserialize, Serialize};
+use sysprobe_common::hist;
+
+/// The version of this form. A reader refuses a snapshot with another one.
+pub const VERSION: u32 = 1;
+
+/// Everything at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub version: u32,
+    /// `CLOCK_MONOTONIC` in nanoseconds: differences of it are the length of a window, whatever the wall clock does.
+    pub monotonic_ns: u64,
+    pub domains: Vec<DomainState>,
+    /// At most one entry per `Workload`, in no particular order.
+    pub workloads: Vec<WorkloadSample>,
+    pub agent: AgentSample,
+}
+
+/// Whether a domain works, and through what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainState {
+    pub name: String,
+    pub up: bool,
+    /// The kind of hook in use (`tp_btf`), or `file` for a domain that reads files.
+    pub hook: String,
+    /// Why the domain is off; empty while it is up.
+    pub reason: String,
+}
+
+/// The labels of a workload: the kubelet's own names, so that joins with other exporters work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Workload {
+    /// Empty for what is no pod.
+    pub namespace: String,
+    /// Empty for what is no pod.
+    pub pod: String,
+    /// The container's name or id, else the systemd unit, else the cgroup path; `kernel` and `unknown` are our own.
+    pub container: String,
+}
+
+/// What sort of thing a workload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkloadKind {
+    Container,
+    Unit,
+    Path,
+    Kernel,
+    Unknown,
+}
+
+/// One workload's totals. A part is `None` where its domain is off or does not apply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSample {
+    pub workload: Workload,
+    pub kind: WorkloadKind,
+    pub sched: Option<SchedSample>,
+    pub cpu: Option<CpuSample>,
+}
+
+/// The scheduler's totals of one workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedSample {
+    /// Waits for a CPU: from runnable to running.
+    pub wait: HistogramSample,
+    pub on_cpu_ns: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+}
+
+/// The CPU controller's totals and settings of one workload, as its cgroup files tell them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSample {
+    pub usage_ns: Option<u64>,
+    /// `None` where the cgroup has no bandwidth control (no `nr_periods` in `cpu.stat`).
+    pub throttling: Option<Throttling>,
+    /// Quota divided by period; `None` without a limit.
+    pub quota_cores: Option<f64>,
+    pub period_us: Option<u64>,
+    pub burst_us: Option<u64>,
+    /// `cpu.weight` (1..10000, default 100); from `cpu.shares` by the kubelet's formula on cgroup v1.
+    pub weight: Option<u64>,
+}
+
+/// `nr_periods`, `nr_throttled` and the throttled time of `cpu.stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttling {
+    pub periods: u64,
+    pub throttled_periods: u64,
+    pub throttled_ns: u64,
+}
+
+/// A histogram in the kernel's own buckets (`sysprobe_common::hist`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistogramSample {
+    /// `hist::BUCKETS` counts, not cumulative.
+    pub buckets: Vec<u64>,
+    pub sum_ns: u64,
+}
+
+/// What the agent says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentSample {
+    /// Lost or unattributed updates by domain and reason, those that are zero included.
+    pub lost_updates: Vec<LostUpdates>,
+    pub maps: Vec<MapSample>,
+    pub programs: Vec<ProgramSample>,
+    pub cgroups_born: u64,
+    pub cgroups_died: u64,
+    /// How long the collection of this snapshot took.
+    pub collect_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostUpdates {
+    pub domain: String,
+    pub reason: String,
+    pub count: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapSample {
+    pub map: String,
+    /// `None` where the kernel does not say (task storage).
+    pub entries: Option<u64>,
+    pub capacity: u64,
+    pub bytes: u64,
+}
+
+/// The kernel's statistics of one program; runs and time stay zero unless `kernel.bpf_stats_enabled` is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramSample {
+    pub program: String,
+    pub runs: u64,
+    pub run_ns: u64,
+    pub missed: u64,
+}
+
+impl Snapshot {
+    /// How many workloads of each kind there are, every kind included.
+    #[must_use]
+    pub fn workloads_by_kind(&self) -> [(&'static str, usize); 5] {
+        WorkloadKind::ALL
+            .map(|kind| (kind.name(), self.workloads.iter().filter(|workload| workload.kind == kind).count()))
+    }
+}
+
+impl WorkloadKind {
+    pub const ALL: [Self; 5] = [Self::Container, Self::Unit, Self::Path, Self::Kernel, Self::Unknown];
+
+    /// As in labels and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Container => "container",
+            Self::Unit => "unit",
+            Self::Path => "path",
+            Self::Kernel => "kernel",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Default for HistogramSample {
+    fn default() -> Self {
+        Self { buckets: vec![0; hist::BUCKETS], sum_ns: 0 }
+    }
+}
+
+impl HistogramSample {
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// What happened since `earlier`. A total that went backwards (the agent restarted) counts as new.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        if self.sum_ns < earlier.sum_ns {
+            return self.clone();
+        }
+        let buckets = self.buckets.iter().zip(&earlier.buckets).map(|(now, then)| now.saturating_sub(*then));
+        Self { buckets: buckets.collect(), sum_ns: self.sum_ns - earlier.sum_ns }
+    }
+
+    /// The `q`-quantile in seconds, wrong by at most 9.1 %: the geometric middle of its bucket. `None` when empty.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let count = self.count();
+        if count == 0 {
+            return None;
+        }
+        let rank = (q * count as f64).ceil().max(1.0);
+        let mut seen = 0.0;
+        let bucket = self.buckets.iter().position(|bucket| {
+            seen += *bucket as f64;
+            seen >= rank
+        })?;
+        Some(bucket_middle(bucket))
+    }
+
+    /// The upper bound of the last bucket that holds anything, in seconds: no value was longer, unless it overflowed.
+    #[must_use]
+    pub fn max_bound(&self) -> Option<f64> {
+        self.buckets.iter().rposition(|bucket| *bucket > 0).map(bucket_upper)
+    }
+}
+
+/// The upper bound of a bucket in seconds; infinite for the overflow.
+#[must_use]
+pub fn bucket_upper(bucket: usize) -> f64 {
+    if bucket >= hist::OVERFLOW {
+        f64::INFINITY
+    } else {
+        (f64::from(hist::native_index(bucket)) / 4.0).exp2()
+    }
+}
+
+fn bucket_middle(bucket: usize) -> f64 {
+    if bucket >= hist::OVERFLOW {
+        return bucket_upper(hist::OVERFLOW - 1);
+    }
+    ((f64::from(hist::native_index(bucket)) - 0.5) / 4.0).exp2()
+}
+
+#[cfg(test)]
+mod tests;

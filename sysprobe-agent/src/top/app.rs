@@ -1,0 +1,277 @@
+//! The live table as a state machine: events in, actions out. It neither reads the clock nor draws nor waits; `live`
+//! does, and `view` shows what is here.
+
+use std::{sync::Arc, time::Duration};
+
+use crossterm::event::{KeyCode, KeyEvent};
+
+use super::{
+    input::{self, Command},
+    rows::{self, Row, Selection},
+    view,
+};
+use crate::snapshot::{DomainState, Snapshot, Workload};
+
+mod steps;
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Key(KeyEvent),
+    Resize {
+        width: u16,
+        height: u16,
+    },
+    Sample(Arc<Snapshot>),
+    /// The source failed; the text says how.
+    Failed(String),
+}
+
+/// What the loop around has to do now; it draws in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Draw,
+    /// Sample at this interval from now on.
+    SetInterval(Duration),
+    Quit,
+}
+
+/// Who gets the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Focus {
+    Table,
+    Filter,
+    /// The help overlay, scrolled down by so many lines.
+    Help(u16),
+}
+
+/// What stays the same, or is a matter of choice.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) selection: Selection,
+    pub(super) interval: Duration,
+    pub(super) wide: bool,
+    pub(super) color: bool,
+    /// Where the numbers come from.
+    pub(super) source: String,
+}
+
+/// The state of the live table.
+#[derive(Debug)]
+pub(super) struct App {
+    pub(super) settings: Settings,
+    pub(super) focus: Focus,
+    pub(super) frozen: bool,
+    /// Why there is no newer sample.
+    pub(super) error: Option<String>,
+    pub(super) rows: Vec<Row>,
+    /// The first row on the screen.
+    pub(super) offset: usize,
+    cursor: Option<Cursor>,
+    /// The last sample. While frozen, newer than what is shown.
+    newest: Arc<Snapshot>,
+    shown: Option<(Arc<Snapshot>, Arc<Snapshot>)>,
+    size: (u16, u16),
+}
+
+/// The selected row: the workload is what is selected, the index is where it was last.
+#[derive(Debug)]
+struct Cursor {
+    workload: Workload,
+    index: usize,
+}
+
+impl App {
+    pub(super) fn new(settings: Settings, first: Arc<Snapshot>, (width, height): (u16, u16)) -> Self {
+        Self {
+            settings,
+            focus: Focus::Table,
+            frozen: false,
+            error: None,
+            rows: Vec::new(),
+            offset: 0,
+            cursor: None,
+            newest: first,
+            shown: None,
+            size: (width, height),
+        }
+    }
+
+    /// The index of the selected row, if one is selected.
+    pub(super) fn selected(&self) -> Option<usize> {
+        self.cursor.as_ref().map(|cursor| cursor.index)
+    }
+
+    /// The length of the window shown; `None` until there are two samples.
+    pub(super) fn window(&self) -> Option<Duration> {
+        self.shown.as_ref().map(|(earlier, later)| rows::window(earlier, later))
+    }
+
+    /// The number of workloads, whether shown or not.
+    pub(super) fn total(&self) -> usize {
+        self.current().workloads.len()
+    }
+
+    pub(super) fn domains_off(&self) -> impl Iterator<Item = &DomainState> {
+        self.current().domains.iter().filter(|domain| !domain.up)
+    }
+
+    fn current(&self) -> &Snapshot {
+        self.shown.as_ref().map_or(&self.newest, |(_, later)| later)
+    }
+
+    /// Takes an event into the state.
+    pub(super) fn update(&mut self, event: Event) -> Action {
+        let action = match event {
+            Event::Key(key) => self.key(key),
+            Event::Resize { width, height } => {
+                self.size = (width, height);
+                Action::Draw
+            }
+            Event::Sample(sample) => self.sample(sample),
+            Event::Failed(error) => {
+                self.error = Some(error);
+                Action::Draw
+            }
+        };
+        self.keep_in_sight();
+        action
+    }
+
+    fn sample(&mut self, sample: Arc<Snapshot>) -> Action {
+        let earlier = std::mem::replace(&mut self.newest, sample);
+        self.error = None;
+        if !self.frozen {
+            self.shown = Some((earlier, Arc::clone(&self.newest)));
+            self.select_rows();
+        }
+        Action::Draw
+    }
+
+    /// Makes the rows anew and finds the selected workload again; if it has gone, its place stays selected.
+    fn select_rows(&mut self) {
+        let Some((earlier, later)) = &self.shown else { return };
+        self.rows = rows::rows(earlier, later, &self.settings.selection);
+        let Some(cursor) = &self.cursor else { return };
+        let found = self.rows.iter().position(|row| row.workload == cursor.workload);
+        self.select(found.unwrap_or(cursor.index));
+    }
+
+    fn select(&mut self, index: usize) {
+        let index = index.min(self.rows.len().saturating_sub(1));
+        self.cursor = self.rows.get(index).map(|row| Cursor { workload: row.workload.clone(), index });
+    }
+
+    fn page(&self) -> usize {
+        view::page(self, self.size.1).max(1)
+    }
+
+    fn keep_in_sight(&mut self) {
+        let page = self.page();
+        self.offset = self.offset.min(self.rows.len().saturating_sub(page));
+        match self.selected() {
+            Some(index) if index < self.offset => self.offset = index,
+            Some(index) if index >= self.offset + page => self.offset = index + 1 - page,
+            _ => {}
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Action {
+        if input::is_interrupt(key) {
+            return Action::Quit;
+        }
+        match self.focus {
+            Focus::Table => input::command(key).map_or(Action::Draw, |command| self.command(command)),
+            Focus::Filter => self.filter_key(key),
+            Focus::Help(scrolled) => self.help_key(key, scrolled),
+        }
+    }
+
+    fn command(&mut self, command: Command) -> Action {
+        match command {
+            Command::Quit => return Action::Quit,
+            Command::Longer => return self.set_interval(steps::longer(self.settings.interval)),
+            Command::Shorter => return self.set_interval(steps::shorter(self.settings.interval)),
+            Command::Help => self.focus = Focus::Help(0),
+            Command::Filter => self.focus = Focus::Filter,
+            Command::NextSort => {
+                self.reselect(|selection| selection.sort = steps::sort_key(selection.sort, 1));
+            }
+            Command::PreviousSort => {
+                self.reselect(|selection| selection.sort = steps::sort_key(selection.sort, -1));
+            }
+            Command::Reverse => self.reselect(|selection| selection.reverse = !selection.reverse),
+            Command::Idle => self.reselect(|selection| selection.all = !selection.all),
+            Command::Freeze => self.frozen = !self.frozen,
+            Command::Up | Command::Down | Command::PageUp | Command::PageDown => self.step(command),
+            Command::Bottom => self.select(usize::MAX),
+            Command::Top => {
+                self.cursor = None;
+                self.offset = 0;
+            }
+        }
+        Action::Draw
+    }
+
+    /// The first step selects what is at that edge of the screen.
+    fn step(&mut self, command: Command) {
+        let page = self.page();
+        let index = match (self.selected(), command) {
+            (None, Command::Up | Command::Down) => self.offset,
+            (None, Command::PageUp) => self.offset.saturating_sub(page),
+            (None, _) => self.offset + page,
+            (Some(index), Command::Up) => index.saturating_sub(1),
+            (Some(index), Command::Down) => index + 1,
+            (Some(index), Command::PageUp) => index.saturating_sub(page),
+            (Some(index), _) => index + page,
+        };
+        self.select(index);
+    }
+
+    fn reselect(&mut self, change: impl FnOnce(&mut Selection)) {
+        change(&mut self.settings.selection);
+        self.select_rows();
+    }
+
+    fn set_interval(&mut self, interval: Duration) -> Action {
+        self.settings.interval = interval;
+        Action::SetInterval(interval)
+    }
+
+    fn filter_key(&mut self, key: KeyEvent) -> Action {
+        match key.code {
+            KeyCode::Enter => self.focus = Focus::Table,
+            KeyCode::Esc => {
+                self.focus = Focus::Table;
+                self.reselect(|selection| selection.filter.clear());
+            }
+            KeyCode::Backspace => self.reselect(|selection| {
+                selection.filter.pop();
+            }),
+            KeyCode::Up => self.step(Command::Up),
+            KeyCode::Down => self.step(Command::Down),
+            _ => {
+                if let Some(c) = input::typed(key) {
+                    self.reselect(|selection| selection.filter.push(c));
+                }
+            }
+        }
+        Action::Draw
+    }
+
+    /// Everything but scrolling closes the overlay.
+    fn help_key(&mut self, key: KeyEvent, scrolled: u16) -> Action {
+        let last = view::help_scroll_end(self.size);
+        self.focus = match input::command(key) {
+            Some(Command::Up) => Focus::Help(scrolled.saturating_sub(1)),
+            Some(Command::Down) => Focus::Help((scrolled + 1).min(last)),
+            Some(Command::PageUp | Command::Top) => Focus::Help(0),
+            Some(Command::PageDown | Command::Bottom) => Focus::Help(last),
+            _ => Focus::Table,
+        };
+        Action::Draw
+    }
+}
+
+#[cfg(test)]
+mod tests;

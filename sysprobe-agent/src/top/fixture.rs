@@ -1,0 +1,111 @@
+//! Snapshots for the tests of this module: a small node with a little of everything.
+
+use sysprobe_common::hist;
+
+use crate::snapshot::{
+    AgentSample, CpuSample, DomainState, HistogramSample, SchedSample, Snapshot, Throttling, VERSION,
+    Workload, WorkloadKind, WorkloadSample,
+};
+
+pub(super) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
+
+pub(super) fn histogram(values_ns: &[u64]) -> HistogramSample {
+    let mut sample = HistogramSample::default();
+    for value in values_ns {
+        sample.buckets[hist::bucket_of(*value)] += 1;
+        sample.sum_ns += value;
+    }
+    sample
+}
+
+pub(super) fn workload(namespace: &str, pod: &str, container: &str) -> Workload {
+    Workload { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
+}
+
+pub(super) fn sched(on_cpu_ns: u64, waits_ns: &[u64], voluntary: u64, involuntary: u64) -> SchedSample {
+    SchedSample {
+        wait: histogram(waits_ns),
+        on_cpu_ns,
+        voluntary_switches: voluntary,
+        involuntary_switches: involuntary,
+    }
+}
+
+pub(super) fn cpu(usage_ns: u64, periods: u64, throttled_periods: u64, throttled_ns: u64) -> CpuSample {
+    CpuSample {
+        usage_ns: Some(usage_ns),
+        throttling: Some(Throttling { periods, throttled_periods, throttled_ns }),
+        quota_cores: (periods > 0).then_some(0.5),
+        ..CpuSample::default()
+    }
+}
+
+pub(super) fn sample(
+    workload: Workload,
+    sched: Option<SchedSample>,
+    cpu: Option<CpuSample>,
+) -> WorkloadSample {
+    WorkloadSample { workload, kind: WorkloadKind::Container, sched, cpu }
+}
+
+pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
+    let up = |name: &str, hook: &str| DomainState {
+        name: name.to_owned(),
+        up: true,
+        hook: hook.to_owned(),
+        reason: String::new(),
+    };
+    Snapshot {
+        version: VERSION,
+        monotonic_ns: seconds * 1_000_000_000,
+        domains: vec![up("sched", "tp_btf"), up("cpu", "file")],
+        workloads,
+        agent: AgentSample::default(),
+    }
+}
+
+pub(super) fn without_cpu(mut snapshot: Snapshot) -> Snapshot {
+    let reason = "no cgroup with a `cpu` controller is mounted".to_owned();
+    snapshot.domains[1] = DomainState { name: "cpu".to_owned(), up: false, hook: String::new(), reason };
+    snapshot
+}
+
+/// Two seconds on a node of eight workloads, two of them idle.
+pub(super) fn node() -> (Snapshot, Snapshot) {
+    let names = [
+        workload("shop", "checkout-7d9c5b6f4-x2x9q", "server"),
+        workload("shop", "checkout-7d9c5b6f4-x2x9q", "istio-proxy"),
+        workload("", "", ID),
+        workload("", "", "systemd-journald.service"),
+        workload("", "", "kernel"),
+        workload("batch-processing", "nightly-report-generator-28833120-l4k7d", "report-generator"),
+        workload("", "", "ssh.service"),
+        workload("shop", "idle-0", "server"),
+    ];
+    let earlier =
+        names.iter().map(|name| sample(name.clone(), Some(sched(0, &[], 0, 0)), Some(cpu(0, 0, 0, 0))));
+    let later = names.iter().zip(node_totals()).map(|(name, (sched, cpu))| {
+        let mut sample = sample(name.clone(), Some(sched), Some(cpu));
+        sample.kind = match name.container.as_str() {
+            "kernel" => WorkloadKind::Kernel,
+            unit if unit.ends_with(".service") => WorkloadKind::Unit,
+            _ => WorkloadKind::Container,
+        };
+        sample
+    });
+    (snapshot(10, earlier.collect()), snapshot(12, later.collect()))
+}
+
+fn node_totals() -> [(SchedSample, CpuSample); 8] {
+    let ms = 1_000_000;
+    [
+        (sched(1_000 * ms, &[3_000, 90_000, 61 * ms], 2_400, 310), cpu(1_000 * ms, 20, 14, 900 * ms)),
+        (sched(84 * ms, &[4_000, 5_000, 800_000], 900, 12), cpu(84 * ms, 20, 1, 3 * ms)),
+        (sched(2_000 * ms, &[40 * ms, 60 * ms], 2, 512), cpu(2_000 * ms, 0, 0, 0)),
+        (sched(3 * ms, &[2_000], 40, 0), cpu(3 * ms, 0, 0, 0)),
+        (sched(55 * ms, &[1_000, 2_000, 9_000], 96_000, 3), CpuSample::default()),
+        (sched(400 * ms, &[12_000, 70_000_000_000], 44, 90), cpu(400 * ms, 20, 0, 0)),
+        (SchedSample::default(), cpu(0, 0, 0, 0)),
+        (SchedSample::default(), cpu(0, 0, 0, 0)),
+    ]
+}

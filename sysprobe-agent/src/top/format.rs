@@ -1,0 +1,155 @@
+//! How numbers and names look: three significant digits with their unit, at most [`NUMBER_WIDTH`] columns; names cut
+//! to a width without losing both ends. Names come from containers, so nothing in them reaches the terminal unseen.
+
+use ratatui::text::Span;
+use sysprobe_common::hist;
+
+use crate::snapshot::{Workload, bucket_upper};
+
+/// No number with its unit is wider.
+pub(super) const NUMBER_WIDTH: usize = 6;
+/// What stands for a number that is not there.
+pub(super) const NOTHING: &str = "-";
+/// The length of a container id in hexadecimal, and how much of it people (and `docker ps`) use.
+const ID_LENGTH: usize = 64;
+const SHORT_ID_LENGTH: usize = 12;
+
+/// `show` of the number, if there is one.
+pub(super) fn or_nothing(number: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    number.map_or_else(|| NOTHING.to_owned(), show)
+}
+
+/// `950ns`, `12.3us`, `4.56ms`, `1.20s`; above the histograms' range `>32s`.
+pub(super) fn duration(seconds: f64) -> String {
+    if seconds.is_infinite() {
+        return format!(">{}s", bucket_upper(hist::OVERFLOW - 1));
+    }
+    let nanoseconds = seconds * 1e9;
+    // Half a unit less than a thousand: what would round up to `1000us` is `1.00ms`.
+    if nanoseconds < 999.5 {
+        return format!("{nanoseconds:.0}ns");
+    }
+    let (number, unit) = match nanoseconds {
+        ns if ns < 999.5e3 => (ns / 1e3, "us"),
+        ns if ns < 999.5e6 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    format!("{}{unit}", three_digits(number))
+}
+
+/// `0.37`, `12.4`, `128`, `<0.01`.
+pub(super) fn cores(number: f64) -> String {
+    if number > 0.0 && number < 0.005 { "<0.01".to_owned() } else { three_digits(number) }
+}
+
+/// `12%`, `<1%`.
+pub(super) fn percent(ratio: f64) -> String {
+    if ratio > 0.0 && ratio < 0.005 { "<1%".to_owned() } else { format!("{:.0}%", ratio * 100.0) }
+}
+
+/// `3.4/s`, `120/s`, `1.2k/s`, `45k/s`, `1.2M/s`.
+pub(super) fn rate(per_second: f64) -> String {
+    match per_second {
+        n if n <= 0.0 => "0/s".to_owned(),
+        n if n < 0.05 => "<.1/s".to_owned(),
+        n if n < 999.5 => format!("{}/s", two_digits(n)),
+        n if n < 999.5e3 => format!("{}k/s", two_digits(n / 1e3)),
+        n => format!("{}M/s", two_digits(n / 1e6)),
+    }
+}
+
+fn three_digits(number: f64) -> String {
+    match number {
+        n if n < 9.995 => format!("{n:.2}"),
+        n if n < 99.95 => format!("{n:.1}"),
+        n => format!("{n:.0}"),
+    }
+}
+
+fn two_digits(number: f64) -> String {
+    if number < 9.95 { format!("{number:.1}") } else { format!("{number:.0}") }
+}
+
+/// `namespace/pod/container`, or the container alone for what is no pod; safe to show.
+pub(super) fn full_name(workload: &Workload) -> String {
+    let parts = [&workload.namespace, &workload.pod, &workload.container];
+    let parts: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| clean(part)).collect();
+    parts.join("/")
+}
+
+/// The same with container ids cut to the twelve characters that people use.
+pub(super) fn short_name(workload: &Workload) -> String {
+    let full = full_name(workload);
+    let words = full.split_inclusive(|c: char| !c.is_ascii_hexdigit());
+    words.map(shorten_id).collect()
+}
+
+/// `word` may end in the one character that separates it from the next.
+fn shorten_id(word: &str) -> String {
+    let digits = word.trim_end_matches(|c: char| !c.is_ascii_hexdigit());
+    if digits.len() == ID_LENGTH {
+        format!("{}{}", &digits[..SHORT_ID_LENGTH], &word[ID_LENGTH..])
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Replaces what is not visible by itself: control characters, which can drive a terminal, and what takes no column,
+/// which can reorder or hide text.
+pub(super) fn clean(text: &str) -> String {
+    let visible = |c: char| !c.is_control() && width_of(c) > 0;
+    text.chars().map(|c| if visible(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
+/// The columns that `text` takes on a terminal.
+pub(super) fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+fn width_of(c: char) -> usize {
+    width(c.encode_utf8(&mut [0; 4]))
+}
+
+/// Cuts the middle out of what is too wide: both ends of a pod's name tell it apart.
+pub(super) fn cut_middle(text: &str, limit: usize) -> String {
+    if width(text) <= limit {
+        return text.to_owned();
+    }
+    let room = limit.saturating_sub(1);
+    let tail = take_width(text.chars().rev(), room / 2);
+    let head = take_width(text.chars(), room - room / 2);
+    let ellipsis = if limit > 0 { "…" } else { "" };
+    format!("{}{ellipsis}{}", head.iter().collect::<String>(), tail.iter().rev().collect::<String>())
+}
+
+/// Cuts the end off what is too wide.
+pub(super) fn cut_end(text: &str, limit: usize) -> String {
+    if width(text) <= limit {
+        return text.to_owned();
+    }
+    let ellipsis = if limit > 0 { "…" } else { "" };
+    let head: String = take_width(text.chars(), limit.saturating_sub(1)).iter().collect();
+    format!("{head}{ellipsis}")
+}
+
+fn take_width(chars: impl Iterator<Item = char>, limit: usize) -> Vec<char> {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += width_of(*c);
+        used <= limit
+    };
+    chars.take_while(fits).collect()
+}
+
+/// Fills up with spaces on the right; `format!` counts characters, not columns.
+pub(super) fn pad_right(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// Fills up with spaces on the left.
+pub(super) fn pad_left(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones may come.
+
+use serde::Serialize;
+use sysprobe_common::hist;
+
+use super::rows::{self, Row, Selection};
+use crate::snapshot::{DomainState, Snapshot, WorkloadKind, bucket_upper};
+
+/// The version of this form; it changes when a field goes or changes its meaning.
+pub const VERSION: u32 = 1;
+
+/// One window.
+#[derive(Debug, Serialize)]
+pub struct TopDocument<'a> {
+    pub version: u32,
+    /// The measured length of the window, which differs a little from the interval asked for.
+    pub window_seconds: f64,
+    /// What is measured, and why something is not.
+    pub domains: &'a [DomainState],
+    /// How many workloads there are, before the filter and without regard to idleness.
+    pub workloads_total: usize,
+    /// Those selected, in the order asked for.
+    pub workloads: Vec<WorkloadDocument<'a>>,
+}
+
+/// One workload in the window. `null` where a domain is off or a number does not apply.
+#[derive(Debug, Serialize)]
+pub struct WorkloadDocument<'a> {
+    /// Empty for what is no pod.
+    pub namespace: &'a str,
+    /// Empty for what is no pod.
+    pub pod: &'a str,
+    /// The container's name or id, the systemd unit or the cgroup path: untrusted text.
+    pub container: &'a str,
+    pub kind: WorkloadKind,
+    /// CPUs in use, on average.
+    pub cpu_cores: Option<f64>,
+    /// CPUs allowed; `null` without a quota.
+    pub cpu_quota_cores: Option<f64>,
+    /// Throttled periods divided by periods (0..1); `null` when no period of a quota elapsed.
+    pub throttled_ratio: Option<f64>,
+    /// Time throttled per second of the window, added up over CPUs on cgroup v1 and v2 alike.
+    pub throttled_seconds_per_second: Option<f64>,
+    /// Quantiles of the waits for a CPU that ended in the window, wrong by at most 9.1 %; `null` without any.
+    pub wait_p50_seconds: Option<f64>,
+    pub wait_p99_seconds: Option<f64>,
+    /// No wait was longer, unless `wait_above_range`: then at least one was.
+    pub wait_max_seconds: Option<f64>,
+    /// Whether a wait was longer than the histogram reaches (32 s).
+    pub wait_above_range: bool,
+    /// Time waited per second of the window: the mean number of waiting tasks.
+    pub wait_seconds_per_second: Option<f64>,
+    pub voluntary_switches_per_second: Option<f64>,
+    pub involuntary_switches_per_second: Option<f64>,
+}
+
+/// One document on one line, with its newline.
+pub fn line(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> serde_json::Result<String> {
+    let rows = rows::rows(earlier, later, selection);
+    let document = TopDocument {
+        version: VERSION,
+        window_seconds: rows::window(earlier, later).as_secs_f64(),
+        domains: &later.domains,
+        workloads_total: later.workloads.len(),
+        workloads: rows.iter().map(WorkloadDocument::new).collect(),
+    };
+    Ok(serde_json::to_string(&document)? + "\n")
+}
+
+impl<'a> WorkloadDocument<'a> {
+    fn new(row: &'a Row) -> Self {
+        Self {
+            namespace: &row.workload.namespace,
+            pod: &row.workload.pod,
+            container: &row.workload.container,
+            kind: row.kind,
+            cpu_cores: row.cpu_cores,
+            cpu_quota_cores: row.quota_cores,
+            throttled_ratio: row.throttled_ratio,
+            throttled_seconds_per_second: row.throttled_rate,
+            wait_p50_seconds: row.wait_p50,
+            wait_p99_seconds: row.wait_p99,
+            // JSON has no infinity.
+            wait_max_seconds: row.wait_max.map(|max| max.min(bucket_upper(hist::OVERFLOW - 1))),
+            wait_above_range: row.wait_max.is_some_and(f64::is_infinite),
+            wait_seconds_per_second: row.waiting,
+            voluntary_switches_per_second: row.voluntary_rate,
+            involuntary_switches_per_second: row.involuntary_rate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The live table's effects: terminal, keys, signals and samples. Two futures in one task: one samples at the
+//! interval, the other draws and answers keys, so that a slow source never blocks the keyboard.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use crossterm::{cursor::Show, event::EventStream, execute};
+use futures::StreamExt as _;
+use ratatui::DefaultTerminal;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{mpsc, watch},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    Source,
+    app::{Action, App, Event, Settings},
+    input, view,
+};
+use crate::snapshot::Snapshot;
+
+/// The first window is shorter than the interval: the first numbers should be there at once.
+const FIRST_WINDOW: Duration = Duration::from_secs(1);
+
+/// A terminal in raw mode on its alternate screen, until dropped. A panic restores it through ratatui's panic hook,
+/// which runs even where a panic aborts.
+pub(super) struct Screen(DefaultTerminal);
+
+impl Screen {
+    pub(super) fn open() -> std::io::Result<Self> {
+        let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
+        show_cursor_on_panic();
+        Ok(Self(terminal))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// ratatui's own hook leaves this to the terminal's destructor, which an abort skips.
+fn show_cursor_on_panic() {
+    let next = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        // The panic is what matters: that a terminal which is gone has no cursor to show is no news.
+        drop(execute!(std::io::stdout(), Show));
+        next(panic);
+    }));
+}
+
+/// Shows the table until the user or a signal ends it.
+pub(super) async fn run(
+    mut screen: Screen,
+    settings: Settings,
+    first: Snapshot,
+    mut source: impl Source,
+) -> anyhow::Result<()> {
+    // One sample is enough: while the table is drawn nobody needs a second one.
+    let (samples, mut events) = mpsc::channel(1);
+    let (interval, intervals) = watch::channel(settings.interval);
+    let size = screen.0.size().context("asking the terminal for its size")?;
+    let mut app = App::new(settings, Arc::new(first), (size.width, size.height));
+    tokio::select! {
+        result = interact(&mut screen.0, &mut app, &mut events, &interval) => result,
+        () = sample(&mut source, &samples, intervals) => Ok(()),
+    }
+}
+
+/// Takes a sample per interval, and goes on after failures, as long as somebody wants them.
+async fn sample(
+    source: &mut impl Source,
+    samples: &mpsc::Sender<Event>,
+    mut intervals: watch::Receiver<Duration>,
+) {
+    let mut last = Instant::now();
+    let mut wait = FIRST_WINDOW.min(*intervals.borrow_and_update());
+    loop {
+        tokio::select! {
+            () = sleep_until(last + wait) => {}
+            Ok(()) = intervals.changed() => {
+                wait = *intervals.borrow_and_update();
+                continue;
+            }
+        }
+        last = Instant::now();
+        wait = *intervals.borrow_and_update();
+        let event = match source.next().await {
+            Ok(sample) => Event::Sample(Arc::new(sample)),
+            Err(error) => Event::Failed(format!("{error:#}")),
+        };
+        if samples.send(event).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn interact(
+    terminal: &mut DefaultTerminal,
+    app: &mut App,
+    samples: &mut mpsc::Receiver<Event>,
+    interval: &watch::Sender<Duration>,
+) -> anyhow::Result<()> {
+    let mut keys = EventStream::new();
+    let mut signals = Signals::new().context("watching for signals")?;
+    loop {
+        terminal.draw(|frame| view::draw(frame, app)).context("drawing on the terminal")?;
+        let event = tokio::select! {
+            key = keys.next() => match key.transpose().context("reading from the terminal")? {
+                Some(key) => input::event(&key),
+                None => return Ok(()),
+            },
+            sample = samples.recv() => sample,
+            () = signals.end() => return Ok(()),
+        };
+        match event.map(|event| app.update(event)) {
+            Some(Action::Quit) => return Ok(()),
+            Some(Action::SetInterval(length)) => drop(interval.send_replace(length)),
+            Some(Action::Draw) | None => {}
+        }
+    }
+}
+
+/// The signals that would otherwise end the process and leave the terminal in raw mode.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure; how a
+//! number looks is `format`'s business.
+
+use std::{cmp::Ordering, collections::HashMap, time::Duration};
+
+use clap::ValueEnum;
+
+use crate::snapshot::{
+    CpuSample, HistogramSample, SchedSample, Snapshot, Throttling, Workload, WorkloadKind, WorkloadSample,
+};
+
+/// Which rows, in which order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    pub sort: SortKey,
+    pub reverse: bool,
+    /// Part of a namespace, pod or container, whatever its case; empty matches everything.
+    pub filter: String,
+    /// Whether to keep workloads in which nothing happened.
+    pub all: bool,
+}
+
+/// What rows can be sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SortKey {
+    /// Time on CPU.
+    #[default]
+    Cpu,
+    /// Share of the quota's periods in which the workload was throttled.
+    Throttled,
+    /// Median wait for a CPU.
+    P50,
+    /// 99th percentile of the wait for a CPU.
+    P99,
+    /// Longest wait for a CPU.
+    Max,
+    /// Voluntary and involuntary context switches.
+    Switches,
+    /// Namespace, pod and container.
+    Name,
+}
+
+/// One workload in one window. A number is `None` where its domain is off or does not apply, and without waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub workload: Workload,
+    pub kind: WorkloadKind,
+    /// CPUs in use, on average: from the scheduler where it is watched, else from the cgroup's own account.
+    pub cpu_cores: Option<f64>,
+    pub quota_cores: Option<f64>,
+    /// The share of periods that ended in throttling; `None` when no period of a quota elapsed.
+    pub throttled_ratio: Option<f64>,
+    /// Seconds throttled per second; the kernel adds CPUs up, so it can exceed one.
+    pub throttled_rate: Option<f64>,
+    pub wait_p50: Option<f64>,
+    pub wait_p99: Option<f64>,
+    /// The upper bound of the longest wait's bucket; infinite above the histogram's range.
+    pub wait_max: Option<f64>,
+    /// Seconds waited per second: how many tasks waited for a CPU, on average.
+    pub waiting: Option<f64>,
+    pub voluntary_rate: Option<f64>,
+    pub involuntary_rate: Option<f64>,
+}
+
+/// The time between two snapshots; zero if they are not in order.
+#[must_use]
+pub fn window(earlier: &Snapshot, later: &Snapshot) -> Duration {
+    Duration::from_nanos(later.monotonic_ns.saturating_sub(earlier.monotonic_ns))
+}
+
+/// The rows of a window, in the order asked for.
+#[must_use]
+pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
+    let window = Window(window(earlier, later).as_secs_f64());
+    let before: HashMap<_, _> = earlier.workloads.iter().map(|sample| (&sample.workload, sample)).collect();
+    let filter = selection.filter.to_lowercase();
+    let mut rows: Vec<Row> = later
+        .workloads
+        .iter()
+        .filter(|sample| matches(&sample.workload, &filter))
+        .map(|sample| row(before.get(&sample.workload).copied(), sample, window))
+        .filter(|row| selection.all || !row.is_idle())
+        .collect();
+    rows.sort_by(|a, b| compare(a, b, selection));
+    rows
+}
+
+impl Row {
+    /// All context switches per second.
+    #[must_use]
+    pub fn switch_rate(&self) -> Option<f64> {
+        Some(self.voluntary_rate? + self.involuntary_rate?)
+    }
+
+    fn is_idle(&self) -> bool {
+        let happened = [self.cpu_cores, self.switch_rate(), self.throttled_ratio, self.wait_max];
+        happened.iter().flatten().all(|number| *number <= 0.0)
+    }
+
+    fn number(&self, key: SortKey) -> Option<f64> {
+        match key {
+            SortKey::Cpu => self.cpu_cores,
+            SortKey::Throttled => self.throttled_ratio,
+            SortKey::P50 => self.wait_p50,
+            SortKey::P99 => self.wait_p99,
+            SortKey::Max => self.wait_max,
+            SortKey::Switches => self.switch_rate(),
+            SortKey::Name => None,
+        }
+    }
+}
+
+/// `filter` in lower case.
+fn matches(workload: &Workload, filter: &str) -> bool {
+    [&workload.namespace, &workload.pod, &workload.container]
+        .iter()
+        .any(|name| name.to_lowercase().contains(filter))
+}
+
+/// Workloads without the number come last in either direction: they are no candidates for the top.
+fn compare(a: &Row, b: &Row, selection: &Selection) -> Ordering {
+    let turn = |order: Ordering| if selection.reverse { order.reverse() } else { order };
+    let by_name = a.workload.cmp(&b.workload);
+    if selection.sort == SortKey::Name {
+        return turn(by_name);
+    }
+    match (a.number(selection.sort), b.number(selection.sort)) {
+        (Some(a), Some(b)) => turn(b.total_cmp(&a)).then(by_name),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => by_name,
+    }
+}
+
+/// The length of a window in seconds.
+#[derive(Clone, Copy)]
+struct Window(f64);
+
+impl Window {
+    fn rate(self, amount: f64) -> Option<f64> {
+        (self.0 > 0.0).then(|| amount / self.0)
+    }
+
+    fn seconds_rate(self, nanoseconds: u64) -> Option<f64> {
+        self.rate(nanoseconds as f64 / 1e9)
+    }
+}
+
+fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window) -> Row {
+    let sched = sched_since(earlier, later);
+    let throttling = throttling_since(earlier, later);
+    let busy_ns = sched.as_ref().map(|sched| sched.on_cpu_ns).or_else(|| usage_since(earlier, later));
+    let wait = sched.as_ref().map(|sched| &sched.wait);
+    Row {
+        workload: later.workload.clone(),
+        kind: later.kind,
+        cpu_cores: busy_ns.and_then(|ns| window.seconds_rate(ns)),
+        quota_cores: later.cpu.as_ref().and_then(|cpu| cpu.quota_cores),
+        throttled_ratio: throttling.map(|t| t.throttled_periods as f64 / t.periods as f64),
+        throttled_rate: throttling.and_then(|t| window.seconds_rate(t.throttled_ns)),
+        wait_p50: wait.and_then(|wait| wait.quantile(0.5)),
+        wait_p99: wait.and_then(|wait| wait.quantile(0.99)),
+        wait_max: wait.and_then(HistogramSample::max_bound),
+        waiting: wait.and_then(|wait| window.seconds_rate(wait.sum_ns)),
+        voluntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.voluntary_switches as f64)),
+        involuntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.involuntary_switches as f64)),
+    }
+}
+
+/// The agent starts these totals at zero, so a workload that it did not know before has all of them in the window.
+/// Totals restart together: one that went backwards makes all of them new.
+fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<SchedSample> {
+    let later = later.sched.as_ref()?;
+    let Some(earlier) = earlier.and_then(|sample| sample.sched.as_ref()) else { return Some(later.clone()) };
+    let since = || {
+        Some(SchedSample {
+            on_cpu_ns: later.on_cpu_ns.checked_sub(earlier.on_cpu_ns)?,
+            voluntary_switches: later.voluntary_switches.checked_sub(earlier.voluntary_switches)?,
+            involuntary_switches: later.involuntary_switches.checked_sub(earlier.involuntary_switches)?,
+            wait: later.wait.since(&earlier.wait),
+        })
+    };
+    let restarted = later.wait.sum_ns < earlier.wait.sum_ns;
+    if restarted { None } else { since() }.or_else(|| Some(later.clone()))
+}
+
+/// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that was
+/// there and could not be read nothing is known.
+fn cpu_before(earlier: Option<&WorkloadSample>) -> Option<CpuSample> {
+    match earlier {
+        None => Some(CpuSample {
+            usage_ns: Some(0),
+            throttling: Some(Throttling::default()),
+            ..CpuSample::default()
+        }),
+        Some(sample) => sample.cpu.clone(),
+    }
+}
+
+fn usage_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<u64> {
+    let before = cpu_before(earlier)?.usage_ns?;
+    let now = later.cpu.as_ref()?.usage_ns?;
+    Some(now.checked_sub(before).unwrap_or(now))
+}
+
+/// `None` unless a period of a quota elapsed.
+fn throttling_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Throttling> {
+    let before = cpu_before(earlier)?.throttling?;
+    let now = later.cpu.as_ref()?.throttling?;
+    let since = || {
+        Some(Throttling {
+            periods: now.periods.checked_sub(before.periods)?,
+            throttled_periods: now.throttled_periods.checked_sub(before.throttled_periods)?,
+            throttled_ns: now.throttled_ns.checked_sub(before.throttled_ns)?,
+        })
+    };
+    since().or(Some(now)).filter(|t| t.periods > 0)
+}
+
+#[cfg(test)]
+mod tests;

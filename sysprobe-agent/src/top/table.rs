@@ -1,0 +1,74 @@
+//! The plain table of one window: for `--once`, and for every window when standard output is no terminal.
+
+use std::time::Duration;
+
+use super::{
+    columns::{Layout, NAME_TITLE},
+    format,
+    rows::{self, Row, Selection},
+};
+use crate::snapshot::{DomainState, Snapshot};
+
+/// How wide the table may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    /// Columns by importance, names cut.
+    Columns(usize),
+    /// All columns, full names.
+    Full,
+}
+
+/// The text of one window, with its last newline.
+pub(super) fn text(earlier: &Snapshot, later: &Snapshot, selection: &Selection, width: Width) -> String {
+    let rows = rows::rows(earlier, later, selection);
+    let window = rows::window(earlier, later);
+    let mut lines = vec![context(window, rows.len(), later.workloads.len())];
+    lines.extend(later.domains.iter().filter(|domain| !domain.up).map(off));
+    lines.extend(table(&rows, width));
+    lines.into_iter().fold(String::new(), |mut text, line| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+        text
+    })
+}
+
+fn context(window: Duration, shown: usize, total: usize) -> String {
+    format!("{} window, {shown} of {total} workloads", format::duration(window.as_secs_f64()))
+}
+
+/// Says that a domain is off, and why.
+pub(super) fn off(domain: &DomainState) -> String {
+    format!("{} is off: {}", format::clean(&domain.name), format::clean(&domain.reason))
+}
+
+fn table(rows: &[Row], width: Width) -> Vec<String> {
+    let name_of = match width {
+        Width::Columns(_) => format::short_name,
+        Width::Full => format::full_name,
+    };
+    let names: Vec<String> = rows.iter().map(|row| name_of(&row.workload)).collect();
+    let longest = names.iter().map(|name| format::width(name)).max().unwrap_or(0).max(NAME_TITLE.len());
+    let mut layout = match width {
+        Width::Columns(columns) => Layout::fit(columns, false),
+        Width::Full => Layout::everything(longest),
+    };
+    layout.name = layout.name.min(longest);
+    let head = line(NAME_TITLE, &layout, layout.columns.iter().map(|column| column.title.to_owned()));
+    let body = rows
+        .iter()
+        .zip(&names)
+        .map(|(row, name)| line(name, &layout, layout.columns.iter().map(|column| (column.cell)(row))));
+    std::iter::once(head).chain(body).collect()
+}
+
+fn line(name: &str, layout: &Layout, cells: impl Iterator<Item = String>) -> String {
+    let mut line = format::pad_right(&format::cut_middle(name, layout.name), layout.name);
+    for (column, cell) in layout.columns.iter().zip(cells) {
+        line.push(' ');
+        line.push_str(&format::pad_left(&cell, column.width));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+use super::{
+    super::fixture::{node, sample, snapshot, without_cpu, workload},
+    *,
+};
+
+#[test]
+fn a_window_reads_well_at_eighty_columns() {
+    let (earlier, later) = node();
+    let text = text(&earlier, &without_cpu(later), &Selection::default(), Width::Columns(80));
+    assert!(text.lines().all(|line| format::width(line) <= 80));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn wide_has_everything_in_full() {
+    let (earlier, later) = node();
+    let all = Selection { all: true, ..Selection::default() };
+    insta::assert_snapshot!(text(&earlier, &later, &all, Width::Full));
+}
+
+#[test]
+fn without_rows_the_head_remains() {
+    let text = text(&snapshot(1, vec![]), &snapshot(2, vec![]), &Selection::default(), Width::Columns(80));
+    assert_eq!(text.lines().next(), Some("1.00s window, 0 of 0 workloads"));
+    assert_eq!(text.lines().count(), 2);
+}
+
+#[test]
+fn names_and_reasons_stay_on_their_line() {
+    let mut later = snapshot(2, vec![sample(workload("", "", "evil\nname\x1b[2J"), None, None)]);
+    later.domains[0].up = false;
+    later.domains[0].reason = "two\nlines".to_owned();
+    let all = Selection { all: true, ..Selection::default() };
+    for width in [Width::Columns(80), Width::Full] {
+        let text = text(&snapshot(1, vec![]), &later, &all, width);
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
+    }
+}

@@ -1,0 +1,205 @@
+//! The live table on the screen: two or more lines of context, the table, a line of key hints; the help overlay on
+//! top. Emphasis is bold, reverse, or black on yellow, which survive light and dark backgrounds and every kind of
+//! colour-blindness, and always comes with a sign in the text.
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout as Split, Position, Rect},
+    style::{Color, Style, Stylize as _},
+    text::{Line, Span},
+};
+
+use super::{
+    app::{App, Focus},
+    columns::{ALARM, Column, Layout, NAME_TITLE},
+    format,
+    input::BINDINGS,
+    rows::{Row, SortKey},
+    table,
+};
+
+mod help;
+
+pub(super) use help::scroll_end as help_scroll_end;
+
+const GAP: &str = "  ";
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame, app: &App) {
+    let area = frame.area();
+    let [context, notices, head, body, footer] = Split::vertical([
+        Constraint::Length(1),
+        Constraint::Length(notice_lines(app)),
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    let layout = Layout::fit(usize::from(area.width), app.settings.wide);
+    frame.render_widget(context_line(app, usize::from(area.width)), context);
+    for (notice, row) in notices_of(app).iter().zip(notices.rows()) {
+        let text = format::cut_end(notice, usize::from(area.width));
+        frame.render_widget(Line::styled(text, warning(app)), row);
+    }
+    frame.render_widget(head_line(app, &layout), head);
+    draw_rows(frame, app, &layout, body);
+    draw_footer(frame, app, footer);
+    if let Focus::Help(scrolled) = app.focus {
+        help::draw(frame, scrolled);
+    }
+}
+
+/// How many rows of the table fit on a screen of this height.
+pub(super) fn page(app: &App, height: u16) -> usize {
+    // Context, head and footer take a line each.
+    usize::from(height.saturating_sub(3 + notice_lines(app)))
+}
+
+fn notice_lines(app: &App) -> u16 {
+    u16::from(app.error.is_some()) + u16::from(app.domains_off().next().is_some())
+}
+
+/// One line each: what the source says, and which domains are off.
+fn notices_of(app: &App) -> Vec<String> {
+    let error =
+        app.error.as_ref().map(|error| format!("no newer numbers, retrying: {}", format::clean(error)));
+    let off: Vec<String> = app.domains_off().map(table::off).collect();
+    let off = (!off.is_empty()).then(|| off.join("; "));
+    error.into_iter().chain(off).collect()
+}
+
+/// Says that something is wrong; the text does, too.
+fn warning(app: &App) -> Style {
+    if app.settings.color { Style::new().fg(Color::Black).bg(Color::Yellow) } else { Style::new().bold() }
+}
+
+fn context_line(app: &App, width: usize) -> Line<'static> {
+    let frozen = app.frozen.then(|| Span::styled(" FROZEN ", Style::new().bold().reversed()));
+    let mut spans = vec![Span::styled("sysprobe top", Style::new().bold())];
+    spans.extend(frozen.into_iter().flat_map(|span| [Span::raw(GAP), span]));
+    let mut used: usize = spans.iter().map(Span::width).sum();
+    for part in context_parts(app) {
+        let needed = GAP.len() + format::width(&part);
+        if used + needed <= width {
+            spans.push(Span::raw(format!("{GAP}{part}")));
+            used += needed;
+        }
+    }
+    Line::from(spans)
+}
+
+/// By importance: those that do not fit are left out.
+fn context_parts(app: &App) -> Vec<String> {
+    let settings = &app.settings;
+    let seconds = |duration: std::time::Duration| format::duration(duration.as_secs_f64());
+    let mut parts = vec![format!("{} of {}", app.rows.len(), app.total())];
+    if !settings.selection.filter.is_empty() {
+        parts.push(format!("filter `{}`", format::clean(&settings.selection.filter)));
+    }
+    parts.extend(app.window().map(|window| format!("window {}", seconds(window))));
+    parts.push(format!("every {}", seconds(settings.interval)));
+    parts.push(if settings.selection.all { "idle shown" } else { "idle hidden" }.to_owned());
+    parts.push(format::clean(&settings.source));
+    parts
+}
+
+fn head_line(app: &App, layout: &Layout) -> Line<'static> {
+    let sorts = |sort: Option<SortKey>| sort == Some(app.settings.selection.sort);
+    let marker = if app.settings.selection.reverse { '▲' } else { '▼' };
+    let title = |title: &str, sort| if sorts(sort) { format!("{title}{marker}") } else { title.to_owned() };
+    let mut text = format::pad_right(&title(NAME_TITLE, Some(SortKey::Name)), layout.name);
+    for column in &layout.columns {
+        text.push(' ');
+        text.push_str(&format::pad_left(&title(column.title, column.sort), column.width));
+    }
+    Line::styled(text, Style::new().bold().underlined())
+}
+
+fn draw_rows(frame: &mut Frame, app: &App, layout: &Layout, area: Rect) {
+    if app.rows.is_empty() {
+        frame.render_widget(Line::raw(nothing(app)), area);
+        return;
+    }
+    for ((index, row), place) in app.rows.iter().enumerate().skip(app.offset).zip(area.rows()) {
+        let line = row_line(app, row, layout);
+        let selected = app.selected() == Some(index);
+        frame.render_widget(if selected { line.reversed() } else { line }, place);
+    }
+}
+
+/// Why the table is empty.
+fn nothing(app: &App) -> &'static str {
+    match app.window() {
+        None => "The first window is not over yet.",
+        Some(_) if !app.settings.selection.filter.is_empty() => {
+            "No workload matches the filter: press / then Esc."
+        }
+        Some(_) if app.total() > 0 => "Nothing ran: press a for idle workloads.",
+        Some(_) => "There are no workloads.",
+    }
+}
+
+fn row_line(app: &App, row: &Row, layout: &Layout) -> Line<'static> {
+    let name = if app.settings.wide { format::full_name } else { format::short_name }(&row.workload);
+    let mut spans = vec![Span::raw(format::pad_right(&format::cut_middle(&name, layout.name), layout.name))];
+    for column in &layout.columns {
+        spans.extend(cell_spans(app, row, column));
+    }
+    Line::from(spans)
+}
+
+/// The padding is a span of its own, so that an alarm colours the number only.
+fn cell_spans(app: &App, row: &Row, column: &Column) -> [Span<'static>; 2] {
+    let text = (column.cell)(row);
+    let padding = " ".repeat((column.width + 1).saturating_sub(format::width(&text)));
+    let style = if text.ends_with(ALARM) {
+        warning(app).bold()
+    } else if column.sort == Some(app.settings.selection.sort) {
+        Style::new().bold()
+    } else {
+        Style::new()
+    };
+    [Span::raw(padding), Span::styled(text, style)]
+}
+
+fn draw_footer(frame: &mut Frame, app: &App, area: Rect) {
+    if app.focus == Focus::Filter {
+        draw_filter(frame, app, area);
+        return;
+    }
+    let mut text = String::new();
+    for hint in BINDINGS.iter().filter_map(|binding| binding.hint) {
+        let gap = if text.is_empty() { "" } else { GAP };
+        if text.len() + gap.len() + hint.len() > usize::from(area.width) {
+            break;
+        }
+        text.push_str(gap);
+        text.push_str(hint);
+    }
+    frame.render_widget(
+        Line::styled(format::pad_right(&text, usize::from(area.width)), Style::new().reversed()),
+        area,
+    );
+}
+
+/// The end of the filter stays in sight, and the terminal's cursor behind it.
+fn draw_filter(frame: &mut Frame, app: &App, area: Rect) {
+    const PROMPT: &str = "filter: ";
+    const HINT: &str = "Enter keeps, Esc clears";
+    let filter = format::clean(&app.settings.selection.filter);
+    let room = usize::from(area.width).saturating_sub(PROMPT.len() + 1);
+    let mut visible = filter.as_str();
+    while format::width(visible) > room {
+        visible = visible.split_at(visible.chars().next().map_or(0, char::len_utf8)).1;
+    }
+    let mut text = format!("{PROMPT}{visible}");
+    let end = format::width(&text);
+    if end + 2 * GAP.len() + HINT.len() <= usize::from(area.width) {
+        text.extend([GAP, GAP, HINT]);
+    }
+    frame.render_widget(Line::raw(text), area);
+    frame.set_cursor_position(Position::new(area.x + u16::try_from(end).unwrap_or(area.width), area.y));
+}
+
+#[cfg(test)]
+mod tests;

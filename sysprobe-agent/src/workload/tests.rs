@@ -1,0 +1,66 @@
+use sysprobe_common::hist;
+
+use super::*;
+
+const GRACE: Duration = Duration::from_secs(60);
+
+fn gathered(on_cpu_ns: u64) -> SchedStats {
+    let mut wait = [0; hist::BUCKETS];
+    wait[3] = 1;
+    SchedStats { wait_ns: 10, on_cpu_ns, voluntary: 1, involuntary: 0, wait }
+}
+
+fn cpu(usage_ns: u64, throttled_ns: u64) -> CpuSample {
+    let throttling = Throttling { periods: 10, throttled_periods: 1, throttled_ns };
+    CpuSample { usage_ns: Some(usage_ns), throttling: Some(throttling), ..CpuSample::default() }
+}
+
+#[test]
+fn an_idle_slot_makes_no_workload() {
+    let mut registry = Registry::default();
+    let nothing =
+        SchedStats { on_cpu_ns: 0, wait_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
+    registry.add_sched(&own("a"), WorkloadKind::Path, &nothing);
+    assert!(registry.samples().is_empty());
+}
+
+#[test]
+fn several_cgroups_of_one_workload_add_up() {
+    let mut registry = Registry::default();
+    let (mut first, mut second) = (CpuSeen::default(), CpuSeen::default());
+    registry.add_cpu(&own("a"), WorkloadKind::Container, &cpu(100, 7), &mut first);
+    registry.add_cpu(&own("a"), WorkloadKind::Container, &cpu(50, 0), &mut second);
+    registry.add_cpu(&own("a"), WorkloadKind::Container, &cpu(130, 9), &mut first);
+    let samples = registry.samples();
+    let total = samples[0].cpu.as_ref().expect("has cpu");
+    assert_eq!(total.usage_ns, Some(180));
+    assert_eq!(total.throttling.map(|throttling| throttling.throttled_ns), Some(9));
+    assert_eq!(total.throttling.map(|throttling| throttling.periods), Some(20));
+}
+
+#[test]
+fn totals_survive_a_cgroup_and_end_with_the_grace() {
+    let start = Instant::now();
+    let mut registry = Registry::default();
+    registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(5));
+    registry.expire(|_| false, start, GRACE);
+    assert_eq!(registry.samples().len(), 1);
+    registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(6));
+    assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
+    registry.expire(|_| false, start, GRACE);
+    registry.expire(|_| false, start + GRACE - Duration::from_millis(1), GRACE);
+    assert_eq!(registry.samples().len(), 1);
+    registry.expire(|_| false, start + GRACE, GRACE);
+    assert!(registry.samples().is_empty());
+}
+
+#[test]
+fn one_that_comes_back_within_the_grace_starts_it_anew() {
+    let start = Instant::now();
+    let mut registry = Registry::default();
+    registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(5));
+    registry.expire(|_| false, start, GRACE);
+    registry.expire(|_| true, start + GRACE / 2, GRACE);
+    registry.expire(|_| false, start + GRACE, GRACE);
+    assert_eq!(registry.samples().len(), 1);
+}

@@ -1,0 +1,153 @@
+//! The histogram that every latency is kept in: four buckets per power of two, aligned to powers of two of a
+//! *second*, so that it equals a Prometheus native histogram of schema 2 without any conversion.
+//!
+//! Bucket `k` (except the first and the last) covers `(2^((k-1+MIN)/4), 2^((k+MIN)/4)]` seconds. Values are whole
+//! nanoseconds, and every nanosecond lands in the mathematically right bucket: the bounds below are the exact ones
+//! rounded down to a nanosecond, which changes no comparison of integers.
+//!
+//! The kernel finds a bucket without a division or a loop. It cuts each power of two (of a nanosecond) into eight
+//! cells; a bucket is wider than a cell, so at most one bound lies inside a cell. One table look-up gives the cell's
+//! first bucket and that bound, one comparison does the rest.
+
+/// Sub-buckets per power of two, as a power of two: the `schema` of a Prometheus native histogram.
+pub const SCHEMA: u32 = 2;
+/// The native index of the first bucket, `(0, 2^-21 s]`: 477 ns and less are not told apart.
+pub const MIN_INDEX: i32 = -84;
+/// The native index of the last bounded bucket, which ends at `2^5 s` = 32 s.
+pub const MAX_INDEX: i32 = 20;
+/// Bounded buckets plus one for everything longer than 32 s.
+pub const BUCKETS: usize = (MAX_INDEX - MIN_INDEX + 2) as usize;
+/// Where values above the last bound go.
+pub const OVERFLOW: usize = BUCKETS - 1;
+
+/// The largest value, in nanoseconds, of each bounded bucket.
+pub const UPPER_NS: [u64; OVERFLOW] = upper_bounds();
+
+/// `floor(2^62 * 2^(k/4))` for k in 0..4.
+const QUARTERS_Q62: [u128; 4] =
+    [1 << 62, 5_484_249_825_272_419_511, 6_521_908_912_666_391_106, 7_755_900_482_342_532_474];
+
+const fn upper_bounds() -> [u64; OVERFLOW] {
+    let mut bounds = [0; OVERFLOW];
+    let mut bucket = 0;
+    while bucket < OVERFLOW {
+        let index = MIN_INDEX + bucket as i32;
+        let octave = index.div_euclid(4);
+        let nanoseconds_q62 = 1_000_000_000 * QUARTERS_Q62[index.rem_euclid(4) as usize];
+        bounds[bucket] = (nanoseconds_q62 >> (62 - octave)) as u64;
+        bucket += 1;
+    }
+    bounds
+}
+
+/// Cells per power of two of a nanosecond, as a power of two.
+const CELL_BITS: u32 = 3;
+/// Values of 2^36 ns (68 s) and more all overflow, so the table ends there.
+const TOP_BIT: u32 = 35;
+const CELLS: usize = ((TOP_BIT as usize + 1) << CELL_BITS) + 1;
+
+/// Where the buckets of one cell begin, and the bound that divides it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Cell {
+    /// Values above it belong to the next bucket.
+    bound: u64,
+    bucket: u64,
+}
+
+static CELLS_TABLE: [Cell; CELLS] = cells();
+
+const fn cells() -> [Cell; CELLS] {
+    let mut table = [Cell { bound: u64::MAX, bucket: OVERFLOW as u64 }; CELLS];
+    let mut cell = 0;
+    let mut bucket = 0;
+    while cell < CELLS - 1 {
+        let lowest = lowest_of_cell(cell);
+        while bucket < OVERFLOW && UPPER_NS[bucket] < lowest {
+            bucket += 1;
+        }
+        let bound = if bucket < OVERFLOW { UPPER_NS[bucket] } else { u64::MAX };
+        table[cell] = Cell { bound, bucket: bucket as u64 };
+        cell += 1;
+    }
+    table
+}
+
+/// The inverse of [`cell_of`]: the smallest value that falls into a cell.
+const fn lowest_of_cell(cell: usize) -> u64 {
+    let exponent = (cell >> CELL_BITS) as u32;
+    let mantissa = ((1 << CELL_BITS) + (cell & ((1 << CELL_BITS) - 1))) as u64;
+    if exponent >= CELL_BITS {
+        mantissa << (exponent - CELL_BITS)
+    } else {
+        mantissa.div_ceil(1 << (CELL_BITS - exponent))
+    }
+}
+
+/// The position of a value's highest set bit, by halving: BPF has no instruction for it.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "a call would cost more than the body, and BPF-to-BPF calls need func_info"
+)]
+fn highest_bit(mut value: u64) -> u32 {
+    let mut bit = 0;
+    if value >= 1 << 32 {
+        value >>= 32;
+        bit += 32;
+    }
+    if value >= 1 << 16 {
+        value >>= 16;
+        bit += 16;
+    }
+    if value >= 1 << 8 {
+        value >>= 8;
+        bit += 8;
+    }
+    if value >= 1 << 4 {
+        value >>= 4;
+        bit += 4;
+    }
+    if value >= 1 << 2 {
+        value >>= 2;
+        bit += 2;
+    }
+    bit + (value >> 1) as u32
+}
+
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "see highest_bit")]
+fn cell_of(nanoseconds: u64) -> usize {
+    let value = nanoseconds | 1;
+    let exponent = highest_bit(value);
+    // Shifting up first keeps one expression for values below eight, whose mantissa has fewer bits than a cell needs.
+    let mantissa = ((nanoseconds << CELL_BITS) >> exponent) & ((1 << CELL_BITS) - 1);
+    ((exponent as usize) << CELL_BITS) | mantissa as usize
+}
+
+/// The bucket of a value. Never out of range, whatever the value.
+#[inline(always)]
+#[must_use]
+#[expect(clippy::inline_always, reason = "see highest_bit")]
+#[expect(clippy::cast_possible_truncation, reason = "a bucket number is below 128")]
+pub fn bucket_of(nanoseconds: u64) -> usize {
+    if nanoseconds > UPPER_NS[OVERFLOW - 1] {
+        return OVERFLOW;
+    }
+    let Some(cell) = CELLS_TABLE.get(cell_of(nanoseconds)) else { return OVERFLOW };
+    cell.bucket as usize + usize::from(nanoseconds > cell.bound)
+}
+
+/// The Prometheus native index of a bucket: index `i` ends at `2^(i/4)` seconds.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "a bucket number is below 128"
+)]
+pub const fn native_index(bucket: usize) -> i32 {
+    MIN_INDEX + bucket as i32
+}
+
+#[cfg(test)]
+mod tests;

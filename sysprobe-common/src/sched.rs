@@ -1,0 +1,77 @@
+//! Scheduler: what is kept per cgroup and per task, and the ways a sample can be lost.
+
+use crate::hist;
+
+/// What one shard of one slot holds. Seven cache lines; a booking touches the first and the one of its bucket.
+///
+/// The 32-bit numbers wrap. The agent reads them more often than they can (at least once a minute) and keeps 64 bits.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SchedStats {
+    /// Nanoseconds that tasks were runnable without running: the sum over all of `wait`.
+    pub wait_ns: u64,
+    /// Nanoseconds that tasks ran.
+    pub on_cpu_ns: u64,
+    /// Switches away from a task that went to sleep, as the kernel counts them in `task_struct.nvcsw`.
+    pub voluntary: u32,
+    /// Switches away from a task that could have gone on, as in `task_struct.nivcsw`.
+    pub involuntary: u32,
+    /// Waits by length, one per arrival on a CPU.
+    pub wait: [u32; hist::BUCKETS],
+}
+
+const _: () = assert!(size_of::<SchedStats>() == 448 && align_of::<SchedStats>() == 8);
+
+/// What a task was last seen with (task storage). Differences to it are what gets booked.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SchedTask {
+    pub run_delay: u64,
+    pub on_cpu: u64,
+    /// The task's `css_set` when `slot` was looked up: as long as it is the same, so is the cgroup.
+    pub css_set: u64,
+    pub arrivals: u32,
+    pub voluntary: u32,
+    pub involuntary: u32,
+    pub slot: u32,
+}
+
+const _: () = assert!(size_of::<SchedTask>() == 40);
+
+/// Why a booking was lost or could not be attributed. One per-CPU counter each.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedLoss {
+    /// A task that neither the walk at start nor its birth made known.
+    UnknownTask = 0,
+    /// No memory for a new task's storage.
+    TaskStorageFull = 1,
+    /// No free slot for a new cgroup: its time is charged to `unknown`.
+    NoFreeSlot = 2,
+    /// A member on the way from the task to its cgroup could not be read.
+    UnreadableCgroup = 3,
+    /// A total went backwards: discarded, never wrapped.
+    BackwardsClock = 4,
+}
+
+impl SchedLoss {
+    pub const ALL: [Self; 5] = [
+        Self::UnknownTask,
+        Self::TaskStorageFull,
+        Self::NoFreeSlot,
+        Self::UnreadableCgroup,
+        Self::BackwardsClock,
+    ];
+
+    /// The value of the `reason` label.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::UnknownTask => "unknown_task",
+            Self::TaskStorageFull => "task_storage_full",
+            Self::NoFreeSlot => "no_free_slot",
+            Self::UnreadableCgroup => "unreadable_cgroup",
+            Self::BackwardsClock => "backwards_clock",
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Counters of rare events, shared by all CPUs: losses, births. Added to atomically, read by the agent through `mmap`.
+
+use aya_ebpf::btf_maps::Array;
+
+use crate::atomic;
+
+/// Adds one to a counter of the map; a number out of range is ignored.
+#[inline(always)]
+pub fn count<const ENTRIES: usize, const FLAGS: usize>(counters: &Array<u64, ENTRIES, FLAGS>, number: u32) {
+    let Some(counter) = counters.get_ptr_mut(number) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    atomic::add_u64(unsafe { &mut *counter }, 1);
+}

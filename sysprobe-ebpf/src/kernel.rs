@@ -1,0 +1,61 @@
+//! Kernel objects as the programs see them: an address, and members at offsets that are read-only globals.
+//!
+//! rustc emits no CO-RE relocations. The agent looks the offsets up in the running kernel's BTF and sets the globals
+//! before loading; the verifier sees constants.
+
+use aya_ebpf::Global;
+use aya_ebpf::helpers::bpf_probe_read_kernel;
+
+/// A pointer that the verifier knows to be a BTF-typed kernel object: its members may be loaded directly, and a fault
+/// reads as zero.
+#[derive(Clone, Copy)]
+pub struct Typed(*const u8);
+
+impl Typed {
+    /// # Safety
+    ///
+    /// `pointer` is an argument of a typed program or the result of a helper that returns a typed pointer.
+    #[inline(always)]
+    #[must_use]
+    pub const unsafe fn new(pointer: *const u8) -> Self {
+        Self(pointer)
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub const fn as_ptr(self) -> *const u8 {
+        self.0
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u64(self, offset: &Global<u32>) -> u64 {
+        // SAFETY: the verifier checks the access against the type; it refuses the program otherwise.
+        unsafe { self.0.add(offset.load() as usize).cast::<u64>().read_volatile() }
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u32(self, offset: &Global<u32>) -> u32 {
+        // SAFETY: as in `load_u64`.
+        unsafe { self.0.add(offset.load() as usize).cast::<u32>().read_volatile() }
+    }
+}
+
+/// Reads eight bytes at `address + offset` of any kernel object. For paths that are walked rarely: a helper call each.
+#[inline(always)]
+#[must_use]
+pub fn read_u64(address: u64, offset: &Global<u32>) -> Option<u64> {
+    let source = (address + u64::from(offset.load())) as *const u64;
+    // SAFETY: the helper checks the address and fails on a bad one.
+    unsafe { bpf_probe_read_kernel(source) }.ok()
+}
+
+/// Reads four bytes; see [`read_u64`].
+#[inline(always)]
+#[must_use]
+pub fn read_u32(address: u64, offset: &Global<u32>) -> Option<u32> {
+    let source = (address + u64::from(offset.load())) as *const u32;
+    // SAFETY: as in `read_u64`.
+    unsafe { bpf_probe_read_kernel(source) }.ok()
+}

@@ -1,0 +1,171 @@
+//! Running other programs: environment, exit status, time limit.
+//!
+//! `cargo xtask` is itself started by cargo, which leaves a package's variables, a toolchain choice and a
+//! library path in the environment. A child that builds for another target with another compiler must see
+//! none of them.
+
+use std::env;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{paths, say};
+
+/// How often a child with a time limit is looked at.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The cargo that started us, for host builds: same toolchain, same flags, but no package's variables.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    without(&mut command, leaks_package);
+    command.current_dir(paths::root()).stdin(Stdio::null());
+    command
+}
+
+/// Any other program, with nothing of the outer cargo in its environment.
+pub(crate) fn tool(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    without(&mut command, leaks_cargo);
+    command.current_dir(paths::root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end; what it prints goes to stderr.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = describe(command);
+    let status = command.stdout(Stdio::from(io::stderr())).status();
+    succeeded(&shown, status.with_context(|| format!("`{shown}` cannot be started"))?)
+}
+
+/// Like [`run`], but gives up (and ends the child) after a time.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
+    let shown = describe(command);
+    let child = command.stdout(Stdio::from(io::stderr())).spawn();
+    let mut child = child.with_context(|| format!("`{shown}` cannot be started"))?;
+    match wait_within(&mut child, limit)? {
+        Some(status) => succeeded(&shown, status),
+        None => bail!("`{shown}` took more than {} s", limit.as_secs()),
+    }
+}
+
+/// Runs a command, passes its stdout on line by line and shows each line to `seen`.
+pub(crate) fn run_watched(command: &mut Command, mut seen: impl FnMut(&str)) -> Result<()> {
+    let shown = describe(command);
+    let child = command.stdout(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| format!("`{shown}` cannot be started"))?;
+    let stdout = child.stdout.take().expect("stdout was asked to be a pipe");
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        say::output(&line);
+        seen(&line);
+    }
+    succeeded(&shown, child.wait()?)
+}
+
+/// What a command prints on stdout; `None` if it cannot be run or fails.
+pub(crate) fn capture(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn wait_within(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        thread::sleep(POLL);
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(None)
+}
+
+fn succeeded(shown: &str, status: ExitStatus) -> Result<()> {
+    if !status.success() {
+        bail!("`{shown}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// The command as a user would type it, without the directories of the program.
+fn describe(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+fn without(command: &mut Command, leaks: fn(&str) -> bool) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(leaks) {
+            command.env_remove(&name);
+        }
+    }
+}
+
+/// Variables that `cargo run` sets for the package it runs.
+fn leaks_package(name: &str) -> bool {
+    const PREFIXES: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+    const NAMES: [&str; 3] = ["CARGO_BIN_NAME", "CARGO_CRATE_NAME", "LD_LIBRARY_PATH"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name)
+}
+
+/// Variables that choose a compiler, its flags or a target directory. How cargo reaches a registry stays.
+fn leaks_cargo(name: &str) -> bool {
+    const KEPT: [&str; 7] = [
+        "CARGO_HOME",
+        "CARGO_HTTP_",
+        "CARGO_INSTALL_ROOT",
+        "CARGO_NET_",
+        "CARGO_REGISTR",
+        "CARGO_SOURCE_",
+        "CARGO_TERM_",
+    ];
+    const PREFIXES: [&str; 5] = ["CARGO", "RUSTC", "RUSTFLAGS", "RUSTDOC", "RUSTUP_TOOLCHAIN"];
+    let kept = KEPT.iter().any(|prefix| name.starts_with(prefix));
+    name == "LD_LIBRARY_PATH" || (!kept && PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outer_cargo_does_not_leak() {
+        for name in
+            ["CARGO", "CARGO_TARGET_DIR", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTUP_TOOLCHAIN"]
+        {
+            assert!(leaks_cargo(name), "{name}");
+        }
+        for name in ["CARGO_HOME", "CARGO_NET_OFFLINE", "CARGO_REGISTRIES_A_INDEX", "RUSTUP_HOME", "PATH"] {
+            assert!(!leaks_cargo(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn host_builds_keep_toolchain_and_flags() {
+        assert!(leaks_package("CARGO_PKG_NAME"));
+        for name in ["RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_TARGET_DIR"] {
+            assert!(!leaks_package(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_child_over_its_time_is_ended() {
+        let start = Instant::now();
+        let error = run_within(tool("sleep").arg("60"), Duration::from_millis(100)).unwrap_err();
+        assert!(error.to_string().contains("took more than"), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let error = run(tool("/bin/sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "`sh -c exit 3` failed (exit status: 3)");
+    }
+}

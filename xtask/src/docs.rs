@@ -1,0 +1,73 @@
+//! `cargo xtask docs`: the pages that come from the agent's own tables.
+//!
+//! The agent prints them (`sysprobe docs PAGE`), so a page cannot say anything else than the program does.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{build, cmd, paths, say};
+
+const PAGES: [&str; 2] = ["metrics", "probes"];
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Change nothing; fail if a page differs from the tables
+    #[arg(long)]
+    check: bool,
+}
+
+impl Args {
+    pub(crate) fn checking() -> Self {
+        Self { check: true }
+    }
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let program = build::release()?;
+    let mut stale = Vec::new();
+    for page in PAGES {
+        let file = paths::root().join("docs").join(page).with_extension("md");
+        let new = generate(&program, page)?;
+        let old = fs::read_to_string(&file).unwrap_or_default();
+        if old == new {
+            continue;
+        }
+        let place = first_difference(&old, &new);
+        if args.check {
+            stale.push(format!("docs/{page}.md ({place})"));
+        } else {
+            fs::write(&file, new).with_context(|| format!("writing {}", file.display()))?;
+            say::step(format_args!("Wrote docs/{page}.md ({place})."));
+        }
+    }
+    if !stale.is_empty() {
+        bail!("{} no longer say what the program does: run `cargo xtask docs`", stale.join(" and "));
+    }
+    say::step("The pages under docs/ are what the tables say.");
+    Ok(())
+}
+
+fn generate(program: &Path, page: &str) -> Result<String> {
+    let text = cmd::capture(cmd::tool(program).args(["docs", page]));
+    text.with_context(|| format!("`sysprobe docs {page}` failed: run it to see why"))
+}
+
+/// A hint where two versions of a page part.
+fn first_difference(old: &str, new: &str) -> String {
+    let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
+    let line = |text: &str| text.lines().nth(same).unwrap_or("nothing").to_owned();
+    format!("line {}: `{}`, was `{}`", same + 1, line(new), line(old))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_shown() {
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), "line 2: `c`, was `b`");
+        assert_eq!(first_difference("a\n", "a\nb\n"), "line 2: `b`, was `nothing`");
+    }
+}

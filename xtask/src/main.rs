@@ -1,0 +1,69 @@
+//! `cargo xtask`: everything this repository needs to be built, tested and checked.
+//!
+//! One subcommand per file. `build`, `run` and `test` set the eBPF toolchain up by themselves, so a fresh
+//! machine needs no other step. All messages go to stderr: stdout belongs to the program that `run` starts.
+
+mod apt;
+mod build;
+mod ci;
+mod cmd;
+mod docs;
+mod lint;
+mod paths;
+mod run;
+mod say;
+mod test;
+mod tidy;
+mod toolchain;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, tests and checks sysprobe.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Find the eBPF toolchain, or install it
+    Setup,
+    /// Build the eBPF objects and the agent
+    Build(build::Args),
+    /// Build the agent and show `sysprobe top` on this host
+    Run(run::Args),
+    /// Run every test, the ones that need a kernel and root included
+    Test(test::Args),
+    /// Check format, lints, licences, advisories and the repository's own rules
+    Lint,
+    /// Write the pages under docs/ that come from the agent's tables
+    Docs(docs::Args),
+    /// Check the repository's own rules only
+    Tidy,
+    /// Everything that has to pass: lint, test, docs --check
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Setup => toolchain::setup(),
+        Task::Build(args) => build::main(&args),
+        Task::Run(args) => run::main(&args),
+        Task::Test(args) => test::main(&args),
+        Task::Lint => lint::main(),
+        Task::Docs(args) => docs::main(&args),
+        Task::Tidy => tidy::main(),
+        Task::Ci => ci::main(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}

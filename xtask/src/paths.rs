@@ -1,0 +1,63 @@
+//! Where things are in this repository.
+//!
+//! Host builds follow `CARGO_TARGET_DIR`. The eBPF objects do not: the agent's build script looks for them
+//! under the workspace's own `target`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The target triple of the kernel side. Every host this agent supports is little-endian.
+pub(crate) const BPF_TARGET: &str = "bpfel-unknown-none";
+
+/// The directory with the workspace's `Cargo.toml`.
+///
+/// Cargo names our manifest when it starts us. What was compiled in is second choice: with a target directory
+/// shared by two checkouts, it may be the other one's.
+pub(crate) fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| {
+        let ours = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        Path::new(&ours).parent().expect("the manifest of xtask lies one below the root").to_owned()
+    })
+}
+
+/// Sources of the eBPF programs: one file per object.
+pub(crate) fn ebpf_bins() -> PathBuf {
+    root().join("sysprobe-ebpf/src/bin")
+}
+
+/// Finished eBPF objects, as the agent's build script reads them.
+pub(crate) fn objects() -> PathBuf {
+    root().join("target/ebpf")
+}
+
+/// Cargo's directory for the eBPF build. It is separate because flags and compiler differ from the host's,
+/// and one directory for both would be locked and rebuilt in turns.
+pub(crate) fn ebpf_build() -> PathBuf {
+    root().join("target/ebpf-build")
+}
+
+/// The agent's binary of one profile (`debug` or `release`).
+pub(crate) fn agent(profile: &str) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root().join(target).join(profile).join("sysprobe")
+}
+
+/// Finds a program on `PATH`, then in cargo's directory for installed programs, which a fresh shell may lack.
+pub(crate) fn find_programs(name: &str) -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for dir in env::split_paths(&path).chain(cargo_bin()) {
+        let file = dir.join(name);
+        if file.is_file() && !found.contains(&file) {
+            found.push(file);
+        }
+    }
+    found
+}
+
+fn cargo_bin() -> Option<PathBuf> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    home.or_else(|| env::home_dir().map(|dir| dir.join(".cargo"))).map(|dir| dir.join("bin"))
+}

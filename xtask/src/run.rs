@@ -1,0 +1,28 @@
+//! `cargo xtask run`: builds the optimised agent and becomes `sysprobe top`.
+//!
+//! The program replaces this process, so it has the terminal and the signals for itself. Whether there is a
+//! terminal is its own business: without one it runs all the same.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::{build, cmd, say};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Arguments for `sysprobe top`, such as --once
+    #[arg(last = true)]
+    args: Vec<OsString>,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let program = build::release()?;
+    let mut top: Command = cmd::tool(&program);
+    top.arg("top").args(&args.args).stdin(Stdio::inherit()).current_dir(env::current_dir()?);
+    say::step("Starting `sysprobe top`.");
+    Err(top.exec()).with_context(|| format!("starting {}", program.display()))
+}

@@ -1,0 +1,109 @@
+//! `cargo xtask tidy`: the repository's own rules that no linter knows.
+//!
+//! [`files`] reads the tree, [`faults`] judges one file by its name and text, so the rules are tested on
+//! strings.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{paths, say};
+
+/// A file that is longer does more than one thing.
+const MAX_LINES: usize = 400;
+
+/// Tests come with their tables of cases.
+const MAX_TEST_LINES: usize = 600;
+
+/// Pages that a newcomer looks for.
+const PAGES: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
+
+/// Directories that are not part of the source.
+const SKIPPED: [&str; 2] = ["target", ".git"];
+
+/// Written by hand, hence held to the rules for text. Recorded data is kept as it was found.
+const TEXTS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "run"];
+
+/// What must not be committed, put together here so that this file may be.
+const FORBIDDEN: [&str; 4] =
+    [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("../", "shared"), concat!(".lib", "rary")];
+
+pub(crate) fn main() -> Result<()> {
+    say::step("Checking the repository's own rules.");
+    let root = paths::root();
+    let missing = PAGES.iter().filter(|page| !root.join(page).exists());
+    let mut found: Vec<String> = missing.map(|page| format!("{page}: is missing")).collect();
+    for path in files(root)? {
+        let name = path.strip_prefix(root).expect("the walk stays below the root");
+        // What is not text has no lines to judge.
+        if let Ok(text) =
+            String::from_utf8(fs::read(&path).with_context(|| format!("reading {}", path.display()))?)
+        {
+            found.extend(faults(name, &text));
+        }
+    }
+    found.iter().for_each(say::step);
+    if !found.is_empty() {
+        bail!("{} breaches of the repository's rules, listed above", found.len());
+    }
+    Ok(())
+}
+
+/// What is wrong with one file.
+fn faults(name: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        for word in FORBIDDEN.iter().filter(|word| line.contains(**word)) {
+            found.push(format!("{}:{number}: mentions {word}", name.display()));
+        }
+        if is_text(name) && line.trim_end() != line {
+            found.push(format!("{}:{number}: ends in white space", name.display()));
+        }
+    }
+    if name.extension().is_some_and(|extension| extension == "rs") {
+        found.extend(rust_faults(name, text));
+    }
+    found
+}
+
+fn rust_faults(name: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if !text.starts_with("//!") {
+        found.push(format!("{}: does not start with `//!` and what the file is for", name.display()));
+    }
+    let (lines, limit) = (text.lines().count(), if is_test(name) { MAX_TEST_LINES } else { MAX_LINES });
+    if lines > limit {
+        found.push(format!("{}: has {lines} lines, more than {limit}", name.display()));
+    }
+    found
+}
+
+fn is_test(name: &Path) -> bool {
+    name.components().any(|part| part.as_os_str() == "tests") || name.ends_with("tests.rs")
+}
+
+fn is_text(name: &Path) -> bool {
+    let kind = name.extension().or(name.file_name()).unwrap_or_default();
+    TEXTS.iter().any(|text| kind == *text)
+}
+
+/// Every file of the source tree, in a fixed order.
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);
+        if kind.is_dir() && !skipped {
+            found.extend(files(&entry.path())?);
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -55,11 +55,11 @@ pub fn run(config: Config) -> anyhow::Result<()> {
 }
 
 /// `sysprobe top`: shows the running agent's numbers, or loads the programs itself.
-pub fn run_top(args: TopArgs, config: Config) -> anyhow::Result<()> {
+pub fn run_top(args: TopArgs, config: &Config) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         match client::Client::connect(&config.socket).await {
             Ok(client) => top::run(args, client).await,
-            Err(_) => top::run(args, Local::start(&config)?).await,
+            Err(_) => top::run(args, Local::start(config)?).await,
         }
     })
 }

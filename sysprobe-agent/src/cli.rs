@@ -92,7 +92,7 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
-            Command::Top(args) => args.host.config(None).and_then(|config| agent::run_top(args.top, config)),
+            Command::Top(args) => args.host.config(None).and_then(|config| agent::run_top(args.top, &config)),
             Command::Check(args) => {
                 args.host.config(args.config).and_then(|config| check::run(&config, args.output))
             }

@@ -1,6 +1,7 @@
 //! The command line's side of the local socket.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use http_body_util::{BodyExt, Empty};
@@ -14,6 +15,9 @@ use crate::top::Source;
 
 /// Where the agent answers with a snapshot.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
+
+/// A snapshot of ten thousand cgroups takes a fraction of a second; an agent that needs longer hangs.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running agent. Each request is a connection of its own, so an agent that was restarted is found again.
 #[derive(Debug)]
@@ -65,7 +69,8 @@ fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
 
 impl Source for Client {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
-        self.snapshot().await
+        let snapshot = tokio::time::timeout(ANSWER_WITHIN, self.snapshot()).await;
+        snapshot.with_context(|| format!("the agent does not answer on {}", self.socket.display()))?
     }
 
     fn describe(&self) -> String {

@@ -198,11 +198,7 @@ fn start_domain<T>(
     plan: &Plan,
     loader: &Result<Loader, LoadError>,
     domains: &mut Vec<DomainState>,
-    start: impl FnOnce(
-        &Loader,
-        &'static probe::Probe,
-        &[(&'static str, crate::plan::Value)],
-    ) -> Result<T, LoadError>,
+    start: impl FnOnce(&Loader, &'static probe::Probe, &[(&'static str, u32)]) -> Result<T, LoadError>,
 ) -> Option<T> {
     let mut row = state(name, "tp_btf", plan.decision(name));
     let mut started = None;
@@ -251,9 +247,14 @@ fn may_have_cpu_series(cgroup: &Cgroup) -> bool {
     cgroup.path != "/" && cgroup.name.is_top
 }
 
+/// Slices only hold others together.
 fn is_workload(cgroup: &Cgroup) -> bool {
-    cgroup.name.kind == WorkloadKind::Container
-        || (cgroup.name.kind == WorkloadKind::Unit && !cgroup.name.name.ends_with(".slice"))
+    let suffix = cgroup.name.name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
+    match cgroup.name.kind {
+        WorkloadKind::Container => true,
+        WorkloadKind::Unit => suffix != "slice",
+        _ => false,
+    }
 }
 
 fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {

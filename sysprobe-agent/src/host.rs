@@ -64,7 +64,7 @@ fn read_trimmed(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// The inode of the first PID namespace is fixed: `PROC_PID_INIT_INO` of include/linux/proc_ns.h.
+/// The inode of the first PID namespace is fixed: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 fn sees_all_processes() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|target| target.as_os_str() == "pid:[4026531836]")
 }

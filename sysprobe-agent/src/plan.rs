@@ -2,6 +2,7 @@
 //! same facts give the same plan, on any machine, without rights.
 
 use serde::Serialize;
+use sysprobe_common::cgroup::ROOT_ID;
 
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
@@ -37,17 +38,9 @@ pub struct DomainPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// The globals of the domain's object; none for a domain that reads files.
-    On(Vec<(&'static str, Value)>),
+    /// The globals of the domain's object, all 32 bits wide; none for a domain that reads files.
+    On(Vec<(&'static str, u32)>),
     Off(String),
-}
-
-/// A read-only global of an object; the width is the object's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Value {
-    U32(u32),
-    U64(u64),
 }
 
 impl Plan {
@@ -101,7 +94,7 @@ fn globals(
     facts: &Facts,
     config: &Config,
     shards: Shards,
-) -> Result<Vec<(&'static str, Value)>, String> {
+) -> Result<Vec<(&'static str, u32)>, String> {
     if probe.domain == "sched" && !config.domains.sched {
         return Err("turned off by the configuration (domains.sched)".into());
     }
@@ -113,10 +106,10 @@ fn globals(
     let hierarchy = facts.hierarchy.as_ref().map_err(Clone::clone)?;
     let mut globals = Vec::new();
     for member in probe.members {
-        globals.push((member.global, Value::U32(offset(layout, member.path)?)));
+        globals.push((member.global, (offset(layout, member.path)?)));
     }
     match probe.domain {
-        "cgroup" => globals.push(("CFG_HIERARCHY", Value::U32(hierarchy.id))),
+        "cgroup" => globals.push(("CFG_HIERARCHY", (hierarchy.id))),
         _ => globals.extend(sched_settings(layout, hierarchy, shards)?),
     }
     Ok(globals)
@@ -126,7 +119,7 @@ fn sched_settings(
     layout: &Layout,
     hierarchy: &Hierarchy,
     shards: Shards,
-) -> Result<Vec<(&'static str, Value)>, String> {
+) -> Result<Vec<(&'static str, u32)>, String> {
     const POINTER: u32 = 8;
     let (via_controller, link) = match hierarchy.key {
         KeyHierarchy::V2 { .. } => (0, offset(layout, CSS_SET_DEFAULT)?),
@@ -135,11 +128,10 @@ fn sched_settings(
         }
     };
     Ok(vec![
-        ("OFF_CSS_SET_LINK", Value::U32(link)),
-        ("CFG_VIA_CONTROLLER", Value::U32(via_controller)),
-        ("CFG_ROOT_ID", Value::U64(hierarchy.root_id)),
-        ("CFG_SHARD_BITS", Value::U32(shards.bits)),
-        ("CFG_CPU_SHIFT", Value::U32(shards.cpu_shift)),
+        ("OFF_CSS_SET_LINK", (link)),
+        ("CFG_VIA_CONTROLLER", (via_controller)),
+        ("CFG_SHARD_BITS", (shards.bits)),
+        ("CFG_CPU_SHIFT", (shards.cpu_shift)),
     ])
 }
 
@@ -159,6 +151,13 @@ fn decide_cpu(facts: &Facts, config: &Config) -> Decision {
 
 fn warnings(facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
+    if facts.hierarchy.as_ref().is_ok_and(|hierarchy| hierarchy.root_id != ROOT_ID) {
+        warnings.push(
+            "the cgroup file system shows a part of the hierarchy only (a cgroup namespace): \
+             mount the host's and name its directory with --cgroup-root"
+                .into(),
+        );
+    }
     if !facts.sees_all_processes {
         warnings.push(
             "the process is not in the host's PID namespace (hostPID): tasks that are older than the agent stay unknown"

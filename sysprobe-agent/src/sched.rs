@@ -9,7 +9,7 @@ use sysprobe_common::{hist, slot};
 
 use crate::bpf::{Entries, LoadError, Loaded, Loader, MappedArray};
 use crate::host;
-use crate::plan::{Plan, Shards, Value};
+use crate::plan::{Plan, Shards};
 use crate::probe::Probe;
 use crate::snapshot::{LostUpdates, SchedSample};
 
@@ -44,11 +44,11 @@ impl Sched {
     pub fn start(
         loader: &Loader,
         probe: &'static Probe,
-        globals: &[(&'static str, Value)],
+        globals: &[(&'static str, u32)],
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         let mut globals = globals.to_vec();
-        globals.push(("CFG_AGENT_TGID", Value::U32(std::process::id())));
+        globals.push(("CFG_AGENT_TGID", std::process::id()));
         let sizes = [
             ("SCHED_STATS", plan.slots * plan.shards.count()),
             ("SCHED_SLOTS", plan.slots),

@@ -1,7 +1,10 @@
 //! Cgroups: the events by which the kernel tells of births and deaths.
 
 /// The longest path the kernel hands to the tracepoints (`TRACE_CGROUP_PATH_LEN`), terminator included.
-pub const PATH_MAX: usize = 1024;
+pub const PATH_MAX: u32 = 1024;
+
+/// The id of every hierarchy's root: kernfs numbers it first.
+pub const ROOT_ID: u64 = 1;
 
 /// A cgroup was made.
 pub const BORN: u32 = 1;

@@ -27,11 +27,12 @@ pub const UPPER_NS: [u64; OVERFLOW] = upper_bounds();
 const QUARTERS_Q62: [u128; 4] =
     [1 << 62, 5_484_249_825_272_419_511, 6_521_908_912_666_391_106, 7_755_900_482_342_532_474];
 
+#[expect(clippy::cast_possible_truncation, reason = "32 s are 2^35 ns")]
 const fn upper_bounds() -> [u64; OVERFLOW] {
     let mut bounds = [0; OVERFLOW];
     let mut bucket = 0;
     while bucket < OVERFLOW {
-        let index = MIN_INDEX + bucket as i32;
+        let index = native_index(bucket);
         let octave = index.div_euclid(4);
         let nanoseconds_q62 = 1_000_000_000 * QUARTERS_Q62[index.rem_euclid(4) as usize];
         bounds[bucket] = (nanoseconds_q62 >> (62 - octave)) as u64;
@@ -74,6 +75,7 @@ const fn cells() -> [Cell; CELLS] {
 }
 
 /// The inverse of [`cell_of`]: the smallest value that falls into a cell.
+#[expect(clippy::cast_possible_truncation, reason = "a cell number is below 289")]
 const fn lowest_of_cell(cell: usize) -> u64 {
     let exponent = (cell >> CELL_BITS) as u32;
     let mantissa = ((1 << CELL_BITS) + (cell & ((1 << CELL_BITS) - 1))) as u64;
@@ -86,10 +88,8 @@ const fn lowest_of_cell(cell: usize) -> u64 {
 
 /// The position of a value's highest set bit, by halving: BPF has no instruction for it.
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "a call would cost more than the body, and BPF-to-BPF calls need func_info"
-)]
+#[expect(clippy::inline_always, reason = "a call would cost more than the body")]
+#[expect(clippy::cast_possible_truncation, reason = "what is left of the value is below 4")]
 fn highest_bit(mut value: u64) -> u32 {
     let mut bit = 0;
     if value >= 1 << 32 {

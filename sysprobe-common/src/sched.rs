@@ -55,7 +55,8 @@ pub enum SchedLoss {
 }
 
 impl SchedLoss {
-    pub const ALL: [Self; 5] = [
+    pub const COUNT: u32 = 5;
+    pub const ALL: [Self; Self::COUNT as usize] = [
         Self::UnknownTask,
         Self::TaskStorageFull,
         Self::NoFreeSlot,

@@ -11,6 +11,7 @@ use aya_ebpf::helpers::bpf_probe_read_kernel;
 #[derive(Clone, Copy)]
 pub struct Typed(*const u8);
 
+#[expect(clippy::cast_ptr_alignment, reason = "the kernel's members are aligned as their types demand")]
 impl Typed {
     /// # Safety
     ///

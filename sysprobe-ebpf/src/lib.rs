@@ -3,6 +3,7 @@
 //!
 //! Everything is inlined: BPF-to-BPF calls cost more than these bodies. Domains live in `bin/`, one object each.
 #![no_std]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 pub mod atomic;

@@ -43,6 +43,7 @@ impl<T> TaskStorage<T> {
 
     /// The task's value, if it has one.
     #[inline(always)]
+    #[must_use]
     pub fn get(&self, task: Typed) -> Option<*mut T> {
         self.storage(task, ptr::null_mut(), 0)
     }

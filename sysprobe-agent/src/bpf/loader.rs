@@ -8,7 +8,6 @@ use aya::programs::{BtfTracePoint, Iter, Program, ProgramError, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::syscall;
-use crate::plan::Value;
 use crate::probe::{Hook, Probe};
 
 /// Why a domain could not be started: a sentence that ends up in the domain's reason.
@@ -49,16 +48,13 @@ impl Loader {
     pub fn load(
         &self,
         probe: &'static Probe,
-        globals: &[(&'static str, Value)],
+        globals: &[(&'static str, u32)],
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
         let mut loader = EbpfLoader::new();
         loader.btf(Some(&self.btf)).allow_unsupported_maps();
         for (name, value) in globals {
-            match value {
-                Value::U32(value) => loader.override_global(name, value, true),
-                Value::U64(value) => loader.override_global(name, value, true),
-            };
+            loader.override_global(name, value, true);
         }
         for (name, entries) in map_sizes {
             loader.map_max_entries(name, *entries);

@@ -6,7 +6,6 @@ use aya::maps::{MapData, RingBuf};
 use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, RENAMED};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
-use crate::plan::Value;
 use crate::probe::Probe;
 
 /// One event, with its path where the kernel gave one.
@@ -43,7 +42,7 @@ impl Events {
     pub fn start(
         loader: &Loader,
         probe: &'static Probe,
-        globals: &[(&'static str, Value)],
+        globals: &[(&'static str, u32)],
     ) -> Result<Self, LoadError> {
         let mut loaded = loader.load(probe, globals, &[])?;
         let ring = loaded.take_map("CGROUP_EVENTS")?;
@@ -53,7 +52,7 @@ impl Events {
     }
 
     /// The next event that waits in the ring; one that cannot be understood is an error, and consumed.
-    pub fn next(&mut self) -> Option<Result<Event, Malformed>> {
+    pub fn pop(&mut self) -> Option<Result<Event, Malformed>> {
         self.ring.next().map(|record| decode(&record))
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::events::{Change, Event};
 use super::name::{Name, name_of};
-use super::walk::Found;
+use super::walk::Walk;
 
 /// How long after its death a cgroup is kept for what its last tasks still book: a thread leaves its CPU for the last
 /// time shortly after the kernel has let its cgroup be removed.
@@ -26,15 +26,16 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Takes over what a walk found; what is known but was not found has died without our hearing of it.
-    pub fn reconcile(&mut self, found: Vec<Found>, now: Instant) {
-        let present: HashSet<u64> = found.iter().map(|found| found.id).collect();
-        for (id, cgroup) in &mut self.cgroups {
-            if !present.contains(id) {
+    /// Takes over what a walk found; what is known but was not found has died without our hearing of it, unless the
+    /// walk could not see everything.
+    pub fn reconcile(&mut self, walk: Walk, now: Instant) {
+        let present: HashSet<u64> = walk.found.iter().map(|found| found.id).collect();
+        if walk.unreadable == 0 {
+            for (_, cgroup) in self.cgroups.iter_mut().filter(|(id, _)| !present.contains(id)) {
                 cgroup.died.get_or_insert(now);
             }
         }
-        for found in found {
+        for found in walk.found {
             self.insert(found.id, found.path);
         }
     }
@@ -60,17 +61,17 @@ impl Tree {
     }
 
     fn insert(&mut self, id: u64, path: String) {
-        match self.cgroups.get_mut(&id) {
-            Some(known) if known.path == path => {}
-            Some(known) => {
-                known.name = name_of(&path);
-                known.path = path;
-            }
-            None => {
-                let name = name_of(&path);
-                self.cgroups.insert(id, Cgroup { path, name, died: None });
-            }
+        let Some(known) = self.cgroups.get_mut(&id) else {
+            let name = name_of(&path);
+            self.cgroups.insert(id, Cgroup { path, name, died: None });
+            return;
+        };
+        if known.path != path {
+            known.name = name_of(&path);
+            known.path = path;
         }
+        // Whoever sees it, by event or walk, does so while it is there.
+        known.died = None;
     }
 
     #[must_use]
@@ -114,14 +115,16 @@ fn parent(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::walk::Found;
     use super::*;
 
     fn event(id: u64, change: Change, path: &str) -> Event {
         Event { id, change, path: path.into() }
     }
 
-    fn found(id: u64, path: &str) -> Found {
-        Found { id, path: path.into() }
+    fn walk(found: &[(u64, &str)]) -> Walk {
+        let found = found.iter().map(|(id, path)| Found { id: *id, path: (*path).into() });
+        Walk { found: found.collect(), unreadable: 0 }
     }
 
     fn apply(tree: &mut Tree, events: &[(u64, Change, &str)], now: Instant) {
@@ -147,7 +150,7 @@ mod tests {
         let start = Instant::now();
         let mut tree = Tree::default();
         apply(&mut tree, &[(1, Change::Born, "/gone"), (2, Change::Born, "/stays")], start);
-        tree.reconcile(vec![found(2, "/stays"), found(3, "/new")], start);
+        tree.reconcile(walk(&[(2, "/stays"), (3, "/new")]), start);
         assert_eq!(tree.departed(start + LAST_WORDS), [1]);
         let mut alive: Vec<_> = tree.alive().map(|(id, _)| id).collect();
         alive.sort_unstable();
@@ -158,7 +161,7 @@ mod tests {
     fn an_event_after_the_walk_that_saw_it_changes_nothing() {
         let start = Instant::now();
         let mut tree = Tree::default();
-        tree.reconcile(vec![found(2, "/a")], start);
+        tree.reconcile(walk(&[(2, "/a")]), start);
         apply(&mut tree, &[(2, Change::Born, "/a")], start);
         assert_eq!(tree.alive().count(), 1);
     }
@@ -169,8 +172,20 @@ mod tests {
         let mut tree = Tree::default();
         apply(&mut tree, &[(2, Change::Born, "/old")], start);
         assert!(tree.apply(event(2, Change::Renamed, "/new"), start));
-        tree.reconcile(vec![found(2, "/new")], start);
+        tree.reconcile(walk(&[(2, "/new")]), start);
         assert_eq!(tree.get(2).map(|cgroup| cgroup.name.name.as_str()), Some("/new"));
+    }
+
+    #[test]
+    fn a_walk_that_could_not_see_everything_buries_nobody() {
+        let start = Instant::now();
+        let mut tree = Tree::default();
+        apply(&mut tree, &[(1, Change::Born, "/hidden")], start);
+        tree.reconcile(Walk { unreadable: 1, ..walk(&[]) }, start);
+        assert_eq!(tree.alive().count(), 1);
+        tree.reconcile(walk(&[]), start);
+        tree.reconcile(walk(&[(1, "/hidden")]), start);
+        assert_eq!(tree.alive().count(), 1, "seen again, so it was not dead");
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! The configuration: defaults, round trip, and every kind of mistake.
+
 use super::*;
 
 fn parse(text: &str) -> Result<Config, String> {

@@ -1,3 +1,5 @@
+//! Reading one cgroup: paths, and cgroups that have gone.
+
 use std::fs;
 use std::path::PathBuf;
 

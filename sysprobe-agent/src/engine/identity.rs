@@ -16,7 +16,7 @@ use crate::cgroup::walk::walk;
 /// How often the hierarchy is walked when the kernel does not tell of changes.
 const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 /// How often it is walked although the kernel does, to be sure.
-const AUDIT: Duration = Duration::from_mins(10);
+const AUDIT: Duration = Duration::from_secs(600);
 
 pub(super) struct Identity {
     root: PathBuf,
@@ -44,7 +44,7 @@ impl Identity {
         match self.walk(now) {
             Ok(()) => self.made_good = lost,
             Err(error) => {
-                warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be walked.")
+                warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be walked.");
             }
         }
     }
@@ -53,7 +53,7 @@ impl Identity {
     fn drain(&mut self, now: Instant) -> bool {
         let mut renamed = false;
         let Some(events) = &mut self.events else { return renamed };
-        while let Some(event) = events.next() {
+        while let Some(event) = events.pop() {
             match event {
                 Ok(event) => {
                     debug!(?event, "Cgroup event.");
@@ -67,7 +67,10 @@ impl Identity {
 
     fn walk(&mut self, now: Instant) -> anyhow::Result<()> {
         let walk = walk(&self.root)?;
-        self.tree.reconcile(walk.found, now);
+        if walk.unreadable > 0 {
+            warn!(count = walk.unreadable, "Some cgroups could not be looked into.");
+        }
+        self.tree.reconcile(walk, now);
         self.walked = now;
         Ok(())
     }

@@ -53,16 +53,16 @@ fn look_up(btf: &Btf, path: &str) -> Option<u32> {
             let value = values.members.iter().find(|value| is_named(btf, *value, members))?;
             Some(value.val())
         }
-        other => byte_offset(btf, other, members),
+        other => byte_offset(btf, &other, members),
     })
 }
 
-fn byte_offset(btf: &Btf, ty: Type, members: &str) -> Option<u32> {
+fn byte_offset(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
     let (name, rest) = members.split_once('.').map_or((members, None), |(name, rest)| (name, Some(rest)));
-    let (bits, member_type) = find_member(btf, &ty, name)?;
+    let (bits, member_type) = find_member(btf, ty, name)?;
     match rest {
         None => Some(bits / 8),
-        Some(rest) => Some(bits / 8 + byte_offset(btf, member_type, rest)?),
+        Some(rest) => Some(bits / 8 + byte_offset(btf, &member_type, rest)?),
     }
 }
 

@@ -64,12 +64,10 @@ impl Emit<'_> {
     }
 
     fn encode(&mut self, labels: Labels, value: f64) -> fmt::Result {
-        let mut encoder = self.family.encode_family(&labels)?;
-        match self.kind {
-            Kind::Counter => encoder.encode_counter::<NoLabelSet, f64, f64>(&value, None),
-            Kind::Gauge => encoder.encode_gauge(&value),
-            Kind::Histogram => Err(fmt::Error),
+        if labels.is_empty() {
+            return encode_value(&mut self.family, self.kind, value);
         }
+        encode_value(&mut self.family.encode_family(&labels)?, self.kind, value)
     }
 
     /// One number without labels, if there is one.
@@ -98,6 +96,14 @@ impl Emit<'_> {
             });
             self.result = encoded;
         }
+    }
+}
+
+fn encode_value(encoder: &mut MetricEncoder, kind: Kind, value: f64) -> fmt::Result {
+    match kind {
+        Kind::Counter => encoder.encode_counter::<NoLabelSet, f64, f64>(&value, None),
+        Kind::Gauge => encoder.encode_gauge(&value),
+        Kind::Histogram => Err(fmt::Error),
     }
 }
 

@@ -75,7 +75,7 @@ static WORKLOADS: &[Metric] = &[
         labels: WORKLOAD,
         source: "task_struct.se.sum_exec_runtime",
         emit: |snapshot, emit| {
-            each_sched(snapshot, |row, sched| emit.workload(row, seconds(sched.on_cpu_ns)))
+            each_sched(snapshot, |row, sched| emit.workload(row, seconds(sched.on_cpu_ns)));
         },
     },
     Metric {
@@ -104,7 +104,7 @@ static WORKLOADS: &[Metric] = &[
         labels: WORKLOAD,
         source: "cpu.stat nr_throttled",
         emit: |snapshot, emit| {
-            each_throttling(snapshot, emit, |throttling| throttling.throttled_periods as f64)
+            each_throttling(snapshot, emit, |throttling| throttling.throttled_periods as f64);
         },
     },
     Metric {

@@ -37,7 +37,7 @@ pub(super) fn of_maps(domains: &[DomainPlan], slots: u32, shards: Shards, cpus: 
 }
 
 fn cgroup_maps(cpus: u32) -> [MapMemory; 2] {
-    let scratch = (PATH_MAX as u64 + 16) * u64::from(cpus);
+    let scratch = u64::from(PATH_MAX + 16) * u64::from(cpus);
     [
         map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD),
         map("cgroup", "CGROUP_SCRATCH", 1, scratch),
@@ -51,7 +51,7 @@ fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
         map("sched", "SCHED_SLOTS", slots, u64::from(slots) * HASH_ELEMENT + buckets * HASH_BUCKET),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
-        map("sched", "SCHED_LOSSES", SchedLoss::ALL.len() as u32, 4096),
+        map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
 }
 

@@ -1,9 +1,11 @@
+//! Plans of hosts that have everything, or lack one thing.
+
 use super::*;
 use crate::host::{Cpus, Privilege};
 use crate::probe;
 
 fn layout() -> Layout {
-    Layout::from_pairs(probe::wanted().enumerate().map(|(number, path)| (path, number as u32 * 8)))
+    Layout::from_pairs(probe::wanted().zip((0..).step_by(8)))
 }
 
 fn facts() -> Facts {
@@ -29,7 +31,7 @@ fn reason(facts: &Facts, config: &Config, domain: &str) -> String {
     }
 }
 
-fn global(facts: &Facts, domain: &str, name: &str) -> Value {
+fn global(facts: &Facts, domain: &str, name: &str) -> u32 {
     let plan = Plan::new(facts, &Config::default());
     let Some(Decision::On(globals)) = plan.decision(domain) else { panic!("{domain} should be on") };
     globals.iter().find(|(global, _)| *global == name).expect("is set").1
@@ -47,9 +49,9 @@ fn a_complete_host_has_every_domain() {
 fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
     let mut facts = facts();
     let layout = layout();
-    assert_eq!(global(&facts, "sched", "CFG_VIA_CONTROLLER"), Value::U32(0));
+    assert_eq!(global(&facts, "sched", "CFG_VIA_CONTROLLER"), 0);
     let direct = layout.get(CSS_SET_DEFAULT).expect("present");
-    assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), Value::U32(direct));
+    assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), direct);
 
     facts.hierarchy = Ok(Hierarchy {
         key: KeyHierarchy::V1 { root: "/sys/fs/cgroup/cpu".into(), cpuacct: None },
@@ -58,9 +60,9 @@ fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
     });
     let array = layout.get(CSS_SET_SUBSYS).expect("present");
     let controller = layout.get(CPU_CONTROLLER).expect("present");
-    assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), Value::U32(array + 8 * controller));
-    assert_eq!(global(&facts, "sched", "CFG_VIA_CONTROLLER"), Value::U32(1));
-    assert_eq!(global(&facts, "cgroup", "CFG_HIERARCHY"), Value::U32(7));
+    assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), array + 8 * controller);
+    assert_eq!(global(&facts, "sched", "CFG_VIA_CONTROLLER"), 1);
+    assert_eq!(global(&facts, "cgroup", "CFG_HIERARCHY"), 7);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Quantiles and differences of histograms.
+
 use super::*;
 
 fn histogram(values_ns: &[u64]) -> HistogramSample {

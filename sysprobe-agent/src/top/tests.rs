@@ -1,3 +1,5 @@
+//! Whole runs over a scripted source.
+
 use std::io;
 
 use super::*;

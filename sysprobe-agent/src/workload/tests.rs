@@ -1,3 +1,5 @@
+//! Totals over births, deaths and returns.
+
 use sysprobe_common::hist;
 
 use super::*;
@@ -48,7 +50,7 @@ fn totals_survive_a_cgroup_and_end_with_the_grace() {
     registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(6));
     assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
     registry.expire(|_| false, start, GRACE);
-    registry.expire(|_| false, start + GRACE - Duration::from_millis(1), GRACE);
+    registry.expire(|_| false, start + GRACE / 2, GRACE);
     assert_eq!(registry.samples().len(), 1);
     registry.expire(|_| false, start + GRACE, GRACE);
     assert!(registry.samples().is_empty());

@@ -19,6 +19,7 @@ fn is_within_bound(nanoseconds: u64, index: i32) -> bool {
 
 type Wide = [u32; 16];
 
+#[expect(clippy::cast_possible_truncation, reason = "each cast takes the low half on purpose")]
 fn wide_mul(a: u128, b: u128) -> Wide {
     let mut out = [0_u32; 16];
     for i in 0..4 {

@@ -4,6 +4,8 @@
 //! and one scratch buffer would do; a full ring buffer is counted, and the agent walks the hierarchy again.
 #![no_std]
 #![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
@@ -31,7 +33,7 @@ static CFG_HIERARCHY: Global<u32> = Global::new(0);
 #[repr(C)]
 struct Record {
     head: CgroupEvent,
-    path: [u8; PATH_MAX],
+    path: [u8; PATH_MAX as usize],
 }
 
 /// 512 KiB: about four thousand events of a usual length.
@@ -93,13 +95,12 @@ fn send(head: CgroupEvent, path: *const u8) -> Option<()> {
     let record = unsafe { &mut *record };
     record.head = head;
     // SAFETY: the helper writes at most the size it is given.
-    let length =
-        unsafe { bpf_probe_read_kernel_str(record.path.as_mut_ptr().cast(), PATH_MAX as u32, path.cast()) };
+    let length = unsafe { bpf_probe_read_kernel_str(record.path.as_mut_ptr().cast(), PATH_MAX, path.cast()) };
     if length < 0 {
         return None;
     }
     // The helper's length counts the terminator. The mask tells the verifier what the helper promises.
-    let length = (length as u64).saturating_sub(1) & (PATH_MAX as u64 - 1);
+    let length = length.cast_unsigned().saturating_sub(1) & u64::from(PATH_MAX - 1);
     let size = size_of::<CgroupEvent>() as u64 + length;
     let map = core::ptr::from_ref(&CGROUP_EVENTS).cast_mut().cast();
     // SAFETY: `size` is at most that of the record.
@@ -107,7 +108,7 @@ fn send(head: CgroupEvent, path: *const u8) -> Option<()> {
     (sent == 0).then_some(())
 }
 
-#[cfg(target_arch = "bpf")]
+#[cfg(not(test))]
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}

@@ -9,6 +9,8 @@
 //! the tasks that were there before; `sched_switch` never allocates, because it runs with the run queue locked.
 #![no_std]
 #![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 use core::ffi::c_void;
 
@@ -19,9 +21,8 @@ use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_map, btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
-use sysprobe_common::hist;
 use sysprobe_common::sched::{SchedLoss, SchedStats, SchedTask};
-use sysprobe_common::slot;
+use sysprobe_common::{cgroup, hist, slot};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::counter::count;
 use sysprobe_ebpf::kernel::{Typed, read_u64};
@@ -54,9 +55,6 @@ offsets!(
 /// 1 where the cgroup is reached through the cpu controller's state (v1), 0 on the default hierarchy.
 #[unsafe(no_mangle)]
 static CFG_VIA_CONTROLLER: Global<u32> = Global::new(0);
-/// The id of the root of the hierarchy that is the key.
-#[unsafe(no_mangle)]
-static CFG_ROOT_ID: Global<u64> = Global::new(1);
 /// Shards per slot, as a power of two, and how many neighbouring CPUs share one, likewise.
 #[unsafe(no_mangle)]
 static CFG_SHARD_BITS: Global<u32> = Global::new(0);
@@ -146,6 +144,7 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
 
 /// The task's totals as they are now, without a slot.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "their differences are taken modulo 2^32")]
 fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
@@ -240,7 +239,7 @@ fn find_slot(task: Typed, css_set: u64) -> u32 {
         lose(SchedLoss::UnreadableCgroup);
         return slot::UNKNOWN;
     };
-    if id == CFG_ROOT_ID.load() && task.load_u32(&OFF_TASK_FLAGS) & PF_KTHREAD != 0 {
+    if id == cgroup::ROOT_ID && task.load_u32(&OFF_TASK_FLAGS) & PF_KTHREAD != 0 {
         return slot::KERNEL;
     }
     known_slot(id).unwrap_or_else(|| new_slot(id))
@@ -257,7 +256,7 @@ fn cgroup_id(css_set: u64) -> Option<u64> {
 #[inline(always)]
 fn known_slot(id: u64) -> Option<u32> {
     // SAFETY: an entry may be reused for another cgroup only after the agent has removed it, long after its last task.
-    unsafe { SCHED_SLOTS.get(&id) }.copied()
+    unsafe { SCHED_SLOTS.get(id) }.copied()
 }
 
 #[inline(always)]
@@ -266,7 +265,7 @@ fn new_slot(id: u64) -> u32 {
         lose(SchedLoss::NoFreeSlot);
         return slot::UNKNOWN;
     };
-    if SCHED_SLOTS.insert(&id, &slot, u64::from(BPF_NOEXIST)).is_ok() {
+    if SCHED_SLOTS.insert(id, slot, u64::from(BPF_NOEXIST)).is_ok() {
         return slot;
     }
     // Another CPU was first with this cgroup.
@@ -281,7 +280,7 @@ fn lose(loss: SchedLoss) {
     count(&SCHED_LOSSES, loss as u32);
 }
 
-#[cfg(target_arch = "bpf")]
+#[cfg(not(test))]
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}

@@ -1,3 +1,5 @@
+//! Mount tables of many kinds of hosts.
+
 use super::*;
 
 fn mount(point: &str, root: &str) -> Mount {

@@ -1,3 +1,5 @@
+//! Cgroup paths of every runtime and driver, and junk.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Walks over made trees, with holes in them.
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,3 +1,5 @@
+//! Files of cgroup v1.
+
 use super::*;
 use crate::snapshot::Throttling;
 

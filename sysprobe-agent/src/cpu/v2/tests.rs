@@ -1,3 +1,5 @@
+//! Files of cgroup v2.
+
 use super::*;
 use crate::snapshot::Throttling;
 

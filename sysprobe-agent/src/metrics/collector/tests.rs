@@ -1,3 +1,5 @@
+//! The text forms of small snapshots.
+
 use super::*;
 use crate::snapshot::{AgentSample, SchedSample, VERSION, Workload, WorkloadKind};
 

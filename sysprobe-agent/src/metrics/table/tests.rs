@@ -1,3 +1,5 @@
+//! The table: names, help, labels.
+
 use std::collections::HashSet;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The live table as a state machine, key by key.
+
 use crossterm::event::KeyModifiers;
 
 use super::{

@@ -1,3 +1,5 @@
+//! The flags, their limits, and the mode that follows from them.
+
 use clap::{Parser, error::ErrorKind};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Which columns fit which width.
+
 use super::*;
 
 fn titles(width: usize, wide: bool) -> (usize, Vec<&'static str>) {

@@ -1,3 +1,5 @@
+//! Numbers and names at fixed widths.
+
 use proptest::prelude::*;
 
 use super::{

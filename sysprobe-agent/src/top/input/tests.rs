@@ -1,3 +1,5 @@
+//! Keys and what they mean.
+
 use super::*;
 
 fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {

@@ -1,3 +1,5 @@
+//! The JSON document.
+
 use serde_json::{Value, json};
 
 use super::{

@@ -1,3 +1,5 @@
+//! Rows from two snapshots.
+
 use super::{
     super::fixture::{cpu, node, sample, sched, snapshot, workload},
     *,

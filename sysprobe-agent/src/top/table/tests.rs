@@ -1,3 +1,5 @@
+//! The plain tables.
+
 use super::{
     super::fixture::{node, sample, snapshot, without_cpu, workload},
     *,

@@ -1,3 +1,5 @@
+//! The live screen at several sizes.
+
 use std::{sync::Arc, time::Duration};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

@@ -8,3 +8,4 @@ mod syscall;
 pub use batch::Entries;
 pub use loader::{LoadError, Loaded, Loader, ProgramStatistics};
 pub use mmap::MappedArray;
+pub use syscall::measure_programs;

@@ -29,7 +29,7 @@ pub struct Config {
     pub slots: u32,
     /// How long a workload that has gone is still exported, in seconds.
     pub grace_seconds: u64,
-    /// Turn on the kernel's program statistics, which cost about 40 ns per run of every BPF program of the host.
+    /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two clock reads.
     pub program_statistics: bool,
     pub domains: Domains,
     pub log: Log,

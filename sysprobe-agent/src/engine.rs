@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use crate::bpf::{LoadError, Loaded, Loader};
+use crate::bpf::{self, LoadError, Loaded, Loader};
 use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
 use crate::host::Facts;
@@ -32,6 +32,8 @@ pub struct Engine {
     cpu_seen: HashMap<u64, CpuSeen>,
     registry: Registry,
     plan: Plan,
+    /// While it is open, the kernel measures its programs.
+    _statistics: Option<OwnedFd>,
 }
 
 impl Engine {
@@ -58,7 +60,17 @@ impl Engine {
         let identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
         let registry = Registry::default();
-        Ok(Self { domains, identity, sched, cpu, cpu_seen: HashMap::new(), registry, plan })
+        let measured = statistics(&plan);
+        Ok(Self {
+            domains,
+            identity,
+            sched,
+            cpu,
+            cpu_seen: HashMap::new(),
+            registry,
+            plan,
+            _statistics: measured,
+        })
     }
 
     /// A descriptor that is readable while cgroup events wait; `None` without the events' domain.
@@ -232,6 +244,11 @@ fn state(name: &str, hook: &str, decision: Option<&Decision>) -> DomainState {
         hook: hook.into(),
         reason: reason.unwrap_or_default(),
     }
+}
+
+fn statistics(plan: &Plan) -> Option<OwnedFd> {
+    let wanted = plan.program_statistics.then(bpf::measure_programs)?;
+    wanted.inspect_err(|error| warn!(%error, "The kernel does not measure its programs.")).ok()
 }
 
 fn labels_of(cgroup: Option<&Cgroup>) -> (Workload, WorkloadKind) {

@@ -22,6 +22,7 @@ pub struct Plan {
     pub shards: Shards,
     pub slots: u32,
     pub grace_seconds: u64,
+    pub program_statistics: bool,
     /// In the order of the probe table, then the domains that read files.
     pub domains: Vec<DomainPlan>,
     pub maps: Vec<MapMemory>,
@@ -58,6 +59,7 @@ impl Plan {
             shards,
             slots: config.slots,
             grace_seconds: config.grace_seconds,
+            program_statistics: config.program_statistics,
             domains,
             maps,
             warnings: warnings(facts),

@@ -1,7 +1,7 @@
 //! The `bpf(2)` commands that aya does not offer.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_prog_info};
 
@@ -46,4 +46,9 @@ pub(super) fn program_info(program: BorrowedFd<'_>) -> io::Result<bpf_prog_info>
     // SAFETY: the address is that of a live value of the length that is given.
     unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }?;
     Ok(info)
+}
+
+/// Has the kernel measure the run time of all BPF programs for as long as the descriptor is open (5.8).
+pub fn measure_programs() -> Result<OwnedFd, aya::sys::SyscallError> {
+    aya::sys::enable_stats(aya::sys::Stats::RunTime)
 }

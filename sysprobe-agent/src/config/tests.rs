@@ -12,6 +12,18 @@ fn an_empty_file_is_the_default() {
 }
 
 #[test]
+fn the_shipped_example_is_the_default_and_names_every_key() {
+    let example = include_str!("../../../deploy/sysprobe.toml");
+    assert_eq!(parse(example), Ok(Config::default()));
+    let complete = Config { btf: Some("/b".into()), cgroup_root: Some("/c".into()), ..Config::default() };
+    for line in toml::to_string(&complete).expect("serialises").lines() {
+        let Some((key, _)) = line.split_once(" = ") else { continue };
+        let named = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
+        assert!(example.lines().any(named), "{key} is missing from deploy/sysprobe.toml");
+    }
+}
+
+#[test]
 fn what_is_written_comes_back() {
     let config = Config { slots: 64, grace_seconds: 5, btf: Some("/boot/btf".into()), ..Config::default() };
     let text = toml::to_string(&config).expect("serialises");

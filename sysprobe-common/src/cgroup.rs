@@ -1,7 +1,7 @@
-//! Cgroups: the events by which the kernel tells of births and deaths.
+//! Cgroups: the events by which the kernel tells of births, deaths and new names.
 
-/// The longest path the kernel hands to the tracepoints (`TRACE_CGROUP_PATH_LEN`), terminator included.
-pub const PATH_MAX: u32 = 1024;
+/// Room for a cgroup's own name: `NAME_MAX` and a terminator.
+pub const NAME_SIZE: u32 = 256;
 
 /// The id of every hierarchy's root: kernfs numbers it first.
 pub const ROOT_ID: u64 = 1;
@@ -13,20 +13,23 @@ pub const DIED: u32 = 2;
 /// A cgroup got another name (cgroup v1 only).
 pub const RENAMED: u32 = 3;
 
-/// The fixed part of an event; the path's bytes follow it, without a terminator, up to the record's end.
+/// One event. The agent makes the path from the parent's.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct CgroupEvent {
-    /// `cgroup->kn->id`: the inode number of the cgroup's directory.
+    /// `kernfs_node.id`: the inode number of the cgroup's directory.
     pub id: u64,
+    /// The same of the directory that it is in.
+    pub parent: u64,
     pub kind: u32,
-    /// `cgroup->root->hierarchy_id`: events of other hierarchies are dropped in the kernel, this is for the reader.
-    pub hierarchy: u32,
+    /// How much of `name` is meant, without a terminator.
+    pub length: u32,
+    pub name: [u8; NAME_SIZE as usize],
 }
 
-const _: () = assert!(size_of::<CgroupEvent>() == 16);
+const _: () = assert!(size_of::<CgroupEvent>() == 280 && align_of::<CgroupEvent>() == 8);
 
-/// Counters of the event stream, one per-CPU slot each. The agent compares what it read with what was sent.
+/// Counters of the event stream. The agent compares what it read with what was sent.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupCount {
@@ -36,8 +39,10 @@ pub enum CgroupCount {
     Renamed = 2,
     /// Events for which the ring buffer had no room: the agent walks the hierarchy again.
     RingFull = 3,
+    /// Events whose cgroup could not be read.
+    Unreadable = 4,
 }
 
 impl CgroupCount {
-    pub const ALL: [Self; 4] = [Self::Born, Self::Died, Self::Renamed, Self::RingFull];
+    pub const ALL: [Self; 5] = [Self::Born, Self::Died, Self::Renamed, Self::RingFull, Self::Unreadable];
 }

@@ -38,13 +38,30 @@ pub struct SchedTask {
 
 const _: () = assert!(size_of::<SchedTask>() == 40);
 
+impl SchedTask {
+    /// A task that has done nothing yet.
+    pub const NEW: Self =
+        Self { run_delay: 0, on_cpu: 0, css_set: 0, arrivals: 0, voluntary: 0, involuntary: 0, slot: 0 };
+}
+
+/// The same in a hash by the task's address, for kernels and hooks without task storage. An address is used again for
+/// another task; the time of birth tells them apart.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HashedTask {
+    pub born: u64,
+    pub task: SchedTask,
+}
+
+const _: () = assert!(size_of::<HashedTask>() == 48);
+
 /// Why a booking was lost or could not be attributed. One per-CPU counter each.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedLoss {
     /// A task that neither the walk at start nor its birth made known.
     UnknownTask = 0,
-    /// No memory for a new task's storage.
+    /// No room for a new task.
     TaskStorageFull = 1,
     /// No free slot for a new cgroup: its time is charged to `unknown`.
     NoFreeSlot = 2,
@@ -52,16 +69,19 @@ pub enum SchedLoss {
     UnreadableCgroup = 3,
     /// A total went backwards: discarded, never wrapped.
     BackwardsClock = 4,
+    /// The task's totals could not be read.
+    UnreadableTask = 5,
 }
 
 impl SchedLoss {
-    pub const COUNT: u32 = 5;
+    pub const COUNT: u32 = 6;
     pub const ALL: [Self; Self::COUNT as usize] = [
         Self::UnknownTask,
         Self::TaskStorageFull,
         Self::NoFreeSlot,
         Self::UnreadableCgroup,
         Self::BackwardsClock,
+        Self::UnreadableTask,
     ];
 
     /// The value of the `reason` label.
@@ -73,6 +93,7 @@ impl SchedLoss {
             Self::NoFreeSlot => "no_free_slot",
             Self::UnreadableCgroup => "unreadable_cgroup",
             Self::BackwardsClock => "backwards_clock",
+            Self::UnreadableTask => "unreadable_task",
         }
     }
 }

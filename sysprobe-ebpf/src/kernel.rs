@@ -6,6 +6,41 @@
 use aya_ebpf::Global;
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 
+/// A kernel object whose members can be read.
+pub trait Object: Copy {
+    /// `None` if the address is bad.
+    fn u64(self, offset: &Global<u32>) -> Option<u64>;
+    fn u32(self, offset: &Global<u32>) -> Option<u32>;
+}
+
+/// An address that the verifier knows nothing about: each read is a helper call.
+#[derive(Clone, Copy)]
+pub struct Address(pub u64);
+
+impl Object for Address {
+    #[inline(always)]
+    fn u64(self, offset: &Global<u32>) -> Option<u64> {
+        read_u64(self.0, offset)
+    }
+
+    #[inline(always)]
+    fn u32(self, offset: &Global<u32>) -> Option<u32> {
+        read_u32(self.0, offset)
+    }
+}
+
+impl Object for Typed {
+    #[inline(always)]
+    fn u64(self, offset: &Global<u32>) -> Option<u64> {
+        Some(self.load_u64(offset))
+    }
+
+    #[inline(always)]
+    fn u32(self, offset: &Global<u32>) -> Option<u32> {
+        Some(self.load_u32(offset))
+    }
+}
+
 /// A pointer that the verifier knows to be a BTF-typed kernel object: its members may be loaded directly, and a fault
 /// reads as zero.
 #[derive(Clone, Copy)]

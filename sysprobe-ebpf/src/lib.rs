@@ -7,6 +7,7 @@
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
 pub mod atomic;
+pub mod cgroup;
 pub mod counter;
 pub mod kernel;
 pub mod task_storage;

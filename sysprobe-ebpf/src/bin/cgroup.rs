@@ -1,7 +1,8 @@
-//! Cgroups: births, deaths and renames in the hierarchy that is the key, as events with their paths.
+//! Cgroups: births, deaths and renames in the hierarchy that is the key, as events.
 //!
-//! The kernel makes the path for its tracepoints and holds `cgroup_mutex` at every one of them, so events are in order
-//! and one scratch buffer would do; a full ring buffer is counted, and the agent walks the hierarchy again.
+//! Every hook leads to the directory's `kernfs_node`, which has the id, the name and the parent. It also leads to its
+//! file system's root, which is compared with that of the cgroup that the calling task is in: that tells the key
+//! hierarchy from the others, and from sysfs, whose directories pass the same functions.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -9,103 +10,140 @@
 
 use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
-use aya_ebpf::btf_maps::{Array, PerCpuArray, RingBuf};
-use aya_ebpf::helpers::generated::{bpf_probe_read_kernel_str, bpf_ringbuf_output};
-use aya_ebpf::macros::{btf_map, btf_tracepoint};
-use aya_ebpf::programs::BtfTracePointContext;
-use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, PATH_MAX, RENAMED};
+use aya_ebpf::btf_maps::{Array, RingBuf};
+use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_probe_read_kernel_str};
+use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, kprobe, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
+use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, NAME_SIZE, RENAMED};
+use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_css_set};
 use sysprobe_ebpf::counter::count;
-use sysprobe_ebpf::kernel::{read_u32, read_u64};
+use sysprobe_ebpf::kernel::read_u64;
 
 #[unsafe(no_mangle)]
-static OFF_CGROUP_KN: Global<u32> = Global::new(0);
+static OFF_KN_NAME: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
-static OFF_CGROUP_ROOT: Global<u32> = Global::new(0);
+static OFF_KN_PARENT: Global<u32> = Global::new(0);
+/// `kernfs_node.dir.root`, the same for all directories of one file system.
 #[unsafe(no_mangle)]
-static OFF_KN_ID: Global<u32> = Global::new(0);
+static OFF_KN_ROOT: Global<u32> = Global::new(0);
 #[unsafe(no_mangle)]
-static OFF_ROOT_HIERARCHY: Global<u32> = Global::new(0);
-/// `cgroup_root.hierarchy_id` of the hierarchy that is the key; 0 is the default hierarchy.
-#[unsafe(no_mangle)]
-static CFG_HIERARCHY: Global<u32> = Global::new(0);
+static OFF_TASK_CGROUPS: Global<u32> = Global::new(0);
 
-/// An event with room for the longest path; only the used part is sent.
-#[repr(C)]
-struct Record {
-    head: CgroupEvent,
-    path: [u8; PATH_MAX as usize],
-}
-
-/// 512 KiB: about four thousand events of a usual length.
+/// 512 KiB: eighteen hundred events.
 #[btf_map]
-static CGROUP_EVENTS: RingBuf<u8, { 512 * 1024 }> = RingBuf::new();
-#[btf_map]
-static CGROUP_SCRATCH: PerCpuArray<Record, 1> = PerCpuArray::new();
+static CGROUP_EVENTS: RingBuf<CgroupEvent, { 512 * 1024 }> = RingBuf::new();
 #[btf_map]
 static CGROUP_COUNTS: Array<u64, { CgroupCount::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_mkdir")]
-fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
-    tell(&ctx, BORN, CgroupCount::Born);
-    0
+fn cgroup_born_tp(ctx: BtfTracePointContext) -> i32 {
+    tell(node_of(ctx.arg(0)), BORN)
 }
 
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_rmdir")]
-fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
-    tell(&ctx, DIED, CgroupCount::Died);
-    0
+fn cgroup_died_tp(ctx: BtfTracePointContext) -> i32 {
+    tell(node_of(ctx.arg(0)), DIED)
 }
 
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_rename")]
-fn cgroup_rename(ctx: BtfTracePointContext) -> i32 {
-    tell(&ctx, RENAMED, CgroupCount::Renamed);
+fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
+    tell(node_of(ctx.arg(0)), RENAMED)
+}
+
+/// proto: v5.10- `void kernfs_activate(struct kernfs_node *kn)`
+///
+/// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child.
+#[fentry(function = "kernfs_activate")]
+fn cgroup_born_fe(ctx: FEntryContext) -> i32 {
+    tell(Some(ctx.arg(0)), BORN)
+}
+
+/// proto: v5.10- `void kernfs_remove(struct kernfs_node *kn)`
+#[fentry(function = "kernfs_remove")]
+fn cgroup_died_fe(ctx: FEntryContext) -> i32 {
+    tell(Some(ctx.arg(0)), DIED)
+}
+
+#[kprobe(function = "kernfs_activate")]
+fn cgroup_born_kp(ctx: ProbeContext) -> u32 {
+    tell(ctx.arg(0), BORN).cast_unsigned()
+}
+
+#[kprobe(function = "kernfs_remove")]
+fn cgroup_died_kp(ctx: ProbeContext) -> u32 {
+    tell(ctx.arg(0), DIED).cast_unsigned()
+}
+
+#[raw_tracepoint(tracepoint = "cgroup_mkdir")]
+fn cgroup_born_rt(ctx: RawTracePointContext) -> i32 {
+    tell(node_of(ctx.arg(0)), BORN)
+}
+
+#[raw_tracepoint(tracepoint = "cgroup_rmdir")]
+fn cgroup_died_rt(ctx: RawTracePointContext) -> i32 {
+    tell(node_of(ctx.arg(0)), DIED)
+}
+
+#[raw_tracepoint(tracepoint = "cgroup_rename")]
+fn cgroup_name_rt(ctx: RawTracePointContext) -> i32 {
+    tell(node_of(ctx.arg(0)), RENAMED)
+}
+
+/// Sends one event; always 0, as a program's result.
+#[inline(always)]
+fn tell(node: Option<u64>, kind: u32) -> i32 {
+    if node.and_then(|node| try_tell(node, kind)).is_none() {
+        count(&CGROUP_COUNTS, CgroupCount::Unreadable as u32);
+    }
     0
 }
 
+/// `None` if something could not be read.
 #[inline(always)]
-fn tell(ctx: &BtfTracePointContext, kind: u32, counter: CgroupCount) {
-    let cgroup: *const u8 = ctx.arg(0);
-    let path: *const u8 = ctx.arg(1);
-    let Some(head) = describe(cgroup as u64, kind) else { return };
-    if head.hierarchy != CFG_HIERARCHY.load() {
-        return;
+fn try_tell(node: u64, kind: u32) -> Option<()> {
+    let parent = read_u64(node, &OFF_KN_PARENT)?;
+    // Roots have no parent, and files have no root of their own to compare.
+    if parent == 0 || read_u64(parent, &OFF_KN_ROOT)? != key_root()? {
+        return Some(());
     }
-    count(&CGROUP_COUNTS, counter as u32);
-    if send(head, path).is_none() {
+    count(&CGROUP_COUNTS, kind - BORN);
+    let Some(mut entry) = CGROUP_EVENTS.reserve(0) else {
         count(&CGROUP_COUNTS, CgroupCount::RingFull as u32);
-    }
+        return Some(());
+    };
+    let event: *mut CgroupEvent = entry.as_mut_ptr();
+    // SAFETY: the ring buffer's memory, of the event's size, until it is submitted; every member is written.
+    let complete = unsafe { describe(&mut *event, node, parent, kind) };
+    // An event that lacks something is sent nevertheless: its kind makes the agent walk.
+    entry.submit(0);
+    complete
+}
+
+/// The root of the file system that the key hierarchy is.
+#[inline(always)]
+fn key_root() -> Option<u64> {
+    // SAFETY: the helper only returns an address.
+    let task = unsafe { bpf_get_current_task() };
+    let css_set = read_u64(task, &OFF_TASK_CGROUPS)?;
+    read_u64(node_of_css_set(css_set)?, &OFF_KN_ROOT)
 }
 
 #[inline(always)]
-fn describe(cgroup: u64, kind: u32) -> Option<CgroupEvent> {
-    let root = read_u64(cgroup, &OFF_CGROUP_ROOT)?;
-    let hierarchy = read_u32(root, &OFF_ROOT_HIERARCHY)?;
-    let node = read_u64(cgroup, &OFF_CGROUP_KN)?;
-    let id = read_u64(node, &OFF_KN_ID)?;
-    Some(CgroupEvent { id, kind, hierarchy })
-}
-
-#[inline(always)]
-fn send(head: CgroupEvent, path: *const u8) -> Option<()> {
-    let record = CGROUP_SCRATCH.get_ptr_mut(0)?;
-    // SAFETY: the pointer is into the map's memory; `cgroup_mutex` keeps others from it.
-    let record = unsafe { &mut *record };
-    record.head = head;
+fn describe(event: &mut CgroupEvent, node: u64, parent: u64, kind: u32) -> Option<()> {
+    event.id = read_u64(node, &OFF_KN_ID).unwrap_or(0);
+    event.parent = read_u64(parent, &OFF_KN_ID).unwrap_or(0);
+    event.kind = kind;
+    event.length = 0;
+    let name = read_u64(node, &OFF_KN_NAME)?;
     // SAFETY: the helper writes at most the size it is given.
-    let length = unsafe { bpf_probe_read_kernel_str(record.path.as_mut_ptr().cast(), PATH_MAX, path.cast()) };
-    if length < 0 {
-        return None;
-    }
-    // The helper's length counts the terminator. The mask tells the verifier what the helper promises.
-    let length = length.cast_unsigned().saturating_sub(1) & u64::from(PATH_MAX - 1);
-    let size = size_of::<CgroupEvent>() as u64 + length;
-    let map = core::ptr::from_ref(&CGROUP_EVENTS).cast_mut().cast();
-    // SAFETY: `size` is at most that of the record.
-    let sent = unsafe { bpf_ringbuf_output(map, core::ptr::from_mut(record).cast(), size, 0) };
-    (sent == 0).then_some(())
+    let length =
+        unsafe { bpf_probe_read_kernel_str(event.name.as_mut_ptr().cast(), NAME_SIZE, name as *const _) };
+    // The helper's length counts the terminator.
+    event.length = u32::try_from(length.checked_sub(1)?).ok()?;
+    Some(())
 }
 
 #[cfg(not(test))]

@@ -1,0 +1,134 @@
+//! Books what a task has gathered: the difference between its totals now and when it was last looked at, added to its
+//! cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
+
+use aya_ebpf::Global;
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::bpf_get_smp_processor_id;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::sched::{SchedLoss, SchedStats, SchedTask};
+use sysprobe_common::{hist, slot};
+use sysprobe_ebpf::atomic;
+use sysprobe_ebpf::counter::count;
+use sysprobe_ebpf::kernel::Object;
+
+use crate::slots::find_slot;
+
+macro_rules! settings {
+    ($($name:ident),+ $(,)?) => {
+        $(#[unsafe(no_mangle)]
+        pub(crate) static $name: Global<u32> = Global::new(0);)+
+    };
+}
+
+settings!(
+    OFF_TASK_CGROUPS,
+    OFF_TASK_FLAGS,
+    OFF_TASK_NIVCSW,
+    OFF_TASK_NVCSW,
+    OFF_TASK_ON_CPU_TIME,
+    OFF_TASK_PID,
+    OFF_TASK_RUN_DELAY,
+    OFF_TASK_RUN_COUNT,
+    OFF_TASK_TGID,
+    // Shards per slot, as a power of two, and how many neighbouring CPUs share one, likewise.
+    CFG_SHARD_BITS,
+    CFG_CPU_SHIFT,
+    // The agent itself, which a flush on its own CPU would interrupt half-way.
+    CFG_AGENT_TGID,
+);
+
+/// `slot << shard_bits | shard`. Sized by the agent.
+#[btf_map]
+static SCHED_STATS: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+#[btf_map]
+static SCHED_LOSSES: Array<u64, { SchedLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// The task's totals as they are now, without a slot.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "their differences are taken modulo 2^32")]
+pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
+    Some(SchedTask {
+        run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
+        on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
+        css_set: task.u64(&OFF_TASK_CGROUPS)?,
+        arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
+        voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
+        involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
+        slot: slot::UNKNOWN,
+    })
+}
+
+/// Adds what the task gathered since it was last booked to its cgroup.
+#[inline(always)]
+pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
+    let Some(mut now) = totals(task) else {
+        lose(SchedLoss::UnreadableTask);
+        return;
+    };
+    now.slot = if now.css_set == last.css_set && last.slot != slot::UNKNOWN {
+        last.slot
+    } else {
+        find_slot(task, now.css_set)
+    };
+    let wait = now.run_delay.wrapping_sub(last.run_delay);
+    let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
+    if (wait | on_cpu) >> 63 != 0 {
+        lose(SchedLoss::BackwardsClock);
+    } else if let Some(stats) = stats_of(now.slot) {
+        add(stats, last, &now, wait, on_cpu);
+    }
+    *last = now;
+}
+
+/// This CPU's shard of a slot.
+#[inline(always)]
+fn stats_of(slot: u32) -> Option<*mut SchedStats> {
+    // SAFETY: the helper only returns a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    SCHED_STATS.get_ptr_mut((slot << CFG_SHARD_BITS.load()) + (cpu >> CFG_CPU_SHIFT.load()))
+}
+
+#[inline(always)]
+fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let stats = unsafe { &mut *stats };
+    add_u64(&mut stats.wait_ns, wait);
+    add_u64(&mut stats.on_cpu_ns, on_cpu);
+    if now.voluntary != last.voluntary {
+        add_u32(&mut stats.voluntary, now.voluntary.wrapping_sub(last.voluntary));
+    }
+    if now.involuntary != last.involuntary {
+        add_u32(&mut stats.involuntary, now.involuntary.wrapping_sub(last.involuntary));
+    }
+    // A flush in the middle of a slice has booked its arrival already.
+    if now.arrivals != last.arrivals
+        && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(wait))
+    {
+        add_u32(bucket, 1);
+    }
+}
+
+/// A shard that belongs to one CPU needs no atomic: every hook runs with interrupts off.
+#[inline(always)]
+fn add_u64(counter: &mut u64, value: u64) {
+    if CFG_CPU_SHIFT.load() == 0 {
+        *counter += value;
+    } else {
+        atomic::add_u64(counter, value);
+    }
+}
+
+#[inline(always)]
+fn add_u32(counter: &mut u32, value: u32) {
+    if CFG_CPU_SHIFT.load() == 0 {
+        *counter = counter.wrapping_add(value);
+    } else {
+        atomic::add_u32(counter, value);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn lose(loss: SchedLoss) {
+    count(&SCHED_LOSSES, loss as u32);
+}

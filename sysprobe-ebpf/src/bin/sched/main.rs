@@ -1,0 +1,137 @@
+//! Scheduler: who waited for a CPU, how long, and who ran. This object keeps its state in task storage.
+//!
+//! The kernel keeps exact totals in every task: `sched_info` (its wait on run queues, stamped with the run queue's own
+//! clock), `se.sum_exec_runtime`, `nvcsw` and `nivcsw`. One program at each switch reads the totals of the task that
+//! leaves the CPU and books what was added since it last looked, so there is no hook at wakeup and no clock read, and
+//! the sums are the kernel's own. A wait is booked when the slice that ended it ends, or at the agent's next flush.
+//!
+//! The totals a task was last seen with are in its task storage. `sched_new_*` makes it at birth and `sched_seed` for
+//! the tasks that were there before; the switch never allocates, because it runs with the run queue locked.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+mod book;
+mod slots;
+
+use core::ffi::c_void;
+
+use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
+use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
+use sysprobe_common::sched::{SchedLoss, SchedTask};
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::task_storage::TaskStorage;
+
+use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+
+#[unsafe(link_section = ".maps")]
+#[unsafe(export_name = "SCHED_TASKS")]
+static SCHED_TASKS: TaskStorage<SchedTask> = TaskStorage::new();
+
+/// proto: v5.10-v5.17 `(bool preempt, struct task_struct *prev, struct task_struct *next)`
+/// proto: v5.18- `(…, unsigned int prev_state)`
+#[btf_tracepoint(function = "sched_switch")]
+fn sched_switch_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the second argument is `prev`.
+    book(unsafe { Typed::new(ctx.arg(1)) });
+    0
+}
+
+/// proto: v5.10- `void rcu_note_context_switch(bool preempt)`
+///
+/// Called by every pass through the scheduler with interrupts off, before the task that runs is switched away from. Its
+/// last moments and its switch are not in its totals yet and are booked the next time.
+#[fentry(function = "rcu_note_context_switch")]
+fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
+    book(current());
+    0
+}
+
+/// Books what the task running on this CPU has gathered so far. The agent runs it on every CPU before it reads
+/// (`BPF_PROG_TEST_RUN`), in an interrupt, so that a thread that never leaves its CPU does not look idle.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+fn sched_flush(_ctx: RawTracePointContext) -> i32 {
+    let current = current();
+    // On the agent's own CPU the run is an ordinary call that a switch can interrupt, which would book twice.
+    if current.load_u32(&OFF_TASK_TGID) != CFG_AGENT_TGID.load() {
+        book(current);
+    }
+    0
+}
+
+/// proto: v5.10- `(struct task_struct *task, unsigned long clone_flags)`
+#[btf_tracepoint(function = "task_newtask")]
+fn sched_new_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the new task.
+    greet(unsafe { Typed::new(ctx.arg(0)) }, SchedTask::NEW);
+    0
+}
+
+/// proto: v5.10- `void wake_up_new_task(struct task_struct *p)`
+#[fentry(function = "wake_up_new_task")]
+fn sched_new_fe(ctx: FEntryContext) -> i32 {
+    // SAFETY: the first argument is the new task.
+    greet(unsafe { Typed::new(ctx.arg(0)) }, SchedTask::NEW);
+    0
+}
+
+/// The members of `bpf_iter__task` that are used.
+#[repr(C)]
+struct TaskIteration {
+    meta: u64,
+    task: *const u8,
+}
+
+/// Makes a task known that is older than the agent: its past is the baseline.
+#[unsafe(link_section = "iter/task")]
+#[unsafe(no_mangle)]
+extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
+    // SAFETY: the kernel passes a `bpf_iter__task`.
+    let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
+    if !task.is_null() {
+        // SAFETY: not null, so it is a typed task.
+        let task = unsafe { Typed::new(task) };
+        if let Some(past) = book::totals(task) {
+            greet(task, past);
+        }
+    }
+    0
+}
+
+#[inline(always)]
+fn greet(task: Typed, mut so_far: SchedTask) {
+    if SCHED_TASKS.get_or_insert(task, &mut so_far).is_none() {
+        lose(SchedLoss::TaskStorageFull);
+    }
+}
+
+#[inline(always)]
+fn current() -> Typed {
+    // SAFETY: the helper returns a typed pointer to the current task.
+    unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) }
+}
+
+#[inline(always)]
+fn book(task: Typed) {
+    let Some(last) = SCHED_TASKS.get(task) else {
+        // The idle tasks are never given storage; this is the cheapest place to tell them.
+        if task.load_u32(&OFF_TASK_PID) != 0 {
+            lose(SchedLoss::UnknownTask);
+        }
+        return;
+    };
+    // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.
+    book::book(task, unsafe { &mut *last });
+}
+
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

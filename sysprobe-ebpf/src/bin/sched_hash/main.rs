@@ -1,0 +1,141 @@
+//! Scheduler, for kernels and hooks without task storage: the same numbers as the `sched` object, with a hash by the
+//! task's address instead, and with reads that the verifier need not understand.
+//!
+//! A task is made known the first time it is seen. One that is younger than the agent has all of its past counted, for
+//! an older one the past is the baseline. The hash is preallocated: it is filled with a run queue locked.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+#[path = "../sched/book.rs"]
+mod book;
+#[path = "../sched/slots.rs"]
+mod slots;
+
+use aya_ebpf::Global;
+use aya_ebpf::btf_maps::HashMap;
+use aya_ebpf::helpers::generated::bpf_get_current_task;
+use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
+use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
+use sysprobe_common::sched::{HashedTask, SchedLoss, SchedTask};
+use sysprobe_ebpf::kernel::{Address, Object};
+
+use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+
+#[unsafe(no_mangle)]
+static OFF_TASK_START_TIME: Global<u32> = Global::new(0);
+/// When the agent attached, in seconds of `CLOCK_MONOTONIC`, the clock of `task_struct.start_time`.
+#[unsafe(no_mangle)]
+static CFG_STARTED_SECONDS: Global<u32> = Global::new(0);
+/// The nanoseconds of the same moment.
+#[unsafe(no_mangle)]
+static CFG_STARTED_NANOSECONDS: Global<u32> = Global::new(0);
+
+/// Sized by the agent.
+#[btf_map]
+static SCHED_TASKS: HashMap<u64, HashedTask, 1> = HashMap::new();
+
+/// proto: v5.10- `void rcu_note_context_switch(bool preempt)`
+///
+/// See `sched_switch_fe` of the other object.
+#[kprobe(function = "rcu_note_context_switch")]
+fn sched_switch_kp(_ctx: ProbeContext) -> u32 {
+    book(current());
+    0
+}
+
+/// The tracepoint fires while `prev` is still current.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+fn sched_switch_rt(_ctx: RawTracePointContext) -> i32 {
+    book(current());
+    0
+}
+
+/// proto: v5.10- `void free_task(struct task_struct *tsk)`
+#[kprobe(function = "free_task")]
+fn sched_free_kp(ctx: ProbeContext) -> u32 {
+    if let Some(task) = ctx.arg::<u64>(0) {
+        forget(task);
+    }
+    0
+}
+
+/// proto: v5.10- `(struct task_struct *p)`
+#[raw_tracepoint(tracepoint = "sched_process_free")]
+fn sched_free_rt(ctx: RawTracePointContext) -> i32 {
+    forget(ctx.arg(0));
+    0
+}
+
+/// See the same program of the other object.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+fn sched_flush(_ctx: RawTracePointContext) -> i32 {
+    let current = current();
+    if current.u32(&OFF_TASK_TGID) != Some(CFG_AGENT_TGID.load()) {
+        book(current);
+    }
+    0
+}
+
+#[inline(always)]
+fn current() -> Address {
+    // SAFETY: the helper only returns an address.
+    Address(unsafe { bpf_get_current_task() })
+}
+
+#[inline(always)]
+fn forget(task: u64) {
+    // It was never known if it never left a CPU since the agent started.
+    drop(SCHED_TASKS.remove(task));
+}
+
+#[inline(always)]
+fn book(task: Address) {
+    let (Some(pid), Some(born)) = (task.u32(&OFF_TASK_PID), task.u64(&OFF_TASK_START_TIME)) else {
+        lose(SchedLoss::UnreadableTask);
+        return;
+    };
+    // The idle tasks.
+    if pid == 0 {
+        return;
+    }
+    match SCHED_TASKS.get_ptr_mut(task.0) {
+        // SAFETY: an entry is freed with its task, which is running here.
+        Some(known) if unsafe { (*known).born } == born => book::book(task, unsafe { &mut (*known).task }),
+        _ => meet(task, born),
+    }
+}
+
+/// The first booking of a task.
+#[inline(always)]
+fn meet(task: Address, born: u64) {
+    let mut last = SchedTask::NEW;
+    if born < started() {
+        let Some(past) = book::totals(task) else {
+            lose(SchedLoss::UnreadableTask);
+            return;
+        };
+        last = past;
+    } else {
+        book::book(task, &mut last);
+    }
+    if SCHED_TASKS.insert(task.0, HashedTask { born, task: last }, 0).is_err() {
+        lose(SchedLoss::TaskStorageFull);
+    }
+}
+
+#[inline(always)]
+fn started() -> u64 {
+    u64::from(CFG_STARTED_SECONDS.load()) * 1_000_000_000 + u64::from(CFG_STARTED_NANOSECONDS.load())
+}
+
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -28,8 +28,8 @@ const _: () = assert!(size_of::<SchedStats>() == 448 && align_of::<SchedStats>()
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
-    /// The task's `css_set` when `slot` was looked up: as long as it is the same, so is the cgroup.
-    pub css_set: u64,
+    /// The id of the cgroup that `slot` stands for. Not the address of anything: memory is used again, ids are not.
+    pub cgroup: u64,
     pub arrivals: u32,
     pub voluntary: u32,
     pub involuntary: u32,

@@ -35,6 +35,13 @@ impl Typed {
         unsafe { self.0.add(offset.load() as usize).cast::<u64>().read_volatile() }
     }
 
+    /// The object that a member points to. A null pointer's members read as zero.
+    #[inline(always)]
+    #[must_use]
+    pub fn follow(self, offset: &Global<u32>) -> Self {
+        Self(self.load_u64(offset) as *const u8)
+    }
+
     #[inline(always)]
     #[must_use]
     pub fn load_u32(self, offset: &Global<u32>) -> u32 {

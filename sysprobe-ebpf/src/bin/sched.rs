@@ -25,7 +25,7 @@ use sysprobe_common::sched::{SchedLoss, SchedStats, SchedTask};
 use sysprobe_common::{cgroup, hist, slot};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::counter::count;
-use sysprobe_ebpf::kernel::{Typed, read_u64};
+use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::task_storage::TaskStorage;
 
 macro_rules! offsets {
@@ -110,7 +110,7 @@ fn sched_newtask(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the new task.
     let task = unsafe { Typed::new(ctx.arg(0)) };
     let mut nothing_yet =
-        SchedTask { run_delay: 0, on_cpu: 0, css_set: 0, arrivals: 0, voluntary: 0, involuntary: 0, slot: 0 };
+        SchedTask { run_delay: 0, on_cpu: 0, cgroup: 0, arrivals: 0, voluntary: 0, involuntary: 0, slot: 0 };
     if SCHED_TASKS.get_or_insert(task, &mut nothing_yet).is_none() {
         lose(SchedLoss::TaskStorageFull);
     }
@@ -149,7 +149,7 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
-        css_set: task.load_u64(&OFF_TASK_CGROUPS),
+        cgroup: cgroup_id(task),
         arrivals: task.load_u64(&OFF_TASK_RUN_COUNT) as u32,
         voluntary: task.load_u64(&OFF_TASK_NVCSW) as u32,
         involuntary: task.load_u64(&OFF_TASK_NIVCSW) as u32,
@@ -170,10 +170,10 @@ fn book(task: Typed) {
     // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.
     let last = unsafe { &mut *last };
     let mut now = totals(task);
-    now.slot = if now.css_set == last.css_set && last.slot != slot::UNKNOWN {
+    now.slot = if now.cgroup == last.cgroup && last.slot != slot::UNKNOWN {
         last.slot
     } else {
-        find_slot(task, now.css_set)
+        find_slot(task, now.cgroup)
     };
     let wait = now.run_delay.wrapping_sub(last.run_delay);
     let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
@@ -232,25 +232,26 @@ fn add_u32(counter: &mut u32, value: u32) {
     }
 }
 
-/// The slot of the task's cgroup. Walked once per task, and again when it moves to another cgroup.
+/// The slot of the task's cgroup. Looked up once per task, and again when it moves to another cgroup.
 #[inline(always)]
-fn find_slot(task: Typed, css_set: u64) -> u32 {
-    let Some(id) = cgroup_id(css_set) else {
+fn find_slot(task: Typed, id: u64) -> u32 {
+    if id == 0 {
         lose(SchedLoss::UnreadableCgroup);
         return slot::UNKNOWN;
-    };
+    }
     if id == cgroup::ROOT_ID && task.load_u32(&OFF_TASK_FLAGS) & PF_KTHREAD != 0 {
         return slot::KERNEL;
     }
     known_slot(id).unwrap_or_else(|| new_slot(id))
 }
 
+/// The id of the task's cgroup, 0 if it cannot be read. The addresses on the way are no substitute: a `css_set` that
+/// was freed while the task slept comes back as another cgroup's.
 #[inline(always)]
-fn cgroup_id(css_set: u64) -> Option<u64> {
-    let link = read_u64(css_set, &OFF_CSS_SET_LINK)?;
-    let cgroup = if CFG_VIA_CONTROLLER.load() == 0 { link } else { read_u64(link, &OFF_CSS_CGROUP)? };
-    let node = read_u64(cgroup, &OFF_CGROUP_KN)?;
-    read_u64(node, &OFF_KN_ID)
+fn cgroup_id(task: Typed) -> u64 {
+    let link = task.follow(&OFF_TASK_CGROUPS).follow(&OFF_CSS_SET_LINK);
+    let cgroup = if CFG_VIA_CONTROLLER.load() == 0 { link } else { link.follow(&OFF_CSS_CGROUP) };
+    cgroup.follow(&OFF_CGROUP_KN).load_u64(&OFF_KN_ID)
 }
 
 #[inline(always)]

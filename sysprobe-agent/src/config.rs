@@ -68,7 +68,7 @@ impl Default for Config {
             socket: DEFAULT_SOCKET.into(),
             btf: None,
             cgroup_root: None,
-            slots: 1024,
+            slots: 2048,
             grace_seconds: 60,
             program_statistics: false,
             domains: Domains { sched: true, cpu: true },

@@ -166,7 +166,9 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
-        css_set: task.load_u64(&OFF_TASK_CGROUPS),
+        // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is cheap
+        // and wrong once the memory is used again: the product compares ids.
+        cgroup: task.load_u64(&OFF_TASK_CGROUPS),
         arrivals: task.load_u64(&OFF_TASK_RUN_COUNT) as u32,
         voluntary: task.load_u64(&OFF_TASK_NVCSW) as u32,
         involuntary: task.load_u64(&OFF_TASK_NIVCSW) as u32,
@@ -180,7 +182,7 @@ fn book<const SHARED: bool>(task: Typed, place: impl FnOnce(&mut Seen, u64) -> O
     // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.
     let seen = unsafe { &mut *seen };
     let now = totals(task);
-    if let Some(stats) = place(seen, now.css_set) {
+    if let Some(stats) = place(seen, now.cgroup) {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
         add::<SHARED>(unsafe { &mut *stats }, &seen.totals, &now);
     }
@@ -229,7 +231,7 @@ fn this_cpu() -> Option<*mut SchedStats> {
 /// What stands for the task's cgroup: found once, and again when the task has moved.
 #[inline(always)]
 fn cached(seen: &mut Seen, css_set: u64, find: impl FnOnce(u64) -> u64) -> u64 {
-    if seen.cgroup == 0 || css_set != seen.totals.css_set {
+    if seen.cgroup == 0 || css_set != seen.totals.cgroup {
         seen.cgroup = find(css_set);
     }
     seen.cgroup

@@ -70,9 +70,11 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {
+    let (facts, plan) = prepare(&config)?;
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!("cannot listen on {}: choose another address with --listen", config.listen)
     })?;
+    let listen = listener.local_addr().context("asking for the address that is listened on")?;
     let mut socket = socket::Socket::bind(&config.socket).await?;
     let shared = Shared::default();
     let mut stop = stop_signal()?;
@@ -80,11 +82,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         tokio::spawn(http::serve_metrics(listener, shared.clone(), stop.clone())),
         tokio::spawn(http::serve_socket(socket.listener()?, shared.clone(), stop.clone())),
     ];
-    let engine = tokio::task::spawn_blocking(move || start(&config)).await.context("starting")??;
+    let start = move || Engine::start(&facts, plan);
+    let engine = tokio::task::spawn_blocking(start).await.context("starting")??;
     let wake_up = engine.wake_up().context("watching the cgroup events")?;
     // It was empty until now, and nobody else sets it.
     drop(shared.0.set(Mutex::new(engine)));
-    info!("Ready.");
+    info!(%listen, "Ready.");
     let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
     stop.changed().await.context("waiting for the signal to stop")?;
     info!("Stopping.");
@@ -120,8 +123,8 @@ fn stop_signal() -> anyhow::Result<Receiver<bool>> {
     Ok(receiver)
 }
 
-/// Facts, plan, effect.
-fn start(config: &Config) -> anyhow::Result<Engine> {
+/// Facts and plan; an error if there is nothing worth starting.
+fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     let facts = Facts::collect(config);
     let missing = facts.privilege.missing();
     if config.domains.sched && !missing.is_empty() {
@@ -135,7 +138,7 @@ fn start(config: &Config) -> anyhow::Result<Engine> {
         warn!("{warning}.");
     }
     info!(kernel = facts.kernel, cpus = facts.cpus.possible, map_bytes = plan.map_bytes(), "Starting.");
-    Engine::start(&facts, plan)
+    Ok((facts, plan))
 }
 
 /// An engine of `top`'s own.
@@ -144,7 +147,8 @@ struct Local(Shared);
 impl Local {
     fn start(config: &Config) -> anyhow::Result<Self> {
         let shared = Shared::default();
-        drop(shared.0.set(Mutex::new(start(config)?)));
+        let (facts, plan) = prepare(config)?;
+        drop(shared.0.set(Mutex::new(Engine::start(&facts, plan)?)));
         Ok(Self(shared))
     }
 }

@@ -1,6 +1,6 @@
 //! The command line: what can be typed, and which exit code each kind of failure has.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,13 +109,15 @@ impl Cli {
 /// Whoever closes the pipe (`| head`) has seen enough.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+        let of_json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind).or(of_json);
+        kind == Some(io::ErrorKind::BrokenPipe)
     })
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {
     // Nobody is left to tell when standard error is gone too.
-    drop(writeln!(std::io::stderr(), "sysprobe: {error:#}"));
+    drop(writeln!(io::stderr(), "sysprobe: {error:#}"));
     if error.is::<ConfigError>() {
         ExitCode::from(78)
     } else if error.is::<MissingPrivileges>() {

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+mod limits;
+
 /// The port is free in the list of Prometheus exporters' ports.
 pub const DEFAULT_LISTEN: &str = "0.0.0.0:9937";
 /// Where the agent and the command line meet.
 pub const DEFAULT_SOCKET: &str = "/run/sysprobe/agent.sock";
-/// Slots beyond the two fixed ones are popped from a stack; fewer than this is surely a mistake.
-const MIN_SLOTS: u32 = 16;
-const MAX_SLOTS: u32 = 65_536;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -20,14 +19,17 @@ pub struct Config {
     /// Where `/metrics`, `/healthz` and `/readyz` are served.
     pub listen: SocketAddr,
     /// The local socket for the command line.
+    #[serde(deserialize_with = "limits::absolute")]
     pub socket: PathBuf,
     /// A BTF file for kernels that do not show their own.
     pub btf: Option<PathBuf>,
     /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
     pub cgroup_root: Option<PathBuf>,
     /// How many cgroups with running tasks are told apart at one time; more are charged to `unknown`.
+    #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
     /// How long a workload that has gone is still exported, in seconds.
+    #[serde(deserialize_with = "limits::grace")]
     pub grace_seconds: u64,
     /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two clock reads.
     pub program_statistics: bool,
@@ -47,6 +49,7 @@ pub struct Domains {
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// A level, or directives as in `sysprobe_agent::cgroup=debug,info`.
+    #[serde(deserialize_with = "limits::filter")]
     pub filter: String,
     pub format: LogFormat,
 }
@@ -65,7 +68,7 @@ impl Default for Config {
             socket: DEFAULT_SOCKET.into(),
             btf: None,
             cgroup_root: None,
-            slots: 1024,
+            slots: 2048,
             grace_seconds: 60,
             program_statistics: false,
             domains: Domains { sched: true, cpu: true },
@@ -94,8 +97,6 @@ pub enum ConfigError {
     /// The parser's message shows the line and points at the key.
     #[error("the configuration {path} is wrong: {message}")]
     Malformed { path: PathBuf, message: String },
-    #[error("the configuration {path} is wrong: {key} is {value}, but must be {expected}")]
-    OutOfRange { path: PathBuf, key: &'static str, value: String, expected: String },
 }
 
 impl Config {
@@ -107,26 +108,8 @@ impl Config {
 
     /// `path` is for messages only.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text)
-            .map_err(|error| ConfigError::Malformed { path: path.to_owned(), message: error.to_string() })?;
-        config.validate(path)?;
-        Ok(config)
-    }
-
-    fn validate(&self, path: &Path) -> Result<(), ConfigError> {
-        let wrong = |key, value: String, expected: String| {
-            Err(ConfigError::OutOfRange { path: path.to_owned(), key, value, expected })
-        };
-        if !(MIN_SLOTS..=MAX_SLOTS).contains(&self.slots) {
-            return wrong("slots", self.slots.to_string(), format!("between {MIN_SLOTS} and {MAX_SLOTS}"));
-        }
-        if !(1..=3600).contains(&self.grace_seconds) {
-            return wrong("grace_seconds", self.grace_seconds.to_string(), "between 1 and 3600".into());
-        }
-        if !self.socket.is_absolute() {
-            return wrong("socket", self.socket.display().to_string(), "an absolute path".into());
-        }
-        Ok(())
+        toml::from_str(text)
+            .map_err(|error| ConfigError::Malformed { path: path.to_owned(), message: error.to_string() })
     }
 
     #[must_use]

@@ -104,28 +104,29 @@ impl Engine {
     pub fn collect(&mut self) -> Snapshot {
         let start = Instant::now();
         self.tick();
-        self.collect_sched();
+        let monotonic_ns = self.collect_sched();
         self.collect_cpu();
         self.expire(start);
         let workloads = self.registry.samples();
         let mut agent = self.describe_agent();
         agent.collect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Snapshot {
-            version: VERSION,
-            monotonic_ns: monotonic_ns(),
-            domains: self.domains.clone(),
-            workloads,
-            agent,
-        }
+        Snapshot { version: VERSION, monotonic_ns, domains: self.domains.clone(), workloads, agent }
     }
 
-    fn collect_sched(&mut self) {
-        let Some(sched) = &mut self.sched else { return };
+    /// Says at what moment everything was booked.
+    fn collect_sched(&mut self) -> u64 {
+        let Some(sched) = &mut self.sched else { return monotonic_ns() };
         if let Err(error) = sched.flush() {
             warn!(%error, "What is running now could not be booked.");
         }
+        let flushed = monotonic_ns();
+        if let Err(error) = sched.list_slots() {
+            error!(%error, "The map of slots could not be read.");
+        }
+        // A cgroup's birth is told before its first task can get a slot: after this, every slot has a name.
+        self.identity.update(Instant::now());
         let (tree, registry) = (self.identity.tree(), &mut self.registry);
-        let read = sched.read(|owner, gathered| match owner {
+        sched.read(|owner, gathered| match owner {
             Owner::Kernel => registry.add_sched(&workload::own("kernel"), WorkloadKind::Kernel, gathered),
             Owner::Unknown => registry.add_sched(&workload::own("unknown"), WorkloadKind::Unknown, gathered),
             Owner::Cgroup(id) => {
@@ -133,9 +134,7 @@ impl Engine {
                 registry.add_sched(&labels, kind, gathered);
             }
         });
-        if let Err(error) = read {
-            error!(%error, "The scheduler's map could not be read.");
-        }
+        flushed
     }
 
     fn collect_cpu(&mut self) {
@@ -192,7 +191,7 @@ impl Engine {
     }
 
     fn map_samples(&mut self) -> Vec<MapSample> {
-        let slots = self.sched.as_mut().and_then(|sched| sched.slots_in_use().ok());
+        let slots = self.sched.as_ref().map(Sched::slots_in_use);
         let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
         let maps = self.plan.maps.iter().filter(|map| on(map.domain));
         let sample = |map: &crate::plan::MapMemory| MapSample {

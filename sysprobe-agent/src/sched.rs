@@ -85,15 +85,20 @@ impl Sched {
         self.loaded.run_on("sched_flush", &host::online_cpus())
     }
 
-    /// Hands what each slot gathered since the last reading to `take`.
-    pub fn read(&mut self, mut take: impl FnMut(Owner, &SchedStats)) -> io::Result<()> {
+    /// Looks up which cgroups have slots now, for `read`.
+    pub fn list_slots(&mut self) -> io::Result<()> {
+        self.entries.read(self.slots_descriptor.as_fd())
+    }
+
+    /// Hands what each listed slot gathered since the last reading to `take`. No slot has been released since they were
+    /// listed.
+    pub fn read(&mut self, mut take: impl FnMut(Owner, &SchedStats)) {
         for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
             take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
-        for (id, slot) in self.entries.read(self.slots_descriptor.as_fd())? {
+        for (id, slot) in self.entries.iter() {
             take(Owner::Cgroup(id), &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
-        Ok(())
     }
 
     /// Frees the slot of a cgroup that has gone, and hands what it gathered last to `take`.
@@ -121,9 +126,10 @@ impl Sched {
         })
     }
 
-    /// How many cgroups have a slot now.
-    pub fn slots_in_use(&mut self) -> io::Result<u64> {
-        Ok(self.entries.read(self.slots_descriptor.as_fd())?.count() as u64)
+    /// How many cgroups had a slot when they were last listed.
+    #[must_use]
+    pub const fn slots_in_use(&self) -> u64 {
+        self.entries.len() as u64
     }
 
     #[must_use]

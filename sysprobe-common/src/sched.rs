@@ -28,8 +28,8 @@ const _: () = assert!(size_of::<SchedStats>() == 448 && align_of::<SchedStats>()
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
-    /// The task's `css_set` when `slot` was looked up: as long as it is the same, so is the cgroup.
-    pub css_set: u64,
+    /// The id of the cgroup that `slot` stands for. Not the address of anything: memory is used again, ids are not.
+    pub cgroup: u64,
     pub arrivals: u32,
     pub voluntary: u32,
     pub involuntary: u32,
@@ -41,7 +41,7 @@ const _: () = assert!(size_of::<SchedTask>() == 40);
 impl SchedTask {
     /// A task that has done nothing yet.
     pub const NEW: Self =
-        Self { run_delay: 0, on_cpu: 0, css_set: 0, arrivals: 0, voluntary: 0, involuntary: 0, slot: 0 };
+        Self { run_delay: 0, on_cpu: 0, cgroup: 0, arrivals: 0, voluntary: 0, involuntary: 0, slot: 0 };
 }
 
 /// The same in a hash by the task's address, for kernels and hooks without task storage. An address is used again for

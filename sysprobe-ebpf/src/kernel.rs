@@ -11,6 +11,8 @@ pub trait Object: Copy {
     /// `None` if the address is bad.
     fn u64(self, offset: &Global<u32>) -> Option<u64>;
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
+    /// The object that a member points to.
+    fn follow(self, offset: &Global<u32>) -> Option<Self>;
 }
 
 /// An address that the verifier knows nothing about: each read is a helper call.
@@ -27,6 +29,11 @@ impl Object for Address {
     fn u32(self, offset: &Global<u32>) -> Option<u32> {
         read_u32(self.0, offset)
     }
+
+    #[inline(always)]
+    fn follow(self, offset: &Global<u32>) -> Option<Self> {
+        read_u64(self.0, offset).map(Self)
+    }
 }
 
 impl Object for Typed {
@@ -38,6 +45,12 @@ impl Object for Typed {
     #[inline(always)]
     fn u32(self, offset: &Global<u32>) -> Option<u32> {
         Some(self.load_u32(offset))
+    }
+
+    /// A null pointer's members read as zero.
+    #[inline(always)]
+    fn follow(self, offset: &Global<u32>) -> Option<Self> {
+        Some(Self(self.load_u64(offset) as *const u8))
     }
 }
 

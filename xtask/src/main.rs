@@ -4,6 +4,7 @@
 //! machine needs no other step. All messages go to stderr: stdout belongs to the program that `run` starts.
 
 mod apt;
+mod bench;
 mod build;
 mod ci;
 mod cmd;
@@ -38,6 +39,8 @@ enum Task {
     Run(run::Args),
     /// Run every test, the ones that need a kernel and root included
     Test(test::Args),
+    /// Measure what the programs cost on this machine
+    Bench(bench::Args),
     /// Check format, lints, licences, advisories and the repository's own rules
     Lint,
     /// Write the pages under docs/ that come from the agent's tables
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Task::Build(args) => build::main(&args),
         Task::Run(args) => run::main(&args),
         Task::Test(args) => test::main(&args),
+        Task::Bench(args) => bench::main(&args),
         Task::Lint => lint::main(),
         Task::Docs(args) => docs::main(&args),
         Task::Tidy => tidy::main(),

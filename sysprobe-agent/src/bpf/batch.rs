@@ -12,35 +12,50 @@ use super::syscall::{bpf, zeroed};
 pub struct Entries {
     keys: Vec<u64>,
     values: Vec<u32>,
+    filled: usize,
 }
 
 impl Entries {
     #[must_use]
     pub fn with_capacity(entries: u32) -> Self {
-        Self { keys: vec![0; entries as usize], values: vec![0; entries as usize] }
+        Self { keys: vec![0; entries as usize], values: vec![0; entries as usize], filled: 0 }
     }
 
     /// Reads the map. An entry that is added or removed meanwhile may or may not be seen.
-    pub fn read(&mut self, map: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = (u64, u32)> + '_> {
-        let mut filled = 0;
+    pub fn read(&mut self, map: BorrowedFd<'_>) -> io::Result<()> {
+        self.filled = 0;
         // The position in the map: the kernel's own form, a bucket number.
         let mut position = 0_u64;
         let mut first = true;
         loop {
-            let (count, end) = self.read_batch(map, filled, &mut position, first)?;
-            filled += count;
+            let (count, end) = self.read_batch(map, &mut position, first)?;
+            self.filled += count;
             first = false;
-            if end || filled == self.keys.len() {
-                return Ok(self.keys.iter().copied().zip(self.values.iter().copied()).take(filled));
+            if end || self.filled == self.keys.len() {
+                return Ok(());
             }
         }
+    }
+
+    /// What the last reading found.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.keys.iter().copied().zip(self.values.iter().copied()).take(self.filled)
+    }
+
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.filled
+    }
+
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.filled == 0
     }
 
     /// One call: how many entries came, and whether they were the last.
     fn read_batch(
         &mut self,
         map: BorrowedFd<'_>,
-        filled: usize,
         position: &mut u64,
         first: bool,
     ) -> io::Result<(usize, bool)> {
@@ -49,9 +64,9 @@ impl Entries {
         attr.batch.map_fd = map.as_raw_fd().cast_unsigned();
         attr.batch.in_batch = if first { 0 } else { std::ptr::from_mut(position) as u64 };
         attr.batch.out_batch = std::ptr::from_mut(&mut next) as u64;
-        attr.batch.keys = self.keys[filled..].as_mut_ptr() as u64;
-        attr.batch.values = self.values[filled..].as_mut_ptr() as u64;
-        attr.batch.count = u32::try_from(self.keys.len() - filled).unwrap_or(u32::MAX);
+        attr.batch.keys = self.keys[self.filled..].as_mut_ptr() as u64;
+        attr.batch.values = self.values[self.filled..].as_mut_ptr() as u64;
+        attr.batch.count = u32::try_from(self.keys.len() - self.filled).unwrap_or(u32::MAX);
         // SAFETY: both vectors have room for `count` entries of the map's sizes, and the positions outlive the call.
         let result = unsafe { bpf(bpf_cmd::BPF_MAP_LOOKUP_BATCH, &mut attr) };
         // SAFETY: the kernel has written the number of entries, also when it ends with `ENOENT`.

@@ -5,6 +5,12 @@
 //! the totals and differs in where a cgroup's numbers are kept. All find buckets alike and keep the same numbers.
 #![no_std]
 #![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+#![expect(clippy::cast_possible_truncation, reason = "totals count modulo 2^32, and slots are 32 bits wide")]
+
+#[path = "bench/stamps.rs"]
+mod stamps;
 
 use core::ffi::c_void;
 
@@ -12,7 +18,6 @@ use aya_ebpf::Global;
 use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, PerCpuHashMap};
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
-use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::{btf_map, btf_tracepoint};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::hist;
@@ -53,12 +58,6 @@ struct Seen {
 
 #[btf_map]
 static BENCH_CPU: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// When this CPU began to run the task that it runs.
-#[btf_map]
-static BENCH_SINCE: PerCpuArray<u64, 1> = PerCpuArray::new();
-/// When a task began to wait, by pid.
-#[btf_map]
-static BENCH_STARTS: HashMap<u32, u64, 1> = HashMap::new();
 #[btf_map]
 static BENCH_HASH: HashMap<u64, SchedStats, 1> = HashMap::new();
 #[btf_map]
@@ -79,11 +78,6 @@ static BENCH_ZERO: Array<SchedStats, 1> = Array::new();
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "BENCH_TASKS")]
 static BENCH_TASKS: TaskStorage<Seen> = TaskStorage::new();
-#[unsafe(link_section = ".maps")]
-#[unsafe(export_name = "BENCH_STAMPS")]
-static BENCH_STAMPS: TaskStorage<u64> = TaskStorage::new();
-
-// === The floor ===
 
 #[btf_tracepoint(function = "sched_switch")]
 fn bench_empty_sw(_ctx: BtfTracePointContext) -> i32 {
@@ -94,121 +88,6 @@ fn bench_empty_sw(_ctx: BtfTracePointContext) -> i32 {
 fn bench_empty_wk(_ctx: BtfTracePointContext) -> i32 {
     0
 }
-
-// === Where a wait comes from: stamps ===
-
-#[btf_tracepoint(function = "sched_wakeup")]
-fn bench_hash_wk(ctx: BtfTracePointContext) -> i32 {
-    stamp_by_pid(argument(&ctx, 0));
-    0
-}
-
-#[btf_tracepoint(function = "sched_wakeup_new")]
-fn bench_hash_new(ctx: BtfTracePointContext) -> i32 {
-    stamp_by_pid(argument(&ctx, 0));
-    0
-}
-
-#[btf_tracepoint(function = "sched_switch")]
-fn bench_hash_sw(ctx: BtfTracePointContext) -> i32 {
-    let preempted = is_preempted(&ctx);
-    if preempted {
-        stamp_by_pid(argument(&ctx, 1));
-    }
-    let pid = argument(&ctx, 2).load_u32(&OFF_TASK_PID);
-    let start = BENCH_STARTS.get_ptr(pid).map_or(0, |start| {
-        // SAFETY: the element is this task's, and only this CPU runs it.
-        unsafe { *start }
-    });
-    if start != 0 && BENCH_STARTS.remove(pid).is_ok() {
-        switched(start, preempted);
-    }
-    0
-}
-
-#[btf_tracepoint(function = "sched_wakeup")]
-fn bench_tls_wk(ctx: BtfTracePointContext) -> i32 {
-    stamp_in_task(argument(&ctx, 0));
-    0
-}
-
-#[btf_tracepoint(function = "sched_wakeup_new")]
-fn bench_tls_new(ctx: BtfTracePointContext) -> i32 {
-    stamp_in_task(argument(&ctx, 0));
-    0
-}
-
-#[btf_tracepoint(function = "sched_switch")]
-fn bench_tls_sw(ctx: BtfTracePointContext) -> i32 {
-    let preempted = is_preempted(&ctx);
-    if preempted {
-        stamp_in_task(argument(&ctx, 1));
-    }
-    if let Some(start) = BENCH_STAMPS.get(argument(&ctx, 2)) {
-        // SAFETY: task storage stays valid while the task does.
-        let start = unsafe { &mut *start };
-        if *start != 0 {
-            switched(*start, preempted);
-            *start = 0;
-        }
-    }
-    0
-}
-
-#[inline(always)]
-fn argument(ctx: &BtfTracePointContext, number: usize) -> Typed {
-    // SAFETY: the callers name arguments that are tasks.
-    unsafe { Typed::new(ctx.arg(number)) }
-}
-
-/// `prev_state`, the fourth argument since 5.18: 0 is runnable.
-#[inline(always)]
-fn is_preempted(ctx: &BtfTracePointContext) -> bool {
-    ctx.arg::<u64>(3) as u32 == 0
-}
-
-#[inline(always)]
-fn clock() -> u64 {
-    // SAFETY: the helper only returns a number.
-    unsafe { bpf_ktime_get_ns() }
-}
-
-#[inline(always)]
-fn stamp_by_pid(task: Typed) {
-    let pid = task.load_u32(&OFF_TASK_PID);
-    if pid != 0 {
-        // A full map loses the wait.
-        drop(BENCH_STARTS.insert(pid, clock(), 0));
-    }
-}
-
-#[inline(always)]
-fn stamp_in_task(task: Typed) {
-    if let Some(start) = BENCH_STAMPS.get_or_insert(task, &mut 0) {
-        // SAFETY: task storage stays valid while the task does.
-        unsafe { *start = clock() };
-    }
-}
-
-/// Books one wait, and the slice that ends.
-#[inline(always)]
-fn switched(start: u64, preempted: bool) {
-    let now = clock();
-    let (Some(since), Some(stats)) = (BENCH_SINCE.get_ptr_mut(0), this_cpu()) else { return };
-    // SAFETY: both pointers are into this CPU's part of their maps.
-    let (since, stats) = unsafe { (&mut *since, &mut *stats) };
-    let wait = now.wrapping_sub(start);
-    stats.wait_ns += wait;
-    stats.on_cpu_ns += now.wrapping_sub(*since);
-    *since = now;
-    let switches = if preempted { &mut stats.involuntary } else { &mut stats.voluntary };
-    *switches = switches.wrapping_add(1);
-    if let Some(bucket) = stats.wait.get_mut(hist::bucket_of(wait)) {
-        *bucket = bucket.wrapping_add(1);
-    }
-}
-
-// === Where a wait comes from: the kernel's totals. Where numbers are kept ===
 
 /// No cgroup at all.
 #[btf_tracepoint(function = "sched_switch")]
@@ -236,7 +115,7 @@ fn bench_pcpu_hash(ctx: BtfTracePointContext) -> i32 {
         let id = cached(seen, css_set, cgroup_id);
         let known = BENCH_PCPU_HASH.get_ptr_mut(id);
         if known.is_none() {
-            drop(BENCH_PCPU_HASH.insert(id, BENCH_ZERO.get(0)?, u64::from(BPF_NOEXIST)));
+            BENCH_PCPU_HASH.insert(id, BENCH_ZERO.get(0)?, u64::from(BPF_NOEXIST)).ok()?;
         }
         known
     });
@@ -273,8 +152,13 @@ extern "C" fn bench_seed(ctx: *mut c_void) -> i32 {
     let task = unsafe { Typed::new(task) };
     let mut seen = Seen { totals: totals(task), cgroup: 0 };
     BENCH_TASKS.get_or_insert(task, &mut seen);
-    BENCH_STAMPS.get_or_insert(task, &mut 0);
     0
+}
+
+#[inline(always)]
+fn argument(ctx: &BtfTracePointContext, number: usize) -> Typed {
+    // SAFETY: the callers name arguments that are tasks.
+    unsafe { Typed::new(ctx.arg(number)) }
 }
 
 #[inline(always)]
@@ -282,7 +166,9 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
-        css_set: task.load_u64(&OFF_TASK_CGROUPS),
+        // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is cheap
+        // and wrong once the memory is used again: the product compares ids.
+        cgroup: task.load_u64(&OFF_TASK_CGROUPS),
         arrivals: task.load_u64(&OFF_TASK_RUN_COUNT) as u32,
         voluntary: task.load_u64(&OFF_TASK_NVCSW) as u32,
         involuntary: task.load_u64(&OFF_TASK_NIVCSW) as u32,
@@ -296,7 +182,7 @@ fn book<const SHARED: bool>(task: Typed, place: impl FnOnce(&mut Seen, u64) -> O
     // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.
     let seen = unsafe { &mut *seen };
     let now = totals(task);
-    if let Some(stats) = place(seen, now.css_set) {
+    if let Some(stats) = place(seen, now.cgroup) {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
         add::<SHARED>(unsafe { &mut *stats }, &seen.totals, &now);
     }
@@ -345,7 +231,7 @@ fn this_cpu() -> Option<*mut SchedStats> {
 /// What stands for the task's cgroup: found once, and again when the task has moved.
 #[inline(always)]
 fn cached(seen: &mut Seen, css_set: u64, find: impl FnOnce(u64) -> u64) -> u64 {
-    if seen.cgroup == 0 || css_set != seen.totals.css_set {
+    if seen.cgroup == 0 || css_set != seen.totals.cgroup {
         seen.cgroup = find(css_set);
     }
     seen.cgroup
@@ -365,7 +251,7 @@ fn cgroup_id(css_set: u64) -> u64 {
 fn hash_element(id: u64) -> Option<*mut SchedStats> {
     let known = BENCH_HASH.get_ptr_mut(id);
     if known.is_none() {
-        drop(BENCH_HASH.insert(id, BENCH_ZERO.get(0)?, u64::from(BPF_NOEXIST)));
+        BENCH_HASH.insert(id, BENCH_ZERO.get(0)?, u64::from(BPF_NOEXIST)).ok()?;
     }
     known
 }
@@ -382,11 +268,10 @@ fn slot_of(css_set: u64) -> u64 {
     let slot = unsafe { *last } + 1;
     // SAFETY: as above.
     unsafe { *last = slot };
-    drop(BENCH_SLOTS.insert(id, slot, u64::from(BPF_NOEXIST)));
-    u64::from(slot)
+    if BENCH_SLOTS.insert(id, slot, u64::from(BPF_NOEXIST)).is_ok() { u64::from(slot) } else { 0 }
 }
 
-#[cfg(target_arch = "bpf")]
+#[cfg(not(test))]
 #[panic_handler]
 fn panic(_info: &core::panic::PanicInfo) -> ! {
     loop {}

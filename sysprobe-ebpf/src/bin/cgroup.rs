@@ -15,9 +15,9 @@ use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_probe_read_kernel_s
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
 use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, NAME_SIZE, RENAMED};
-use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_css_set};
+use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_task};
 use sysprobe_ebpf::counter::count;
-use sysprobe_ebpf::kernel::read_u64;
+use sysprobe_ebpf::kernel::{Address, Object};
 
 #[unsafe(no_mangle)]
 static OFF_KN_NAME: Global<u32> = Global::new(0);
@@ -26,8 +26,6 @@ static OFF_KN_PARENT: Global<u32> = Global::new(0);
 /// `kernfs_node.dir.root`, the same for all directories of one file system.
 #[unsafe(no_mangle)]
 static OFF_KN_ROOT: Global<u32> = Global::new(0);
-#[unsafe(no_mangle)]
-static OFF_TASK_CGROUPS: Global<u32> = Global::new(0);
 
 /// 512 KiB: eighteen hundred events.
 #[btf_map]
@@ -38,19 +36,19 @@ static CGROUP_COUNTS: Array<u64, { CgroupCount::ALL.len() }, { BPF_F_MMAPABLE as
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_mkdir")]
 fn cgroup_born_tp(ctx: BtfTracePointContext) -> i32 {
-    tell(node_of(ctx.arg(0)), BORN)
+    tell(node_of(Address(ctx.arg(0))), BORN)
 }
 
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_rmdir")]
 fn cgroup_died_tp(ctx: BtfTracePointContext) -> i32 {
-    tell(node_of(ctx.arg(0)), DIED)
+    tell(node_of(Address(ctx.arg(0))), DIED)
 }
 
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_rename")]
 fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
-    tell(node_of(ctx.arg(0)), RENAMED)
+    tell(node_of(Address(ctx.arg(0))), RENAMED)
 }
 
 /// proto: v5.10- `void kernfs_activate(struct kernfs_node *kn)`
@@ -58,43 +56,43 @@ fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
 /// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child.
 #[fentry(function = "kernfs_activate")]
 fn cgroup_born_fe(ctx: FEntryContext) -> i32 {
-    tell(Some(ctx.arg(0)), BORN)
+    tell(Some(Address(ctx.arg(0))), BORN)
 }
 
 /// proto: v5.10- `void kernfs_remove(struct kernfs_node *kn)`
 #[fentry(function = "kernfs_remove")]
 fn cgroup_died_fe(ctx: FEntryContext) -> i32 {
-    tell(Some(ctx.arg(0)), DIED)
+    tell(Some(Address(ctx.arg(0))), DIED)
 }
 
 #[kprobe(function = "kernfs_activate")]
 fn cgroup_born_kp(ctx: ProbeContext) -> u32 {
-    tell(ctx.arg(0), BORN).cast_unsigned()
+    tell(ctx.arg(0).map(Address), BORN).cast_unsigned()
 }
 
 #[kprobe(function = "kernfs_remove")]
 fn cgroup_died_kp(ctx: ProbeContext) -> u32 {
-    tell(ctx.arg(0), DIED).cast_unsigned()
+    tell(ctx.arg(0).map(Address), DIED).cast_unsigned()
 }
 
 #[raw_tracepoint(tracepoint = "cgroup_mkdir")]
 fn cgroup_born_rt(ctx: RawTracePointContext) -> i32 {
-    tell(node_of(ctx.arg(0)), BORN)
+    tell(node_of(Address(ctx.arg(0))), BORN)
 }
 
 #[raw_tracepoint(tracepoint = "cgroup_rmdir")]
 fn cgroup_died_rt(ctx: RawTracePointContext) -> i32 {
-    tell(node_of(ctx.arg(0)), DIED)
+    tell(node_of(Address(ctx.arg(0))), DIED)
 }
 
 #[raw_tracepoint(tracepoint = "cgroup_rename")]
 fn cgroup_name_rt(ctx: RawTracePointContext) -> i32 {
-    tell(node_of(ctx.arg(0)), RENAMED)
+    tell(node_of(Address(ctx.arg(0))), RENAMED)
 }
 
 /// Sends one event; always 0, as a program's result.
 #[inline(always)]
-fn tell(node: Option<u64>, kind: u32) -> i32 {
+fn tell(node: Option<Address>, kind: u32) -> i32 {
     if node.and_then(|node| try_tell(node, kind)).is_none() {
         count(&CGROUP_COUNTS, CgroupCount::Unreadable as u32);
     }
@@ -103,10 +101,10 @@ fn tell(node: Option<u64>, kind: u32) -> i32 {
 
 /// `None` if something could not be read.
 #[inline(always)]
-fn try_tell(node: u64, kind: u32) -> Option<()> {
-    let parent = read_u64(node, &OFF_KN_PARENT)?;
+fn try_tell(node: Address, kind: u32) -> Option<()> {
+    let parent = node.follow(&OFF_KN_PARENT)?;
     // Roots have no parent, and files have no root of their own to compare.
-    if parent == 0 || read_u64(parent, &OFF_KN_ROOT)? != key_root()? {
+    if parent.0 == 0 || parent.u64(&OFF_KN_ROOT)? != key_root()? {
         return Some(());
     }
     count(&CGROUP_COUNTS, kind - BORN);
@@ -126,18 +124,17 @@ fn try_tell(node: u64, kind: u32) -> Option<()> {
 #[inline(always)]
 fn key_root() -> Option<u64> {
     // SAFETY: the helper only returns an address.
-    let task = unsafe { bpf_get_current_task() };
-    let css_set = read_u64(task, &OFF_TASK_CGROUPS)?;
-    read_u64(node_of_css_set(css_set)?, &OFF_KN_ROOT)
+    let current = Address(unsafe { bpf_get_current_task() });
+    node_of_task(current)?.u64(&OFF_KN_ROOT)
 }
 
 #[inline(always)]
-fn describe(event: &mut CgroupEvent, node: u64, parent: u64, kind: u32) -> Option<()> {
-    event.id = read_u64(node, &OFF_KN_ID).unwrap_or(0);
-    event.parent = read_u64(parent, &OFF_KN_ID).unwrap_or(0);
+fn describe(event: &mut CgroupEvent, node: Address, parent: Address, kind: u32) -> Option<()> {
+    event.id = node.u64(&OFF_KN_ID).unwrap_or(0);
+    event.parent = parent.u64(&OFF_KN_ID).unwrap_or(0);
     event.kind = kind;
     event.length = 0;
-    let name = read_u64(node, &OFF_KN_NAME)?;
+    let name = node.u64(&OFF_KN_NAME)?;
     // SAFETY: the helper writes at most the size it is given.
     let length =
         unsafe { bpf_probe_read_kernel_str(event.name.as_mut_ptr().cast(), NAME_SIZE, name as *const _) };

@@ -9,6 +9,7 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::{SchedLoss, SchedStats, SchedTask};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
+use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::counter::count;
 use sysprobe_ebpf::kernel::Object;
 
@@ -22,7 +23,6 @@ macro_rules! settings {
 }
 
 settings!(
-    OFF_TASK_CGROUPS,
     OFF_TASK_FLAGS,
     OFF_TASK_NIVCSW,
     OFF_TASK_NVCSW,
@@ -51,7 +51,7 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
     Some(SchedTask {
         run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
         on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
-        css_set: task.u64(&OFF_TASK_CGROUPS)?,
+        cgroup: id_of_task(task),
         arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
         voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
         involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
@@ -66,10 +66,10 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
         lose(SchedLoss::UnreadableTask);
         return;
     };
-    now.slot = if now.css_set == last.css_set && last.slot != slot::UNKNOWN {
+    now.slot = if now.cgroup == last.cgroup && last.slot != slot::UNKNOWN {
         last.slot
     } else {
-        find_slot(task, now.css_set)
+        find_slot(task, now.cgroup)
     };
     let wait = now.run_delay.wrapping_sub(last.run_delay);
     let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);

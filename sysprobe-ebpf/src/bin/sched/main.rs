@@ -115,11 +115,12 @@ fn current() -> Typed {
 
 #[inline(always)]
 fn book(task: Typed) {
+    // The idle tasks. Telling them here saves them the look-up, the dearest step.
+    if task.load_u32(&OFF_TASK_PID) == 0 {
+        return;
+    }
     let Some(last) = SCHED_TASKS.get(task) else {
-        // The idle tasks are never given storage; this is the cheapest place to tell them.
-        if task.load_u32(&OFF_TASK_PID) != 0 {
-            lose(SchedLoss::UnknownTask);
-        }
+        lose(SchedLoss::UnknownTask);
         return;
     };
     // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.

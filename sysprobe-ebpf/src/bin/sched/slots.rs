@@ -1,12 +1,11 @@
-//! From a task to the slot of its cgroup. Walked once per task, and again when it moves to another cgroup.
+//! From a cgroup to its slot. Looked up once per task, and again when it moves to another cgroup.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::{HashMap, Stack};
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::SchedLoss;
 use sysprobe_common::{cgroup, slot};
-use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of_css_set};
-use sysprobe_ebpf::kernel::{Object, read_u64};
+use sysprobe_ebpf::kernel::Object;
 
 use crate::book::{OFF_TASK_FLAGS, lose};
 
@@ -20,20 +19,15 @@ static SCHED_SLOTS: HashMap<u64, u32, 1> = HashMap::new();
 static SCHED_FREE: Stack<u32, 1> = Stack::new();
 
 #[inline(always)]
-pub(crate) fn find_slot(task: impl Object, css_set: u64) -> u32 {
-    let Some(id) = cgroup_id(css_set) else {
+pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
+    if id == 0 {
         lose(SchedLoss::UnreadableCgroup);
         return slot::UNKNOWN;
-    };
+    }
     if id == cgroup::ROOT_ID && task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_KTHREAD != 0 {
         return slot::KERNEL;
     }
     known_slot(id).unwrap_or_else(|| new_slot(id))
-}
-
-#[inline(always)]
-fn cgroup_id(css_set: u64) -> Option<u64> {
-    read_u64(node_of_css_set(css_set)?, &OFF_KN_ID)
 }
 
 #[inline(always)]

@@ -87,7 +87,7 @@ fn current() -> Address {
 #[inline(always)]
 fn forget(task: u64) {
     // It was never known if it never left a CPU since the agent started.
-    drop(SCHED_TASKS.remove(task));
+    let _: Result<(), i32> = SCHED_TASKS.remove(task);
 }
 
 #[inline(always)]

@@ -1,0 +1,192 @@
+//! What one scrape costs: reading the maps, and writing the text.
+
+use std::fmt::Write;
+use std::os::fd::AsFd;
+
+use anyhow::{Context, Result};
+use aya::maps::{HashMap, Map, MapData, PerCpuHashMap, PerCpuValues};
+use aya::{Ebpf, EbpfLoader};
+use sysprobe_agent::metrics::{self, Format};
+use sysprobe_agent::plan::Shards;
+use sysprobe_agent::snapshot::{
+    AgentSample, CpuSample, HistogramSample, SchedSample, Snapshot, Throttling, VERSION, Workload,
+    WorkloadKind, WorkloadSample,
+};
+use sysprobe_common::hist;
+use sysprobe_common::sched::SchedStats;
+
+use crate::figures::Figures;
+use crate::system::{cpu_us, descriptor, newest_map, read_batch};
+use crate::variants::{Bench, OBJECT, sizes};
+
+const ACTIVE: u32 = 1_000;
+const WORKLOADS: u32 = 500;
+const REPEATS: usize = 50;
+
+/// The aligned bytes of a value, as aya wants its types.
+type Value = [u64; size_of::<SchedStats>() / 8];
+
+pub(crate) fn report(bench: &Bench) -> Result<String> {
+    let mut out = format!(
+        "## One scrape\n\nMicroseconds of CPU, median (quartiles) of {REPEATS}. Maps: {ACTIVE} active cgroups.\n\n\
+         | | us |\n|---|---:|\n"
+    );
+    for shards in [bench.plan.shards, Shards::for_cpus(64)] {
+        let (read, flush) = product(bench, shards)?;
+        let count = shards.count();
+        writeln!(out, "| **product: batched slots, mapped array, {count} shards each** | {read:.0} |")?;
+        if shards == bench.plan.shards {
+            writeln!(
+                out,
+                "| product: booking what runs now, {} CPUs | {flush:.1} |",
+                bench.facts.cpus.online.len()
+            )?;
+        }
+    }
+    let object = load(bench)?;
+    let hash = descriptor(object.map("BENCH_HASH").context("no hash")?)?;
+    writeln!(out, "| hash by cgroup id, batched | {:.0} |", batched(hash, 1)?)?;
+    let cpus = bench.facts.cpus.possible;
+    let per_cpu = descriptor(object.map("BENCH_PCPU_HASH").context("no per-CPU hash")?)?;
+    writeln!(
+        out,
+        "| per-CPU hash by cgroup id, batched, {cpus} CPUs | {:.0} |",
+        batched(per_cpu, cpus as usize)?
+    )?;
+    writeln!(out, "| hash by cgroup id, two calls for each key | {:.0} |", one_by_one(&object)?)?;
+    for (name, format) in [("OpenMetrics", Format::OpenMetrics), ("Prometheus text", Format::Plain)] {
+        let (us, bytes) = rendered(format)?;
+        writeln!(out, "| {name} of {WORKLOADS} workloads: {} KiB | {us:.0} |", bytes / 1024)?;
+    }
+    Ok(out)
+}
+
+fn repeat(mut act: impl FnMut() -> Result<()>) -> Result<Figures> {
+    let mut figures = Figures::default();
+    act()?;
+    for _ in 0..REPEATS {
+        let start = cpu_us();
+        act()?;
+        figures.push(cpu_us() - start);
+    }
+    Ok(figures)
+}
+
+/// The shipped way. The slots are entered by hand: what they hold does not matter to who reads it.
+fn product(bench: &Bench, shards: Shards) -> Result<(Figures, Figures)> {
+    let mut plan = bench.plan.clone();
+    plan.shards = shards;
+    plan.slots = plan.slots.max(2 * ACTIVE);
+    let mut sched = bench.product(&plan)?;
+    let map = MapData::from_id(newest_map("SCHED_SLOTS")?.id())?;
+    let mut slots: HashMap<_, u64, u32> = Map::HashMap(map).try_into()?;
+    // Far from the ids of real cgroups, and from the slots that these are given.
+    for number in 0..ACTIVE {
+        slots.insert(u64::from(number) + (1 << 40), plan.slots - 1 - number, 0)?;
+    }
+    let mut seen = 0_u64;
+    let read = repeat(|| {
+        sched.list_slots()?;
+        sched.read(|_, gathered| seen += 1 + gathered.on_cpu_ns);
+        Ok(())
+    })?;
+    anyhow::ensure!(seen > u64::from(ACTIVE), "the product did not read what was entered");
+    let flush = repeat(|| Ok(sched.flush()?))?;
+    Ok((read, flush))
+}
+
+/// The maps of `bench.o` with entries for as many cgroups.
+fn load(bench: &Bench) -> Result<Ebpf> {
+    let cpus = bench.facts.cpus.possible;
+    let mut loader = EbpfLoader::new();
+    loader.allow_unsupported_maps();
+    for (name, entries) in sizes(2 * ACTIVE, 1, cpus) {
+        loader.map_max_entries(name, entries);
+    }
+    let mut object = loader.load(OBJECT)?;
+    let value: Value = [1; _];
+    let mut hash: HashMap<_, u64, Value> = object.map_mut("BENCH_HASH").context("no hash")?.try_into()?;
+    for key in 0..u64::from(ACTIVE) {
+        hash.insert(key, value, 0)?;
+    }
+    let map = object.map_mut("BENCH_PCPU_HASH").context("no per-CPU hash")?;
+    let mut per_cpu: PerCpuHashMap<_, u64, Value> = map.try_into()?;
+    for key in 0..u64::from(ACTIVE) {
+        per_cpu.insert(key, PerCpuValues::try_from(vec![value; cpus as usize])?, 0)?;
+    }
+    Ok(object)
+}
+
+fn batched(map: std::os::fd::BorrowedFd<'_>, values_per_key: usize) -> Result<Figures> {
+    let room = 2 * ACTIVE as usize;
+    let mut keys = vec![0_u64; room];
+    let mut values = vec![0_u8; room * values_per_key * size_of::<SchedStats>()];
+    repeat(|| {
+        let count = read_batch(map.as_fd(), &mut keys, &mut values)?;
+        anyhow::ensure!(count == ACTIVE as usize, "{count} entries were read");
+        Ok(())
+    })
+}
+
+fn one_by_one(object: &Ebpf) -> Result<Figures> {
+    let hash: HashMap<_, u64, Value> = object.map("BENCH_HASH").context("no hash")?.try_into()?;
+    repeat(|| {
+        let count = hash.iter().filter_map(Result::ok).count();
+        anyhow::ensure!(count == ACTIVE as usize, "{count} entries were read");
+        Ok(())
+    })
+}
+
+fn rendered(format: Format) -> Result<(Figures, usize)> {
+    let mut bytes = 0;
+    let mut figures = Figures::default();
+    for _ in 0..REPEATS {
+        // The text is made from a snapshot that is given away.
+        let snapshot = snapshot();
+        let start = cpu_us();
+        let text = metrics::render(snapshot, format)?;
+        figures.push(cpu_us() - start);
+        bytes = text.len();
+    }
+    Ok((figures, bytes))
+}
+
+/// Names as long as a cluster's, and numbers with many digits.
+fn snapshot() -> Snapshot {
+    let row = |number: u32| WorkloadSample {
+        workload: Workload {
+            namespace: format!("team-{}-production", number % 20),
+            pod: format!("checkout-service-7d9f8b6c5d-{number:05}"),
+            container: "checkout".into(),
+        },
+        kind: WorkloadKind::Container,
+        sched: Some(SchedSample {
+            wait: HistogramSample {
+                buckets: (0..hist::BUCKETS as u64).map(|bucket| bucket * 1_000 + u64::from(number)).collect(),
+                sum_ns: 123_456_789_012,
+            },
+            on_cpu_ns: 987_654_321_098,
+            voluntary_switches: 1_234_567,
+            involuntary_switches: 765_432,
+        }),
+        cpu: Some(CpuSample {
+            usage_ns: Some(987_654_321_098),
+            throttling: Some(Throttling {
+                periods: 10_000,
+                throttled_periods: 500,
+                throttled_ns: 5_000_000_000,
+            }),
+            quota_cores: Some(1.5),
+            period_us: Some(100_000),
+            burst_us: Some(0),
+            weight: Some(100),
+        }),
+    };
+    Snapshot {
+        version: VERSION,
+        monotonic_ns: 1,
+        domains: Vec::new(),
+        workloads: (0..WORKLOADS).map(row).collect(),
+        agent: AgentSample::default(),
+    }
+}

@@ -1,0 +1,170 @@
+//! What is measured: the product as it ships, and the alternatives of `bench.o`.
+
+use anyhow::{Context, Result, bail};
+use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics};
+use sysprobe_agent::config::Config;
+use sysprobe_agent::host::Facts;
+use sysprobe_agent::plan::{Decision, Plan, Shards};
+use sysprobe_agent::probe::{Hook, PROBES, Probe, Program};
+use sysprobe_agent::sched::Sched;
+
+pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/bench.o"));
+
+/// Waiting tasks that a hash by pid has room for.
+pub(crate) const TASKS: u32 = 32_768;
+
+const SWITCH: Hook = Hook::TpBtf("sched_switch");
+const WAKEUP: Hook = Hook::TpBtf("sched_wakeup");
+const WAKEUP_NEW: Hook = Hook::TpBtf("sched_wakeup_new");
+const SEED: Program = program("bench_seed", Hook::TaskIterator);
+
+const fn program(name: &'static str, hook: Hook) -> Program {
+    Program { name, hook, does: "" }
+}
+
+const fn probe(programs: &'static [Program]) -> Probe {
+    Probe { domain: "bench", summary: "", object: OBJECT, programs, members: &[] }
+}
+
+pub(crate) static EMPTY: Probe =
+    probe(&[program("bench_empty_sw", SWITCH), program("bench_empty_wk", WAKEUP)]);
+/// The least that the product's hooks could cost.
+pub(crate) static EMPTY_SWITCH: Probe = probe(&[program("bench_empty_sw", SWITCH)]);
+static HASH_BY_PID: Probe = probe(&[
+    program("bench_hash_wk", WAKEUP),
+    program("bench_hash_new", WAKEUP_NEW),
+    program("bench_hash_sw", SWITCH),
+]);
+static TASK_STAMPS: Probe = probe(&[
+    SEED,
+    program("bench_tls_wk", WAKEUP),
+    program("bench_tls_new", WAKEUP_NEW),
+    program("bench_tls_sw", SWITCH),
+]);
+static INFO: Probe = probe(&[SEED, program("bench_info", SWITCH)]);
+static HASH: Probe = probe(&[SEED, program("bench_hash", SWITCH)]);
+static WALK: Probe = probe(&[SEED, program("bench_walk", SWITCH)]);
+static PCPU_HASH: Probe = probe(&[SEED, program("bench_pcpu_hash", SWITCH)]);
+static PCPU: Probe = probe(&[SEED, program("bench_pcpu", SWITCH)]);
+static MMAP: Probe = probe(&[SEED, program("bench_mmap", SWITCH)]);
+
+/// One row of the report.
+pub(crate) struct Variant {
+    pub(crate) title: &'static str,
+    kind: Kind,
+}
+
+enum Kind {
+    /// The shipped object through the shipped loader; shards other than the plan's, or those.
+    Product(Option<Shards>),
+    Bench(&'static Probe),
+}
+
+const ONE_SHARD: Shards = Shards { bits: 0, cpu_shift: 1 };
+
+const fn bench(title: &'static str, probe: &'static Probe) -> Variant {
+    Variant { title, kind: Kind::Bench(probe) }
+}
+
+pub(crate) const PRODUCT: Variant =
+    Variant { title: "**product: `sched.o`, a shard for each CPU**", kind: Kind::Product(None) };
+
+pub(crate) static VARIANTS: &[Variant] = &[
+    PRODUCT,
+    Variant { title: "product, CPUs share shards (atomics)", kind: Kind::Product(Some(ONE_SHARD)) },
+    bench("wait: hash by pid, time stamps; no cgroup", &HASH_BY_PID),
+    bench("wait: task storage, time stamps; no cgroup", &TASK_STAMPS),
+    bench("wait: `sched_info` totals; no cgroup", &INFO),
+    bench("totals, then hash by cgroup id (atomics)", &HASH),
+    bench("totals, then the same, cgroup walked at each switch", &WALK),
+    bench("totals, then per-CPU hash by cgroup id", &PCPU_HASH),
+    bench("totals, then slot, per-CPU array", &PCPU),
+    bench("totals, then slot, mapped array (product's layout)", &MMAP),
+];
+
+/// What loading needs to know of this machine.
+pub(crate) struct Bench {
+    pub(crate) facts: Facts,
+    pub(crate) config: Config,
+    pub(crate) plan: Plan,
+    loader: Loader,
+    globals: Vec<(&'static str, u32)>,
+}
+
+/// Attached programs; dropping it detaches them.
+pub(crate) enum Running {
+    Product(Box<Sched>),
+    Bench(Loaded),
+}
+
+impl Bench {
+    pub(crate) fn new() -> Result<Self> {
+        let config = Config::default();
+        let facts = Facts::collect(&config);
+        let plan = Plan::new(&facts, &config);
+        let globals = match plan.decision("sched") {
+            Some(Decision::On(globals)) => globals.clone(),
+            Some(Decision::Off(reason)) => bail!("the sched domain would be off: {reason}"),
+            None => bail!("the plan has no sched domain"),
+        };
+        let loader = Loader::new(&facts.btf_path)?;
+        Ok(Self { facts, config, plan, loader, globals })
+    }
+
+    pub(crate) fn start(&self, variant: &Variant) -> Result<Running> {
+        match variant.kind {
+            Kind::Product(shards) => {
+                let mut plan = self.plan.clone();
+                plan.shards = shards.unwrap_or(plan.shards);
+                Ok(Running::Product(Box::new(self.product(&plan)?)))
+            }
+            Kind::Bench(probe) => Ok(Running::Bench(self.bench(probe)?)),
+        }
+    }
+
+    pub(crate) fn product(&self, plan: &Plan) -> Result<Sched> {
+        let probe = PROBES.iter().find(|probe| probe.domain == "sched").context("no sched probe")?;
+        let mut globals = self.globals.clone();
+        for (name, value) in &mut globals {
+            match *name {
+                "CFG_SHARD_BITS" => *value = plan.shards.bits,
+                "CFG_CPU_SHIFT" => *value = plan.shards.cpu_shift,
+                _ => {}
+            }
+        }
+        Ok(Sched::start(&self.loader, probe, &globals, plan)?)
+    }
+
+    pub(crate) fn bench(&self, probe: &'static Probe) -> Result<Loaded> {
+        // Only the product tells kernel threads, itself and idle tasks apart, or shares shards.
+        const PRODUCT_ONLY: [&str; 3] = ["OFF_TASK_FLAGS", "OFF_TASK_TGID", "CFG_CPU_SHIFT"];
+        let mut globals = self.globals.clone();
+        globals.retain(|(name, _)| !PRODUCT_ONLY.contains(name));
+        let sizes = sizes(self.config.slots, self.plan.shards.count(), self.facts.cpus.possible);
+        let mut loaded = self.loader.load(probe, &globals, &sizes)?;
+        loaded.attach()?;
+        Ok(loaded)
+    }
+}
+
+/// The sizes of the maps of `bench.o`.
+pub(crate) fn sizes(slots: u32, shards: u32, cpus: u32) -> [(&'static str, u32); 7] {
+    [
+        ("BENCH_CPU", cpus),
+        ("BENCH_STARTS", TASKS),
+        ("BENCH_HASH", slots),
+        ("BENCH_PCPU_HASH", slots),
+        ("BENCH_PCPU", slots),
+        ("BENCH_MMAP", slots * shards),
+        ("BENCH_SLOTS", slots),
+    ]
+}
+
+impl Running {
+    pub(crate) fn programs(&self) -> Vec<ProgramStatistics> {
+        match self {
+            Self::Product(sched) => sched.loaded().programs().collect(),
+            Self::Bench(loaded) => loaded.programs().collect(),
+        }
+    }
+}

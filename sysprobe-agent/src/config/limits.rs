@@ -1,0 +1,45 @@
+//! What values are accepted. Checked while the file is parsed, so that the error shows the line.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use serde::de::{Deserialize, Deserializer, Error};
+use tracing_subscriber::EnvFilter;
+
+/// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 448 MiB of maps.
+const SLOTS: RangeInclusive<u32> = 16..=65_536;
+const GRACE_SECONDS: RangeInclusive<u64> = 1..=3600;
+
+pub(super) fn slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, &SLOTS)
+}
+
+pub(super) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(deserializer, &GRACE_SECONDS)
+}
+
+fn within<'de, D, T>(deserializer: D, range: &RangeInclusive<T>) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + PartialOrd + Display,
+{
+    let value = T::deserialize(deserializer)?;
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(D::Error::custom(format!("{value} is not between {} and {}", range.start(), range.end())))
+}
+
+pub(super) fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    let path = PathBuf::deserialize(deserializer)?;
+    if path.is_absolute() { Ok(path) } else { Err(D::Error::custom("the path must be absolute")) }
+}
+
+pub(super) fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let filter = String::deserialize(deserializer)?;
+    match EnvFilter::try_new(&filter) {
+        Ok(_) => Ok(filter),
+        Err(error) => Err(D::Error::custom(format!("neither a level nor directives: {error}"))),
+    }
+}

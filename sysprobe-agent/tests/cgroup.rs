@@ -1,0 +1,266 @@
+//! Cgroups that come and go: every birth and death is heard, what ran in them is counted, and nothing stays behind.
+//!
+//! Two tests count what others would disturb: each test takes [`HOST`] before it makes a cgroup.
+
+mod support;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::samples::Samples;
+use support::totals::{Totals, lost, workload};
+use support::{figure, until, within};
+use sysprobe_agent::snapshot::Snapshot;
+
+/// The right to make cgroups.
+static HOST: Mutex<()> = Mutex::new(());
+
+fn host() -> MutexGuard<'static, ()> {
+    // A test that failed has cleaned up all the same.
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn heard(snapshot: &Snapshot) -> (u64, u64) {
+    (snapshot.agent.cgroups_born, snapshot.agent.cgroups_died)
+}
+
+fn slots_in_use(samples: &Samples) -> f64 {
+    samples.get("sysprobe_agent_map_entries", &[("map", "sched_slots")])
+}
+
+/// So many cgroups at a time, as nodes have them.
+const AT_ONCE: usize = 20;
+
+/// Makes and removes so many cgroups; one of each batch runs a process. Their names and what they used.
+fn churn(count: usize) -> Vec<(String, u64)> {
+    let batch = |first| {
+        let _others: Vec<_> = (1..AT_ONCE).map(|at| Cgroup::new(&format!("churn-{}", first + at))).collect();
+        short_life(&format!("churn-{first}"))
+    };
+    (0..count).step_by(AT_ONCE).map(batch).collect()
+}
+
+/// What the agent has charged to these, and what they used.
+fn charged(snapshot: &Snapshot, lives: &[(String, u64)]) -> (u64, u64) {
+    let ours = lives.iter().map(|(name, _)| Totals::of_workload(snapshot, name).on_cpu_ns);
+    (ours.sum(), lives.iter().map(|(_, used)| used).sum())
+}
+
+#[test]
+fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
+    const COUNT: u64 = 1000;
+    let _host = host();
+    let agent = Agent::start();
+    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never takes away:
+    // one attempt of three without such a neighbour is enough.
+    for attempt in 1..=3 {
+        let (before, start) = (agent.snapshot(), Instant::now());
+        let lives = churn(usize::try_from(COUNT).expect("small"));
+        let took = start.elapsed();
+        let after = agent.snapshot();
+        let (born, died) = (heard(&after).0 - heard(&before).0, heard(&after).1 - heard(&before).1);
+        figure(&format!("churn: {born} born and {died} died in {took:?}"));
+        assert!(born >= COUNT && died >= COUNT, "{born} born, {died} died of {COUNT}");
+        assert_eq!(lost(&after, "ring_buffer_full"), lost(&before, "ring_buffer_full"));
+        let (ours, used) = charged(&after, &lives);
+        assert!(ours >= used, "{ours} ns of {used} ns were charged");
+        if (born, died) == (COUNT, COUNT) {
+            return;
+        }
+        assert!(attempt < 3, "{born} born, {died} died: {COUNT} were made");
+    }
+}
+
+/// Far more events than the ring buffer has room for, while the agent cannot read them.
+#[test]
+fn events_that_found_no_room_are_counted_and_made_good() {
+    /// The ring has 512 KiB and an event 64 bytes at least: 8192 events at most. Each cgroup makes two.
+    const COUNT: u64 = 5000;
+    let _host = host();
+    let agent = Agent::configured("grace_seconds = 2");
+    let stays = Cgroup::new("stays");
+    let load = Load::stopped(&stays, &cpus(), process::sleep_often);
+    let before = agent.snapshot();
+    agent.pause();
+    for at in 0..COUNT {
+        Cgroup::new(&format!("unheard-{at}"));
+    }
+    let late = Cgroup::new("late");
+    let unheard = Load::stopped(&late, &cpus(), process::sleep_often);
+    agent.resume();
+    let after = agent.snapshot();
+    let (born, died) = (heard(&after).0 - heard(&before).0, heard(&after).1 - heard(&before).1);
+    let missed = lost(&after, "ring_buffer_full") - lost(&before, "ring_buffer_full");
+    figure(&format!("unheard: {born} born, {died} died, {missed} missed"));
+    assert!(missed > 0, "the ring was full");
+    assert!(born + died + missed > 2 * COUNT, "every event was heard or counted: {born} {died} {missed}");
+    for load in [&load, &unheard] {
+        load.resume();
+    }
+    until("both are known by their names", || {
+        let snapshot = agent.snapshot();
+        let both =
+            [&stays, &late].iter().all(|cgroup| Totals::of_workload(&snapshot, &cgroup.name).voluntary > 10);
+        both.then_some(())
+    });
+    until("nothing is left of the others", || (!agent.metrics().contains("unheard-")).then_some(()));
+}
+
+/// A process that works for some milliseconds in a cgroup of its own, and the CPU time it had.
+fn short_life(name: &str) -> (String, u64) {
+    let cgroup = Cgroup::new(name);
+    let load = Load::stopped(&cgroup, &cpus(), || process::spin_for(Duration::from_millis(5)));
+    let before = cgroup.usage_ns();
+    load.resume();
+    load.finish();
+    let used = cgroup.usage_ns() - before;
+    (cgroup.name.clone(), used)
+}
+
+#[test]
+fn what_ran_in_short_lived_cgroups_is_counted_and_then_forgotten() {
+    let _host = host();
+    let agent = Agent::configured("grace_seconds = 2");
+    let baseline = slots_in_use(&agent.scrape());
+    let lives: Vec<_> = (0..50).map(|at| short_life(&format!("life-{at}"))).collect();
+    let snapshot = agent.snapshot();
+    let (ours, used) = charged(&snapshot, &lives);
+    figure(&format!("short lives: agent {ours} ns, kernel {used} ns"));
+    // The kernel's number is from after the process was stopped for the first time, until it was reaped: the first
+    // steps (up to a millisecond of five, if they met a page fault) and the last ones are only in ours.
+    assert!(ours >= used && within(0.25, ours, used), "{ours} {used}");
+    until("the slots are given back", || (slots_in_use(&agent.scrape()) <= baseline).then_some(()));
+    until("their series have gone", || {
+        let snapshot = agent.snapshot();
+        lives.iter().all(|(name, _)| workload(&snapshot, name).is_none()).then_some(())
+    });
+    let text = agent.metrics();
+    assert!(lives.iter().all(|(name, _)| !text.contains(&format!("\"{name}\""))), "{text}");
+}
+
+#[test]
+fn a_scrape_in_the_middle_of_a_birth_charges_nobody_else() {
+    let _host = host();
+    let agent = Agent::start();
+    let before = agent.snapshot();
+    thread::scope(|scope| {
+        let lives = scope.spawn(|| {
+            for at in 0..100 {
+                short_life(&format!("scraped-{at}"));
+            }
+        });
+        while !lives.is_finished() {
+            agent.snapshot();
+        }
+    });
+    let after = agent.snapshot();
+    let unknown = Totals::of_workload(&after, "unknown").since(Totals::of_workload(&before, "unknown"));
+    figure(&format!("scraped: unknown {unknown:?}"));
+    // Every cgroup here was born before the agent's eyes.
+    assert_eq!(unknown, Totals::default(), "charged to `unknown`");
+}
+
+/// Few slots, and more busy cgroups than slots.
+struct Crowd {
+    agent: Agent,
+    members: Vec<(Load, Cgroup)>,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let agent = Agent::configured("slots = 16");
+        let members = (0..40).map(|at| {
+            let cgroup = Cgroup::new(&format!("crowd-{at}"));
+            (Load::stopped(&cgroup, &cpus(), process::sleep_often), cgroup)
+        });
+        Self { members: members.collect(), agent }
+    }
+
+    fn kernel(&self) -> Totals {
+        self.members.iter().map(|(load, _)| load.totals()).fold(Totals::default(), Totals::plus)
+    }
+
+    /// What is charged to the members, and to nobody.
+    fn charged(&self) -> (Totals, Totals) {
+        let snapshot = self.agent.snapshot();
+        let of = |(_, cgroup): &(Load, Cgroup)| Totals::of_workload(&snapshot, &cgroup.name);
+        let known = self.members.iter().map(of).fold(Totals::default(), Totals::plus);
+        (known, Totals::of_workload(&snapshot, "unknown"))
+    }
+}
+
+#[test]
+fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
+    let _host = host();
+    let crowd = Crowd::new();
+    let (before, charged_before) = (crowd.kernel(), crowd.charged());
+    let lost_before = lost(&crowd.agent.snapshot(), "no_free_slot");
+    crowd.members.iter().for_each(|(load, _)| load.resume());
+    until("all have run", || {
+        let all = crowd.members.iter().all(|(load, _)| load.totals().voluntary > 50);
+        all.then_some(())
+    });
+    crowd.members.iter().for_each(|(load, _)| load.freeze());
+    let truth = crowd.kernel().since(before);
+    let (known, unknown) = crowd.charged();
+    let (known, unknown) = (known.since(charged_before.0), unknown.since(charged_before.1));
+    figure(&format!("crowd: kernel {truth:?}, known {known:?}, unknown {unknown:?}"));
+    assert!(unknown.on_cpu_ns > 0 && known.on_cpu_ns > 0, "some have a slot and some have none");
+    // Nothing is lost. Others on this machine may be unknown to this agent as well, which adds.
+    let charged = known.plus(unknown);
+    assert!(
+        charged.on_cpu_ns >= truth.on_cpu_ns && charged.arrivals >= truth.arrivals,
+        "{charged:?} {truth:?}"
+    );
+    assert!(charged.wait_ns >= truth.wait_ns, "{charged:?} {truth:?}");
+    assert!(lost(&crowd.agent.snapshot(), "no_free_slot") > lost_before);
+
+    let Crowd { agent, members } = crowd;
+    drop(members);
+    until("a new cgroup gets a slot", || {
+        let (name, used) = short_life("late");
+        let ours = Totals::of_workload(&agent.snapshot(), &name).on_cpu_ns;
+        (ours >= used).then_some(())
+    });
+}
+
+/// The kernel reuses memory: what describes a task's cgroups (`css_set`) may lie where that of another cgroup did, in
+/// which the task was before it slept. With so many tasks at once, some of them meet it in every few rounds.
+#[test]
+fn a_process_that_is_moved_twice_in_its_sleep_is_charged_where_it_wakes() {
+    const PROCESSES: usize = 64;
+    let _host = host();
+    let agent = Agent::start();
+    let make = |name: &str| (0..PROCESSES).map(|at| Cgroup::new(&format!("{name}-{at}"))).collect::<Vec<_>>();
+    for round in 0..4 {
+        let (first, between) = (make(&format!("first-{round}")), Cgroup::new(&format!("between-{round}")));
+        let body = || process::spin_for(Duration::from_millis(3));
+        let loads: Vec<_> = first.iter().map(|cgroup| Load::stopped(cgroup, &cpus(), body)).collect();
+        for load in &loads {
+            between.adopt(load.pid);
+        }
+        // The old descriptions are freed after a grace period of the kernel's own, of which nothing tells.
+        thread::sleep(Duration::from_millis(300));
+        let last = make(&format!("last-{round}"));
+        for (load, cgroup) in loads.iter().zip(&last) {
+            cgroup.adopt(load.pid);
+        }
+        let before = agent.snapshot();
+        loads.iter().for_each(Load::resume);
+        loads.into_iter().for_each(Load::finish);
+        let after = agent.snapshot();
+        let gained = |cgroup: &Cgroup| {
+            Totals::of_workload(&after, &cgroup.name)
+                .since(Totals::of_workload(&before, &cgroup.name))
+                .on_cpu_ns
+        };
+        let wrong = first.iter().filter(|cgroup| gained(cgroup) > 0).count();
+        let right = last.iter().filter(|cgroup| gained(cgroup) > 0).count();
+        figure(&format!("moved twice, round {round}: {right} charged right, {wrong} wrong"));
+        assert_eq!((right, wrong), (PROCESSES, 0));
+    }
+}

@@ -1,0 +1,227 @@
+//! What a user can get wrong, through the real binary: every mistake ends in one sentence with the place, and in the
+//! exit code of its kind.
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::agent::{Agent, Options};
+use support::command::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Outcome};
+use support::samples::Samples;
+use tempfile::TempDir;
+
+/// What wrong configurations and missing files end with (`EX_CONFIG` of sysexits.h).
+const WRONG_CONFIGURATION: i32 = 78;
+/// Missing privileges (`EX_NOPERM`).
+const MISSING_PRIVILEGES: i32 = 77;
+const WRONG_ARGUMENTS: i32 = 2;
+
+/// The agent with this configuration, which is expected to end.
+fn agent_with(config: &[u8]) -> (Outcome, TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("sysprobe.toml");
+    fs::write(&file, config).expect("written");
+    (agent_with_file(&file), directory)
+}
+
+fn agent_with_file(file: &Path) -> Outcome {
+    let mut command = command::sysprobe();
+    let directory = file.parent().expect("a directory");
+    command.args(["agent", "--listen", "127.0.0.1:0", "--config"]).arg(file);
+    command::run(command.arg("--socket").arg(directory.join("agent.sock")))
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_file_line_and_key() {
+    let cases = [
+        ("an unknown key", "slots = 64\nslot = 5", "line 2", "slot"),
+        ("an unknown section", "[sections]\nsched = true", "line 1", "sections"),
+        ("an unknown key in a section", "\n[domains]\nschedd = true", "line 3", "schedd"),
+        ("a key in the wrong section", "[log]\nsched = true", "line 2", "sched"),
+        ("a number in quotes", "slots = \"64\"", "line 1", "slots"),
+        ("a negative number", "slots = -1", "line 1", "slots"),
+        ("a number that is too large for its type", "slots = 5000000000", "line 1", "slots"),
+        ("a fraction", "grace_seconds = 1.5", "line 1", "grace_seconds"),
+        ("no boolean", "[domains]\ncpu = 1", "line 2", "cpu"),
+        ("no address", "# doors\nlisten = \"localhost\"", "line 2", "listen"),
+        ("an address without a port", "listen = \"127.0.0.1\"", "line 1", "listen"),
+        ("a format that there is not", "[log]\nformat = \"xml\"", "line 2", "format"),
+        ("the same key twice", "slots = 64\nslots = 65", "line 2", "slots"),
+        ("no value", "slots =", "line 1", "slots"),
+        ("no TOML", "slots: 64", "line 1", "slots"),
+        ("a quote that is not closed", "socket = \"/run/x", "line 1", "socket"),
+    ];
+    for (mistake, config, line, key) in cases {
+        let (outcome, directory) = agent_with(config.as_bytes());
+        let file = directory.path().join("sysprobe.toml");
+        assert_eq!(outcome.code, Some(WRONG_CONFIGURATION), "{mistake}: {}", outcome.stderr);
+        for part in [file.to_str().expect("UTF-8"), line, key] {
+            assert!(outcome.stderr.contains(part), "{mistake}: `{part}` is not in: {}", outcome.stderr);
+        }
+        assert_eq!(outcome.stdout, "", "{mistake}");
+    }
+}
+
+#[test]
+fn a_value_out_of_range_is_refused_with_what_it_may_be() {
+    let cases = [
+        ("slots = 15", "15 is not between 16 and 65536"),
+        ("slots = 65537", "65537 is not between 16 and 65536"),
+        ("grace_seconds = 0", "0 is not between 1 and 3600"),
+        ("grace_seconds = 3601", "3601 is not between 1 and 3600"),
+        ("socket = \"run/agent.sock\"", "must be absolute"),
+    ];
+    for (line, expected) in cases {
+        let (outcome, directory) = agent_with(format!("# Line one.\n{line}").as_bytes());
+        let file = directory.path().join("sysprobe.toml");
+        let file = file.to_str().expect("UTF-8");
+        outcome.fails_with(WRONG_CONFIGURATION, &[file, "line 2", line, expected]);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing.toml");
+    let named = missing.to_str().expect("UTF-8");
+    agent_with_file(&missing).fails_with(WRONG_CONFIGURATION, &[named, "No such file"]);
+    let missing = command::run_with(&["check", "--config", named]);
+    missing.fails_with(WRONG_CONFIGURATION, &[named]);
+    let inner = directory.path().join("directory");
+    fs::create_dir(&inner).expect("made");
+    agent_with_file(&inner).fails_with(WRONG_CONFIGURATION, &[inner.to_str().expect("UTF-8")]);
+    let (binary, directory) = agent_with(b"slots = 64\n\xff\xfe");
+    let file = directory.path().join("sysprobe.toml");
+    binary.fails_with(WRONG_CONFIGURATION, &[file.to_str().expect("UTF-8")]);
+}
+
+#[test]
+fn a_log_filter_that_is_none_is_a_wrong_configuration() {
+    let (outcome, _directory) = agent_with(b"[log]\nfilter = \"a=b=c\"");
+    outcome.fails_with(WRONG_CONFIGURATION, &["line 2", "filter = \"a=b=c\"", "neither a level nor directives"]);
+}
+
+#[test]
+fn an_empty_configuration_is_a_right_one() {
+    let agent = Agent::configured("");
+    assert!(agent.snapshot().domains.iter().all(|domain| domain.up));
+}
+
+#[test]
+fn wrong_arguments_are_told_with_the_right_ones() {
+    let cases: [(&[&str], &str); 6] = [
+        (&[], "Usage"),
+        (&["agnet"], "agent"),
+        (&["agent", "--listne", "127.0.0.1:0"], "--listen"),
+        (&["agent", "--listen", "localhost"], "--listen"),
+        (&["top", "--interval", "1ms"], "--interval"),
+        (&["check", "--output", "xml"], "--output"),
+    ];
+    for (arguments, says) in cases {
+        command::run_with(arguments).fails_with(WRONG_ARGUMENTS, &[says]);
+    }
+}
+
+/// The binary where every user can reach it, for a command that is not root.
+fn for_nobody(directory: &TempDir) -> Command {
+    /// The user `nobody` of Debian and most others; any id without rights will do.
+    const NOBODY: u32 = 65_534;
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("ours");
+    let program = directory.path().join("sysprobe");
+    fs::copy(env!("CARGO_BIN_EXE_sysprobe"), &program).expect("copied");
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).uid(NOBODY).gid(NOBODY).current_dir("/");
+    command
+}
+
+#[test]
+fn a_user_without_rights_is_told_which_are_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut agent = for_nobody(&directory);
+    agent.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(directory.path().join("agent.sock"));
+    command::run(&mut agent).fails_with(MISSING_PRIVILEGES, &["CAP_BPF", "CAP_PERFMON", "root"]);
+    let mut top = for_nobody(&directory);
+    top.args(["top", "--once", "--socket"]).arg(directory.path().join("agent.sock"));
+    command::run(&mut top).fails_with(MISSING_PRIVILEGES, &["CAP_BPF", "CAP_PERFMON", "root"]);
+}
+
+#[test]
+fn a_user_without_rights_is_told_so_with_the_usual_paths_too() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut agent = for_nobody(&directory);
+    // Of the usual settings only the port is another, which may be in use.
+    agent.args(["agent", "--listen", "127.0.0.1:0"]);
+    command::run(&mut agent).fails_with(MISSING_PRIVILEGES, &["CAP_BPF", "CAP_PERFMON"]);
+}
+
+#[test]
+fn only_the_missing_right_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = command::sysprobe();
+    command.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(directory.path().join("agent.sock"));
+    command::without(&mut command, &[CAP_SYS_ADMIN, CAP_PERFMON]);
+    let outcome = command::run(&mut command);
+    outcome.fails_with(MISSING_PRIVILEGES, &["CAP_PERFMON"]);
+    assert!(!outcome.stderr.contains("CAP_BPF"), "{}", outcome.stderr);
+}
+
+#[test]
+fn without_rights_and_without_sched_the_files_still_speak() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut check = command::sysprobe();
+    let config = directory.path().join("sysprobe.toml");
+    fs::write(&config, "[domains]\nsched = false").expect("written");
+    command::without(&mut check, &[CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF]);
+    let outcome = command::run(check.args(["check", "--config"]).arg(&config));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(
+        outcome.stdout.contains("domains.sched") && outcome.stdout.contains("CAP_BPF"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+/// `sched` is off for a reason that says all of these, and `cpu` works.
+fn assert_sched_is_off(agent: &Agent, says: &[&str]) {
+    let scrape: Samples = agent.scrape();
+    let up = |domain| scrape.get("sysprobe_agent_domain_up", &[("domain", domain)]);
+    assert!(up("sched") < 0.5 && up("cpu") > 0.5, "{scrape:?}");
+    let info = scrape.select("sysprobe_agent_domain_info", &[("domain", "sched")]).next().expect("a reason");
+    for text in says {
+        assert!(info.labels["reason"].contains(text), "`{text}` is not in {info:?}");
+        assert!(agent.log().contains(text), "`{text}` is not in the log: {}", agent.log());
+    }
+    assert!(scrape.select("sysprobe_cpu_usage_seconds_total", &[]).next().is_some() || is_only_root());
+    assert_eq!(scrape.select("sysprobe_sched_on_cpu_seconds_total", &[]).count(), 0);
+}
+
+/// Whether this host has no cgroup but the root, of which the files say nothing.
+fn is_only_root() -> bool {
+    let agent = Agent::start();
+    agent.snapshot().workloads.iter().all(|workload| workload.cpu.is_none())
+}
+
+#[test]
+fn without_btf_sched_is_off_and_says_why_while_cpu_works() {
+    let arguments = ["--btf", "/nonexistent/vmlinux"];
+    let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
+    assert_sched_is_off(&agent, &["/nonexistent/vmlinux", "does not exist", "--btf"]);
+}
+
+#[test]
+fn with_a_btf_file_that_is_none_sched_is_off_and_says_why() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("vmlinux");
+    let file_name = file.to_str().expect("UTF-8");
+    // Nothing, text, and the beginning of a real file: the last is what a broken download looks like.
+    let real = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    for content in [&b""[..], b"this is no BTF", &real[..real.len() / 2]] {
+        fs::write(&file, content).expect("written");
+        let agent = Agent::with(Options { arguments: &["--btf", file_name], ..Options::default() });
+        assert_sched_is_off(&agent, &[file_name]);
+    }
+}

@@ -1,0 +1,175 @@
+//! A real Prometheus scrapes the agent: it accepts what is exported, and computes what the agent itself would.
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use support::agent::{Agent, listening_port};
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::samples::Samples;
+use support::totals::workload;
+use support::{figure, http, until};
+use sysprobe_agent::snapshot::HistogramSample;
+use tempfile::TempDir;
+
+/// Debian's `prometheus`, with one target; killed at the end.
+struct Prometheus {
+    process: Child,
+    directory: TempDir,
+    port: u16,
+}
+
+impl Prometheus {
+    fn start(target: u16) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        let config = format!(
+            "global: {{scrape_interval: 1s}}\n\
+             scrape_configs: [{{job_name: sysprobe, static_configs: [{{targets: ['127.0.0.1:{target}']}}]}}]\n"
+        );
+        fs::write(at("prometheus.yml"), config).expect("written");
+        let mut command = Command::new("prometheus");
+        command.arg("--web.listen-address=127.0.0.1:0").stdin(Stdio::null());
+        command.arg(format!("--config.file={}", at("prometheus.yml").display()));
+        command.arg(format!("--storage.tsdb.path={}", at("data").display()));
+        command.stderr(File::create(at("log")).expect("a log"));
+        let process = command.spawn().expect("the package `prometheus` is installed");
+        let port = until("Prometheus listens", || listening_port(process.id()));
+        Self { process, directory, port }
+    }
+
+    /// The answer's data; `None` while it is not yet there.
+    fn ask(&self, path: &str) -> Option<Value> {
+        let answer = http::get(self.port, path, "*/*").ok()?;
+        let mut json: Value = serde_json::from_str(&answer.body).ok()?;
+        (json["status"] == "success").then(|| json["data"].take())
+    }
+
+    /// The value of an expression that has one series.
+    fn value(&self, expression: &str) -> Option<f64> {
+        let data = self.ask(&format!("/api/v1/query?query={}", http::escape(expression)))?;
+        data["result"][0]["value"][1].as_str()?.parse().ok()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// The bounds of the classic bucket (4 microseconds, and powers of two above) that the quantile lies in.
+fn classic_bucket(sample: &HistogramSample, q: f64) -> (f64, f64) {
+    let quantile = sample.quantile(q).expect("there are observations");
+    let mut upper = (-18_f64).exp2();
+    while upper < quantile {
+        upper *= 2.0;
+    }
+    let lower = if upper > (-18_f64).exp2() { upper / 2.0 } else { 0.0 };
+    (lower, upper)
+}
+
+#[test]
+fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
+    let agent = Agent::start();
+    let cgroup = Cgroup::new("scraped");
+    let load = Load::running(&cgroup, &cpus()[..1], || process::in_threads(3, process::sleep_often));
+    until("it has run", || (load.totals().voluntary > 500).then_some(()));
+    load.freeze();
+    let snapshot = agent.snapshot();
+    let sample = workload(&snapshot, &cgroup.name).and_then(|row| row.sched.as_ref()).expect("known");
+
+    let prometheus = Prometheus::start(agent.port);
+    until("Prometheus finds the agent up", || (prometheus.value("up")? > 0.5).then_some(()));
+    let labels = format!("{{container=\"{}\"}}", cgroup.name);
+    let get = |name: &str| {
+        let expression = format!("{name}{labels}");
+        prometheus.value(&expression).unwrap_or_else(|| panic!("{expression}: {}", prometheus.log()))
+    };
+    // The load is frozen, so that these do not change; only the last digits of a fraction may differ.
+    let is = |name: &str, value: f64| assert!((get(name) - value).abs() < 1e-9, "{name} is not {value}");
+    is("sysprobe_sched_wakeup_latency_seconds_count", sample.wait.count() as f64);
+    is("sysprobe_sched_wakeup_latency_seconds_sum", sample.wait.sum_ns as f64 / 1e9);
+    is("sysprobe_sched_on_cpu_seconds_total", sample.on_cpu_ns as f64 / 1e9);
+    for q in [0.5, 0.99] {
+        let buckets = format!("sysprobe_sched_wakeup_latency_seconds_bucket{labels}");
+        let theirs = prometheus.value(&format!("histogram_quantile({q}, {buckets})")).expect("a quantile");
+        let (lower, upper) = classic_bucket(&sample.wait, q);
+        figure(&format!(
+            "prometheus: q{q} {theirs} s in {lower}..{upper}, ours {:?}",
+            sample.wait.quantile(q)
+        ));
+        // Prometheus interpolates within the bucket, so its answer lies there, the bounds included; the agent's finer
+        // buckets tell which one. A quantile that falls between two observations of different buckets lies at the bound.
+        assert!((lower..=upper).contains(&theirs), "{theirs} is not in {lower}..{upper}");
+    }
+    let targets = prometheus.ask("/api/v1/targets").expect("targets");
+    let target = &targets["activeTargets"][0];
+    assert_eq!((&target["health"], &target["lastError"]), (&"up".into(), &"".into()), "{target}");
+}
+
+#[test]
+fn every_family_that_the_agent_exports_reaches_prometheus_with_its_type() {
+    let agent = Agent::start();
+    let prometheus = Prometheus::start(agent.port);
+    // In OpenMetrics, which Prometheus asks for, a counter's family has no `_total`.
+    let text = agent.metrics();
+    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let expected: Vec<_> =
+        types.map(|(name, kind)| (name.strip_suffix("_total").unwrap_or(name), kind)).collect();
+    assert!(expected.len() > 20, "{text}");
+    // It learns them one by one while it reads a scrape.
+    until("Prometheus knows every family by its type", || {
+        let data = prometheus.ask("/api/v1/targets/metadata?match_target=%7Bjob%3D%22sysprobe%22%7D")?;
+        let families = data.as_array()?;
+        let is_known = |(name, kind): &(&str, &str)| {
+            families.iter().any(|family| family["metric"] == *name && family["type"] == *kind)
+        };
+        expected.iter().all(is_known).then_some(())
+    });
+}
+
+#[test]
+fn promtool_finds_nothing_to_say_about_a_scrape() {
+    let agent = Agent::start();
+    let cgroup = Cgroup::new("promtool");
+    let load = Load::running(&cgroup, &cpus(), process::sleep_often);
+    until("it has run", || (load.totals().voluntary > 10).then_some(()));
+    let text = agent.metrics();
+    assert!(text.contains(&cgroup.name));
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = promtool.spawn().expect("promtool comes with the package `prometheus`");
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+}
+
+#[test]
+fn both_text_forms_have_the_same_series() {
+    let agent = Agent::start();
+    let openmetrics =
+        http::get(agent.port, "/metrics", "application/openmetrics-text; version=1.0.0").expect("answered");
+    assert!(openmetrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"));
+    assert!(openmetrics.body.ends_with("# EOF\n"));
+    let plain = agent.get("/metrics").expect("answered");
+    assert!(plain.head.contains("content-type: text/plain; version=0.0.4"), "{}", plain.head);
+    let names = |text: &str| {
+        let mut names: Vec<_> = Samples::parse(text).0.into_iter().map(|sample| sample.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    assert_eq!(names(&openmetrics.body), names(&plain.body));
+}

@@ -1,0 +1,287 @@
+//! The scheduler's numbers per cgroup against the kernel's own, for loads that are known.
+//!
+//! A load is stopped before both sides are read, so that nothing moves between the two readings; what the kernel had
+//! counted before the load began is subtracted on both sides.
+
+mod support;
+
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::totals::{Totals, lost};
+use support::{SharedNumbers, figure, shared, until, within};
+
+/// What the issue allows for waits and time on CPU. The agent adds up the kernel's own totals, so that the numbers of
+/// a load that is stopped are the same to the nanosecond; `assert_same` asks for that, and this is for loads whose end
+/// cannot be seen from outside.
+const TOLERANCE: f64 = 0.02;
+
+/// One load under test, with both sides' numbers from before it began.
+struct Case {
+    cgroup: Cgroup,
+    load: Load,
+    kernel: Totals,
+    agent: Totals,
+}
+
+impl Case {
+    fn new(agent: &Agent, name: &str, cpus: &[usize], body: impl FnOnce()) -> Self {
+        let cgroup = Cgroup::new(name);
+        let load = Load::stopped(&cgroup, cpus, body);
+        let kernel = load.totals();
+        let agent = Totals::of_workload(&agent.snapshot(), &cgroup.name);
+        Self { cgroup, load, kernel, agent }
+    }
+
+    fn so_far(&self) -> Totals {
+        self.load.totals().since(self.kernel)
+    }
+
+    /// Of a frozen load: the kernel's numbers and the agent's are the same, because nothing is left to be booked once
+    /// all threads have left their CPUs.
+    fn assert_same(&self, agent: &Agent) {
+        let truth = self.so_far();
+        let ours = Totals::of_workload(&agent.snapshot(), &self.cgroup.name).since(self.agent);
+        figure(&format!("{}: agent {ours:?}, kernel {truth:?}", self.cgroup.name));
+        assert!(truth.on_cpu_ns > 0 && truth.arrivals > 0, "the load did something: {truth:?}");
+        assert_eq!(ours, truth);
+    }
+}
+
+#[test]
+fn a_spinner_and_a_sleeper_on_one_cpu_have_the_kernels_numbers() {
+    let agent = Agent::start();
+    let one = &cpus()[..1];
+    let spinner = Case::new(&agent, "spinner", one, process::spin);
+    let sleeper = Case::new(&agent, "sleeper", one, process::sleep_often);
+    spinner.load.resume();
+    sleeper.load.resume();
+    until("both have run and waited", || {
+        let (spun, slept) = (spinner.so_far(), sleeper.so_far());
+        (spun.on_cpu_ns > 300_000_000 && spun.involuntary > 20 && slept.voluntary > 200).then_some(())
+    });
+    spinner.load.freeze();
+    sleeper.load.freeze();
+    assert!(spinner.so_far().wait_ns > 0 && sleeper.so_far().wait_ns > 0, "they shared the CPU");
+    spinner.assert_same(&agent);
+    sleeper.assert_same(&agent);
+}
+
+#[test]
+fn threads_that_outnumber_and_change_cpus_have_the_kernels_numbers() {
+    let agent = Agent::start();
+    let all = cpus();
+    let threads = 2 * all.len() + 1;
+    let spinners = Case::new(&agent, "spinners", &all, move || process::in_threads(threads, process::spin));
+    let sleepers =
+        Case::new(&agent, "sleepers", &all, move || process::in_threads(threads, process::sleep_often));
+    spinners.load.resume();
+    sleepers.load.resume();
+    until("all have run and waited", || {
+        let (spun, slept) = (spinners.so_far(), sleepers.so_far());
+        (spun.on_cpu_ns > 500_000_000 && spun.involuntary > 50 && slept.voluntary > 500).then_some(())
+    });
+    spinners.load.freeze();
+    sleepers.load.freeze();
+    spinners.assert_same(&agent);
+    sleepers.assert_same(&agent);
+}
+
+/// What the threads of a pool have said of themselves before they ended; in memory that the test shares.
+#[derive(Default)]
+struct Said {
+    on_cpu_ns: AtomicU64,
+    wait_ns: AtomicU64,
+    arrivals: AtomicU64,
+}
+
+// SAFETY: atomic numbers, for which zero is a value.
+unsafe impl SharedNumbers for Said {}
+
+impl Said {
+    /// The calling thread's numbers, of now.
+    fn add_own(&self) {
+        let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
+        for sum in [&self.on_cpu_ns, &self.wait_ns, &self.arrivals] {
+            sum.fetch_add(numbers.next().unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+
+    fn pool(&self) {
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        process::spin_for(Duration::from_millis(1));
+                        thread::sleep(Duration::from_micros(100));
+                    }
+                    self.add_own();
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn threads_that_end_leave_their_numbers_behind() {
+    let agent = Agent::start();
+    let said: &Said = shared();
+    let case = Case::new(&agent, "pool", &cpus(), || {
+        for _ in 0..4 {
+            said.pool();
+        }
+        said.add_own();
+    });
+    let (lost_before, cgroup) = (lost(&agent.snapshot(), "unknown_task"), case.cgroup);
+    case.load.resume();
+    case.load.finish();
+    let snapshot = agent.snapshot();
+    let ours = Totals::of_workload(&snapshot, &cgroup.name).since(case.agent);
+    let of = |sum: &AtomicU64, before: u64| sum.load(Ordering::Relaxed) - before;
+    let on_cpu = of(&said.on_cpu_ns, case.kernel.on_cpu_ns);
+    let wait = of(&said.wait_ns, case.kernel.wait_ns);
+    let arrivals = of(&said.arrivals, case.kernel.arrivals);
+    figure(&format!("pool: agent {ours:?}, threads {on_cpu} {wait} {arrivals}"));
+    // After its last words a thread still runs and may wait for some microseconds until it has ended.
+    assert!(within(TOLERANCE, ours.on_cpu_ns, on_cpu) && ours.on_cpu_ns >= on_cpu, "{ours:?} {on_cpu}");
+    assert!(ours.wait_ns >= wait && ours.arrivals >= arrivals, "{ours:?} {wait} {arrivals}");
+    assert_eq!(lost(&snapshot, "unknown_task"), lost_before, "every thread was known from its birth");
+}
+
+#[test]
+fn five_hundred_short_processes_are_charged_to_the_last_microsecond() {
+    let agent = Agent::start();
+    let cgroup = Cgroup::new("short");
+    let load = Load::stopped(&cgroup, &cpus(), || {
+        for _ in 0..500 {
+            fork_and_wait();
+        }
+    });
+    let (kernel, before) = (cgroup.usage_ns(), agent.snapshot());
+    load.resume();
+    load.finish();
+    let truth = until("the last process has left its CPU", || quiet_usage(&cgroup)) - kernel;
+    let now = agent.snapshot();
+    let ours = Totals::of_workload(&now, &cgroup.name).since(Totals::of_workload(&before, &cgroup.name));
+    figure(&format!("short: agent {ours:?}, kernel's usage {truth}"));
+    // Both sides add up the same slices.
+    assert!(within(0.001, ours.on_cpu_ns, truth), "{} {truth}", ours.on_cpu_ns);
+    assert!(ours.arrivals >= 500, "each of them arrived on a CPU");
+    for reason in ["unknown_task", "backwards_clock", "unreadable_cgroup"] {
+        assert_eq!(lost(&now, reason), lost(&before, reason), "{reason}");
+    }
+}
+
+/// A child that becomes `true` where there is one, and ends.
+fn fork_and_wait() {
+    let arguments = [c"true".as_ptr(), std::ptr::null()];
+    // SAFETY: the child makes system calls only; the addresses are of live values.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            libc::execv(c"/bin/true".as_ptr(), arguments.as_ptr());
+            libc::_exit(0);
+        }
+        libc::waitpid(pid, std::ptr::null_mut(), 0);
+    }
+}
+
+/// The usage, if it stays the same over a few ticks.
+fn quiet_usage(cgroup: &Cgroup) -> Option<u64> {
+    let usage = cgroup.usage_ns();
+    thread::sleep(Duration::from_millis(50));
+    (cgroup.usage_ns() == usage).then_some(usage)
+}
+
+#[test]
+fn a_thread_that_never_leaves_its_cpu_is_seen_to_run() {
+    let agent = Agent::start();
+    let all = cpus();
+    let case = Case::new(&agent, "alone", &all[all.len() - 1..], || {
+        become_urgent();
+        process::spin();
+    });
+    case.cgroup.set_weight_high();
+    case.cgroup.allow_real_time();
+    case.load.resume();
+    let (grown, time) = until("two scrapes without a switch between them", || {
+        let (switches, start) = (switches(&case), case.load.totals());
+        let earlier = Totals::of_workload(&agent.snapshot(), &case.cgroup.name);
+        thread::sleep(Duration::from_millis(100));
+        let later = Totals::of_workload(&agent.snapshot(), &case.cgroup.name);
+        let end = case.load.totals();
+        // The agent's flush reads the field that the file shows, so its number lies between two readings of the file.
+        let (from, to) = (start.since(case.kernel).on_cpu_ns, end.since(case.kernel).on_cpu_ns);
+        let (earlier, later) = (earlier.since(case.agent).on_cpu_ns, later.since(case.agent).on_cpu_ns);
+        assert!(from <= earlier && later <= to, "{from} <= {earlier}, {later} <= {to}");
+        (switches == self::switches(&case)).then_some((later - earlier, to - from))
+    });
+    figure(&format!("alone: {grown} ns seen of {time} ns"));
+    // The kernel brings the field up to date once a tick, which is 10 ms where it is longest.
+    assert!(grown >= 80_000_000, "{grown} ns in 100 ms");
+}
+
+fn switches(case: &Case) -> u64 {
+    let totals = case.load.totals();
+    totals.voluntary + totals.involuntary
+}
+
+/// Real-time priority where the kernel lets it, so that no other load takes the CPU away.
+fn become_urgent() {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the address is of a live value.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+}
+
+#[test]
+fn idle_time_is_in_no_workload() {
+    /// On a machine that is busy all the time, idle tasks do not run and could not be miscounted.
+    const WINDOWS: usize = 8;
+    let agent = Agent::start();
+    for _ in 0..WINDOWS {
+        let start = Instant::now();
+        let (before, idle_before) = (agent.snapshot(), idle_ns());
+        thread::sleep(Duration::from_millis(500));
+        let (after, idle) = (agent.snapshot(), idle_ns() - idle_before);
+        let ran = sum_on_cpu(&after) - sum_on_cpu(&before);
+        // Longer than between the two readings, however long the agent had to wait for a CPU itself.
+        let all = u64::try_from(start.elapsed().as_nanos()).expect("small") * online_cpus();
+        let unknown = Totals::of_workload(&after, "unknown").since(Totals::of_workload(&before, "unknown"));
+        figure(&format!("idle: ran {ran} + idle {idle} of {all} ns, unknown {}", unknown.on_cpu_ns));
+        // Were idle tasks counted, the sum would be over by as much as was idle. Idle time comes in hundredths of a
+        // second per CPU, and time on CPU up to the last tick (10 ms at most): a twentieth of such a window.
+        assert!(ran + idle <= all + all / 20, "{ran} + {idle} > {all}");
+        assert_eq!(unknown.on_cpu_ns, 0, "nothing is unknown");
+        if idle > all / 10 {
+            return;
+        }
+    }
+}
+
+fn sum_on_cpu(snapshot: &sysprobe_agent::snapshot::Snapshot) -> u64 {
+    snapshot
+        .workloads
+        .iter()
+        .filter_map(|workload| workload.sched.as_ref())
+        .map(|sched| sched.on_cpu_ns)
+        .sum()
+}
+
+/// Of all CPUs, waiting for a disk included: columns 4 and 5 of the first line, in hundredths of a second.
+fn idle_ns() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
+    let numbers = stat.split_whitespace().skip(4).take(2);
+    numbers.map(|number| number.parse::<u64>().expect("a number") * 10_000_000).sum()
+}
+
+fn online_cpus() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
+    let count = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+    count.try_into().expect("few")
+}

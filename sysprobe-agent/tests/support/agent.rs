@@ -1,0 +1,178 @@
+//! A running agent: the real binary on a port of its own, asked through its doors.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::thread::panicking;
+
+use sysprobe_agent::snapshot::Snapshot;
+use tempfile::TempDir;
+
+use super::http::{self, Answer};
+use super::samples::Samples;
+use super::{command, figure, until};
+
+/// Stopped at the end. What it logged is shown if the test fails.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    process: Child,
+    directory: TempDir,
+    socket: PathBuf,
+    pub(crate) port: u16,
+    stopped: bool,
+}
+
+/// How to start it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options<'a> {
+    /// The text of a configuration file.
+    pub(crate) config: &'a str,
+    pub(crate) arguments: &'a [&'a str],
+    /// Instead of one in a directory of its own.
+    pub(crate) socket: Option<&'a Path>,
+}
+
+impl Agent {
+    /// Ready to answer.
+    pub(crate) fn start() -> Self {
+        Self::with(Options::default())
+    }
+
+    pub(crate) fn configured(config: &str) -> Self {
+        Self::with(Options { config, ..Options::default() })
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
+        let agent = Self::spawn(options);
+        until("the agent is ready", || {
+            agent.get("/readyz").is_ok_and(|answer| answer.status == 200).then_some(())
+        });
+        agent
+    }
+
+    /// Listening, but maybe not ready. The kernel chooses the port, so no two tests can choose the same.
+    pub(crate) fn spawn(options: Options) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let config = directory.path().join("sysprobe.toml");
+        fs::write(&config, options.config).expect("the configuration is written");
+        let socket = options.socket.map_or_else(|| directory.path().join("agent.sock"), Path::to_owned);
+        let log = File::create(directory.path().join("log")).expect("a log");
+        let mut command = command::sysprobe();
+        command.args(["agent", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
+        command.arg("--socket").arg(&socket).args(options.arguments).stderr(log);
+        let process = command.spawn().expect("the agent can be started");
+        let mut agent = Self { process, directory, socket, port: 0, stopped: false };
+        agent.port = until("the agent listens", || {
+            agent.assert_running();
+            listening_port(agent.pid())
+        });
+        agent
+    }
+
+    fn assert_running(&mut self) {
+        let ended = self.process.try_wait().expect("a child");
+        assert!(ended.is_none(), "the agent ended ({ended:?}): {}", self.log());
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> io::Result<Answer> {
+        http::get(self.port, path, "*/*")
+    }
+
+    /// The plain text of a scrape.
+    pub(crate) fn metrics(&self) -> String {
+        let answer = self.get("/metrics").expect("the agent answers");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body
+    }
+
+    pub(crate) fn scrape(&self) -> Samples {
+        Samples::parse(&self.metrics())
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let answer = http::get_local(&self.socket, "/v1/snapshot").expect("the agent answers");
+        serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been reaped, so the pid is its.
+        unsafe { libc::kill(self.pid().cast_signed(), signal) };
+    }
+
+    /// Asks it to stop, without waiting.
+    pub(crate) fn terminate(&self) {
+        self.signal(libc::SIGTERM);
+    }
+
+    /// Lets it do nothing until `resume`.
+    pub(crate) fn pause(&self) {
+        self.signal(libc::SIGSTOP);
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(mut self) {
+        self.process.kill().expect("it runs");
+        self.wait();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let status = until("the agent ends", || self.process.try_wait().expect("a child"));
+        self.stopped = true;
+        status
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if panicking() {
+            figure(&format!("the log of agent {}:\n{}", self.pid(), self.log()));
+        }
+        if self.stopped {
+            return;
+        }
+        // A test that has failed shall not fail again while it cleans up.
+        if panicking() {
+            drop(self.process.kill());
+            drop(self.process.wait());
+            return;
+        }
+        self.terminate();
+        let status = self.wait();
+        assert!(status.success(), "the agent ended with {status}: {}", self.log());
+    }
+}
+
+/// The TCP port a process listens on, as the kernel tells.
+pub(crate) fn listening_port(pid: u32) -> Option<u16> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let links = descriptors.filter_map(|descriptor| fs::read_link(descriptor.ok()?.path()).ok());
+    let sockets: Vec<String> = links
+        .filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()))
+        .collect();
+    let table = fs::read_to_string(format!("/proc/{pid}/net/tcp")).ok()?;
+    table.lines().skip(1).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let listens =
+            fields.get(3) == Some(&"0A") && sockets.iter().any(|socket| fields.get(9) == Some(&&**socket));
+        let (_, port) = fields.get(1)?.split_once(':')?;
+        listens.then(|| u16::from_str_radix(port, 16).ok())?
+    })
+}

@@ -1,0 +1,47 @@
+//! What a process holds in the kernel: the programs and maps behind its descriptors, and those that these use.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+/// Ids of programs and maps. The kernel never gives an id to another object while the first one lives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Objects {
+    pub(crate) programs: BTreeSet<u32>,
+    pub(crate) maps: BTreeSet<u32>,
+}
+
+impl Objects {
+    pub(crate) fn of_process(pid: u32) -> Self {
+        let mut objects = Self::default();
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("the process runs");
+        for descriptor in descriptors.filter_map(Result::ok) {
+            let text = fs::read_to_string(descriptor.path()).unwrap_or_default();
+            objects.programs.extend(number(&text, "prog_id:"));
+            objects.maps.extend(number(&text, "map_id:"));
+        }
+        // A map that is only mapped has no descriptor, but its programs name it.
+        let held = objects.programs.clone();
+        let programs = aya::programs::loaded_programs().filter_map(Result::ok);
+        let maps = programs.filter(|program| held.contains(&program.id()));
+        objects.maps.extend(maps.filter_map(|program| program.map_ids().ok()?).flatten());
+        objects
+    }
+
+    /// Those that the kernel still has.
+    pub(crate) fn left(&self) -> Self {
+        let programs = aya::programs::loaded_programs().filter_map(|program| Some(program.ok()?.id()));
+        let maps = aya::maps::loaded_maps().filter_map(|map| Some(map.ok()?.id()));
+        Self {
+            programs: programs.filter(|id| self.programs.contains(id)).collect(),
+            maps: maps.filter(|id| self.maps.contains(id)).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.maps.is_empty()
+    }
+}
+
+fn number(text: &str, key: &str) -> Option<u32> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+}

@@ -1,0 +1,175 @@
+//! A cgroup of a test's own in the hierarchy that is the key, and in `cpuacct` where that is a hierarchy by itself.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::LazyLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use sysprobe_agent::cgroup::mounts::{KeyHierarchy, Mounts};
+use sysprobe_agent::snapshot::Throttling;
+
+use super::DEADLINE;
+
+static KEY: LazyLock<KeyHierarchy> = LazyLock::new(|| {
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
+    let key = Mounts::parse(&mountinfo).key().expect("a cgroup hierarchy is mounted");
+    if let KeyHierarchy::V2 { root } = &key {
+        fs::write(root.join("cgroup.subtree_control"), "+cpu").expect("the cpu controller can be enabled");
+    }
+    key
+});
+
+/// Removed at the end, with everything that runs in it.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    /// From the root of the hierarchy: what the agent calls it.
+    pub(crate) name: String,
+    /// The directory in the key hierarchy, then the one in `cpuacct` if there is one.
+    directories: Vec<PathBuf>,
+}
+
+/// Enforcement of a quota, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    pub(crate) quota_us: u64,
+    pub(crate) period_us: u64,
+}
+
+pub(crate) fn is_v1() -> bool {
+    matches!(*KEY, KeyHierarchy::V1 { .. })
+}
+
+impl Cgroup {
+    /// `name` only has to be unique within the test file.
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("/sysprobe-test-{}-{name}", process::id());
+        let mut roots = vec![KEY.root()];
+        if let KeyHierarchy::V1 { root, cpuacct: Some(cpuacct) } = &*KEY
+            && cpuacct != root
+        {
+            roots.push(cpuacct);
+        }
+        let directories: Vec<_> = roots.iter().map(|root| root.join(&name[1..])).collect();
+        for directory in &directories {
+            fs::create_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        }
+        Self { name, directories }
+    }
+
+    /// Where a process writes itself to get in.
+    pub(crate) fn entrances(&self) -> Vec<PathBuf> {
+        self.directories.iter().map(|directory| directory.join("cgroup.procs")).collect()
+    }
+
+    /// Moves a process here from outside.
+    pub(crate) fn adopt(&self, pid: i32) {
+        for entrance in self.entrances() {
+            fs::write(&entrance, pid.to_string()).unwrap_or_else(|error| panic!("{pid}: {error}"));
+        }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directories[0]
+    }
+
+    pub(crate) fn set_quota(&self, quota: Quota) {
+        let Quota { quota_us, period_us } = quota;
+        if is_v1() {
+            self.write("cpu.cfs_period_us", &period_us.to_string());
+            self.write("cpu.cfs_quota_us", &quota_us.to_string());
+        } else {
+            self.write("cpu.max", &format!("{quota_us} {period_us}"));
+        }
+    }
+
+    /// Whether this kernel has a burst (Linux 5.14).
+    pub(crate) fn set_burst(&self, burst_us: u64) -> bool {
+        let file = if is_v1() { "cpu.cfs_burst_us" } else { "cpu.max.burst" };
+        let has = self.directory().join(file).exists();
+        if has {
+            self.write(file, &burst_us.to_string());
+        }
+        has
+    }
+
+    /// The same weight in either unit: 2048 shares are a weight of 79 by the kubelet's formula.
+    pub(crate) fn set_weight_79(&self) {
+        if is_v1() { self.write("cpu.shares", "2048") } else { self.write("cpu.weight", "79") }
+    }
+
+    /// 64 times what a group has by default: enough to have a CPU nearly for itself, and no more, so that the others
+    /// of a machine with a single CPU get on.
+    pub(crate) fn set_weight_high(&self) {
+        if is_v1() { self.write("cpu.shares", "65536") } else { self.write("cpu.weight", "6400") }
+    }
+
+    /// Room for real-time tasks, which a kernel with `CONFIG_RT_GROUP_SCHED` gives to no new group of v1 by itself.
+    /// Left out where it cannot be had.
+    pub(crate) fn allow_real_time(&self) {
+        drop(fs::write(self.directory().join("cpu.rt_runtime_us"), "900000"));
+    }
+
+    /// CPU time used, by the kernel's own account.
+    pub(crate) fn usage_ns(&self) -> u64 {
+        if is_v1() {
+            let file = self.directories.last().expect("one at least").join("cpuacct.usage");
+            return fs::read_to_string(file).expect("cpuacct.usage").trim().parse().expect("a number");
+        }
+        self.stat("usage_usec").expect("usage_usec") * 1000
+    }
+
+    pub(crate) fn throttling(&self) -> Throttling {
+        let throttled_ns = match self.stat("throttled_time") {
+            Some(nanoseconds) => nanoseconds,
+            None => self.stat("throttled_usec").expect("throttled_usec") * 1000,
+        };
+        let number = |key| self.stat(key).expect("the cpu controller is on");
+        Throttling { periods: number("nr_periods"), throttled_periods: number("nr_throttled"), throttled_ns }
+    }
+
+    fn stat(&self, key: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.directory().join("cpu.stat")).expect("cpu.stat");
+        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(name, _)| *name == key).map(|(_, value)| value.parse().expect("a number"))
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.directory().join(file);
+        fs::write(&path, text).unwrap_or_else(|error| panic!("{text} to {}: {error}", path.display()));
+    }
+
+    /// Removes it now, with everything that runs in it.
+    pub(crate) fn remove(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let start = Instant::now();
+        for directory in &self.directories {
+            while !is_removed(directory) && start.elapsed() < DEADLINE {
+                kill_all(directory);
+                sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+fn is_removed(directory: &Path) -> bool {
+    match fs::remove_dir(directory) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+fn kill_all(directory: &Path) {
+    let processes = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    for process in processes.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+        // SAFETY: `kill` touches no memory of ours.
+        unsafe { libc::kill(process, libc::SIGKILL) };
+    }
+}

@@ -1,0 +1,64 @@
+//! What the integration tests stand on: the real binary, cgroups and processes of their own, and the kernel's own
+//! numbers to compare with. Works on cgroup v1, v2 and hybrid hosts; needs root.
+//!
+//! Everything cleans up when it is dropped, a test that fails included. Nothing here asserts how long anything takes:
+//! [`until`] waits for conditions, with a deadline that only something broken reaches.
+#![allow(dead_code, reason = "every test file compiles a copy of its own and uses a part of it")]
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+pub(crate) mod agent;
+pub(crate) mod bpf;
+pub(crate) mod cgroup;
+pub(crate) mod command;
+pub(crate) mod http;
+pub(crate) mod process;
+pub(crate) mod samples;
+pub(crate) mod totals;
+
+/// Far longer than anything takes, on a machine with other work too.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Asks again and again until there is an answer.
+pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited {DEADLINE:?} in vain: {what}");
+        sleep(PAUSE);
+    }
+}
+
+/// Whether two numbers differ by at most `tolerance` of the second.
+pub(crate) fn within(tolerance: f64, ours: u64, truth: u64) -> bool {
+    ours.abs_diff(truth) as f64 <= tolerance * truth as f64
+}
+
+/// What a test has measured, for the log of a run (`--nocapture`).
+#[expect(clippy::print_stderr, reason = "the place where figures of a test go")]
+pub(crate) fn figure(text: &str) {
+    eprintln!("figure: {text}");
+}
+
+/// A value in memory that forked children share; all of its bytes are zero at first, and it is never freed.
+pub(crate) fn shared<T: SharedNumbers>() -> &'static T {
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, which touches no other memory.
+    let address = unsafe {
+        libc::mmap(std::ptr::null_mut(), size_of::<T>(), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+    };
+    assert_ne!(address, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    // SAFETY: a page is large and aligned enough, and zero is a value of such a type.
+    unsafe { &*address.cast() }
+}
+
+/// Atomic numbers only.
+///
+/// # Safety
+///
+/// All bytes zero must be a value, and the type must be safe to share.
+pub(crate) unsafe trait SharedNumbers: Sync {}

@@ -1,0 +1,182 @@
+//! Known loads: a forked child that enters a cgroup, is pinned, and stops itself before it begins, so that a test can
+//! note where the kernel's counters stand.
+
+use std::ffi::CString;
+use std::fs;
+use std::hint::black_box;
+use std::io;
+use std::mem::zeroed;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::cgroup::Cgroup;
+use super::totals::Totals;
+use super::until;
+
+/// A child process; killed and reaped at the end.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) pid: i32,
+    reaped: bool,
+}
+
+impl Load {
+    /// A child in `cgroup`, allowed on `cpus`, stopped before `body`. It ends when `body` does.
+    ///
+    /// It is a fork of the test without an exec: `body` may start threads and sleep, but must not print, panic or
+    /// take a lock that another thread of the test may have held.
+    pub(crate) fn stopped(cgroup: &Cgroup, cpus: &[usize], body: impl FnOnce()) -> Self {
+        let entrances: Vec<_> = cgroup
+            .entrances()
+            .iter()
+            .map(|entrance| CString::new(entrance.as_os_str().as_bytes()).expect("no NUL in a path"))
+            .collect();
+        // SAFETY: the child runs what its contract above allows and leaves by `_exit`.
+        let pid = unsafe { libc::fork() };
+        assert!(pid >= 0, "fork: {}", io::Error::last_os_error());
+        if pid == 0 {
+            // SAFETY: this is the child, which has only this thread.
+            unsafe { begin(&entrances, cpus) };
+            let ended_well = catch_unwind(AssertUnwindSafe(body)).is_ok();
+            // SAFETY: ends the child without running what belongs to the test.
+            unsafe { libc::_exit(i32::from(!ended_well)) };
+        }
+        let load = Self { pid, reaped: false };
+        load.wait_until_frozen();
+        load
+    }
+
+    pub(crate) fn running(cgroup: &Cgroup, cpus: &[usize], body: impl FnOnce()) -> Self {
+        let load = Self::stopped(cgroup, cpus, body);
+        load.resume();
+        load
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    /// Stops every thread; when this returns they have all left their CPUs.
+    pub(crate) fn freeze(&self) {
+        self.signal(libc::SIGSTOP);
+        self.wait_until_frozen();
+    }
+
+    fn wait_until_frozen(&self) {
+        until("every thread is stopped", || is_frozen(self.pid).then_some(()));
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        Totals::of_process(self.pid)
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the child has not been reaped, so the pid is its.
+        assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0, "{}", io::Error::last_os_error());
+    }
+
+    /// Waits for the end of `body`.
+    pub(crate) fn finish(mut self) {
+        until("the load ends", || self.reap(libc::WNOHANG).then_some(()));
+        self.reaped = true;
+    }
+
+    fn reap(&self, flags: i32) -> bool {
+        // SAFETY: without an address for the status, nothing is written.
+        let pid = unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), flags) };
+        assert!(pid >= 0, "waitpid: {}", io::Error::last_os_error());
+        pid == self.pid
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // SAFETY: not reaped yet, so the pid is the child's.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            self.reap(0);
+        }
+    }
+}
+
+/// The child's first steps: it dies with the test, holds none of the test's files, and is where it should be.
+unsafe fn begin(entrances: &[CString], cpus: &[usize]) {
+    // SAFETY: system calls on plain values and on addresses that live.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+        for entrance in entrances {
+            let file = libc::open(entrance.as_ptr(), libc::O_WRONLY);
+            if libc::write(file, c"0".as_ptr().cast(), 1) != 1 {
+                libc::_exit(1);
+            }
+            libc::close(file);
+        }
+        let mut set = zeroed::<libc::cpu_set_t>();
+        for cpu in cpus {
+            libc::CPU_SET(*cpu, &mut set);
+        }
+        if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) != 0 {
+            libc::_exit(1);
+        }
+        libc::raise(libc::SIGSTOP);
+    }
+}
+
+/// Whether every thread is stopped and off its CPU. The kernel answers in `syscall` only when a thread that is not
+/// runnable has been switched out (`wait_task_inactive`); the state alone changes a moment earlier.
+fn is_frozen(pid: i32) -> bool {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let mut tasks = tasks.filter_map(Result::ok).map(|task| task.path());
+    tasks.all(|task| {
+        let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+        let is_stopped = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'));
+        is_stopped && fs::read_to_string(task.join("syscall")).is_ok_and(|text| text.trim() != "running")
+    })
+}
+
+/// The CPUs this process may use.
+pub(crate) fn cpus() -> Vec<usize> {
+    // SAFETY: plain integers, for which zero is a value.
+    let mut set = unsafe { zeroed::<libc::cpu_set_t>() };
+    // SAFETY: the address is of a live value of that size.
+    let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    // SAFETY: the numbers are within the set.
+    (0..1024).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
+}
+
+// === Bodies ===
+
+/// Burns CPU for so long by the clock, waits for the CPU included.
+pub(crate) fn spin_for(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        black_box(0);
+    }
+}
+
+pub(crate) fn spin() {
+    loop {
+        spin_for(Duration::from_secs(1));
+    }
+}
+
+/// Sleeps a millisecond, works a little, and again.
+pub(crate) fn sleep_often() {
+    loop {
+        thread::sleep(Duration::from_millis(1));
+        spin_for(Duration::from_micros(100));
+    }
+}
+
+/// The same body in so many threads, the calling one included.
+pub(crate) fn in_threads(count: usize, body: fn()) {
+    let others: Vec<_> = (1..count).map(|_| thread::spawn(body)).collect();
+    body();
+    for other in others {
+        drop(other.join());
+    }
+}

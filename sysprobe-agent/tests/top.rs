@@ -1,0 +1,160 @@
+//! `sysprobe top` and `sysprobe check` as a user or a script runs them.
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::command::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Outcome};
+use support::figure;
+use support::process::{self, Load, cpus};
+use tempfile::TempDir;
+
+/// One window as JSON, from the agent at this socket or, if there is none, with programs of its own.
+fn top(socket: &str) -> (Outcome, Value) {
+    let outcome = command::run_with(&[
+        "top",
+        "--once",
+        "--interval",
+        "500ms",
+        "-o",
+        "json",
+        "--all",
+        "--socket",
+        socket,
+    ]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let document = serde_json::from_str(&outcome.stdout).expect("one document");
+    (outcome, document)
+}
+
+fn row<'a>(document: &'a Value, container: &str) -> &'a Value {
+    let rows = document["workloads"].as_array().expect("rows");
+    rows.iter().find(|row| row["container"] == container).expect("the cgroup has a row")
+}
+
+/// Only one spinner at a time: they have the same CPU.
+static CPU: Mutex<()> = Mutex::new(());
+
+/// Dropped in this order: the load before its cgroup.
+struct Spinner {
+    _load: Load,
+    cgroup: Cgroup,
+    _cpu: MutexGuard<'static, ()>,
+}
+
+/// Has a CPU nearly for itself, whatever else runs, by its cgroup's weight.
+fn spinner(name: &str) -> Spinner {
+    let cpu = CPU.lock().unwrap_or_else(PoisonError::into_inner);
+    let cgroup = Cgroup::new(name);
+    cgroup.set_weight_high();
+    let all = cpus();
+    Spinner { _load: Load::running(&cgroup, &all[all.len() - 1..], process::spin), cgroup, _cpu: cpu }
+}
+
+/// One core within a tenth. The window is half a second; time on CPU is known up to the last tick, which is 10 ms where
+/// it is longest (2 %), and what others take of the CPU in spite of the weight, plus the time between a window's clock
+/// and its numbers, has the rest.
+fn assert_one_core(row: &Value) {
+    let cores = row["cpu_cores"].as_f64().expect("a number");
+    figure(&format!("top: {cores} cores"));
+    assert!((0.9..=1.1).contains(&cores), "{row}");
+}
+
+#[test]
+fn top_shows_a_running_agents_numbers() {
+    let agent = Agent::start();
+    let spinner = spinner("top-agent");
+    let (_, document) = top(agent.socket().to_str().expect("UTF-8"));
+    assert_one_core(row(&document, &spinner.cgroup.name));
+    let domains = document["domains"].as_array().expect("domains");
+    assert!(domains.iter().all(|domain| domain["up"] == true), "{domains:?}");
+    assert_eq!(document["version"], 1);
+    let window = document["window_seconds"].as_f64().expect("a number");
+    assert!(window >= 0.5, "the window is not shorter than asked for: {window}");
+}
+
+#[test]
+fn top_without_an_agent_loads_the_programs_itself() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let spinner = spinner("top-alone");
+    let socket = directory.path().join("agent.sock");
+    let (_, document) = top(socket.to_str().expect("UTF-8"));
+    assert_one_core(row(&document, &spinner.cgroup.name));
+    assert!(!socket.exists(), "top is no agent");
+}
+
+#[test]
+fn the_table_fits_into_eighty_columns() {
+    let agent = Agent::start();
+    let _spinner = spinner("top-table");
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let outcome = command::run_with(&["top", "--once", "--interval", "200ms", "--socket", socket]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("top-table"), "{}", outcome.stdout);
+    let widest = outcome.stdout.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let agent = Agent::start();
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let commands: [&[&str]; 4] = [
+        &["top", "--once", "--interval", "200ms", "--socket", socket],
+        &["top", "--interval", "200ms", "-o", "json", "--socket", socket],
+        &["check"],
+        &["check", "--output", "json"],
+    ];
+    for arguments in commands {
+        let mut command = command::sysprobe();
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it can be started");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+/// `check`, in a directory and with a socket path of its own.
+fn check(directory: &TempDir, arguments: &[&str], without: &'static [libc::c_ulong]) -> Outcome {
+    let mut command = command::sysprobe();
+    command.arg("check").args(arguments).arg("--socket").arg(directory.path().join("run/agent.sock"));
+    command::without(&mut command, without);
+    let outcome = command::run(command.current_dir(directory.path()));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(fs::read_dir(directory.path()).expect("it exists").count(), 0, "check made a file");
+    outcome
+}
+
+#[test]
+fn check_names_every_domain_in_both_forms() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = check(&directory, &[], &[]).stdout;
+    for domain in ["cgroup", "sched", "cpu"] {
+        let line = text.lines().find(|line| line.split_whitespace().eq([domain, "on"]));
+        assert!(line.is_some(), "{domain} is not on in: {text}");
+    }
+    let json: Value = serde_json::from_str(&check(&directory, &["-o", "json"], &[]).stdout).expect("JSON");
+    let domains = json["plan"]["domains"].as_array().expect("domains");
+    let names: Vec<_> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
+    assert_eq!(names, ["cgroup", "sched", "cpu"]);
+    assert!(domains.iter().all(|domain| domain["decision"].get("on").is_some()), "{json}");
+}
+
+#[test]
+fn check_takes_no_rights_and_so_cannot_change_the_kernel() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = check(&directory, &[], &[CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON]).stdout;
+    for domain in ["cgroup", "sched"] {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(domain)).expect("a line");
+        assert!(line.contains("off") && line.contains("CAP_BPF and CAP_PERFMON"), "{line}");
+    }
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["cpu", "on"])), "{text}");
+}

@@ -4,8 +4,8 @@ use std::path::Path;
 
 fn main() {
     let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf");
-    for domain in ["cgroup", "sched"] {
-        let object = objects.join(format!("{domain}.o"));
+    for object in ["cgroup", "sched", "sched_hash"] {
+        let object = objects.join(format!("{object}.o"));
         println!("cargo::rerun-if-changed={}", object.display());
         if !object.exists() {
             println!("cargo::error={} is missing: run `cargo xtask build`, which makes it", object.display());

@@ -67,8 +67,20 @@ fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "Plan")?;
     for domain in &plan.domains {
         match &domain.decision {
-            Decision::On(_) => writeln!(out, "  {:<14}on", domain.name)?,
+            Decision::On(candidates) if candidates.is_empty() => writeln!(out, "  {:<14}on", domain.name)?,
+            Decision::On(candidates) => {
+                let tiers: Vec<_> = candidates.iter().map(|candidate| candidate.tier.name()).collect();
+                writeln!(
+                    out,
+                    "  {:<14}on, by the first that the kernel takes: {}",
+                    domain.name,
+                    tiers.join(", ")
+                )?;
+            }
             Decision::Off(reason) => writeln!(out, "  {:<14}off: {reason}", domain.name)?,
+        }
+        for reason in &domain.passed_over {
+            writeln!(out, "  {:<14}not by {reason}", "")?;
         }
     }
     writeln!(out, "Kernel memory of the maps")?;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET};
+use crate::probe::Tier;
 use crate::top::TopArgs;
 use crate::{agent, check, docs, top};
 
@@ -52,6 +53,9 @@ pub struct AgentArgs {
 pub struct HostArgs {
     #[arg(long, value_name = "PATH", help = format!("The agent's local socket [default: {DEFAULT_SOCKET}]"))]
     socket: Option<PathBuf>,
+    /// Use this tier of hooks only, instead of the first that works.
+    #[arg(long, value_name = "TIER", value_enum)]
+    attach: Option<Tier>,
     /// A BTF file, for kernels that do not show their own.
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
@@ -143,6 +147,7 @@ impl HostArgs {
             None => Config::default(),
         };
         config.socket = self.socket.unwrap_or(config.socket);
+        config.attach = self.attach.or(config.attach);
         config.btf = self.btf.or(config.btf);
         config.cgroup_root = self.cgroup_root.or(config.cgroup_root);
         Ok(config)

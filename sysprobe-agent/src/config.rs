@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::probe::Tier;
+
 mod limits;
 
 /// The port is free in the list of Prometheus exporters' ports.
@@ -28,6 +30,11 @@ pub struct Config {
     /// How many cgroups with running tasks are told apart at one time; more are charged to `unknown`.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
+    /// How many tasks are told apart where the kernel or the hooks have no task storage.
+    #[serde(deserialize_with = "limits::tasks")]
+    pub tasks: u32,
+    /// Use this tier of hooks only, instead of the first that works.
+    pub attach: Option<Tier>,
     /// How long a workload that has gone is still exported, in seconds.
     #[serde(deserialize_with = "limits::grace")]
     pub grace_seconds: u64,
@@ -69,6 +76,8 @@ impl Default for Config {
             btf: None,
             cgroup_root: None,
             slots: 2048,
+            tasks: 32_768,
+            attach: None,
             grace_seconds: 60,
             program_statistics: false,
             domains: Domains { sched: true, cpu: true },

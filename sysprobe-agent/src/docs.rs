@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::ValueEnum;
 
 use crate::metrics::table;
-use crate::probe::{Hook, PROBES, Program};
+use crate::probe::{Hook, PROBES, Program, TierSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
@@ -58,30 +58,44 @@ const PROBES_HEAD: &str = "# Probes
 
 <!-- Made from the table in `sysprobe-agent/src/probe.rs` by `cargo xtask docs`; edit that. -->
 
-Every program that the agent loads, domain by domain. A domain whose program the kernel refuses is off, and the others
-go on; `sysprobe_agent_domain_info` and the agent's log say why.
+Every program that the agent can load, domain by domain. A domain has several tiers, which give the same numbers through
+other hooks; the first that the kernel takes is used (`--attach` forces one). A domain that has none left is off, and the
+others go on; `sysprobe_agent_domain_info`, the log and `sysprobe top` say why.
 ";
 
 fn probes(out: &mut impl Write) -> io::Result<()> {
     out.write_all(PROBES_HEAD.as_bytes())?;
     for probe in PROBES {
-        writeln!(
-            out,
-            "\n## {}\n\n{}.\n\n| program | hook | what it does |\n|---|---|---|",
-            probe.domain, probe.summary
-        )?;
-        for program in probe.programs {
-            writeln!(out, "| `{}` | {} | {} |", program.name, hook(program), program.does)?;
+        writeln!(out, "\n## {}\n\n{}.", probe.domain, probe.summary)?;
+        for set in probe.tiers {
+            tier(out, set)?;
         }
-        let members: Vec<String> = probe.members.iter().map(|member| format!("`{}`", member.path)).collect();
-        writeln!(out, "\nKernel members read: {}.", members.join(", "))?;
     }
     Ok(())
 }
 
+fn tier(out: &mut impl Write, set: &TierSet) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n### {}: {}\n\n| program | hook | what it does |\n|---|---|---|",
+        set.tier.name(),
+        set.tier.means()
+    )?;
+    for program in set.programs {
+        writeln!(out, "| `{}` | {} | {} |", program.name, hook(program), program.does)?;
+    }
+    let members = set.members.iter().map(|member| {
+        let names: Vec<String> = member.paths.iter().map(|path| format!("`{path}`")).collect();
+        names.join(" or ")
+    });
+    writeln!(out, "\nKernel members read: {}.", members.collect::<Vec<_>>().join(", "))
+}
+
 fn hook(program: &Program) -> String {
     match program.hook {
-        Hook::TpBtf(tracepoint) => format!("typed tracepoint `{tracepoint}`"),
+        Hook::TpBtf(target) | Hook::Fentry(target) | Hook::Kprobe(target) | Hook::RawTp(target) => {
+            format!("`{target}`")
+        }
         Hook::OnDemand => "run by the agent on each CPU before it reads".into(),
         Hook::TaskIterator => "task iterator, once at start".into(),
     }

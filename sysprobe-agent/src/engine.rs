@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use crate::bpf::{self, LoadError, Loaded, Loader};
+use crate::cgroup::events::Events;
 use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
-use crate::host::Facts;
-use crate::plan::{Decision, Plan};
-use crate::probe::{self, PROBES};
+use crate::host::{self, Facts};
+use crate::plan::{Candidate, Decision, Plan};
+use crate::probe::{self, TierSet};
 use crate::sched::{Owner, Sched};
 use crate::snapshot::{
     AgentSample, DomainState, LostUpdates, MapSample, ProgramSample, Snapshot, VERSION, Workload,
@@ -45,17 +46,17 @@ impl Engine {
         };
         let mut domains = Vec::new();
         let loader = Loader::new(&facts.btf_path);
-        let events = start_domain("cgroup", &plan, &loader, &mut domains, |loader, probe, globals| {
-            crate::cgroup::events::Events::start(loader, probe, globals)
+        let events = start_domain("cgroup", &plan, &mut domains, |set, candidate| {
+            Events::start(&loader, set, candidate)
         });
-        let sched = start_domain("sched", &plan, &loader, &mut domains, |loader, probe, globals| {
-            Sched::start(loader, probe, globals, &plan)
+        let sched = start_domain("sched", &plan, &mut domains, |set, candidate| {
+            Sched::start(&loader, set, candidate, &plan)
         });
         let cpu = match plan.decision("cpu") {
             Some(Decision::On(_)) => Some(CpuFiles::new(hierarchy.key.clone())),
             _ => None,
         };
-        domains.push(state("cpu", "file", plan.decision("cpu")));
+        domains.push(file_domain("cpu", plan.decision("cpu")));
         // The walk comes after the events are on, so that no birth falls between the two.
         let identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
@@ -204,44 +205,56 @@ impl Engine {
     }
 }
 
+/// Tries the plan's candidates until the kernel takes one. What was refused before is the reason, also of a domain
+/// that is up.
 fn start_domain<T>(
     name: &'static str,
     plan: &Plan,
-    loader: &Result<Loader, LoadError>,
     domains: &mut Vec<DomainState>,
-    start: impl FnOnce(&Loader, &'static probe::Probe, &[(&'static str, u32)]) -> Result<T, LoadError>,
+    start: impl Fn(&'static TierSet, &Candidate) -> Result<T, LoadError>,
 ) -> Option<T> {
-    let mut row = state(name, "tp_btf", plan.decision(name));
-    let mut started = None;
-    let probe = PROBES.iter().find(|probe| probe.domain == name);
-    if let (Some(Decision::On(globals)), Some(probe)) = (plan.decision(name), probe) {
-        let result = match loader {
-            Ok(loader) => start(loader, probe, globals).map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        match result {
-            Ok(domain) => started = Some(domain),
-            Err(reason) => (row.up, row.reason) = (false, reason),
+    let domain = plan.domains.iter().find(|domain| domain.name == name)?;
+    let candidates = match &domain.decision {
+        Decision::On(candidates) => candidates.as_slice(),
+        Decision::Off(reason) => {
+            domains.push(off(name, "", reason.clone()));
+            return None;
+        }
+    };
+    let mut refused = Vec::new();
+    for candidate in candidates {
+        let tier = candidate.tier.name();
+        let Some(set) = probe::tier_set(name, candidate.tier) else { continue };
+        match start(set, candidate) {
+            Ok(started) => {
+                let reasons: Vec<_> = domain.passed_over.iter().cloned().chain(refused).collect();
+                domains.push(up(name, tier, reasons.join("; ")));
+                return Some(started);
+            }
+            Err(error) => refused.push(format!("{tier}: {error}")),
         }
     }
-    if !row.up {
-        warn!(domain = name, reason = row.reason, "Domain is off.");
-    }
-    domains.push(row);
-    started
+    let reasons: Vec<_> = domain.passed_over.iter().cloned().chain(refused).collect();
+    domains.push(off(name, "", reasons.join("; ")));
+    None
 }
 
-fn state(name: &str, hook: &str, decision: Option<&Decision>) -> DomainState {
-    let reason = match decision {
-        Some(Decision::On(_)) => None,
-        Some(Decision::Off(reason)) => Some(reason.clone()),
-        None => Some("not planned".to_owned()),
-    };
-    DomainState {
-        name: name.into(),
-        up: reason.is_none(),
-        hook: hook.into(),
-        reason: reason.unwrap_or_default(),
+fn up(name: &str, hook: &str, reason: String) -> DomainState {
+    if !reason.is_empty() {
+        info!(domain = name, hook, reason, "Domain works through another hook than the cheapest.");
+    }
+    DomainState { name: name.into(), up: true, hook: hook.into(), reason }
+}
+
+fn off(name: &str, hook: &str, reason: String) -> DomainState {
+    warn!(domain = name, reason, "Domain is off.");
+    DomainState { name: name.into(), up: false, hook: hook.into(), reason }
+}
+
+fn file_domain(name: &str, decision: Option<&Decision>) -> DomainState {
+    match decision {
+        Some(Decision::Off(reason)) => off(name, "file", reason.clone()),
+        _ => up(name, "file", String::new()),
     }
 }
 
@@ -282,10 +295,6 @@ fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {
     })
 }
 
-/// `CLOCK_MONOTONIC`, which no clock step touches.
 fn monotonic_ns() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the clock exists on every Linux, and the address is of a live value.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    u64::try_from(host::monotonic().as_nanos()).unwrap_or(u64::MAX)
 }

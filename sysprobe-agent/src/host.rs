@@ -3,12 +3,14 @@
 
 mod btf;
 mod cgroups;
+mod clock;
 mod cpus;
 mod privilege;
 
 use std::path::{Path, PathBuf};
 
 pub use btf::{Layout, LayoutError};
+pub use clock::monotonic;
 pub use cpus::{Cpus, online as online_cpus};
 pub use privilege::Privilege;
 use serde::Serialize;
@@ -38,9 +40,7 @@ pub struct Facts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hierarchy {
     pub key: KeyHierarchy,
-    /// `cgroup_root.hierarchy_id`: 0 is the default hierarchy.
-    pub id: u32,
-    /// The id of its root cgroup.
+    /// The id of the cgroup at the mount's root; 1 if that is the hierarchy's.
     pub root_id: u64,
 }
 

@@ -7,7 +7,7 @@ use sysprobe_common::cgroup::ROOT_ID;
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
 use crate::host::{Facts, Hierarchy, Layout};
-use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe};
+use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe, Tier, TierSet};
 
 mod memory;
 mod shards;
@@ -21,6 +21,7 @@ pub struct Plan {
     pub hierarchy: Option<Hierarchy>,
     pub shards: Shards,
     pub slots: u32,
+    pub tasks: u32,
     pub grace_seconds: u64,
     pub program_statistics: bool,
     /// In the order of the probe table, then the domains that read files.
@@ -34,30 +35,40 @@ pub struct Plan {
 pub struct DomainPlan {
     pub name: &'static str,
     pub decision: Decision,
+    /// Why tiers are not among the candidates.
+    pub passed_over: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// The globals of the domain's object, all 32 bits wide; none for a domain that reads files.
-    On(Vec<(&'static str, u32)>),
+    /// The tiers to try, in this order; none for a domain that reads files.
+    On(Vec<Candidate>),
     Off(String),
 }
+
+/// A tier that the facts do not exclude. Whether the kernel takes it shows when it is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    pub tier: Tier,
+    /// The read-only globals of the tier's object, all 32 bits wide.
+    pub globals: Globals,
+}
+
+pub type Globals = Vec<(&'static str, u32)>;
 
 impl Plan {
     #[must_use]
     pub fn new(facts: &Facts, config: &Config) -> Self {
         let shards = Shards::for_cpus(facts.cpus.possible);
-        let mut domains: Vec<_> = PROBES
-            .iter()
-            .map(|probe| DomainPlan { name: probe.domain, decision: decide(probe, facts, config, shards) })
-            .collect();
-        domains.push(DomainPlan { name: "cpu", decision: decide_cpu(facts, config) });
-        let maps = memory::of_maps(&domains, config.slots, shards, facts.cpus.possible);
+        let mut domains: Vec<_> = PROBES.iter().map(|probe| plan_probe(probe, facts, config)).collect();
+        domains.push(plan_cpu(facts, config));
+        let maps = memory::of_maps(&domains, config, shards);
         Self {
             hierarchy: facts.hierarchy.clone().ok(),
             shards,
             slots: config.slots,
+            tasks: config.tasks,
             grace_seconds: config.grace_seconds,
             program_statistics: config.program_statistics,
             domains,
@@ -82,21 +93,52 @@ impl DomainPlan {
     pub const fn is_on(&self) -> bool {
         matches!(self.decision, Decision::On(_))
     }
-}
 
-fn decide(probe: &Probe, facts: &Facts, config: &Config, shards: Shards) -> Decision {
-    match globals(probe, facts, config, shards) {
-        Ok(globals) => Decision::On(globals),
-        Err(reason) => Decision::Off(reason),
+    /// The tier that is tried first.
+    #[must_use]
+    pub fn first_tier(&self) -> Option<Tier> {
+        match &self.decision {
+            Decision::On(candidates) => candidates.first().map(|candidate| candidate.tier),
+            Decision::Off(_) => None,
+        }
     }
 }
 
-fn globals(
-    probe: &Probe,
-    facts: &Facts,
-    config: &Config,
-    shards: Shards,
-) -> Result<Vec<(&'static str, u32)>, String> {
+fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
+    let off =
+        |reason| DomainPlan { name: probe.domain, decision: Decision::Off(reason), passed_over: Vec::new() };
+    let way = match way_to_cgroup(probe, facts, config) {
+        Ok(way) => way,
+        Err(reason) => return off(reason),
+    };
+    let (mut candidates, mut passed_over) = (Vec::new(), Vec::new());
+    for set in probe.tiers.iter().filter(|set| config.attach.is_none_or(|forced| forced == set.tier)) {
+        match globals(set, facts) {
+            Ok(globals) => {
+                candidates.push(Candidate { tier: set.tier, globals: [globals, way.clone()].concat() });
+            }
+            Err(reason) => passed_over.push((set.tier.name(), reason)),
+        }
+    }
+    if candidates.is_empty() {
+        return off(join_reasons(&passed_over));
+    }
+    let passed_over = passed_over.iter().map(|(tier, reason)| format!("{tier}: {reason}")).collect();
+    DomainPlan { name: probe.domain, decision: Decision::On(candidates), passed_over }
+}
+
+/// Reasons by tier on one line; one that all tiers share is said once.
+#[must_use]
+pub fn join_reasons(reasons: &[(&str, String)]) -> String {
+    match reasons {
+        [(_, first), rest @ ..] if rest.iter().all(|(_, reason)| reason == first) => first.clone(),
+        _ => reasons.iter().map(|(tier, reason)| format!("{tier}: {reason}")).collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// What every tier needs: rights, BTF, and the globals that lead from a task to its cgroup in the key hierarchy.
+fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
+    const POINTER: u32 = 8;
     if probe.domain == "sched" && !config.domains.sched {
         return Err("turned off by the configuration (domains.sched)".into());
     }
@@ -106,49 +148,33 @@ fn globals(
     }
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
     let hierarchy = facts.hierarchy.as_ref().map_err(Clone::clone)?;
-    let mut globals = Vec::new();
-    for member in probe.members {
-        globals.push((member.global, (offset(layout, member.path)?)));
-    }
-    match probe.domain {
-        "cgroup" => globals.push(("CFG_HIERARCHY", (hierarchy.id))),
-        _ => globals.extend(sched_settings(layout, hierarchy, shards)?),
-    }
-    Ok(globals)
-}
-
-fn sched_settings(
-    layout: &Layout,
-    hierarchy: &Hierarchy,
-    shards: Shards,
-) -> Result<Vec<(&'static str, u32)>, String> {
-    const POINTER: u32 = 8;
     let (via_controller, link) = match hierarchy.key {
-        KeyHierarchy::V2 { .. } => (0, offset(layout, CSS_SET_DEFAULT)?),
+        KeyHierarchy::V2 { .. } => (0, offset(layout, &[CSS_SET_DEFAULT])?),
         KeyHierarchy::V1 { .. } => {
-            (1, offset(layout, CSS_SET_SUBSYS)? + POINTER * offset(layout, CPU_CONTROLLER)?)
+            (1, offset(layout, &[CSS_SET_SUBSYS])? + POINTER * offset(layout, &[CPU_CONTROLLER])?)
         }
     };
-    Ok(vec![
-        ("OFF_CSS_SET_LINK", (link)),
-        ("CFG_VIA_CONTROLLER", (via_controller)),
-        ("CFG_SHARD_BITS", (shards.bits)),
-        ("CFG_CPU_SHIFT", (shards.cpu_shift)),
-    ])
+    Ok(vec![("OFF_CSS_SET_LINK", link), ("CFG_VIA_CONTROLLER", via_controller)])
 }
 
-fn offset(layout: &Layout, path: &str) -> Result<u32, String> {
-    layout.get(path).ok_or_else(|| format!("this kernel has no {path}"))
+fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
+    let layout = facts.layout.as_ref().map_err(Clone::clone)?;
+    set.members.iter().map(|member| Ok((member.global, offset(layout, member.paths)?))).collect()
 }
 
-fn decide_cpu(facts: &Facts, config: &Config) -> Decision {
-    if !config.domains.cpu {
-        return Decision::Off("turned off by the configuration (domains.cpu)".into());
-    }
-    match &facts.hierarchy {
+/// The offset under the first name that this kernel has.
+fn offset(layout: &Layout, paths: &[&str]) -> Result<u32, String> {
+    let found = paths.iter().find_map(|path| layout.get(path));
+    found.ok_or_else(|| format!("this kernel has no {}", paths.join(" or ")))
+}
+
+fn plan_cpu(facts: &Facts, config: &Config) -> DomainPlan {
+    let decision = match &facts.hierarchy {
+        _ if !config.domains.cpu => Decision::Off("turned off by the configuration (domains.cpu)".into()),
         Ok(_) => Decision::On(Vec::new()),
         Err(reason) => Decision::Off(reason.clone()),
-    }
+    };
+    DomainPlan { name: "cpu", decision, passed_over: Vec::new() }
 }
 
 fn warnings(facts: &Facts) -> Vec<String> {

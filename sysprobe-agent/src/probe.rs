@@ -1,17 +1,49 @@
 //! The table of probes: which programs a domain has, where they hook, and which kernel members they read. The plan, the
 //! loader, `sysprobe check` and `docs/probes.md` all come from it.
+//!
+//! A domain has several **tiers**, the cheapest first: sets of programs that give the same numbers through other hooks.
+//! What kernels do differently (missing functions, renamed members, other arguments) is a row here, not a branch in code.
+
+mod cgroup;
+mod sched;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 /// A domain that has programs in the kernel.
 #[derive(Debug)]
 pub struct Probe {
     pub domain: &'static str,
     pub summary: &'static str,
+    /// In the order in which they are tried.
+    pub tiers: &'static [TierSet],
+}
+
+/// The programs of one tier, and what they need.
+#[derive(Debug)]
+pub struct TierSet {
+    pub tier: Tier,
     /// The compiled programs and maps.
     pub object: &'static [u8],
     /// In the order in which they are attached.
     pub programs: &'static [Program],
     /// Offsets that the programs want as read-only globals.
     pub members: &'static [Member],
+}
+
+/// A kind of hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum Tier {
+    /// Typed tracepoints.
+    TpBtf,
+    /// Function entries by BPF trampoline.
+    Fentry,
+    /// Function entries by breakpoint or ftrace.
+    Kprobe,
+    /// Raw tracepoints, which need no BTF in the kernel.
+    RawTp,
 }
 
 #[derive(Debug)]
@@ -24,8 +56,10 @@ pub struct Program {
 /// How a program gets to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// A typed tracepoint.
     TpBtf(&'static str),
+    Fentry(&'static str),
+    Kprobe(&'static str),
+    RawTp(&'static str),
     /// Never attached: the agent runs it on each CPU before it reads.
     OnDemand,
     /// An iterator over all tasks, run once at start.
@@ -36,79 +70,29 @@ pub enum Hook {
 #[derive(Debug)]
 pub struct Member {
     pub global: &'static str,
-    pub path: &'static str,
-}
-
-const fn member(global: &'static str, path: &'static str) -> Member {
-    Member { global, path }
+    /// The names it has had, the newest first.
+    pub paths: &'static [&'static str],
 }
 
 /// Every domain with kernel programs.
-pub static PROBES: &[Probe] = &[
-    Probe {
-        domain: "cgroup",
-        summary: "Births, deaths and renames of cgroups",
-        object: aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/cgroup.o")),
-        programs: &[
-            Program { name: "cgroup_mkdir", hook: Hook::TpBtf("cgroup_mkdir"), does: "tells of a birth" },
-            Program { name: "cgroup_rmdir", hook: Hook::TpBtf("cgroup_rmdir"), does: "tells of a death" },
-            Program {
-                name: "cgroup_rename",
-                hook: Hook::TpBtf("cgroup_rename"),
-                does: "tells of a new name",
-            },
-        ],
-        members: &[
-            member("OFF_CGROUP_KN", "cgroup.kn"),
-            member("OFF_CGROUP_ROOT", "cgroup.root"),
-            member("OFF_KN_ID", "kernfs_node.id"),
-            member("OFF_ROOT_HIERARCHY", "cgroup_root.hierarchy_id"),
-        ],
-    },
-    Probe {
-        domain: "sched",
-        summary: "Wakeup latency, context switches and time on CPU",
-        object: aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched.o")),
-        programs: &[
-            Program {
-                name: "sched_newtask",
-                hook: Hook::TpBtf("task_newtask"),
-                does: "gives a new task its storage, outside of any lock",
-            },
-            Program {
-                name: "sched_switch",
-                hook: Hook::TpBtf("sched_switch"),
-                does: "books what the task that leaves the CPU has waited and run",
-            },
-            Program {
-                name: "sched_seed",
-                hook: Hook::TaskIterator,
-                does: "takes the past of older tasks as baseline",
-            },
-            Program {
-                name: "sched_flush",
-                hook: Hook::OnDemand,
-                does: "books the task that is running, before the agent reads",
-            },
-        ],
-        members: &[
-            member("OFF_TASK_CGROUPS", "task_struct.cgroups"),
-            member("OFF_TASK_FLAGS", "task_struct.flags"),
-            member("OFF_TASK_NIVCSW", "task_struct.nivcsw"),
-            member("OFF_TASK_NVCSW", "task_struct.nvcsw"),
-            member("OFF_TASK_ON_CPU_TIME", "task_struct.se.sum_exec_runtime"),
-            member("OFF_TASK_PID", "task_struct.pid"),
-            member("OFF_TASK_RUN_DELAY", "task_struct.sched_info.run_delay"),
-            member("OFF_TASK_RUN_COUNT", "task_struct.sched_info.pcount"),
-            member("OFF_TASK_TGID", "task_struct.tgid"),
-            member("OFF_CSS_CGROUP", "cgroup_subsys_state.cgroup"),
-            member("OFF_CGROUP_KN", "cgroup.kn"),
-            member("OFF_KN_ID", "kernfs_node.id"),
-        ],
-    },
-];
+pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE];
 
-/// Members that several domains need to get from a task to its cgroup, by way of the key hierarchy.
+/// The programs of a domain's tier.
+#[must_use]
+pub fn tier_set(domain: &str, tier: Tier) -> Option<&'static TierSet> {
+    let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
+    probe.tiers.iter().find(|set| set.tier == tier)
+}
+
+const fn member(global: &'static str, paths: &'static [&'static str]) -> Member {
+    Member { global, paths }
+}
+
+const fn program(name: &'static str, hook: Hook, does: &'static str) -> Program {
+    Program { name, hook, does }
+}
+
+/// From a task's `css_set` to its cgroup by way of the default hierarchy, or of a controller's.
 pub const CSS_SET_DEFAULT: &str = "css_set.dfl_cgrp";
 pub const CSS_SET_SUBSYS: &str = "css_set.subsys";
 /// The cpu controller's place in `css_set.subsys`.
@@ -116,18 +100,35 @@ pub const CPU_CONTROLLER: &str = "cgroup_subsys_id.cpu_cgrp_id";
 
 /// Every member and enumerator that the table or the plan asks the BTF for.
 pub fn wanted() -> impl Iterator<Item = &'static str> {
-    let of_programs = PROBES.iter().flat_map(|probe| probe.members).map(|member| member.path);
+    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    let of_programs = sets.flat_map(|set| set.members).flat_map(|member| member.paths).copied();
     of_programs.chain([CSS_SET_DEFAULT, CSS_SET_SUBSYS, CPU_CONTROLLER])
 }
 
-impl Hook {
-    /// The name of the tier, as in `--attach`, labels and documents.
+impl Tier {
+    /// As in `--attach`, labels and documents.
     #[must_use]
-    pub const fn tier(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::TpBtf(_) => "tp_btf",
-            Self::OnDemand => "raw_tp, run by the agent",
-            Self::TaskIterator => "iter/task",
+            Self::TpBtf => "tp_btf",
+            Self::Fentry => "fentry",
+            Self::Kprobe => "kprobe",
+            Self::RawTp => "raw_tp",
+        }
+    }
+
+    #[must_use]
+    pub const fn means(self) -> &'static str {
+        match self {
+            Self::TpBtf => "typed tracepoints",
+            Self::Fentry => "function entries, by BPF trampoline",
+            Self::Kprobe => "function entries, by kprobe",
+            Self::RawTp => "raw tracepoints",
         }
     }
 }
+
+pub use sched::keeps_tasks_in_hash;
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,8 @@ use sysprobe_common::{hist, slot};
 
 use crate::bpf::{Entries, LoadError, Loaded, Loader, MappedArray};
 use crate::host;
-use crate::plan::{Plan, Shards};
-use crate::probe::Probe;
+use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::{self, TierSet};
 use crate::snapshot::{LostUpdates, SchedSample};
 
 /// The attached programs and their maps.
@@ -43,18 +43,28 @@ impl Sched {
     /// Loads and attaches; from here on everything that runs is counted.
     pub fn start(
         loader: &Loader,
-        probe: &'static Probe,
-        globals: &[(&'static str, u32)],
+        set: &'static TierSet,
+        candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut globals = globals.to_vec();
-        globals.push(("CFG_AGENT_TGID", std::process::id()));
-        let sizes = [
+        let mut globals = candidate.globals.clone();
+        globals.extend([
+            ("CFG_AGENT_TGID", std::process::id()),
+            ("CFG_SHARD_BITS", plan.shards.bits),
+            ("CFG_CPU_SHIFT", plan.shards.cpu_shift),
+        ]);
+        let mut sizes = vec![
             ("SCHED_STATS", plan.slots * plan.shards.count()),
             ("SCHED_SLOTS", plan.slots),
             ("SCHED_FREE", plan.slots),
         ];
-        let mut loaded = loader.load(probe, &globals, &sizes)?;
+        if probe::keeps_tasks_in_hash(set.tier) {
+            let now = host::monotonic();
+            globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
+            globals.push(("CFG_STARTED_NANOSECONDS", now.subsec_nanos()));
+            sizes.push(("SCHED_TASKS", plan.tasks));
+        }
+        let mut loaded = loader.load(set, &globals, &sizes)?;
         let mut sched = Self {
             stats: loaded.map_array("SCHED_STATS")?,
             losses: loaded.map_array("SCHED_LOSSES")?,

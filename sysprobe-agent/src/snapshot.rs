@@ -25,9 +25,9 @@ pub struct Snapshot {
 pub struct DomainState {
     pub name: String,
     pub up: bool,
-    /// The kind of hook in use (`tp_btf`), or `file` for a domain that reads files.
+    /// The tier of hooks in use (`tp_btf`), or `file` for a domain that reads files; empty while it is off.
     pub hook: String,
-    /// Why the domain is off; empty while it is up.
+    /// Why the domain is off, or why it is up through another tier than the cheapest; empty where all is well.
     pub reason: String,
 }
 

@@ -102,7 +102,8 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn a_log_filter_that_is_none_is_a_wrong_configuration() {
     let (outcome, _directory) = agent_with(b"[log]\nfilter = \"a=b=c\"");
-    outcome.fails_with(WRONG_CONFIGURATION, &["line 2", "filter = \"a=b=c\"", "neither a level nor directives"]);
+    outcome
+        .fails_with(WRONG_CONFIGURATION, &["line 2", "filter = \"a=b=c\"", "neither a level nor directives"]);
 }
 
 #[test]

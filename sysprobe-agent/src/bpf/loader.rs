@@ -4,69 +4,73 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::maps::Map;
-use aya::programs::{BtfTracePoint, Iter, Program, ProgramError, RawTracePoint};
+use aya::programs::{BtfTracePoint, FEntry, Iter, KProbe, Program, ProgramError, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 
 use super::syscall;
-use crate::probe::{Hook, Probe};
+use crate::probe::{Hook, TierSet};
 
 /// Why a domain could not be started: a sentence that ends up in the domain's reason.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    #[error("the kernel's BTF cannot be used: {0}")]
-    Btf(String),
     #[error("the kernel refuses the object: {0}")]
     Object(String),
     #[error("the object has no {kind} {name}")]
     Absent { kind: &'static str, name: &'static str },
-    #[error("the kernel refuses the program {program}: {reason}")]
+    #[error("the kernel refuses {program}: {reason}")]
     Program { program: &'static str, reason: String },
     #[error("the map {map} cannot be mapped or filled: {reason}")]
     Map { map: &'static str, reason: String },
 }
 
-/// Loads domains; holds the kernel's BTF meanwhile, which is several megabytes.
+/// Loads domains; holds the kernel's BTF meanwhile, which is several megabytes. Without it the tiers that need no types
+/// still work.
 pub struct Loader {
-    btf: Btf,
+    btf: Result<Btf, String>,
 }
 
 /// A domain's object with its programs attached. Dropping it detaches and unloads them.
 #[derive(Debug)]
 pub struct Loaded {
     ebpf: Ebpf,
-    probe: &'static Probe,
+    set: &'static TierSet,
 }
 
 impl Loader {
-    pub fn new(btf: &std::path::Path) -> Result<Self, LoadError> {
-        let btf = Btf::parse_file(btf, aya::Endianness::default())
-            .map_err(|error| LoadError::Btf(chain(&error)))?;
-        Ok(Self { btf })
+    #[must_use]
+    pub fn new(btf: &std::path::Path) -> Self {
+        Self { btf: Btf::parse_file(btf, aya::Endianness::default()).map_err(|error| chain(&error)) }
     }
 
     /// Makes the maps, sets the globals and has the kernel verify the programs. Nothing runs yet.
     pub fn load(
         &self,
-        probe: &'static Probe,
+        set: &'static TierSet,
         globals: &[(&'static str, u32)],
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
         let mut loader = EbpfLoader::new();
-        loader.btf(Some(&self.btf)).allow_unsupported_maps();
+        loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
             loader.override_global(name, value, true);
         }
         for (name, entries) in map_sizes {
             loader.map_max_entries(name, *entries);
         }
-        let ebpf = loader.load(probe.object).map_err(|error| LoadError::Object(chain(&error)))?;
-        let mut loaded = Loaded { ebpf, probe };
+        let ebpf = loader.load(set.object).map_err(|error| LoadError::Object(chain(&error)))?;
+        let mut loaded = Loaded { ebpf, set };
         loaded.each_program(|program, hook| match hook {
-            Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, &self.btf),
-            Hook::OnDemand => <&mut RawTracePoint>::try_from(program)?.load(),
-            Hook::TaskIterator => <&mut Iter>::try_from(program)?.load("task", &self.btf),
+            Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, self.btf()?),
+            Hook::Fentry(function) => <&mut FEntry>::try_from(program)?.load(function, self.btf()?),
+            Hook::Kprobe(_) => <&mut KProbe>::try_from(program)?.load(),
+            Hook::RawTp(_) | Hook::OnDemand => <&mut RawTracePoint>::try_from(program)?.load(),
+            Hook::TaskIterator => <&mut Iter>::try_from(program)?.load("task", self.btf()?),
         })?;
         Ok(loaded)
+    }
+
+    fn btf(&self) -> Result<&Btf, ProgramError> {
+        self.btf.as_ref().map_err(|reason| ProgramError::IOError(std::io::Error::other(reason.clone())))
     }
 }
 
@@ -75,6 +79,9 @@ impl Loaded {
     pub fn attach(&mut self) -> Result<(), LoadError> {
         self.each_program(|program, hook| match hook {
             Hook::TpBtf(_) => <&mut BtfTracePoint>::try_from(program)?.attach().map(drop),
+            Hook::Fentry(_) => <&mut FEntry>::try_from(program)?.attach().map(drop),
+            Hook::Kprobe(function) => <&mut KProbe>::try_from(program)?.attach(function, 0).map(drop),
+            Hook::RawTp(tracepoint) => <&mut RawTracePoint>::try_from(program)?.attach(tracepoint).map(drop),
             Hook::OnDemand => Ok(()),
             Hook::TaskIterator => run_iterator(program.try_into()?),
         })
@@ -84,7 +91,7 @@ impl Loaded {
         &mut self,
         mut act: impl FnMut(&mut Program, Hook) -> Result<(), ProgramError>,
     ) -> Result<(), LoadError> {
-        for row in self.probe.programs {
+        for row in self.set.programs {
             let program = self
                 .ebpf
                 .program_mut(row.name)
@@ -145,7 +152,7 @@ impl Loaded {
 
     /// The kernel's statistics of each program.
     pub fn programs(&self) -> impl Iterator<Item = ProgramStatistics> {
-        self.probe.programs.iter().filter_map(|row| {
+        self.set.programs.iter().filter_map(|row| {
             let program = self.ebpf.program(row.name)?.fd().ok()?;
             let info = syscall::program_info(program.as_fd()).ok()?;
             Some(ProgramStatistics {

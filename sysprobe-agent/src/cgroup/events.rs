@@ -6,14 +6,17 @@ use aya::maps::{MapData, RingBuf};
 use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, RENAMED};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
-use crate::probe::Probe;
+use crate::plan::Candidate;
+use crate::probe::TierSet;
 
-/// One event, with its path where the kernel gave one.
+/// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub id: u64,
     pub change: Change,
-    pub path: String,
+    /// The id of the cgroup that it is in.
+    pub parent: u64,
+    pub name: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +42,8 @@ pub struct Counts {
 }
 
 impl Events {
-    pub fn start(
-        loader: &Loader,
-        probe: &'static Probe,
-        globals: &[(&'static str, u32)],
-    ) -> Result<Self, LoadError> {
-        let mut loaded = loader.load(probe, globals, &[])?;
+    pub fn start(loader: &Loader, set: &'static TierSet, candidate: &Candidate) -> Result<Self, LoadError> {
+        let mut loaded = loader.load(set, &candidate.globals, &[])?;
         let ring = loaded.take_map("CGROUP_EVENTS")?;
         let counts = loaded.map_array("CGROUP_COUNTS")?;
         loaded.attach()?;
@@ -86,48 +85,58 @@ pub struct Malformed {
 }
 
 fn decode(record: &[u8]) -> Result<Event, Malformed> {
-    const HEAD: usize = size_of::<CgroupEvent>();
-    let word =
-        |at: usize| record.get(at..at + 4).and_then(|bytes| Some(u32::from_ne_bytes(bytes.try_into().ok()?)));
-    let kind = word(8).unwrap_or(0);
-    let malformed = Malformed { length: record.len(), kind };
-    let Some((head, path)) = record.split_at_checked(HEAD) else { return Err(malformed) };
-    let Some(id) = head.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes)) else {
-        return Err(malformed);
+    let malformed =
+        Malformed { length: record.len(), kind: number::<4>(record, 16).map_or(0, u32::from_ne_bytes) };
+    let fields = || {
+        let id = number(record, 0).map(u64::from_ne_bytes)?;
+        let parent = number(record, 8).map(u64::from_ne_bytes)?;
+        let length = number(record, 20).map(u32::from_ne_bytes)?;
+        let name = record.get(NAME..NAME + length as usize)?;
+        Some((id, parent, String::from_utf8_lossy(name).into_owned()))
     };
-    let change = match kind {
+    let change = match malformed.kind {
         BORN => Change::Born,
         DIED => Change::Died,
         RENAMED => Change::Renamed,
         _ => return Err(malformed),
     };
-    Ok(Event { id, change, path: String::from_utf8_lossy(path).into_owned() })
+    let (id, parent, name) = fields().ok_or(malformed)?;
+    Ok(Event { id, change, parent, name })
+}
+
+/// Where the name begins in a `CgroupEvent`.
+const NAME: usize = std::mem::offset_of!(CgroupEvent, name);
+
+fn number<const SIZE: usize>(record: &[u8], at: usize) -> Option<[u8; SIZE]> {
+    record.get(at..at + SIZE)?.try_into().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn record(id: u64, kind: u32, path: &[u8]) -> Vec<u8> {
-        [&id.to_ne_bytes()[..], &kind.to_ne_bytes(), &3_u32.to_ne_bytes(), path].concat()
+    fn record(kind: u32, length: u32, name: &[u8]) -> Vec<u8> {
+        let head =
+            [&77_u64.to_ne_bytes()[..], &5_u64.to_ne_bytes(), &kind.to_ne_bytes(), &length.to_ne_bytes()];
+        [&head.concat()[..], name, &[0; 8]].concat()
     }
 
     #[test]
-    fn an_event_is_its_head_and_the_rest_as_path() {
-        let event = decode(&record(77, BORN, b"/kubepods/pod1")).expect("well formed");
-        assert_eq!(event, Event { id: 77, change: Change::Born, path: "/kubepods/pod1".into() });
+    fn an_event_is_its_head_and_the_used_part_of_the_name() {
+        let event = decode(&record(BORN, 4, b"pod1")).expect("well formed");
+        assert_eq!(event, Event { id: 77, change: Change::Born, parent: 5, name: "pod1".into() });
     }
 
     #[test]
     fn foreign_records_are_refused() {
-        assert_eq!(decode(&record(1, 9, b"/")), Err(Malformed { length: 17, kind: 9 }));
+        assert_eq!(decode(&record(9, 0, b"")), Err(Malformed { length: 32, kind: 9 }));
+        assert_eq!(decode(&record(BORN, 300, b"pod1")), Err(Malformed { length: 36, kind: BORN }));
         assert_eq!(decode(&[0; 5]), Err(Malformed { length: 5, kind: 0 }));
         assert_eq!(decode(&[]), Err(Malformed { length: 0, kind: 0 }));
     }
 
     #[test]
-    fn a_path_need_not_be_utf8() {
-        let event = decode(&record(1, DIED, b"/\xff")).expect("well formed");
-        assert_eq!(event.path, "/\u{fffd}");
+    fn a_name_need_not_be_utf8() {
+        assert_eq!(decode(&record(DIED, 1, b"\xff")).expect("well formed").name, "\u{fffd}");
     }
 }

@@ -40,23 +40,48 @@ impl Tree {
         }
     }
 
-    /// Applies one event. A rename changes the paths of all descendants: the answer says that a walk is due.
+    /// Applies one event. The answer is `false` if its path cannot be told, because the parent is not known: a walk is
+    /// due.
     #[must_use]
-    pub fn apply(&mut self, event: Event, now: Instant) -> bool {
+    pub fn apply(&mut self, event: &Event, now: Instant) -> bool {
         match event.change {
             Change::Born => {
                 self.born += 1;
-                self.insert(event.id, event.path);
-                false
+                self.place(event)
             }
             Change::Died => {
                 self.died += 1;
                 if let Some(cgroup) = self.cgroups.get_mut(&event.id) {
                     cgroup.died.get_or_insert(now);
                 }
-                false
+                true
             }
-            Change::Renamed => true,
+            Change::Renamed => {
+                let old = self.cgroups.get(&event.id).map(|cgroup| cgroup.path.clone());
+                let placed = self.place(event);
+                if let (Some(old), Some(new)) = (old, self.cgroups.get(&event.id)) {
+                    let new = new.path.clone();
+                    self.move_descendants(&old, &new);
+                }
+                placed
+            }
+        }
+    }
+
+    fn place(&mut self, event: &Event) -> bool {
+        let Some(parent) = self.cgroups.get(&event.parent) else { return false };
+        let path = format!("{}/{}", parent.path.trim_end_matches('/'), event.name);
+        self.insert(event.id, path);
+        true
+    }
+
+    fn move_descendants(&mut self, old: &str, new: &str) {
+        for cgroup in self.cgroups.values_mut() {
+            let below = cgroup.path.strip_prefix(old).filter(|rest| rest.starts_with('/'));
+            if let Some(path) = below.map(|rest| format!("{new}{rest}")) {
+                cgroup.name = name_of(&path);
+                cgroup.path = path;
+            }
         }
     }
 
@@ -115,11 +140,29 @@ fn parent(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use sysprobe_common::cgroup::ROOT_ID;
+
     use super::super::walk::Found;
     use super::*;
 
+    /// Events of cgroups in the root or one below it, which has the id of its first letter.
     fn event(id: u64, change: Change, path: &str) -> Event {
-        Event { id, change, path: path.into() }
+        let (parent, name) = path.rsplit_once('/').expect("absolute");
+        let parent = parent.rsplit_once('/').map_or(ROOT_ID, |(_, name)| name.as_bytes()[0].into());
+        Event { id, change, parent, name: name.into() }
+    }
+
+    /// Without the root.
+    fn alive(tree: &Tree) -> Vec<u64> {
+        let mut alive: Vec<_> = tree.alive().map(|(id, _)| id).filter(|id| *id != ROOT_ID).collect();
+        alive.sort_unstable();
+        alive
+    }
+
+    fn tree() -> Tree {
+        let mut tree = Tree::default();
+        tree.reconcile(walk(&[(ROOT_ID, "/")]), Instant::now());
+        tree
     }
 
     fn walk(found: &[(u64, &str)]) -> Walk {
@@ -129,16 +172,16 @@ mod tests {
 
     fn apply(tree: &mut Tree, events: &[(u64, Change, &str)], now: Instant) {
         for (id, change, path) in events {
-            assert!(!tree.apply(event(*id, *change, path), now), "no walk is due");
+            assert!(tree.apply(&event(*id, *change, path), now), "no walk is due");
         }
     }
 
     #[test]
     fn a_dead_cgroup_stays_for_its_last_words_and_then_goes() {
         let start = Instant::now();
-        let mut tree = Tree::default();
+        let mut tree = tree();
         apply(&mut tree, &[(5, Change::Born, "/a"), (5, Change::Died, "/a")], start);
-        assert_eq!(tree.alive().count(), 0);
+        assert!(alive(&tree).is_empty());
         assert!(tree.departed(start).is_empty());
         assert!(tree.get(5).is_some());
         assert_eq!(tree.departed(start + LAST_WORDS), [5]);
@@ -148,56 +191,66 @@ mod tests {
     #[test]
     fn a_walk_finds_births_and_deaths_that_were_missed() {
         let start = Instant::now();
-        let mut tree = Tree::default();
-        apply(&mut tree, &[(1, Change::Born, "/gone"), (2, Change::Born, "/stays")], start);
-        tree.reconcile(walk(&[(2, "/stays"), (3, "/new")]), start);
-        assert_eq!(tree.departed(start + LAST_WORDS), [1]);
-        let mut alive: Vec<_> = tree.alive().map(|(id, _)| id).collect();
-        alive.sort_unstable();
-        assert_eq!(alive, [2, 3]);
+        let mut tree = tree();
+        apply(&mut tree, &[(4, Change::Born, "/gone"), (2, Change::Born, "/stays")], start);
+        tree.reconcile(walk(&[(ROOT_ID, "/"), (2, "/stays"), (3, "/new")]), start);
+        assert_eq!(tree.departed(start + LAST_WORDS), [4]);
+        assert_eq!(alive(&tree), [2, 3]);
     }
 
     #[test]
     fn an_event_after_the_walk_that_saw_it_changes_nothing() {
         let start = Instant::now();
-        let mut tree = Tree::default();
-        tree.reconcile(walk(&[(2, "/a")]), start);
+        let mut tree = tree();
+        tree.reconcile(walk(&[(ROOT_ID, "/"), (2, "/a")]), start);
         apply(&mut tree, &[(2, Change::Born, "/a")], start);
-        assert_eq!(tree.alive().count(), 1);
+        assert_eq!(alive(&tree).len(), 1);
     }
 
     #[test]
-    fn a_rename_asks_for_a_walk_which_brings_the_new_paths() {
+    fn a_rename_moves_the_whole_branch() {
         let start = Instant::now();
-        let mut tree = Tree::default();
-        apply(&mut tree, &[(2, Change::Born, "/old")], start);
-        assert!(tree.apply(event(2, Change::Renamed, "/new"), start));
-        tree.reconcile(walk(&[(2, "/new")]), start);
-        assert_eq!(tree.get(2).map(|cgroup| cgroup.name.name.as_str()), Some("/new"));
+        let mut tree = tree();
+        let old = u64::from(b'o');
+        apply(
+            &mut tree,
+            &[(old, Change::Born, "/old"), (2, Change::Born, "/old/a"), (3, Change::Born, "/older")],
+            start,
+        );
+        apply(&mut tree, &[(old, Change::Renamed, "/new")], start);
+        let name = |id| tree.get(id).map(|cgroup| cgroup.name.name.as_str());
+        assert_eq!((name(old), name(2), name(3)), (Some("/new"), Some("/new/a"), Some("/older")));
+    }
+
+    #[test]
+    fn a_child_of_nobody_asks_for_a_walk() {
+        let mut tree = tree();
+        assert!(!tree.apply(&event(2, Change::Born, "/unheard/of"), Instant::now()));
+        assert_eq!(tree.counts(), (1, 0));
     }
 
     #[test]
     fn a_walk_that_could_not_see_everything_buries_nobody() {
         let start = Instant::now();
-        let mut tree = Tree::default();
-        apply(&mut tree, &[(1, Change::Born, "/hidden")], start);
+        let mut tree = tree();
+        apply(&mut tree, &[(4, Change::Born, "/hidden")], start);
         tree.reconcile(Walk { unreadable: 1, ..walk(&[]) }, start);
-        assert_eq!(tree.alive().count(), 1);
+        assert_eq!(alive(&tree).len(), 1);
         tree.reconcile(walk(&[]), start);
-        tree.reconcile(walk(&[(1, "/hidden")]), start);
-        assert_eq!(tree.alive().count(), 1, "seen again, so it was not dead");
+        tree.reconcile(walk(&[(4, "/hidden")]), start);
+        assert_eq!(alive(&tree).len(), 1, "seen again, so it was not dead");
     }
 
     #[test]
     fn parents_are_those_of_the_living() {
         let start = Instant::now();
-        let mut tree = Tree::default();
+        let mut tree = tree();
         apply(
             &mut tree,
-            &[(1, Change::Born, "/a"), (2, Change::Born, "/a/b"), (3, Change::Born, "/a/b/c")],
+            &[(97, Change::Born, "/a"), (98, Change::Born, "/a/b"), (99, Change::Born, "/a/b/c")],
             start,
         );
-        apply(&mut tree, &[(3, Change::Died, "/a/b/c")], start);
+        apply(&mut tree, &[(99, Change::Died, "/a/b/c")], start);
         let mut parents: Vec<_> = tree.parents().into_iter().collect();
         parents.sort_unstable();
         assert_eq!(parents, ["/", "/a"]);

@@ -9,10 +9,16 @@ use tracing_subscriber::EnvFilter;
 
 /// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 448 MiB of maps.
 const SLOTS: RangeInclusive<u32> = 16..=65_536;
+/// The upper limit is that of Linux on the number of tasks.
+const TASKS: RangeInclusive<u32> = 1024..=4_194_304;
 const GRACE_SECONDS: RangeInclusive<u64> = 1..=3600;
 
 pub(super) fn slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, &SLOTS)
+}
+
+pub(super) fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, &TASKS)
 }
 
 pub(super) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {

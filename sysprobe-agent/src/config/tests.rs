@@ -15,7 +15,12 @@ fn an_empty_file_is_the_default() {
 fn the_shipped_example_is_the_default_and_names_every_key() {
     let example = include_str!("../../../deploy/sysprobe.toml");
     assert_eq!(parse(example), Ok(Config::default()));
-    let complete = Config { btf: Some("/b".into()), cgroup_root: Some("/c".into()), ..Config::default() };
+    let complete = Config {
+        btf: Some("/b".into()),
+        cgroup_root: Some("/c".into()),
+        attach: Some(Tier::Kprobe),
+        ..Config::default()
+    };
     for line in toml::to_string(&complete).expect("serialises").lines() {
         let Some((key, _)) = line.split_once(" = ") else { continue };
         let named = |line: &str| line.trim_start_matches("# ").starts_with(&format!("{key} = "));
@@ -40,6 +45,8 @@ fn mistakes_are_refused_with_their_place() {
         ("slots = -1", "line 1"),
         ("\nslots = 3", "line 2"),
         ("slots = 3", "3 is not between 16 and 65536"),
+        ("tasks = 10", "10 is not between 1024 and 4194304"),
+        ("attach = \"uprobe\"", "unknown variant `uprobe`"),
         ("grace_seconds = 0", "0 is not between 1 and 3600"),
         ("log.filter = \"loud=very\"", "neither a level nor directives"),
         ("socket = \"agent.sock\"", "the path must be absolute"),

@@ -1,5 +1,5 @@
 //! Keeps the tree of cgroups true: the walk at start, the kernel's events after it, and a walk whenever an event was
-//! lost or a rename moved a whole branch. Without the events' domain, a walk now and then is all there is.
+//! lost or cannot be placed. Without the events' domain, a walk now and then is all there is.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -15,6 +15,8 @@ use crate::cgroup::walk::walk;
 
 /// How often the hierarchy is walked when the kernel does not tell of changes.
 const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
+/// How often it is walked at most when something could not be placed.
+const WALK_AT_MOST: Duration = Duration::from_secs(1);
 /// How often it is walked although the kernel does, to be sure.
 const AUDIT: Duration = Duration::from_secs(600);
 
@@ -25,44 +27,49 @@ pub(super) struct Identity {
     /// Lost events that a walk has made good.
     made_good: u64,
     walked: Instant,
+    /// Something was heard of that only a walk can place.
+    stale: bool,
 }
 
 impl Identity {
     pub(super) fn start(root: PathBuf, events: Option<Events>) -> anyhow::Result<Self> {
-        let mut identity = Self { root, events, tree: Tree::default(), made_good: 0, walked: Instant::now() };
+        let mut identity =
+            Self { root, events, tree: Tree::default(), made_good: 0, walked: Instant::now(), stale: false };
         identity.walk(Instant::now()).with_context(|| format!("walking {}", identity.root.display()))?;
         Ok(identity)
     }
 
     pub(super) fn update(&mut self, now: Instant) {
-        let renamed = self.drain(now);
+        self.drain(now);
         let lost = self.events_lost();
-        let pause = if self.events.is_some() { AUDIT } else { WALK_WITHOUT_EVENTS };
-        if !renamed && lost == self.made_good && now.duration_since(self.walked) < pause {
+        let stale = self.stale || lost != self.made_good;
+        let pause = match &self.events {
+            Some(_) if stale => WALK_AT_MOST,
+            Some(_) => AUDIT,
+            None => WALK_WITHOUT_EVENTS,
+        };
+        if now.duration_since(self.walked) < pause {
             return;
         }
         match self.walk(now) {
-            Ok(()) => self.made_good = lost,
+            Ok(()) => (self.made_good, self.stale) = (lost, false),
             Err(error) => {
                 warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be walked.");
             }
         }
     }
 
-    /// Applies the waiting events; says whether one was a rename.
-    fn drain(&mut self, now: Instant) -> bool {
-        let mut renamed = false;
-        let Some(events) = &mut self.events else { return renamed };
+    fn drain(&mut self, now: Instant) {
+        let Some(events) = &mut self.events else { return };
         while let Some(event) = events.pop() {
             match event {
                 Ok(event) => {
                     debug!(?event, "Cgroup event.");
-                    renamed |= self.tree.apply(event, now);
+                    self.stale |= !self.tree.apply(&event, now);
                 }
                 Err(error) => warn!(%error, "An event was not understood."),
             }
         }
-        renamed
     }
 
     fn walk(&mut self, now: Instant) -> anyhow::Result<()> {

@@ -1,10 +1,11 @@
 //! What the maps will take of the kernel's memory, known before anything is loaded.
 
 use serde::Serialize;
-use sysprobe_common::cgroup::PATH_MAX;
-use sysprobe_common::sched::{SchedLoss, SchedStats};
+use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
 
 use super::{DomainPlan, Shards};
+use crate::config::Config;
+use crate::probe;
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -16,43 +17,48 @@ pub struct MapMemory {
     pub bytes: u64,
 }
 
-/// A preallocated hash entry: `struct htab_elem` (48 bytes), then key and value, each rounded up to eight.
-const HASH_ELEMENT: u64 = 48 + 8 + 8;
+/// The head of a preallocated hash entry: `struct htab_elem`.
+const HASH_ELEMENT: u64 = 48;
 /// One bucket head of a hash: a list head and a lock.
 const HASH_BUCKET: u64 = 16;
 /// Positions and headers of a ring buffer beside its data, in pages of 4 KiB.
 const RING_OVERHEAD: u64 = 3 * 4096;
 pub(super) const RING_BYTES: u32 = 512 * 1024;
 
-pub(super) fn of_maps(domains: &[DomainPlan], slots: u32, shards: Shards, cpus: u32) -> Vec<MapMemory> {
-    let on = |name: &str| domains.iter().any(|domain| domain.name == name && domain.is_on());
+pub(super) fn of_maps(domains: &[DomainPlan], config: &Config, shards: Shards) -> Vec<MapMemory> {
+    let plan_of = |name: &str| domains.iter().find(|domain| domain.name == name && domain.is_on());
     let mut maps = Vec::new();
-    if on("cgroup") {
-        maps.extend(cgroup_maps(cpus));
+    if plan_of("cgroup").is_some() {
+        maps.push(map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD));
     }
-    if on("sched") {
-        maps.extend(sched_maps(slots, shards));
+    if let Some(sched) = plan_of("sched") {
+        maps.extend(sched_maps(config.slots, shards));
+        if sched.first_tier().is_some_and(probe::keeps_tasks_in_hash) {
+            maps.push(map(
+                "sched",
+                "SCHED_TASKS",
+                config.tasks,
+                hash_bytes(config.tasks, size_of::<HashedTask>()),
+            ));
+        }
     }
     maps
 }
 
-fn cgroup_maps(cpus: u32) -> [MapMemory; 2] {
-    let scratch = u64::from(PATH_MAX + 16) * u64::from(cpus);
-    [
-        map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD),
-        map("cgroup", "CGROUP_SCRATCH", 1, scratch),
-    ]
-}
-
 fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
     let elements = slots * shards.count();
-    let buckets = u64::from(slots.next_power_of_two());
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
-        map("sched", "SCHED_SLOTS", slots, u64::from(slots) * HASH_ELEMENT + buckets * HASH_BUCKET),
+        map("sched", "SCHED_SLOTS", slots, hash_bytes(slots, size_of::<u64>())),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
+}
+
+/// Of a preallocated hash with keys of eight bytes and values that are rounded up to it.
+fn hash_bytes(entries: u32, value: usize) -> u64 {
+    u64::from(entries) * (HASH_ELEMENT + 8 + value as u64)
+        + u64::from(entries.next_power_of_two()) * HASH_BUCKET
 }
 
 const fn map(domain: &'static str, map: &'static str, entries: u32, bytes: u64) -> MapMemory {

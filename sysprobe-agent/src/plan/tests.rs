@@ -15,11 +15,7 @@ fn facts() -> Facts {
         privilege: Privilege { bpf: true, perfmon: true, sys_admin: false },
         layout: Ok(layout()),
         btf_path: "/sys/kernel/btf/vmlinux".into(),
-        hierarchy: Ok(Hierarchy {
-            key: KeyHierarchy::V2 { root: "/sys/fs/cgroup".into() },
-            id: 0,
-            root_id: 1,
-        }),
+        hierarchy: Ok(Hierarchy { key: KeyHierarchy::V2 { root: "/sys/fs/cgroup".into() }, root_id: 1 }),
         sees_all_processes: true,
     }
 }
@@ -33,8 +29,8 @@ fn reason(facts: &Facts, config: &Config, domain: &str) -> String {
 
 fn global(facts: &Facts, domain: &str, name: &str) -> u32 {
     let plan = Plan::new(facts, &Config::default());
-    let Some(Decision::On(globals)) = plan.decision(domain) else { panic!("{domain} should be on") };
-    globals.iter().find(|(global, _)| *global == name).expect("is set").1
+    let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
+    candidates[0].globals.iter().find(|(global, _)| *global == name).expect("is set").1
 }
 
 #[test]
@@ -55,14 +51,13 @@ fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
 
     facts.hierarchy = Ok(Hierarchy {
         key: KeyHierarchy::V1 { root: "/sys/fs/cgroup/cpu".into(), cpuacct: None },
-        id: 7,
         root_id: 1,
     });
     let array = layout.get(CSS_SET_SUBSYS).expect("present");
     let controller = layout.get(CPU_CONTROLLER).expect("present");
     assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), array + 8 * controller);
     assert_eq!(global(&facts, "sched", "CFG_VIA_CONTROLLER"), 1);
-    assert_eq!(global(&facts, "cgroup", "CFG_HIERARCHY"), 7);
+    assert_eq!(global(&facts, "cgroup", "CFG_VIA_CONTROLLER"), 1);
 }
 
 #[test]
@@ -124,4 +119,49 @@ fn a_foreign_pid_namespace_is_warned_of() {
     let mut facts = facts();
     facts.sees_all_processes = false;
     assert_eq!(Plan::new(&facts, &Config::default()).warnings.len(), 1);
+}
+
+#[test]
+fn tiers_are_tried_from_the_cheapest_on() {
+    let plan = Plan::new(&facts(), &Config::default());
+    let Some(Decision::On(candidates)) = plan.decision("sched") else { panic!("sched should be on") };
+    let tiers: Vec<_> = candidates.iter().map(|candidate| candidate.tier).collect();
+    assert_eq!(tiers, [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp]);
+}
+
+#[test]
+fn a_forced_tier_is_the_only_candidate() {
+    let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };
+    let plan = Plan::new(&facts(), &config);
+    for domain in ["cgroup", "sched"] {
+        let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
+        assert_eq!(candidates.len(), 1);
+        assert_eq!(candidates[0].tier, Tier::Kprobe);
+    }
+    assert!(plan.maps.iter().any(|map| map.map == "SCHED_TASKS"), "the hash of tasks is accounted for");
+}
+
+#[test]
+fn a_member_that_one_tier_needs_passes_over_that_tier() {
+    let mut facts = facts();
+    let without = probe::wanted().filter(|path| *path != "task_struct.start_time");
+    facts.layout = Ok(Layout::from_pairs(without.map(|path| (path, 0))));
+    let plan = Plan::new(&facts, &Config::default());
+    let sched = plan.domains.iter().find(|domain| domain.name == "sched").expect("planned");
+    assert!(sched.is_on());
+    assert_eq!(
+        sched.passed_over,
+        [
+            "kprobe: this kernel has no task_struct.start_time",
+            "raw_tp: this kernel has no task_struct.start_time"
+        ]
+    );
+}
+
+#[test]
+fn a_member_is_found_under_its_older_name() {
+    let mut facts = facts();
+    let older = probe::wanted().filter(|path| *path != "kernfs_node.__parent").map(|path| (path, 4));
+    facts.layout = Ok(Layout::from_pairs(older));
+    assert_eq!(global(&facts, "cgroup", "OFF_KN_PARENT"), 4);
 }

@@ -1,0 +1,67 @@
+//! Births, deaths and renames of cgroups.
+
+use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
+use super::{Member, Probe, Tier, TierSet, member, program};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/cgroup.o"));
+
+static MEMBERS: &[Member] = &[
+    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
+    member("OFF_CGROUP_KN", &["cgroup.kn"]),
+    member("OFF_KN_ID", &["kernfs_node.id"]),
+    member("OFF_KN_NAME", &["kernfs_node.name"]),
+    // Renamed in 6.15.
+    member("OFF_KN_PARENT", &["kernfs_node.__parent", "kernfs_node.parent"]),
+    member("OFF_KN_ROOT", &["kernfs_node.dir.root"]),
+];
+
+const BORN: &str = "tells of a birth";
+const DIED: &str = "tells of a death";
+const RENAMED: &str = "tells of a new name";
+
+pub(super) const PROBE: Probe = Probe {
+    domain: "cgroup",
+    summary: "Births, deaths and renames of cgroups. The tiers by function hear of no renames: the walk that the agent \
+              makes every ten minutes finds them",
+    tiers: &[
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            programs: &[
+                program("cgroup_born_tp", TpBtf("cgroup_mkdir"), BORN),
+                program("cgroup_died_tp", TpBtf("cgroup_rmdir"), DIED),
+                program("cgroup_name_tp", TpBtf("cgroup_rename"), RENAMED),
+            ],
+            members: MEMBERS,
+        },
+        TierSet {
+            tier: Tier::Fentry,
+            object: OBJECT,
+            programs: &[
+                program("cgroup_born_fe", Fentry("kernfs_activate"), BORN),
+                program("cgroup_died_fe", Fentry("kernfs_remove"), DIED),
+            ],
+            members: MEMBERS,
+        },
+        TierSet {
+            tier: Tier::Kprobe,
+            object: OBJECT,
+            programs: &[
+                program("cgroup_born_kp", Kprobe("kernfs_activate"), BORN),
+                program("cgroup_died_kp", Kprobe("kernfs_remove"), DIED),
+            ],
+            members: MEMBERS,
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: OBJECT,
+            programs: &[
+                program("cgroup_born_rt", RawTp("cgroup_mkdir"), BORN),
+                program("cgroup_died_rt", RawTp("cgroup_rmdir"), DIED),
+                program("cgroup_name_rt", RawTp("cgroup_rename"), RENAMED),
+            ],
+            members: MEMBERS,
+        },
+    ],
+};

@@ -1,0 +1,95 @@
+//! Wakeup latency, context switches and time on CPU.
+
+use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TpBtf};
+use super::{Member, Probe, Program, Tier, TierSet, member, program};
+
+/// State in task storage (5.11), by typed pointers.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched.o"));
+/// State in a hash, by addresses.
+static HASH_OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched_hash.o"));
+
+macro_rules! members {
+    ($($more:expr),* $(,)?) => {
+        &[
+            member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+            member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+            member("OFF_TASK_NIVCSW", &["task_struct.nivcsw"]),
+            member("OFF_TASK_NVCSW", &["task_struct.nvcsw"]),
+            member("OFF_TASK_ON_CPU_TIME", &["task_struct.se.sum_exec_runtime"]),
+            member("OFF_TASK_PID", &["task_struct.pid"]),
+            member("OFF_TASK_RUN_DELAY", &["task_struct.sched_info.run_delay"]),
+            member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"]),
+            member("OFF_TASK_TGID", &["task_struct.tgid"]),
+            member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
+            member("OFF_CGROUP_KN", &["cgroup.kn"]),
+            member("OFF_KN_ID", &["kernfs_node.id"]),
+            $($more),*
+        ]
+    };
+}
+
+static MEMBERS: &[Member] = members!();
+static HASH_MEMBERS: &[Member] = members!(member("OFF_TASK_START_TIME", &["task_struct.start_time"]));
+
+/// Whether a tier's state is in the hash, which has to be sized, and not with the tasks themselves.
+#[must_use]
+pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
+    matches!(tier, Tier::Kprobe | Tier::RawTp)
+}
+
+const SWITCH: &str = "books what the task that leaves the CPU has waited and run";
+const NEW: &str = "gives a new task its storage, outside of any lock";
+const FREE: &str = "forgets a task that is freed";
+const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
+const FLUSH: Program =
+    program("sched_flush", OnDemand, "books the task that is running, before the agent reads");
+
+pub(super) const PROBE: Probe = Probe {
+    domain: "sched",
+    summary: "Wakeup latency, context switches and time on CPU. The tiers by function run before the switch is \
+              counted, so a task's last moments are booked at its next pass through the scheduler",
+    tiers: &[
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            programs: &[
+                program("sched_new_tp", TpBtf("task_newtask"), NEW),
+                program("sched_switch_tp", TpBtf("sched_switch"), SWITCH),
+                SEED,
+                FLUSH,
+            ],
+            members: MEMBERS,
+        },
+        TierSet {
+            tier: Tier::Fentry,
+            object: OBJECT,
+            programs: &[
+                program("sched_new_fe", Fentry("wake_up_new_task"), NEW),
+                program("sched_switch_fe", Fentry("rcu_note_context_switch"), SWITCH),
+                SEED,
+                FLUSH,
+            ],
+            members: MEMBERS,
+        },
+        TierSet {
+            tier: Tier::Kprobe,
+            object: HASH_OBJECT,
+            programs: &[
+                program("sched_free_kp", Kprobe("free_task"), FREE),
+                program("sched_switch_kp", Kprobe("rcu_note_context_switch"), SWITCH),
+                FLUSH,
+            ],
+            members: HASH_MEMBERS,
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: HASH_OBJECT,
+            programs: &[
+                program("sched_free_rt", RawTp("sched_process_free"), FREE),
+                program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
+                FLUSH,
+            ],
+            members: HASH_MEMBERS,
+        },
+    ],
+};

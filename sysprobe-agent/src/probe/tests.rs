@@ -1,0 +1,49 @@
+//! The table of probes: names that the kernel accepts, tiers in order.
+
+use std::collections::HashSet;
+
+use super::*;
+
+#[test]
+fn the_kernel_keeps_fifteen_characters_of_a_name() {
+    for set in PROBES.iter().flat_map(|probe| probe.tiers) {
+        let mut seen = HashSet::new();
+        for program in set.programs {
+            assert!(program.name.len() <= 15, "{}", program.name);
+            assert!(seen.insert(program.name), "{} twice in one tier", program.name);
+        }
+    }
+}
+
+#[test]
+fn programs_are_named_after_their_domain() {
+    for probe in PROBES {
+        for program in probe.tiers.iter().flat_map(|set| set.programs) {
+            assert!(program.name.starts_with(probe.domain), "{}", program.name);
+        }
+    }
+}
+
+#[test]
+fn every_domain_has_every_tier_once_the_cheapest_first() {
+    for probe in PROBES {
+        let tiers: Vec<_> = probe.tiers.iter().map(|set| set.tier).collect();
+        assert_eq!(tiers, [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp], "{}", probe.domain);
+    }
+}
+
+#[test]
+fn the_hooks_of_a_tier_are_of_its_kind() {
+    for set in PROBES.iter().flat_map(|probe| probe.tiers) {
+        for program in set.programs {
+            let kind = match program.hook {
+                Hook::TpBtf(_) => Some(Tier::TpBtf),
+                Hook::Fentry(_) => Some(Tier::Fentry),
+                Hook::Kprobe(_) => Some(Tier::Kprobe),
+                Hook::RawTp(_) => Some(Tier::RawTp),
+                Hook::OnDemand | Hook::TaskIterator => None,
+            };
+            assert!(kind.is_none_or(|kind| kind == set.tier), "{}", program.name);
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //! lock around it; every method is short and none waits for anything but the kernel.
 
 mod identity;
+mod report;
+mod start;
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -9,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-use crate::bpf::{self, LoadError, Loaded, Loader};
+use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
-use crate::cgroup::tree::Cgroup;
+use crate::cgroup::tree::{Cgroup, Tree};
 use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
-use crate::plan::{Candidate, Decision, Plan};
-use crate::probe::{self, TierSet};
+use crate::plan::{Decision, Plan};
 use crate::sched::{Owner, Sched};
-use crate::snapshot::{
-    AgentSample, DomainState, LostUpdates, MapSample, ProgramSample, Snapshot, VERSION, Workload,
-    WorkloadKind,
-};
+use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind};
 use crate::workload::{self, CpuSeen, Registry};
 use identity::Identity;
+use start::{file_domain, start_domain};
+
+/// Walking all tasks costs milliseconds on a large node.
+const GREET_AT_MOST: Duration = Duration::from_secs(10);
 
 /// What must stay open and be asked.
 pub struct Engine {
@@ -33,6 +35,10 @@ pub struct Engine {
     cpu_seen: HashMap<u64, CpuSeen>,
     registry: Registry,
     plan: Plan,
+    /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
+    greeted: (u64, Instant),
+    /// CPU files that could not be read.
+    cpu_unreadable: u64,
     /// While it is open, the kernel measures its programs.
     _statistics: Option<OwnedFd>,
 }
@@ -63,6 +69,8 @@ impl Engine {
         let registry = Registry::default();
         let measured = statistics(&plan);
         Ok(Self {
+            greeted: (0, Instant::now()),
+            cpu_unreadable: 0,
             domains,
             identity,
             sched,
@@ -86,12 +94,13 @@ impl Engine {
         for id in self.identity.tree().departed(now) {
             self.bury(id);
         }
+        self.greet_the_unknown(now);
     }
 
     /// Books a dead cgroup's last numbers and frees its slot.
     fn bury(&mut self, id: u64) {
-        if let (Some(sched), Some(cgroup)) = (&mut self.sched, self.identity.tree().get(id)) {
-            let (labels, kind) = labels_of(Some(cgroup));
+        if let Some(sched) = &mut self.sched {
+            let (labels, kind) = labels_of(Owner::Cgroup(id), self.identity.tree());
             let registry = &mut self.registry;
             if let Err(error) = sched.release(id, |gathered| registry.add_sched(&labels, kind, gathered)) {
                 error!(%error, "The slot of a dead cgroup is lost.");
@@ -124,22 +133,55 @@ impl Engine {
         if let Err(error) = sched.list_slots() {
             error!(%error, "The map of slots could not be read.");
         }
-        // A cgroup's birth is told before its first task can get a slot: after this, every slot has a name.
+        // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a name.
         self.identity.update(Instant::now());
+        if sched.owners().any(|id| self.identity.tree().get(id).is_none()) {
+            self.identity.look_again(Instant::now());
+        }
         let (tree, registry) = (self.identity.tree(), &mut self.registry);
-        sched.read(|owner, gathered| match owner {
-            Owner::Kernel => registry.add_sched(&workload::own("kernel"), WorkloadKind::Kernel, gathered),
-            Owner::Unknown => registry.add_sched(&workload::own("unknown"), WorkloadKind::Unknown, gathered),
-            Owner::Cgroup(id) => {
-                let (labels, kind) = labels_of(tree.get(id));
+        sched.read(
+            |id| tree.get(id).is_some(),
+            |owner, gathered| {
+                let (labels, kind) = labels_of(owner, tree);
                 registry.add_sched(&labels, kind, gathered);
-            }
-        });
+            },
+        );
+        self.release_the_unheard();
         flushed
+    }
+
+    /// Slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.
+    fn release_the_unheard(&mut self) {
+        let Some(sched) = &mut self.sched else { return };
+        if !self.identity.sees_everything() {
+            return;
+        }
+        let unheard: Vec<u64> = sched.owners().filter(|id| self.identity.tree().get(*id).is_none()).collect();
+        let (labels, kind) = labels_of(Owner::Unknown, self.identity.tree());
+        for id in unheard {
+            let registry = &mut self.registry;
+            if let Err(error) = sched.release(id, |gathered| registry.add_sched(&labels, kind, gathered)) {
+                error!(%error, "The slot of a cgroup that has gone is lost.");
+            }
+        }
+    }
+
+    /// Tasks that are running but unknown, because their birth was missed, are made known from now on.
+    fn greet_the_unknown(&mut self, now: Instant) {
+        let Some(sched) = &mut self.sched else { return };
+        let missed = sched.unknown_tasks();
+        if missed == self.greeted.0 || now.duration_since(self.greeted.1) < GREET_AT_MOST {
+            return;
+        }
+        self.greeted = (missed, now);
+        if let Err(error) = sched.seed_again() {
+            warn!(%error, "Tasks whose birth was missed stay unknown.");
+        }
     }
 
     fn collect_cpu(&mut self) {
         let Some(files) = &mut self.cpu else { return };
+        let (mut unreadable, mut first_error) = (0, None);
         let parents = self.identity.tree().parents();
         for (id, cgroup) in self.identity.tree().alive() {
             if !may_have_cpu_series(cgroup) {
@@ -149,7 +191,8 @@ impl Engine {
                 Ok(Some(sample)) => sample,
                 Ok(None) => continue,
                 Err(error) => {
-                    warn!(cgroup = %cgroup.path, error = format!("{error:#}"), "CPU files could not be read.");
+                    unreadable += 1;
+                    first_error.get_or_insert(error);
                     continue;
                 }
             };
@@ -158,9 +201,13 @@ impl Engine {
             if inner && sample.quota_cores.is_none() {
                 continue;
             }
-            let (labels, kind) = labels_of(Some(cgroup));
+            let (labels, kind) = (workload::of_cgroup(&cgroup.name), cgroup.name.kind);
             self.registry.add_cpu(&labels, kind, &sample, self.cpu_seen.entry(id).or_default());
         }
+        if let Some(error) = first_error {
+            warn!(count = unreadable, first = format!("{error:#}"), "CPU files could not be read.");
+        }
+        self.cpu_unreadable += unreadable;
     }
 
     fn expire(&mut self, now: Instant) {
@@ -170,92 +217,6 @@ impl Engine {
         let grace = Duration::from_secs(self.plan.grace_seconds);
         self.registry.expire(|workload| alive.contains(workload) || own.contains(workload), now, grace);
     }
-
-    fn describe_agent(&mut self) -> AgentSample {
-        let (cgroups_born, cgroups_died) = self.identity.tree().counts();
-        let mut lost_updates: Vec<LostUpdates> = self.sched.iter().flat_map(Sched::losses).collect();
-        lost_updates.push(LostUpdates {
-            domain: "cgroup".into(),
-            reason: "ring_buffer_full".into(),
-            count: self.identity.events_lost(),
-        });
-        let loaded = [self.identity.loaded(), self.sched.as_ref().map(Sched::loaded)];
-        let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
-        AgentSample {
-            lost_updates,
-            maps: self.map_samples(),
-            programs,
-            cgroups_born,
-            cgroups_died,
-            collect_ns: 0,
-        }
-    }
-
-    fn map_samples(&mut self) -> Vec<MapSample> {
-        let slots = self.sched.as_ref().map(Sched::slots_in_use);
-        let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
-        let maps = self.plan.maps.iter().filter(|map| on(map.domain));
-        let sample = |map: &crate::plan::MapMemory| MapSample {
-            map: map.map.to_lowercase(),
-            entries: if map.map == "SCHED_SLOTS" { slots } else { None },
-            capacity: u64::from(map.entries),
-            bytes: map.bytes,
-        };
-        maps.map(sample).collect()
-    }
-}
-
-/// Tries the plan's candidates until the kernel takes one. What was refused before is the reason, also of a domain
-/// that is up.
-fn start_domain<T>(
-    name: &'static str,
-    plan: &Plan,
-    domains: &mut Vec<DomainState>,
-    start: impl Fn(&'static TierSet, &Candidate) -> Result<T, LoadError>,
-) -> Option<T> {
-    let domain = plan.domains.iter().find(|domain| domain.name == name)?;
-    let candidates = match &domain.decision {
-        Decision::On(candidates) => candidates.as_slice(),
-        Decision::Off(reason) => {
-            domains.push(off(name, "", reason.clone()));
-            return None;
-        }
-    };
-    let mut refused = Vec::new();
-    for candidate in candidates {
-        let tier = candidate.tier.name();
-        let Some(set) = probe::tier_set(name, candidate.tier) else { continue };
-        match start(set, candidate) {
-            Ok(started) => {
-                let reasons: Vec<_> = domain.passed_over.iter().cloned().chain(refused).collect();
-                domains.push(up(name, tier, reasons.join("; ")));
-                return Some(started);
-            }
-            Err(error) => refused.push(format!("{tier}: {error}")),
-        }
-    }
-    let reasons: Vec<_> = domain.passed_over.iter().cloned().chain(refused).collect();
-    domains.push(off(name, "", reasons.join("; ")));
-    None
-}
-
-fn up(name: &str, hook: &str, reason: String) -> DomainState {
-    if !reason.is_empty() {
-        info!(domain = name, hook, reason, "Domain works through another hook than the cheapest.");
-    }
-    DomainState { name: name.into(), up: true, hook: hook.into(), reason }
-}
-
-fn off(name: &str, hook: &str, reason: String) -> DomainState {
-    warn!(domain = name, reason, "Domain is off.");
-    DomainState { name: name.into(), up: false, hook: hook.into(), reason }
-}
-
-fn file_domain(name: &str, decision: Option<&Decision>) -> DomainState {
-    match decision {
-        Some(Decision::Off(reason)) => off(name, "file", reason.clone()),
-        _ => up(name, "file", String::new()),
-    }
 }
 
 fn statistics(plan: &Plan) -> Option<OwnedFd> {
@@ -263,10 +224,14 @@ fn statistics(plan: &Plan) -> Option<OwnedFd> {
     wanted.inspect_err(|error| warn!(%error, "The kernel does not measure its programs.")).ok()
 }
 
-fn labels_of(cgroup: Option<&Cgroup>) -> (Workload, WorkloadKind) {
+fn labels_of(owner: Owner, tree: &Tree) -> (Workload, WorkloadKind) {
+    let cgroup = match owner {
+        Owner::Kernel => return (workload::own("kernel"), WorkloadKind::Kernel),
+        Owner::Unknown => None,
+        Owner::Cgroup(id) => tree.get(id),
+    };
     match cgroup {
         Some(cgroup) => (workload::of_cgroup(&cgroup.name), cgroup.name.kind),
-        // Its birth was not heard and no walk has found it: charged to nobody, and visible.
         None => (workload::own("unknown"), WorkloadKind::Unknown),
     }
 }
@@ -284,15 +249,6 @@ fn is_workload(cgroup: &Cgroup) -> bool {
         WorkloadKind::Unit => suffix != "slice",
         _ => false,
     }
-}
-
-fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {
-    loaded.programs().map(|program| ProgramSample {
-        program: program.name.into(),
-        runs: program.runs,
-        run_ns: program.run_ns,
-        missed: program.missed,
-    })
 }
 
 fn monotonic_ns() -> u64 {

@@ -28,6 +28,8 @@ pub struct Facts {
     pub kernel: String,
     pub cpus: Cpus,
     pub privilege: Privilege,
+    /// How many threads there are now, which is what a map with an entry for each grows with.
+    pub threads: u32,
     /// Offsets of the members and values of the enumerators that the probes want; an error says why there are none.
     pub layout: Result<Layout, String>,
     pub btf_path: PathBuf,
@@ -52,6 +54,7 @@ impl Facts {
             kernel: read_trimmed(Path::new("/proc/sys/kernel/osrelease")),
             cpus: Cpus::collect(),
             privilege: Privilege::collect(),
+            threads: threads(),
             layout: Layout::read(&btf_path, probe::wanted()).map_err(|error| error.to_string()),
             btf_path,
             hierarchy: cgroups::collect(config.cgroup_root.as_deref()).map_err(|error| format!("{error:#}")),
@@ -62,6 +65,13 @@ impl Facts {
 
 fn read_trimmed(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+/// The fourth field of `/proc/loadavg` is `RUNNING/ALL`.
+fn threads() -> u32 {
+    let loadavg = read_trimmed(Path::new("/proc/loadavg"));
+    let field = loadavg.split(' ').nth(3).and_then(|field| field.split_once('/'));
+    field.and_then(|(_, all)| all.parse().ok()).unwrap_or(0)
 }
 
 /// The inode of the first PID namespace is fixed: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.

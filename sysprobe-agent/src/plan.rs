@@ -63,7 +63,7 @@ impl Plan {
         let shards = Shards::for_cpus(facts.cpus.possible);
         let mut domains: Vec<_> = PROBES.iter().map(|probe| plan_probe(probe, facts, config)).collect();
         domains.push(plan_cpu(facts, config));
-        let maps = memory::of_maps(&domains, config, shards);
+        let maps = memory::of_maps(&domains, config, shards, facts.threads);
         Self {
             hierarchy: facts.hierarchy.clone().ok(),
             shards,

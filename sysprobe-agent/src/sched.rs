@@ -51,7 +51,7 @@ impl Sched {
         globals.extend([
             ("CFG_AGENT_TGID", std::process::id()),
             ("CFG_SHARD_BITS", plan.shards.bits),
-            ("CFG_CPU_SHIFT", plan.shards.cpu_shift),
+            ("CFG_SHARED", u32::from(plan.shards.shared)),
         ]);
         let mut sizes = vec![
             ("SCHED_STATS", plan.slots * plan.shards.count()),
@@ -100,13 +100,13 @@ impl Sched {
         self.entries.read(self.slots_descriptor.as_fd())
     }
 
-    /// Hands what each listed slot gathered since the last reading to `take`. No slot has been released since they were
-    /// listed.
-    pub fn read(&mut self, mut take: impl FnMut(Owner, &SchedStats)) {
+    /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is not known
+    /// yet keeps its numbers. No slot has been released since they were listed.
+    pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(Owner, &SchedStats)) {
         for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
             take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
-        for (id, slot) in self.entries.iter() {
+        for (id, slot) in self.entries.iter().filter(|(id, _)| knows(*id)) {
             take(Owner::Cgroup(id), &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
     }
@@ -134,6 +134,22 @@ impl Sched {
             reason: loss.reason().into(),
             count: self.losses.read(loss as usize).unwrap_or(0),
         })
+    }
+
+    /// The cgroups that had slots when they were last listed.
+    pub fn owners(&self) -> impl Iterator<Item = u64> {
+        self.entries.iter().map(|(id, _)| id)
+    }
+
+    /// Bookings that were lost because nobody knew the task.
+    #[must_use]
+    pub fn unknown_tasks(&self) -> u64 {
+        self.losses.read(SchedLoss::UnknownTask as usize).unwrap_or(0)
+    }
+
+    /// Makes every task known that is not.
+    pub fn seed_again(&mut self) -> Result<(), LoadError> {
+        self.loaded.iterate("sched_seed")
     }
 
     /// How many cgroups had a slot when they were last listed.
@@ -202,5 +218,9 @@ pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
 /// Whether anything was gathered at all.
 #[must_use]
 pub fn is_idle(gathered: &SchedStats) -> bool {
-    gathered.on_cpu_ns == 0 && gathered.wait_ns == 0 && gathered.voluntary == 0 && gathered.involuntary == 0
+    let silent = gathered.on_cpu_ns == 0 && gathered.wait_ns == 0;
+    silent
+        && gathered.voluntary == 0
+        && gathered.involuntary == 0
+        && gathered.wait.iter().all(|count| *count == 0)
 }

@@ -109,8 +109,11 @@ pub struct AgentSample {
     pub lost_updates: Vec<LostUpdates>,
     pub maps: Vec<MapSample>,
     pub programs: Vec<ProgramSample>,
+    /// Births and deaths that the agent heard of, and those that the kernel side counted in the same time.
     pub cgroups_born: u64,
     pub cgroups_died: u64,
+    pub cgroups_born_in_kernel: u64,
+    pub cgroups_died_in_kernel: u64,
     /// How long the collection of this snapshot took.
     pub collect_ns: u64,
 }

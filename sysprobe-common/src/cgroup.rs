@@ -13,6 +13,9 @@ pub const DIED: u32 = 2;
 /// A cgroup got another name (cgroup v1 only).
 pub const RENAMED: u32 = 3;
 
+/// The size of the events' ring buffer: eighteen hundred of them.
+pub const RING_BYTES: u32 = 512 * 1024;
+
 /// One event. The agent makes the path from the parent's.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -29,7 +32,7 @@ pub struct CgroupEvent {
 
 const _: () = assert!(size_of::<CgroupEvent>() == 280 && align_of::<CgroupEvent>() == 8);
 
-/// Counters of the event stream. The agent compares what it read with what was sent.
+/// Counters of the event stream, to compare with what the agent has read.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupCount {

@@ -22,12 +22,14 @@ pub struct SchedStats {
 
 const _: () = assert!(size_of::<SchedStats>() == 448 && align_of::<SchedStats>() == 8);
 
-/// What a task was last seen with (task storage). Differences to it are what gets booked.
+/// What a task was last seen with. Differences to it are what gets booked.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
+    /// `on_cpu` when the task was moved to another cgroup since; 0 if it was not. Up to there, the old one is charged.
+    pub moved_at: u64,
     /// The id of the cgroup that `slot` stands for. Not the address of anything: memory is used again, ids are not.
     pub cgroup: u64,
     pub arrivals: u32,
@@ -36,12 +38,20 @@ pub struct SchedTask {
     pub slot: u32,
 }
 
-const _: () = assert!(size_of::<SchedTask>() == 40);
+const _: () = assert!(size_of::<SchedTask>() == 48);
 
 impl SchedTask {
     /// A task that has done nothing yet.
-    pub const NEW: Self =
-        Self { run_delay: 0, on_cpu: 0, cgroup: 0, arrivals: 0, voluntary: 0, involuntary: 0, slot: 0 };
+    pub const NEW: Self = Self {
+        run_delay: 0,
+        on_cpu: 0,
+        moved_at: 0,
+        cgroup: 0,
+        arrivals: 0,
+        voluntary: 0,
+        involuntary: 0,
+        slot: 0,
+    };
 }
 
 /// The same in a hash by the task's address, for kernels and hooks without task storage. An address is used again for
@@ -53,9 +63,9 @@ pub struct HashedTask {
     pub task: SchedTask,
 }
 
-const _: () = assert!(size_of::<HashedTask>() == 48);
+const _: () = assert!(size_of::<HashedTask>() == 56);
 
-/// Why a booking was lost or could not be attributed. One per-CPU counter each.
+/// Why a booking was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedLoss {

@@ -1,24 +1,19 @@
 //! The way from a task to the cgroup that is the key, for every domain that charges cgroups.
 
-use aya_ebpf::Global;
-
 use crate::kernel::Object;
+use crate::settings;
 
-/// `kernfs_node.id`: the cgroup's id.
-#[unsafe(no_mangle)]
-pub static OFF_KN_ID: Global<u32> = Global::new(0);
-#[unsafe(no_mangle)]
-static OFF_CGROUP_KN: Global<u32> = Global::new(0);
-#[unsafe(no_mangle)]
-static OFF_CSS_CGROUP: Global<u32> = Global::new(0);
-/// From a `css_set` to the cgroup: `dfl_cgrp` on the default hierarchy; `subsys[cpu]` and its `cgroup` on v1.
-#[unsafe(no_mangle)]
-static OFF_CSS_SET_LINK: Global<u32> = Global::new(0);
-#[unsafe(no_mangle)]
-static OFF_TASK_CGROUPS: Global<u32> = Global::new(0);
-/// 1 where the cgroup is reached through the cpu controller's state (v1), 0 on the default hierarchy.
-#[unsafe(no_mangle)]
-static CFG_VIA_CONTROLLER: Global<u32> = Global::new(0);
+settings!(
+    /// `kernfs_node.id`: the cgroup's id.
+    OFF_KN_ID,
+    OFF_CGROUP_KN,
+    OFF_CSS_CGROUP,
+    /// From a `css_set` to the cgroup: `dfl_cgrp` on the default hierarchy; `subsys[cpu]` and its `cgroup` on v1.
+    OFF_CSS_SET_LINK,
+    OFF_TASK_CGROUPS,
+    /// 1 where the cgroup is reached through the cpu controller's state (v1), 0 on the default hierarchy.
+    CFG_VIA_CONTROLLER,
+);
 
 /// A cgroup's `kernfs_node`.
 #[inline(always)]

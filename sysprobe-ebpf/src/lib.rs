@@ -11,3 +11,30 @@ pub mod cgroup;
 pub mod counter;
 pub mod kernel;
 pub mod task_storage;
+
+/// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic handler, which the
+/// compiler does, although nothing here can panic.
+#[macro_export]
+macro_rules! object {
+    () => {
+        #[cfg(not(test))]
+        #[panic_handler]
+        fn panic(_info: &core::panic::PanicInfo) -> ! {
+            loop {}
+        }
+
+        #[unsafe(link_section = "license")]
+        #[unsafe(no_mangle)]
+        static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+    };
+}
+
+/// Read-only globals that the agent sets before loading: offsets of members, and settings.
+#[macro_export]
+macro_rules! settings {
+    ($($(#[$comment:meta])* $name:ident),+ $(,)?) => {
+        $($(#[$comment])*
+        #[unsafe(no_mangle)]
+        pub static $name: aya_ebpf::Global<u32> = aya_ebpf::Global::new(0);)+
+    };
+}

@@ -1,4 +1,4 @@
-//! Task-local storage (`BPF_MAP_TYPE_TASK_STORAGE`, kernel 5.11), which `aya-ebpf` 0.2 lacks. The value lives and dies
+//! Task-local storage (`BPF_MAP_TYPE_TASK_STORAGE`; for tracing programs since kernel 5.13), which `aya-ebpf` 0.2 lacks. The value lives and dies
 //! with its task, so an exiting task leaves nothing behind.
 
 use core::ffi::c_void;

@@ -1,6 +1,6 @@
 //! `cargo xtask build`: the eBPF objects, then the agent that embeds them.
 //!
-//! Every file of `sysprobe-ebpf/src/bin` becomes one object in `target/ebpf`. An object is replaced only when
+//! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in `target/ebpf`. An object is replaced only when
 //! its content has changed, since the agent is rebuilt whenever one is newer.
 
 use std::ffi::OsStr;
@@ -80,7 +80,7 @@ fn bins(dir: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
         let path = entry?.path();
-        if path.extension() == Some(OsStr::new("rs")) {
+        if path.extension() == Some(OsStr::new("rs")) || path.join("main.rs").exists() {
             names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }

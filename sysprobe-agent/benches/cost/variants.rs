@@ -4,8 +4,8 @@ use anyhow::{Context, Result, bail};
 use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
-use sysprobe_agent::plan::{Decision, Plan, Shards};
-use sysprobe_agent::probe::{Hook, PROBES, Probe, Program};
+use sysprobe_agent::plan::{Candidate, Decision, Plan, Shards};
+use sysprobe_agent::probe::{self, Hook, Program, Tier, TierSet};
 use sysprobe_agent::sched::Sched;
 
 pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/bench.o"));
@@ -22,31 +22,31 @@ const fn program(name: &'static str, hook: Hook) -> Program {
     Program { name, hook, does: "" }
 }
 
-const fn probe(programs: &'static [Program]) -> Probe {
-    Probe { domain: "bench", summary: "", object: OBJECT, programs, members: &[] }
+const fn probe(programs: &'static [Program]) -> TierSet {
+    TierSet { tier: Tier::TpBtf, object: OBJECT, programs, members: &[] }
 }
 
-pub(crate) static EMPTY: Probe =
+pub(crate) static EMPTY: TierSet =
     probe(&[program("bench_empty_sw", SWITCH), program("bench_empty_wk", WAKEUP)]);
 /// The least that the product's hooks could cost.
-pub(crate) static EMPTY_SWITCH: Probe = probe(&[program("bench_empty_sw", SWITCH)]);
-static HASH_BY_PID: Probe = probe(&[
+pub(crate) static EMPTY_SWITCH: TierSet = probe(&[program("bench_empty_sw", SWITCH)]);
+static HASH_BY_PID: TierSet = probe(&[
     program("bench_hash_wk", WAKEUP),
     program("bench_hash_new", WAKEUP_NEW),
     program("bench_hash_sw", SWITCH),
 ]);
-static TASK_STAMPS: Probe = probe(&[
+static TASK_STAMPS: TierSet = probe(&[
     SEED,
     program("bench_tls_wk", WAKEUP),
     program("bench_tls_new", WAKEUP_NEW),
     program("bench_tls_sw", SWITCH),
 ]);
-static INFO: Probe = probe(&[SEED, program("bench_info", SWITCH)]);
-static HASH: Probe = probe(&[SEED, program("bench_hash", SWITCH)]);
-static WALK: Probe = probe(&[SEED, program("bench_walk", SWITCH)]);
-static PCPU_HASH: Probe = probe(&[SEED, program("bench_pcpu_hash", SWITCH)]);
-static PCPU: Probe = probe(&[SEED, program("bench_pcpu", SWITCH)]);
-static MMAP: Probe = probe(&[SEED, program("bench_mmap", SWITCH)]);
+static INFO: TierSet = probe(&[SEED, program("bench_info", SWITCH)]);
+static HASH: TierSet = probe(&[SEED, program("bench_hash", SWITCH)]);
+static WALK: TierSet = probe(&[SEED, program("bench_walk", SWITCH)]);
+static PCPU_HASH: TierSet = probe(&[SEED, program("bench_pcpu_hash", SWITCH)]);
+static PCPU: TierSet = probe(&[SEED, program("bench_pcpu", SWITCH)]);
+static MMAP: TierSet = probe(&[SEED, program("bench_mmap", SWITCH)]);
 
 /// One row of the report.
 pub(crate) struct Variant {
@@ -57,13 +57,13 @@ pub(crate) struct Variant {
 enum Kind {
     /// The shipped object through the shipped loader; shards other than the plan's, or those.
     Product(Option<Shards>),
-    Bench(&'static Probe),
+    Bench(&'static TierSet),
 }
 
-const ONE_SHARD: Shards = Shards { bits: 0, cpu_shift: 1 };
+const ONE_SHARD: Shards = Shards { bits: 0, shared: true };
 
-const fn bench(title: &'static str, probe: &'static Probe) -> Variant {
-    Variant { title, kind: Kind::Bench(probe) }
+const fn bench(title: &'static str, set: &'static TierSet) -> Variant {
+    Variant { title, kind: Kind::Bench(set) }
 }
 
 pub(crate) const PRODUCT: Variant =
@@ -88,7 +88,7 @@ pub(crate) struct Bench {
     pub(crate) config: Config,
     pub(crate) plan: Plan,
     loader: Loader,
-    globals: Vec<(&'static str, u32)>,
+    candidate: Candidate,
 }
 
 /// Attached programs; dropping it detaches them.
@@ -102,13 +102,13 @@ impl Bench {
         let config = Config::default();
         let facts = Facts::collect(&config);
         let plan = Plan::new(&facts, &config);
-        let globals = match plan.decision("sched") {
-            Some(Decision::On(globals)) => globals.clone(),
+        let candidate = match plan.decision("sched") {
+            Some(Decision::On(candidates)) => candidates[0].clone(),
             Some(Decision::Off(reason)) => bail!("the sched domain would be off: {reason}"),
             None => bail!("the plan has no sched domain"),
         };
-        let loader = Loader::new(&facts.btf_path)?;
-        Ok(Self { facts, config, plan, loader, globals })
+        let loader = Loader::new(&facts.btf_path);
+        Ok(Self { facts, config, plan, loader, candidate })
     }
 
     pub(crate) fn start(&self, variant: &Variant) -> Result<Running> {
@@ -123,25 +123,18 @@ impl Bench {
     }
 
     pub(crate) fn product(&self, plan: &Plan) -> Result<Sched> {
-        let probe = PROBES.iter().find(|probe| probe.domain == "sched").context("no sched probe")?;
-        let mut globals = self.globals.clone();
-        for (name, value) in &mut globals {
-            match *name {
-                "CFG_SHARD_BITS" => *value = plan.shards.bits,
-                "CFG_CPU_SHIFT" => *value = plan.shards.cpu_shift,
-                _ => {}
-            }
-        }
-        Ok(Sched::start(&self.loader, probe, &globals, plan)?)
+        let set = probe::tier_set("sched", self.candidate.tier).context("no such tier")?;
+        Ok(Sched::start(&self.loader, set, &self.candidate, plan)?)
     }
 
-    pub(crate) fn bench(&self, probe: &'static Probe) -> Result<Loaded> {
+    pub(crate) fn bench(&self, set: &'static TierSet) -> Result<Loaded> {
         // Only the product tells kernel threads, itself and idle tasks apart, or shares shards.
-        const PRODUCT_ONLY: [&str; 3] = ["OFF_TASK_FLAGS", "OFF_TASK_TGID", "CFG_CPU_SHIFT"];
-        let mut globals = self.globals.clone();
+        const PRODUCT_ONLY: [&str; 2] = ["OFF_TASK_FLAGS", "OFF_TASK_TGID"];
+        let mut globals = self.candidate.globals.clone();
         globals.retain(|(name, _)| !PRODUCT_ONLY.contains(name));
+        globals.push(("CFG_SHARD_BITS", self.plan.shards.bits));
         let sizes = sizes(self.config.slots, self.plan.shards.count(), self.facts.cpus.possible);
-        let mut loaded = self.loader.load(probe, &globals, &sizes)?;
+        let mut loaded = self.loader.load(set, &globals, &sizes)?;
         loaded.attach()?;
         Ok(loaded)
     }

@@ -150,6 +150,16 @@ impl Loaded {
         Ok(())
     }
 
+    /// Runs an iterator again. Nothing happens where the tier has none.
+    pub fn iterate(&mut self, name: &'static str) -> Result<(), LoadError> {
+        if !self.set.programs.iter().any(|row| row.name == name) {
+            return Ok(());
+        }
+        let program = self.ebpf.program_mut(name).ok_or(LoadError::Absent { kind: "program", name })?;
+        let run = program.try_into().and_then(run_iterator);
+        run.map_err(|error| LoadError::Program { program: name, reason: refusal(&error) })
+    }
+
     /// The kernel's statistics of each program.
     pub fn programs(&self) -> impl Iterator<Item = ProgramStatistics> {
         self.set.programs.iter().filter_map(|row| {

@@ -39,6 +39,7 @@ pub struct Counts {
     pub born: u64,
     pub died: u64,
     pub ring_full: u64,
+    pub unreadable: u64,
 }
 
 impl Events {
@@ -62,6 +63,7 @@ impl Events {
             born: read(CgroupCount::Born),
             died: read(CgroupCount::Died),
             ring_full: read(CgroupCount::RingFull),
+            unreadable: read(CgroupCount::Unreadable),
         }
     }
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use tracing::{debug, warn};
 
 use crate::bpf::Loaded;
-use crate::cgroup::events::Events;
+use crate::cgroup::events::{Counts, Events};
 use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;
 
@@ -29,22 +29,32 @@ pub(super) struct Identity {
     walked: Instant,
     /// Something was heard of that only a walk can place.
     stale: bool,
+    complete: bool,
+    malformed: u64,
 }
 
 impl Identity {
     pub(super) fn start(root: PathBuf, events: Option<Events>) -> anyhow::Result<Self> {
-        let mut identity =
-            Self { root, events, tree: Tree::default(), made_good: 0, walked: Instant::now(), stale: false };
+        let mut identity = Self {
+            root,
+            events,
+            tree: Tree::default(),
+            made_good: 0,
+            walked: Instant::now(),
+            stale: false,
+            complete: false,
+            malformed: 0,
+        };
         identity.walk(Instant::now()).with_context(|| format!("walking {}", identity.root.display()))?;
         Ok(identity)
     }
 
     pub(super) fn update(&mut self, now: Instant) {
         self.drain(now);
-        let lost = self.events_lost();
+        let lost = self.counted().ring_full;
         let stale = self.stale || lost != self.made_good;
         let pause = match &self.events {
-            Some(_) if stale => WALK_AT_MOST,
+            _ if stale => WALK_AT_MOST,
             Some(_) => AUDIT,
             None => WALK_WITHOUT_EVENTS,
         };
@@ -67,7 +77,10 @@ impl Identity {
                     debug!(?event, "Cgroup event.");
                     self.stale |= !self.tree.apply(&event, now);
                 }
-                Err(error) => warn!(%error, "An event was not understood."),
+                Err(error) => {
+                    self.malformed += 1;
+                    warn!(%error, "An event was not understood.");
+                }
             }
         }
     }
@@ -77,6 +90,7 @@ impl Identity {
         if walk.unreadable > 0 {
             warn!(count = walk.unreadable, "Some cgroups could not be looked into.");
         }
+        self.complete = walk.unreadable == 0;
         self.tree.reconcile(walk, now);
         self.walked = now;
         Ok(())
@@ -86,8 +100,26 @@ impl Identity {
         self.events.as_ref().map(Events::wake_up).transpose()
     }
 
-    pub(super) fn events_lost(&self) -> u64 {
-        self.events.as_ref().map_or(0, |events| events.counts().ring_full)
+    /// What the kernel side has counted.
+    pub(super) fn counted(&self) -> Counts {
+        self.events.as_ref().map(Events::counts).unwrap_or_default()
+    }
+
+    /// Events that were not understood.
+    pub(super) const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Whether the last walk saw every cgroup.
+    pub(super) const fn sees_everything(&self) -> bool {
+        self.complete
+    }
+
+    /// Walks because somebody met a cgroup that is not in the tree, but not more often than is good for the node.
+    pub(super) fn look_again(&mut self, now: Instant) {
+        self.stale = true;
+        self.complete = false;
+        self.update(now);
     }
 
     pub(super) fn forget(&mut self, id: u64) {

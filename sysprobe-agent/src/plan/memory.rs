@@ -1,6 +1,7 @@
 //! What the maps will take of the kernel's memory, known before anything is loaded.
 
 use serde::Serialize;
+use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
 
 use super::{DomainPlan, Shards};
@@ -23,9 +24,16 @@ const HASH_ELEMENT: u64 = 48;
 const HASH_BUCKET: u64 = 16;
 /// Positions and headers of a ring buffer beside its data, in pages of 4 KiB.
 const RING_OVERHEAD: u64 = 3 * 4096;
-pub(super) const RING_BYTES: u32 = 512 * 1024;
+/// A task's storage: the element with its value (128 bytes) and the task's list of elements (192), as the kernel's
+/// allocator rounds them. An estimate: the kernel accounts neither to the map.
+const TASK_STORAGE: u64 = 320;
 
-pub(super) fn of_maps(domains: &[DomainPlan], config: &Config, shards: Shards) -> Vec<MapMemory> {
+pub(super) fn of_maps(
+    domains: &[DomainPlan],
+    config: &Config,
+    shards: Shards,
+    threads: u32,
+) -> Vec<MapMemory> {
     let plan_of = |name: &str| domains.iter().find(|domain| domain.name == name && domain.is_on());
     let mut maps = Vec::new();
     if plan_of("cgroup").is_some() {
@@ -33,14 +41,11 @@ pub(super) fn of_maps(domains: &[DomainPlan], config: &Config, shards: Shards) -
     }
     if let Some(sched) = plan_of("sched") {
         maps.extend(sched_maps(config.slots, shards));
-        if sched.first_tier().is_some_and(probe::keeps_tasks_in_hash) {
-            maps.push(map(
-                "sched",
-                "SCHED_TASKS",
-                config.tasks,
-                hash_bytes(config.tasks, size_of::<HashedTask>()),
-            ));
-        }
+        maps.push(if sched.first_tier().is_some_and(probe::keeps_tasks_in_hash) {
+            map("sched", "SCHED_TASKS", config.tasks, hash_bytes(config.tasks, size_of::<HashedTask>()))
+        } else {
+            map("sched", "SCHED_TASKS", threads, u64::from(threads) * TASK_STORAGE)
+        });
     }
     maps
 }

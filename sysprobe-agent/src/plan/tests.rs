@@ -12,6 +12,7 @@ fn facts() -> Facts {
     Facts {
         kernel: "6.12.0".into(),
         cpus: Cpus { possible: 2, online: vec![0, 1] },
+        threads: 10_000,
         privilege: Privilege { bpf: true, perfmon: true, sys_admin: false },
         layout: Ok(layout()),
         btf_path: "/sys/kernel/btf/vmlinux".into(),
@@ -111,7 +112,8 @@ fn five_hundred_pods_on_sixty_four_cpus_fit_the_memory_limit() {
     let mut facts = facts();
     facts.cpus.possible = 64;
     let bytes = Plan::new(&facts, &Config::default()).map_bytes();
-    assert!(bytes < 16 << 20, "{bytes} bytes leave too little of 64 MiB to the other domains");
+    // Ten thousand threads and two thousand cgroups leave the other domains 44 of the 64 MiB.
+    assert!(bytes < 20 << 20, "{bytes} bytes leave too little of 64 MiB to the other domains");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TpBtf};
 use super::{Member, Probe, Program, Tier, TierSet, member, program};
 
-/// State in task storage (5.11), by typed pointers.
+/// State in task storage (5.13), by typed pointers.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched.o"));
 /// State in a hash, by addresses.
 static HASH_OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched_hash.o"));
@@ -39,6 +39,7 @@ pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
 
 const SWITCH: &str = "books what the task that leaves the CPU has waited and run";
 const NEW: &str = "gives a new task its storage, outside of any lock";
+const MOVE: &str = "remembers when a task was moved to another cgroup";
 const FREE: &str = "forgets a task that is freed";
 const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
 const FLUSH: Program =
@@ -54,6 +55,7 @@ pub(super) const PROBE: Probe = Probe {
             object: OBJECT,
             programs: &[
                 program("sched_new_tp", TpBtf("task_newtask"), NEW),
+                program("sched_move_tp", TpBtf("cgroup_attach_task"), MOVE),
                 program("sched_switch_tp", TpBtf("sched_switch"), SWITCH),
                 SEED,
                 FLUSH,
@@ -65,6 +67,7 @@ pub(super) const PROBE: Probe = Probe {
             object: OBJECT,
             programs: &[
                 program("sched_new_fe", Fentry("wake_up_new_task"), NEW),
+                program("sched_move_fe", Fentry("cgroup_attach_task"), MOVE),
                 program("sched_switch_fe", Fentry("rcu_note_context_switch"), SWITCH),
                 SEED,
                 FLUSH,
@@ -76,6 +79,7 @@ pub(super) const PROBE: Probe = Probe {
             object: HASH_OBJECT,
             programs: &[
                 program("sched_free_kp", Kprobe("free_task"), FREE),
+                program("sched_move_kp", Kprobe("cgroup_attach_task"), MOVE),
                 program("sched_switch_kp", Kprobe("rcu_note_context_switch"), SWITCH),
                 FLUSH,
             ],
@@ -86,6 +90,7 @@ pub(super) const PROBE: Probe = Probe {
             object: HASH_OBJECT,
             programs: &[
                 program("sched_free_rt", RawTp("sched_process_free"), FREE),
+                program("sched_move_rt", RawTp("cgroup_attach_task"), MOVE),
                 program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
                 FLUSH,
             ],

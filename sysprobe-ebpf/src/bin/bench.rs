@@ -166,6 +166,7 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
+        moved_at: 0,
         // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is cheap
         // and wrong once the memory is used again: the product compares ids.
         cgroup: task.load_u64(&OFF_TASK_CGROUPS),
@@ -271,12 +272,4 @@ fn slot_of(css_set: u64) -> u64 {
     if BENCH_SLOTS.insert(id, slot, u64::from(BPF_NOEXIST)).is_ok() { u64::from(slot) } else { 0 }
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_info: &core::panic::PanicInfo) -> ! {
-    loop {}
-}
-
-#[unsafe(link_section = "license")]
-#[unsafe(no_mangle)]
-static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+sysprobe_ebpf::object!();

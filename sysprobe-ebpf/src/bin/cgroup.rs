@@ -8,28 +8,26 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
-use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, RingBuf};
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_probe_read_kernel_str};
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
-use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, NAME_SIZE, RENAMED};
+use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, NAME_SIZE, RENAMED, RING_BYTES};
 use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_task};
 use sysprobe_ebpf::counter::count;
 use sysprobe_ebpf::kernel::{Address, Object};
+use sysprobe_ebpf::settings;
 
-#[unsafe(no_mangle)]
-static OFF_KN_NAME: Global<u32> = Global::new(0);
-#[unsafe(no_mangle)]
-static OFF_KN_PARENT: Global<u32> = Global::new(0);
-/// `kernfs_node.dir.root`, the same for all directories of one file system.
-#[unsafe(no_mangle)]
-static OFF_KN_ROOT: Global<u32> = Global::new(0);
+settings!(
+    OFF_KN_NAME,
+    OFF_KN_PARENT,
+    /// `kernfs_node.dir.root`, the same for all directories of one file system.
+    OFF_KN_ROOT,
+);
 
-/// 512 KiB: eighteen hundred events.
 #[btf_map]
-static CGROUP_EVENTS: RingBuf<CgroupEvent, { 512 * 1024 }> = RingBuf::new();
+static CGROUP_EVENTS: RingBuf<CgroupEvent, { RING_BYTES as usize }> = RingBuf::new();
 #[btf_map]
 static CGROUP_COUNTS: Array<u64, { CgroupCount::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -143,12 +141,4 @@ fn describe(event: &mut CgroupEvent, node: Address, parent: Address, kind: u32) 
     Some(())
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_info: &core::panic::PanicInfo) -> ! {
-    loop {}
-}
-
-#[unsafe(link_section = "license")]
-#[unsafe(no_mangle)]
-static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+sysprobe_ebpf::object!();

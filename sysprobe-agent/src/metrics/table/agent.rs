@@ -2,6 +2,7 @@
 
 use super::{Kind, Metric, Unit, seconds};
 use crate::process;
+use crate::snapshot::WorkloadKind;
 
 const SOURCE: &str = "the agent";
 
@@ -139,12 +140,33 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_cgroup_events",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Births and deaths of cgroups that the kernel told of.",
-        labels: &["event"],
+        help: "Births and deaths of cgroups, as the kernel side counted them and as the agent heard of them.",
+        labels: &["event", "seen_by"],
         source: "tracepoints cgroup_mkdir and cgroup_rmdir",
         emit: |snapshot, emit| {
-            emit.value(&[("event", "born")], snapshot.agent.cgroups_born as f64);
-            emit.value(&[("event", "died")], snapshot.agent.cgroups_died as f64);
+            let agent = &snapshot.agent;
+            for (event, seen_by, count) in [
+                ("born", "kernel", agent.cgroups_born_in_kernel),
+                ("died", "kernel", agent.cgroups_died_in_kernel),
+                ("born", "agent", agent.cgroups_born),
+                ("died", "agent", agent.cgroups_died),
+            ] {
+                emit.value(&[("event", event), ("seen_by", seen_by)], count as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_unattributed",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time on CPU and waiting that is charged to `unknown`, because its cgroup could not be told.",
+        labels: &["domain"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            let unknown = snapshot.workloads.iter().filter(|row| row.kind == WorkloadKind::Unknown);
+            let time =
+                unknown.filter_map(|row| row.sched.as_ref()).map(|sched| sched.on_cpu_ns + sched.wait.sum_ns);
+            emit.value(&[("domain", "sched")], seconds(time.sum()));
         },
     },
     Metric {

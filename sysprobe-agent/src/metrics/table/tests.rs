@@ -27,7 +27,11 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
     for metric in all() {
         assert!(metric.help.ends_with('.'), "{}", metric.name);
         for label in metric.labels {
-            assert!(known.contains(label) || *label == "event", "{}: {label}", metric.name);
+            assert!(
+                known.contains(label) || ["event", "seen_by"].contains(label),
+                "{}: {label}",
+                metric.name
+            );
         }
     }
 }
@@ -48,6 +52,7 @@ fn the_names_that_dashboards_rely_on_are_there() {
         "sysprobe_cpu_weight",
         "sysprobe_agent_program_run_seconds_total",
         "sysprobe_agent_map_bytes",
+        "sysprobe_agent_unattributed_seconds_total",
         "process_cpu_seconds_total",
     ] {
         assert!(names.contains(name), "{name}");

@@ -1,7 +1,6 @@
 //! Books what a task has gathered: the difference between its totals now and when it was last looked at, added to its
 //! cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
 
-use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
@@ -12,15 +11,9 @@ use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::counter::count;
 use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::settings;
 
 use crate::slots::find_slot;
-
-macro_rules! settings {
-    ($($name:ident),+ $(,)?) => {
-        $(#[unsafe(no_mangle)]
-        pub(crate) static $name: Global<u32> = Global::new(0);)+
-    };
-}
 
 settings!(
     OFF_TASK_FLAGS,
@@ -31,12 +24,16 @@ settings!(
     OFF_TASK_RUN_DELAY,
     OFF_TASK_RUN_COUNT,
     OFF_TASK_TGID,
-    // Shards per slot, as a power of two, and how many neighbouring CPUs share one, likewise.
+    /// Shards per slot, as a power of two.
     CFG_SHARD_BITS,
-    CFG_CPU_SHIFT,
-    // The agent itself, which a flush on its own CPU would interrupt half-way.
+    /// 1 where several CPUs may share a shard.
+    CFG_SHARED,
+    /// The agent itself, which a flush on its own CPU would interrupt half-way.
     CFG_AGENT_TGID,
 );
+
+/// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
+const PF_EXITING: u32 = 4;
 
 /// `slot << shard_bits | shard`. Sized by the agent.
 #[btf_map]
@@ -51,6 +48,7 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
     Some(SchedTask {
         run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
         on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
+        moved_at: 0,
         cgroup: id_of_task(task),
         arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
         voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
@@ -66,19 +64,44 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
         lose(SchedLoss::UnreadableTask);
         return;
     };
-    now.slot = if now.cgroup == last.cgroup && last.slot != slot::UNKNOWN {
+    // The cgroup of a task that exits may be gone, and its slot with it, before the task has left its CPU.
+    let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
+    now.slot = if now.cgroup == last.cgroup && last.slot != slot::UNKNOWN && !exits {
         last.slot
     } else {
         find_slot(task, now.cgroup)
     };
+    if last.moved_at > last.on_cpu && now.cgroup != last.cgroup && last.slot != slot::UNKNOWN {
+        // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
+        let moved =
+            SchedTask { run_delay: now.run_delay, on_cpu: last.moved_at, arrivals: now.arrivals, ..*last };
+        charge(last.slot, last, &moved);
+        charge(now.slot, &moved, &now);
+    } else {
+        charge(now.slot, last, &now);
+    }
+    *last = now;
+}
+
+/// Remembers that the task is in another cgroup from here on. Whoever moves it runs this while the task itself may run
+/// and book elsewhere: the worst that comes of it is that the move is not noticed, and all is charged to the new cgroup.
+#[inline(always)]
+pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
+    if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
+        last.moved_at = on_cpu;
+    }
+}
+
+/// Adds the difference of two sights to a slot.
+#[inline(always)]
+fn charge(slot: u32, last: &SchedTask, now: &SchedTask) {
     let wait = now.run_delay.wrapping_sub(last.run_delay);
     let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
     if (wait | on_cpu) >> 63 != 0 {
         lose(SchedLoss::BackwardsClock);
-    } else if let Some(stats) = stats_of(now.slot) {
-        add(stats, last, &now, wait, on_cpu);
+    } else if let Some(stats) = stats_of(slot) {
+        add(stats, last, now, wait, on_cpu);
     }
-    *last = now;
 }
 
 /// This CPU's shard of a slot.
@@ -86,7 +109,8 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
 fn stats_of(slot: u32) -> Option<*mut SchedStats> {
     // SAFETY: the helper only returns a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    SCHED_STATS.get_ptr_mut((slot << CFG_SHARD_BITS.load()) + (cpu >> CFG_CPU_SHIFT.load()))
+    let bits = CFG_SHARD_BITS.load();
+    SCHED_STATS.get_ptr_mut((slot << bits) + (cpu & ((1 << bits) - 1)))
 }
 
 #[inline(always)]
@@ -112,7 +136,7 @@ fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_
 /// A shard that belongs to one CPU needs no atomic: every hook runs with interrupts off.
 #[inline(always)]
 fn add_u64(counter: &mut u64, value: u64) {
-    if CFG_CPU_SHIFT.load() == 0 {
+    if CFG_SHARED.load() == 0 {
         *counter += value;
     } else {
         atomic::add_u64(counter, value);
@@ -121,7 +145,7 @@ fn add_u64(counter: &mut u64, value: u64) {
 
 #[inline(always)]
 fn add_u32(counter: &mut u32, value: u32) {
-    if CFG_CPU_SHIFT.load() == 0 {
+    if CFG_SHARED.load() == 0 {
         *counter = counter.wrapping_add(value);
     } else {
         atomic::add_u32(counter, value);

@@ -21,10 +21,12 @@ use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
 use sysprobe_common::sched::{SchedLoss, SchedTask};
+use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::task_storage::TaskStorage;
 
 use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+use slots::find_slot;
 
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "SCHED_TASKS")]
@@ -65,7 +67,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
 #[btf_tracepoint(function = "task_newtask")]
 fn sched_new_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the new task.
-    greet(unsafe { Typed::new(ctx.arg(0)) }, SchedTask::NEW);
+    welcome(unsafe { Typed::new(ctx.arg(0)) });
     0
 }
 
@@ -73,7 +75,25 @@ fn sched_new_tp(ctx: BtfTracePointContext) -> i32 {
 #[fentry(function = "wake_up_new_task")]
 fn sched_new_fe(ctx: FEntryContext) -> i32 {
     // SAFETY: the first argument is the new task.
-    greet(unsafe { Typed::new(ctx.arg(0)) }, SchedTask::NEW);
+    welcome(unsafe { Typed::new(ctx.arg(0)) });
+    0
+}
+
+/// proto: v5.10- `(struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup)`
+///
+/// Tells of a process by its first thread only. The others' current slices are charged to the new cgroup whole.
+#[btf_tracepoint(function = "cgroup_attach_task")]
+fn sched_move_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the third argument is the task.
+    mark_moved(unsafe { Typed::new(ctx.arg(2)) });
+    0
+}
+
+/// proto: v5.10- `int cgroup_attach_task(struct cgroup *dst_cgrp, struct task_struct *leader, bool threadgroup)`
+#[fentry(function = "cgroup_attach_task")]
+fn sched_move_fe(ctx: FEntryContext) -> i32 {
+    // SAFETY: the second argument is the task.
+    mark_moved(unsafe { Typed::new(ctx.arg(1)) });
     0
 }
 
@@ -100,10 +120,26 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     0
 }
 
+/// A new task is where its parent is, or where the parent wanted it. Knowing that from birth on tells apart what it does
+/// before it is moved, as container runtimes do with theirs.
+#[inline(always)]
+fn welcome(task: Typed) {
+    let cgroup = id_of_task(task);
+    greet(task, SchedTask { cgroup, slot: find_slot(task, cgroup), ..SchedTask::NEW });
+}
+
 #[inline(always)]
 fn greet(task: Typed, mut so_far: SchedTask) {
     if SCHED_TASKS.get_or_insert(task, &mut so_far).is_none() {
         lose(SchedLoss::TaskStorageFull);
+    }
+}
+
+#[inline(always)]
+fn mark_moved(task: Typed) {
+    if let Some(last) = SCHED_TASKS.get(task) {
+        // SAFETY: task storage stays valid while the task does.
+        book::mark_moved(task, unsafe { &mut *last });
     }
 }
 
@@ -127,12 +163,4 @@ fn book(task: Typed) {
     book::book(task, unsafe { &mut *last });
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_info: &core::panic::PanicInfo) -> ! {
-    loop {}
-}
-
-#[unsafe(link_section = "license")]
-#[unsafe(no_mangle)]
-static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+sysprobe_ebpf::object!();

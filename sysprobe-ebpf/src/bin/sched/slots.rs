@@ -49,5 +49,8 @@ fn new_slot(id: u64) -> u32 {
     if SCHED_FREE.push(slot, 0).is_err() {
         lose(SchedLoss::NoFreeSlot);
     }
-    known_slot(id).unwrap_or(slot::UNKNOWN)
+    known_slot(id).unwrap_or_else(|| {
+        lose(SchedLoss::NoFreeSlot);
+        slot::UNKNOWN
+    })
 }

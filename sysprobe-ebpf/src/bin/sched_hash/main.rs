@@ -13,24 +13,23 @@ mod book;
 #[path = "../sched/slots.rs"]
 mod slots;
 
-use aya_ebpf::Global;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedTask};
 use sysprobe_ebpf::kernel::{Address, Object};
+use sysprobe_ebpf::settings;
 
 use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
 
-#[unsafe(no_mangle)]
-static OFF_TASK_START_TIME: Global<u32> = Global::new(0);
-/// When the agent attached, in seconds of `CLOCK_MONOTONIC`, the clock of `task_struct.start_time`.
-#[unsafe(no_mangle)]
-static CFG_STARTED_SECONDS: Global<u32> = Global::new(0);
-/// The nanoseconds of the same moment.
-#[unsafe(no_mangle)]
-static CFG_STARTED_NANOSECONDS: Global<u32> = Global::new(0);
+settings!(
+    OFF_TASK_START_TIME,
+    /// When the agent attached, in seconds of `CLOCK_MONOTONIC`, the clock of `task_struct.start_time`.
+    CFG_STARTED_SECONDS,
+    /// The nanoseconds of the same moment.
+    CFG_STARTED_NANOSECONDS,
+);
 
 /// Sized by the agent.
 #[btf_map]
@@ -68,6 +67,21 @@ fn sched_free_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// See `sched_move_fe` of the other object.
+#[kprobe(function = "cgroup_attach_task")]
+fn sched_move_kp(ctx: ProbeContext) -> u32 {
+    if let Some(task) = ctx.arg::<u64>(1) {
+        mark_moved(Address(task));
+    }
+    0
+}
+
+#[raw_tracepoint(tracepoint = "cgroup_attach_task")]
+fn sched_move_rt(ctx: RawTracePointContext) -> i32 {
+    mark_moved(Address(ctx.arg(2)));
+    0
+}
+
 /// See the same program of the other object.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn sched_flush(_ctx: RawTracePointContext) -> i32 {
@@ -82,6 +96,14 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
 fn current() -> Address {
     // SAFETY: the helper only returns an address.
     Address(unsafe { bpf_get_current_task() })
+}
+
+#[inline(always)]
+fn mark_moved(task: Address) {
+    if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
+        // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
+        book::mark_moved(task, unsafe { &mut (*known).task });
+    }
 }
 
 #[inline(always)]
@@ -130,12 +152,4 @@ fn started() -> u64 {
     u64::from(CFG_STARTED_SECONDS.load()) * 1_000_000_000 + u64::from(CFG_STARTED_NANOSECONDS.load())
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_info: &core::panic::PanicInfo) -> ! {
-    loop {}
-}
-
-#[unsafe(link_section = "license")]
-#[unsafe(no_mangle)]
-static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+sysprobe_ebpf::object!();

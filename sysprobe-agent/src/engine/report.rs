@@ -1,0 +1,60 @@
+//! What the engine says about itself: losses, maps, programs.
+
+use super::Engine;
+use crate::bpf::Loaded;
+use crate::plan::MapMemory;
+use crate::sched::Sched;
+use crate::snapshot::{AgentSample, LostUpdates, MapSample, ProgramSample};
+
+impl Engine {
+    pub(super) fn describe_agent(&mut self) -> AgentSample {
+        let (cgroups_born, cgroups_died) = self.identity.tree().counts();
+        let mut lost_updates: Vec<LostUpdates> = self.sched.iter().flat_map(Sched::losses).collect();
+        let lost = |domain: &str, reason: &str, count| LostUpdates {
+            domain: domain.into(),
+            reason: reason.into(),
+            count,
+        };
+        let counted = self.identity.counted();
+        lost_updates.extend([
+            lost("cgroup", "ring_buffer_full", counted.ring_full),
+            lost("cgroup", "unreadable", counted.unreadable),
+            lost("cgroup", "malformed", self.identity.malformed()),
+            lost("cpu", "unreadable", self.cpu_unreadable),
+        ]);
+        let loaded = [self.identity.loaded(), self.sched.as_ref().map(Sched::loaded)];
+        let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
+        AgentSample {
+            lost_updates,
+            maps: self.map_samples(),
+            programs,
+            cgroups_born,
+            cgroups_died,
+            cgroups_born_in_kernel: counted.born,
+            cgroups_died_in_kernel: counted.died,
+            collect_ns: 0,
+        }
+    }
+
+    fn map_samples(&mut self) -> Vec<MapSample> {
+        let slots = self.sched.as_ref().map(Sched::slots_in_use);
+        let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
+        let maps = self.plan.maps.iter().filter(|map| on(map.domain));
+        let sample = |map: &MapMemory| MapSample {
+            map: map.map.to_lowercase(),
+            entries: if map.map == "SCHED_SLOTS" { slots } else { None },
+            capacity: u64::from(map.entries),
+            bytes: map.bytes,
+        };
+        maps.map(sample).collect()
+    }
+}
+
+fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {
+    loaded.programs().map(|program| ProgramSample {
+        program: program.name.into(),
+        runs: program.runs,
+        run_ns: program.run_ns,
+        missed: program.missed,
+    })
+}

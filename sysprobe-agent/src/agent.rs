@@ -14,12 +14,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch::Receiver;
 use tracing::{info, warn};
 
-use crate::cli::MissingPrivileges;
 use crate::client;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::engine::Engine;
 use crate::host::Facts;
-use crate::plan::Plan;
+use crate::plan::{Decision, Plan};
 use crate::snapshot::Snapshot;
 use crate::top::{self, TopArgs};
 
@@ -57,9 +56,9 @@ pub fn run(config: Config) -> anyhow::Result<()> {
 /// `sysprobe top`: shows the running agent's numbers, or loads the programs itself.
 pub fn run_top(args: TopArgs, config: &Config) -> anyhow::Result<()> {
     runtime()?.block_on(async {
-        match client::Client::connect(&config.socket).await {
-            Ok(client) => top::run(args, client).await,
-            Err(_) => top::run(args, Local::start(config)?).await,
+        match client::Client::connect(&config.socket).await? {
+            Some(client) => top::run(args, client).await,
+            None => top::run(args, Local::start(config)?).await,
         }
     })
 }
@@ -96,15 +95,17 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets answers finish; a reader that hangs is cut off.
-async fn finish(servers: [tokio::task::JoinHandle<std::io::Result<()>>; 2]) {
-    for server in servers {
-        match tokio::time::timeout(GRACEFUL_STOP, server).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => warn!(%error, "A server ended with an error."),
-            Ok(Err(error)) => warn!(%error, "A server did not end well."),
-            Err(_) => warn!("A reader was cut off."),
+/// Lets answers finish; readers that hang are cut off, all at the same time.
+async fn finish(servers: [tokio::task::JoinHandle<()>; 2]) {
+    let both = async {
+        for server in servers {
+            if let Err(error) = server.await {
+                warn!(%error, "A server did not end well.");
+            }
         }
+    };
+    if tokio::time::timeout(GRACEFUL_STOP, both).await.is_err() {
+        warn!("A reader was cut off.");
     }
 }
 
@@ -126,12 +127,17 @@ fn stop_signal() -> anyhow::Result<Receiver<bool>> {
 /// Facts and plan; an error if there is nothing worth starting.
 fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     let facts = Facts::collect(config);
-    let missing = facts.privilege.missing();
-    if config.domains.sched && !missing.is_empty() {
-        return Err(MissingPrivileges(missing).into());
+    // A host without BTF only loses a domain; whoever names a file wants that one.
+    if let (Some(_), Err(reason)) = (&config.btf, &facts.layout) {
+        return Err(ConfigError::NamedFile(reason.clone()).into());
+    }
+    if config.domains.sched {
+        facts.privilege.require()?;
     }
     let plan = Plan::new(&facts, config);
-    if plan.domains.iter().all(|domain| !domain.is_on()) {
+    // The cgroup events alone export nothing.
+    let works = |domain| matches!(plan.decision(domain), Some(Decision::On(_)));
+    if !works("sched") && !works("cpu") {
         bail!("no domain can work on this host; `sysprobe check` says why");
     }
     for warning in &plan.warnings {
@@ -142,23 +148,32 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
 }
 
 /// An engine of `top`'s own.
-struct Local(Shared);
+struct Local {
+    engine: Shared,
+    /// What works less well than it could, as the agent's log would say.
+    warnings: Vec<String>,
+}
 
 impl Local {
     fn start(config: &Config) -> anyhow::Result<Self> {
-        let shared = Shared::default();
+        let engine = Shared::default();
         let (facts, plan) = prepare(config)?;
-        drop(shared.0.set(Mutex::new(Engine::start(&facts, plan)?)));
-        Ok(Self(shared))
+        let warnings = plan.warnings.clone();
+        drop(engine.0.set(Mutex::new(Engine::start(&facts, plan)?)));
+        Ok(Self { engine, warnings })
     }
 }
 
 impl top::Source for Local {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
-        self.0.collect().await?.context("the programs are not loaded")
+        self.engine.collect().await?.context("the programs are not loaded")
     }
 
     fn describe(&self) -> String {
         "no agent is running: programs loaded by this command".to_owned()
+    }
+
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 }

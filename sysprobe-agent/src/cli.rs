@@ -5,9 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET};
+use crate::client::NotAllowed;
+use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
+use crate::host::Privilege;
 use crate::probe::Tier;
 use crate::top::TopArgs;
 use crate::{agent, check, docs, top};
@@ -51,7 +54,10 @@ pub struct AgentArgs {
 /// Where things are on this host.
 #[derive(Args, Debug)]
 pub struct HostArgs {
-    #[arg(long, value_name = "PATH", help = format!("The agent's local socket [default: {DEFAULT_SOCKET}]"))]
+    #[arg(
+        long, value_name = "PATH", help = format!("The agent's local socket [default: {DEFAULT_SOCKET}]"),
+        value_parser = PathBufValueParser::new().try_map(check_absolute)
+    )]
     socket: Option<PathBuf>,
     /// Use this tier of hooks only, instead of the first that works.
     #[arg(long, value_name = "TIER", value_enum)]
@@ -84,11 +90,6 @@ pub struct CheckArgs {
     #[command(flatten)]
     host: HostArgs,
 }
-
-/// Rights that the kernel asks for and the process does not have.
-#[derive(Debug, thiserror::Error)]
-#[error("the process lacks {}: run it as root, or grant it", .0.join(" and "))]
-pub struct MissingPrivileges(pub Vec<&'static str>);
 
 impl Cli {
     /// Runs the command; the error, if there is one, is a sentence on standard error.
@@ -124,7 +125,7 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     drop(writeln!(io::stderr(), "sysprobe: {error:#}"));
     if error.is::<ConfigError>() {
         ExitCode::from(78)
-    } else if error.is::<MissingPrivileges>() {
+    } else if Privilege::were_missing(error) || error.is::<NotAllowed>() {
         ExitCode::from(77)
     } else {
         ExitCode::FAILURE
@@ -163,6 +164,18 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_socket_is_refused_as_in_the_file() {
+        for command in ["agent", "top", "check"] {
+            let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
+            let message = refused.expect_err("a relative path").to_string();
+            assert!(
+                message.contains("--socket") && message.contains("the path must be absolute"),
+                "{message}"
+            );
+        }
     }
 
     #[test]

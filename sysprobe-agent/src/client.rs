@@ -1,5 +1,6 @@
 //! The command line's side of the local socket.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,11 +26,30 @@ pub(crate) struct Client {
     socket: PathBuf,
 }
 
+/// An agent may be there, but not for this user.
+#[derive(Debug, thiserror::Error)]
+#[error("this user may not ask the agent on {socket}: run it as root, or name another socket with --socket")]
+pub(crate) struct NotAllowed {
+    socket: PathBuf,
+}
+
 impl Client {
-    /// Fails if no agent answers there.
-    pub(crate) async fn connect(socket: &Path) -> std::io::Result<Self> {
-        UnixStream::connect(socket).await?;
-        Ok(Self { socket: socket.to_owned() })
+    /// `None` if no agent is there. One that is there but does not answer is an error: programs of one's own beside
+    /// its would be a surprise.
+    pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<Self>> {
+        let Err(error) = UnixStream::connect(socket).await else {
+            return Ok(Some(Self { socket: socket.to_owned() }));
+        };
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
+            ErrorKind::PermissionDenied => Err(NotAllowed { socket: socket.to_owned() }.into()),
+            _ => Err(error).with_context(|| {
+                format!(
+                    "cannot ask the agent on {}: try again, or name another socket with --socket",
+                    socket.display()
+                )
+            }),
+        }
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {

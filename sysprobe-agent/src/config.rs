@@ -10,6 +10,8 @@ use crate::probe::Tier;
 
 mod limits;
 
+pub(crate) use limits::check_absolute;
+
 /// The port is free in the list of Prometheus exporters' ports.
 pub const DEFAULT_LISTEN: &str = "0.0.0.0:9937";
 /// Where the agent and the command line meet.
@@ -101,11 +103,15 @@ impl Default for Log {
 /// What is wrong with a configuration, as a sentence with the place.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("cannot read the configuration {path}: {source}")]
+    /// Why is in the source, which whoever shows the whole chain shows too.
+    #[error("cannot read the configuration {path}")]
     Unreadable { path: PathBuf, source: std::io::Error },
     /// The parser's message shows the line and points at the key.
     #[error("the configuration {path} is wrong: {message}")]
     Malformed { path: PathBuf, message: String },
+    /// A file that the configuration names is not what it should be.
+    #[error("{0}")]
+    NamedFile(String),
 }
 
 impl Config {
@@ -117,8 +123,14 @@ impl Config {
 
     /// `path` is for messages only.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        toml::from_str(text)
-            .map_err(|error| ConfigError::Malformed { path: path.to_owned(), message: error.to_string() })
+        let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
+        let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        if config.domains == (Domains { sched: false, cpu: false }) {
+            let nothing = "domains.sched and domains.cpu are both false, which leaves nothing to export: \
+                           turn one of them on";
+            return Err(malformed(nothing.to_owned()));
+        }
+        Ok(config)
     }
 
     #[must_use]

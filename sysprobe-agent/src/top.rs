@@ -33,6 +33,11 @@ pub trait Source {
 
     /// A few words for the header, such as `agent at /run/sysprobe.sock`.
     fn describe(&self) -> String;
+
+    /// What a reader of these numbers should know, as sentences without a full stop.
+    fn warnings(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// The width of a plain table that goes anywhere but to a terminal.
@@ -72,7 +77,8 @@ async fn print_windows(
     first: Snapshot,
     mut source: impl Source,
 ) -> anyhow::Result<()> {
-    let selection = args.selection();
+    warn(&mut io::stderr().lock(), source.warnings());
+    let (selection, origin) = (args.selection(), source.describe());
     let mut ticks = ticks(args.interval).await;
     let mut earlier = first;
     let mut separator = "";
@@ -80,9 +86,10 @@ async fn print_windows(
         ticks.tick().await;
         let later = source.next().await?;
         let text = match mode {
-            Mode::Json => json::line(&earlier, &later, &selection)?,
+            Mode::Json => json::line(&earlier, &later, &selection, &origin)?,
             Mode::Live | Mode::Plain => {
-                let table = table::text(&earlier, &later, &selection, plain_width(args.output));
+                let width = plain_width(args.output);
+                let table = table::text(&earlier, &later, &selection, &origin, width);
                 format!("{}{table}", std::mem::replace(&mut separator, "\n"))
             }
         };
@@ -90,6 +97,14 @@ async fn print_windows(
             return Ok(());
         }
         earlier = later;
+    }
+}
+
+/// A live table has the whole screen; here they do not mix with the output.
+fn warn(err: &mut impl Write, warnings: &[String]) {
+    for warning in warnings {
+        // Without standard error, the numbers are still of use.
+        drop(writeln!(err, "sysprobe: {warning}."));
     }
 }
 

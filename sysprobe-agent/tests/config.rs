@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,6 +20,7 @@ const WRONG_CONFIGURATION: i32 = 78;
 /// Missing privileges (`EX_NOPERM`).
 const MISSING_PRIVILEGES: i32 = 77;
 const WRONG_ARGUMENTS: i32 = 2;
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// The agent with this configuration, which is expected to end.
 fn agent_with(config: &[u8]) -> (Outcome, TempDir) {
@@ -88,7 +90,9 @@ fn a_file_that_cannot_be_read_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let missing = directory.path().join("missing.toml");
     let named = missing.to_str().expect("UTF-8");
-    agent_with_file(&missing).fails_with(WRONG_CONFIGURATION, &[named, "No such file"]);
+    let outcome = agent_with_file(&missing);
+    outcome.fails_with(WRONG_CONFIGURATION, &[named, "No such file"]);
+    assert_eq!(outcome.stderr.matches("No such file").count(), 1, "said once: {}", outcome.stderr);
     let missing = command::run_with(&["check", "--config", named]);
     missing.fails_with(WRONG_CONFIGURATION, &[named]);
     let inner = directory.path().join("directory");
@@ -114,11 +118,12 @@ fn an_empty_configuration_is_a_right_one() {
 
 #[test]
 fn wrong_arguments_are_told_with_the_right_ones() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&[], "Usage"),
         (&["agnet"], "agent"),
         (&["agent", "--listne", "127.0.0.1:0"], "--listen"),
         (&["agent", "--listen", "localhost"], "--listen"),
+        (&["agent", "--socket", "run/agent.sock"], "the path must be absolute"),
         (&["top", "--interval", "1ms"], "--interval"),
         (&["check", "--output", "xml"], "--output"),
     ];
@@ -206,23 +211,127 @@ fn is_only_root() -> bool {
     agent.snapshot().workloads.iter().all(|workload| workload.cpu.is_none())
 }
 
-#[test]
-fn without_btf_sched_is_off_and_says_why_while_cpu_works() {
-    let arguments = ["--btf", "/nonexistent/vmlinux"];
-    let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
-    assert_sched_is_off(&agent, &["/nonexistent/vmlinux", "does not exist", "--btf"]);
+/// Has this thread, and what it starts, see no BTF of the kernel.
+fn hide_kernel_btf() {
+    let nothing = std::ptr::null();
+    // SAFETY: the addresses are of constant texts or null. The namespace is this thread's alone.
+    let hidden = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(nothing, c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_PRIVATE, nothing.cast())
+                == 0
+            && libc::mount(
+                c"none".as_ptr(),
+                c"/sys/kernel/btf".as_ptr(),
+                c"tmpfs".as_ptr(),
+                libc::MS_RDONLY,
+                nothing.cast(),
+            ) == 0
+    };
+    assert!(hidden, "{}", io::Error::last_os_error());
 }
 
 #[test]
-fn with_a_btf_file_that_is_none_sched_is_off_and_says_why() {
+fn without_btf_sched_is_off_and_says_why_while_cpu_works() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let copy = directory.path().join("vmlinux");
+    fs::copy(KERNEL_BTF, &copy).expect("this kernel shows its BTF");
+    let without = || {
+        hide_kernel_btf();
+        assert_sched_is_off(&Agent::start(), &[KERNEL_BTF, "this kernel shows no BTF", "--btf"]);
+        let arguments = ["--btf", copy.to_str().expect("UTF-8")];
+        let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
+        assert!(agent.snapshot().domains.iter().all(|domain| domain.up), "{:?}", agent.snapshot().domains);
+    };
+    // A thread of its own, because its mounts are another's.
+    std::thread::scope(|scope| scope.spawn(without).join().expect("all of it holds"));
+}
+
+/// `agent`, and `top` without one, end with a wrong configuration; `check` says that `sched` is off.
+fn assert_is_no_btf(file: &str, says: &[&str]) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("agent.sock");
+    let socket = socket.to_str().expect("UTF-8");
+    let config = directory.path().join("sysprobe.toml");
+    fs::write(&config, format!("btf = {file:?}")).expect("written");
+    let config = config.to_str().expect("UTF-8");
+    for arguments in [
+        &["agent", "--listen", "127.0.0.1:0", "--socket", socket, "--btf", file][..],
+        &["agent", "--listen", "127.0.0.1:0", "--socket", socket, "--config", config],
+        &["top", "--once", "--socket", socket, "--btf", file],
+    ] {
+        command::run_with(arguments).fails_with(WRONG_CONFIGURATION, says);
+    }
+    let check = command::run_with(&["check", "--btf", file]);
+    assert_eq!(check.code, Some(0), "{}", check.stderr);
+    for text in says {
+        assert!(check.stdout.contains(text), "`{text}` is not in: {}", check.stdout);
+    }
+}
+
+#[test]
+fn a_btf_file_that_is_not_there_is_a_wrong_configuration() {
+    let file = "/nonexistent/vmlinux";
+    assert_is_no_btf(file, &[file, "the file given with --btf does not exist"]);
+}
+
+#[test]
+fn a_btf_file_that_is_none_is_a_wrong_configuration() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("vmlinux");
     let file_name = file.to_str().expect("UTF-8");
     // Nothing, text, and the beginning of a real file: the last is what a broken download looks like.
-    let real = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
+    let real = fs::read(KERNEL_BTF).unwrap_or_default();
     for content in [&b""[..], b"this is no BTF", &real[..real.len() / 2]] {
         fs::write(&file, content).expect("written");
-        let agent = Agent::with(Options { arguments: &["--btf", file_name], ..Options::default() });
-        assert_sched_is_off(&agent, &[file_name]);
+        assert_is_no_btf(file_name, &[file_name, "not readable as BTF"]);
     }
+}
+
+#[test]
+fn a_configuration_that_leaves_nothing_to_export_is_refused() {
+    let (outcome, _directory) = agent_with(b"[domains]\nsched = false\ncpu = false");
+    outcome.fails_with(WRONG_CONFIGURATION, &["sysprobe.toml", "domains.sched", "domains.cpu"]);
+}
+
+/// The agent with one tier of hooks only. Whether this host has it, no file tells reliably, so the agent may say: but
+/// then it works by that tier, or names it in its reason.
+fn assert_works_or_says_why(tier: &str) {
+    let agent = Agent::with(Options { arguments: &["--attach", tier], ..Options::default() });
+    if agent.scrape().get("sysprobe_agent_domain_up", &[("domain", "sched")]) > 0.5 {
+        assert_sched_works_by(&agent, tier);
+    } else {
+        assert_sched_is_off(&agent, &[tier]);
+    }
+}
+
+fn assert_sched_works_by(agent: &Agent, tier: &str) {
+    let scrape = agent.scrape();
+    assert!(scrape.get("sysprobe_agent_domain_up", &[("domain", "sched")]) > 0.5, "{}", agent.log());
+    let labels = [("domain", "sched"), ("hook", tier)];
+    assert_eq!(scrape.select("sysprobe_agent_domain_info", &labels).count(), 1, "{}", agent.log());
+    assert!(scrape.select("sysprobe_sched_on_cpu_seconds_total", &[]).next().is_some());
+}
+
+#[test]
+fn a_forced_tier_is_the_only_one_tried() {
+    assert_works_or_says_why("fentry");
+    assert_works_or_says_why("kprobe");
+    // Every kernel that the agent runs on has raw tracepoints.
+    let agent = Agent::with(Options { arguments: &["--attach", "raw_tp"], ..Options::default() });
+    assert_sched_works_by(&agent, "raw_tp");
+}
+
+#[test]
+fn a_forced_tier_in_the_file_counts_too() {
+    assert_sched_works_by(&Agent::configured("attach = \"raw_tp\""), "raw_tp");
+}
+
+#[test]
+fn an_agent_that_is_not_for_this_user_is_not_taken_for_none() {
+    let agent = Agent::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut top = for_nobody(&directory);
+    top.args(["top", "--once", "--socket"]).arg(agent.socket());
+    let socket = agent.socket().to_str().expect("UTF-8");
+    command::run(&mut top).fails_with(MISSING_PRIVILEGES, &[socket, "root"]);
 }

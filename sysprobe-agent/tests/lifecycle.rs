@@ -2,10 +2,16 @@
 
 mod support;
 
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use support::agent::{Agent, Options};
 use support::bpf::Objects;
@@ -50,6 +56,56 @@ fn the_socket_of_a_killed_agent_is_taken_over() {
     assert!(!agent.snapshot().workloads.is_empty());
     let mode = socket.metadata().expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "it is for root alone");
+}
+
+fn second_agent_on(socket: &Path) -> command::Outcome {
+    let mut second = command::sysprobe();
+    command::run(second.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(socket))
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_never_removed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("important.txt");
+    fs::write(&file, "important").expect("written");
+    let link = directory.path().join("link");
+    let abandoned = directory.path().join("abandoned.sock");
+    symlink(&abandoned, &link).expect("made");
+    drop(UnixListener::bind(&abandoned).expect("bound"));
+    for path in [&file, &link] {
+        let says = [path.to_str().expect("UTF-8"), "not a socket", "--socket"];
+        second_agent_on(path).fails_with(1, &says);
+    }
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "important");
+    assert!(link.is_symlink() && abandoned.exists());
+}
+
+#[test]
+fn a_socket_that_is_too_busy_to_answer_is_in_use() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("agent.sock");
+    let listener = UnixListener::bind(&socket).expect("bound");
+    // SAFETY: the descriptor is open; this only makes the queue shorter.
+    assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+    let _in_the_queue = UnixStream::connect(&socket).expect("one fits");
+    let socket_name = socket.to_str().expect("UTF-8");
+    second_agent_on(&socket).fails_with(1, &[socket_name, "in use", "--socket"]);
+    assert!(socket.exists());
+    let top = command::run_with(&["top", "--once", "--socket", socket_name]);
+    top.fails_with(1, &[socket_name, "cannot ask"]);
+}
+
+#[test]
+fn an_agent_that_ends_leaves_the_socket_of_its_successor() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("agent.sock");
+    let options = Options { socket: Some(&socket), ..Options::default() };
+    let mut first = Agent::with(options);
+    fs::remove_file(&socket).expect("it is there");
+    let second = Agent::with(options);
+    first.terminate();
+    assert_eq!(first.wait().code(), Some(0), "{}", first.log());
+    assert!(!second.snapshot().workloads.is_empty(), "it still answers there");
 }
 
 #[test]
@@ -162,4 +218,117 @@ fn a_reader_that_hangs_does_not_keep_the_agent_from_ending() {
     agent.terminate();
     assert_eq!(agent.wait().code(), Some(0), "{}", agent.log());
     drop((silent, hanging));
+}
+
+/// Half a request on so many connections at each of the agent's doors.
+fn hang(agent: &Agent, count: usize) -> (Vec<TcpStream>, Vec<UnixStream>) {
+    const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nhost: ";
+    let tcp = (0..count).map(|_| {
+        let mut stream = http::connect(agent.port).expect("a connection");
+        stream.write_all(HALF).expect("half a request");
+        stream
+    });
+    let local = (0..count).map(|_| {
+        let mut stream = UnixStream::connect(agent.socket()).expect("a connection");
+        stream.write_all(HALF).expect("half a request");
+        stream
+    });
+    (tcp.collect(), local.collect())
+}
+
+/// How long until a probe, a scrape and `top` are all answered.
+fn assert_answers_within(agent: &Agent, limit: Duration) {
+    let start = Instant::now();
+    for path in ["/healthz", "/metrics"] {
+        assert_eq!(agent.get(path).expect("an answer").status, 200);
+    }
+    assert!(!agent.snapshot().workloads.is_empty());
+    figure(&format!("answers beside hanging readers: {:?}", start.elapsed()));
+    assert!(start.elapsed() < limit, "{:?}", start.elapsed());
+}
+
+#[test]
+fn readers_that_hang_do_not_keep_others_from_their_answers() {
+    let agent = Agent::start();
+    // Three times the agent's cap, and far less time than their own limit of five seconds.
+    let _hanging = hang(&agent, 100);
+    assert_answers_within(&agent, Duration::from_secs(4));
+}
+
+/// Sets how many descriptors a process may have.
+fn limit_descriptors(pid: u32, count: u64) {
+    let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
+    // SAFETY: the address is of a live value, and no old limit is asked for.
+    let result = unsafe {
+        libc::prlimit(pid.cast_signed(), libc::RLIMIT_NOFILE, &raw const limit, std::ptr::null_mut())
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn an_agent_without_descriptors_goes_on_when_it_has_some_again() {
+    let agent = Agent::start();
+    let in_use = fs::read_dir(format!("/proc/{}/fd", agent.pid())).expect("it runs").count();
+    // A few more, for the files of a scrape.
+    limit_descriptors(agent.pid(), in_use as u64 + 8);
+    let hanging = hang(&agent, 20);
+    until("the agent notices", || agent.log().contains("cannot be taken up").then_some(()));
+    thread::sleep(Duration::from_secs(1));
+    let complaints = agent.log().matches("cannot be taken up").count();
+    assert!(complaints < 20, "it spins: {complaints} tries in a second");
+    // Their descriptors come back, and those that still wait in the queue are found to have ended.
+    drop(hanging);
+    assert_answers_within(&agent, Duration::from_secs(8));
+}
+
+/// One answer, without its end being the connection's.
+fn ask_and_keep(stream: &mut TcpStream) -> String {
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").expect("the connection is open");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"ok\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("an answer");
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).expect("UTF-8")
+}
+
+#[test]
+fn a_connection_is_kept_between_scrapes_but_not_for_half_a_request() {
+    let agent = Agent::start();
+    let mut kept = http::connect(agent.port).expect("a connection");
+    ask_and_keep(&mut kept);
+    let mut half = http::connect(agent.port).expect("a connection");
+    half.write_all(b"GET /metr").expect("half a request");
+    let start = Instant::now();
+    assert_eq!(half.read(&mut [0]).expect("an orderly end"), 0);
+    let took = start.elapsed();
+    assert!((Duration::from_secs(4)..Duration::from_secs(8)).contains(&took), "{took:?}");
+    // Longer than a request or the sending of an answer may take.
+    thread::sleep(Duration::from_secs(11).saturating_sub(took));
+    ask_and_keep(&mut kept);
+}
+
+/// Asks for so much and reads so little that the agent cannot send its answer.
+fn clog(stream: &mut (impl Write + ?Sized), path: &str) {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").repeat(100);
+    // The kernel's buffers are a few megabytes on either side.
+    let written = (0..20_000).try_for_each(|_| stream.write_all(request.as_bytes()));
+    assert!(written.is_err(), "the agent took two million requests");
+}
+
+#[test]
+fn readers_that_hang_at_both_doors_cost_the_end_one_time_limit() {
+    let mut agent = Agent::start();
+    let mut port = http::connect(agent.port).expect("a connection");
+    let mut socket = UnixStream::connect(agent.socket()).expect("a connection");
+    port.set_write_timeout(Some(Duration::from_secs(1))).expect("set");
+    socket.set_write_timeout(Some(Duration::from_secs(1))).expect("set");
+    clog(&mut socket, "/v1/snapshot");
+    clog(&mut port, "/metrics");
+    agent.terminate();
+    let start = Instant::now();
+    assert_eq!(agent.wait().code(), Some(0), "{}", agent.log());
+    figure(&format!("the end with clogged readers took {:?}", start.elapsed()));
+    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
 }

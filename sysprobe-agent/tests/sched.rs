@@ -160,13 +160,13 @@ fn five_hundred_short_processes_are_charged_to_the_last_microsecond() {
     let cgroup = Cgroup::new("short");
     let load = Load::stopped(&cgroup, &cpus(), || {
         for _ in 0..500 {
-            fork_and_wait();
+            process::in_child(become_true);
         }
     });
     let (kernel, before) = (cgroup.usage_ns(), agent.snapshot());
     load.resume();
     load.finish();
-    let truth = until("the last process has left its CPU", || quiet_usage(&cgroup)) - kernel;
+    let truth = until("the last process has left its CPU", || cgroup.usage_at_rest()) - kernel;
     let now = agent.snapshot();
     let ours = Totals::of_workload(&now, &cgroup.name).since(Totals::of_workload(&before, &cgroup.name));
     figure(&format!("short: agent {ours:?}, kernel's usage {truth}"));
@@ -178,25 +178,11 @@ fn five_hundred_short_processes_are_charged_to_the_last_microsecond() {
     }
 }
 
-/// A child that becomes `true` where there is one, and ends.
-fn fork_and_wait() {
+/// A child's program is `true` where there is one.
+fn become_true() {
     let arguments = [c"true".as_ptr(), std::ptr::null()];
-    // SAFETY: the child makes system calls only; the addresses are of live values.
-    unsafe {
-        let pid = libc::fork();
-        if pid == 0 {
-            libc::execv(c"/bin/true".as_ptr(), arguments.as_ptr());
-            libc::_exit(0);
-        }
-        libc::waitpid(pid, std::ptr::null_mut(), 0);
-    }
-}
-
-/// The usage, if it stays the same over a few ticks.
-fn quiet_usage(cgroup: &Cgroup) -> Option<u64> {
-    let usage = cgroup.usage_ns();
-    thread::sleep(Duration::from_millis(50));
-    (cgroup.usage_ns() == usage).then_some(usage)
+    // SAFETY: the addresses are of live values. It only returns if it fails.
+    unsafe { libc::execv(c"/bin/true".as_ptr(), arguments.as_ptr()) };
 }
 
 #[test]
@@ -237,6 +223,44 @@ fn become_urgent() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the address is of a live value.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+}
+
+/// Charged where it ran, although nothing is booked at the moment of the move: the task stays on its CPU.
+#[test]
+fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
+    /// A tick (10 ms where it is longest), by which the tiers by function lag behind, and the moment of the move, which
+    /// the two hierarchies of v1 see one after the other.
+    const TOLERANCE_NS: u64 = 20_000_000;
+    const STAY_NS: u64 = 300_000_000;
+    /// Without a switch before the move, so that nothing of it is booked yet: more than the tolerance.
+    const UNBOOKED: Duration = Duration::from_millis(40);
+    let agent = Agent::start();
+    let all = cpus();
+    let case = Case::new(&agent, "moved-from", &all[all.len() - 1..], process::spin);
+    let second = Cgroup::new("moved-to");
+    // So that others seldom take its CPU, which would book. A real-time task could not be moved everywhere.
+    case.cgroup.set_weight_high();
+    second.set_weight_high();
+    let start = case.cgroup.usage_ns();
+    case.load.resume();
+    until("it has run in the first", || (case.so_far().on_cpu_ns > STAY_NS).then_some(()));
+    until("it runs for a while without a switch", || {
+        let switches_before = switches(&case);
+        thread::sleep(UNBOOKED);
+        (switches(&case) == switches_before).then_some(())
+    });
+    second.adopt(case.load.pid);
+    until("it has run in the second", || (second.usage_ns() > STAY_NS).then_some(()));
+    case.load.freeze();
+    let snapshot = agent.snapshot();
+    let ours = Totals::of_workload(&snapshot, &case.cgroup.name).since(case.agent).on_cpu_ns;
+    let ours = [ours, Totals::of_workload(&snapshot, &second.name).on_cpu_ns];
+    let truth = [case.cgroup.usage_ns() - start, second.usage_ns()];
+    figure(&format!("moved: agent {ours:?}, kernel {truth:?}"));
+    for (ours, truth) in ours.into_iter().zip(truth) {
+        assert!(truth > STAY_NS / 2, "it ran in both: {truth}");
+        assert!(ours.abs_diff(truth) <= TOLERANCE_NS, "{ours} {truth}");
+    }
 }
 
 #[test]

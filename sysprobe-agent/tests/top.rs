@@ -3,7 +3,9 @@
 mod support;
 
 use std::fs;
-use std::process::Stdio;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -69,7 +71,9 @@ fn assert_one_core(row: &Value) {
 fn top_shows_a_running_agents_numbers() {
     let agent = Agent::start();
     let spinner = spinner("top-agent");
-    let (_, document) = top(agent.socket().to_str().expect("UTF-8"));
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let (_, document) = top(socket);
+    assert_eq!(document["source"], format!("agent at {socket}"));
     assert_one_core(row(&document, &spinner.cgroup.name));
     let domains = document["domains"].as_array().expect("domains");
     assert!(domains.iter().all(|domain| domain["up"] == true), "{domains:?}");
@@ -85,6 +89,7 @@ fn top_without_an_agent_loads_the_programs_itself() {
     let socket = directory.path().join("agent.sock");
     let (_, document) = top(socket.to_str().expect("UTF-8"));
     assert_one_core(row(&document, &spinner.cgroup.name));
+    assert_eq!(document["source"], "no agent is running: programs loaded by this command");
     assert!(!socket.exists(), "top is no agent");
 }
 
@@ -96,9 +101,48 @@ fn the_table_fits_into_eighty_columns() {
     let outcome = command::run_with(&["top", "--once", "--interval", "200ms", "--socket", socket]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("top-table"), "{}", outcome.stdout);
+    let first = outcome.stdout.lines().next().expect("a line");
+    assert!(first.contains("agent at /"), "it says where the numbers come from: {first}");
     let widest = outcome.stdout.lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
+}
+
+/// Has the command run as the first process of a new PID namespace.
+fn in_pid_namespace(command: &mut Command) {
+    let enter = || {
+        // SAFETY: system calls on plain values. The parent, which `spawn` waits for, only waits for the child: it gives
+        // up the pipe by which `spawn` learns of the exec, and leaves as the child did.
+        unsafe {
+            if libc::unshare(libc::CLONE_NEWPID) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let child = libc::fork();
+            if child > 0 {
+                libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+                let mut status = 0;
+                libc::waitpid(child, &raw mut status, 0);
+                libc::_exit(libc::WEXITSTATUS(status));
+            }
+            if child < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        }
+    };
+    // SAFETY: the closure only makes system calls.
+    unsafe { command.pre_exec(enter) };
+}
+
+#[test]
+fn what_works_less_well_without_an_agent_is_said_on_standard_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut command = command::sysprobe();
+    command.args(["top", "--once", "--interval", "200ms", "--socket"]);
+    command.arg(directory.path().join("agent.sock"));
+    in_pid_namespace(&mut command);
+    let outcome = command::run(&mut command);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("PID namespace"), "{}", outcome.stderr);
+    let first = outcome.stdout.lines().next().expect("a line");
+    assert!(first.contains("no agent is running"), "{first}");
 }
 
 #[test]
@@ -138,8 +182,12 @@ fn check_names_every_domain_in_both_forms() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = check(&directory, &[], &[]).stdout;
     for domain in ["cgroup", "sched", "cpu"] {
-        let line = text.lines().find(|line| line.split_whitespace().eq([domain, "on"]));
-        assert!(line.is_some(), "{domain} is not on in: {text}");
+        // With programs, `on, by` and the tiers.
+        let is_on = |line: &str| {
+            let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
+            words.next() == Some(domain) && words.next() == Some("on")
+        };
+        assert!(text.lines().any(is_on), "{domain} is not on in: {text}");
     }
     let json: Value = serde_json::from_str(&check(&directory, &["-o", "json"], &[]).stdout).expect("JSON");
     let domains = json["plan"]["domains"].as_array().expect("domains");

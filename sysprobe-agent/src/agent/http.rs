@@ -1,6 +1,9 @@
 //! What the agent answers over HTTP: to Prometheus and the kubelet on a port, to the command line on the local socket.
+//! How long a reader may take, and how many there may be, is the business of the modules below.
 
-use std::io;
+mod connections;
+mod peer;
+mod server;
 
 use axum::Router;
 use axum::extract::State;
@@ -15,32 +18,19 @@ use super::Shared;
 use crate::client::SNAPSHOT_PATH;
 use crate::metrics::{self, Format};
 
-pub(super) async fn serve_metrics(
-    listener: TcpListener,
-    shared: Shared,
-    stop: Receiver<bool>,
-) -> io::Result<()> {
+pub(super) async fn serve_metrics(listener: TcpListener, shared: Shared, stop: Receiver<bool>) {
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(async || (StatusCode::NOT_FOUND, "there is /metrics, /healthz and /readyz\n"))
         .with_state(shared);
-    axum::serve(listener, router).with_graceful_shutdown(stopped(stop)).await
+    server::serve(listener, router, stop).await;
 }
 
-pub(super) async fn serve_socket(
-    listener: UnixListener,
-    shared: Shared,
-    stop: Receiver<bool>,
-) -> io::Result<()> {
+pub(super) async fn serve_socket(listener: UnixListener, shared: Shared, stop: Receiver<bool>) {
     let router = Router::new().route(SNAPSHOT_PATH, get(snapshot)).with_state(shared);
-    axum::serve(listener, router).with_graceful_shutdown(stopped(stop)).await
-}
-
-async fn stopped(mut stop: Receiver<bool>) {
-    // An error means that the sender is gone, which ends the agent as well.
-    drop(stop.wait_for(|stop| *stop).await);
+    server::serve(listener, router, stop).await;
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {

@@ -38,8 +38,12 @@ where
 }
 
 pub(super) fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    let path = PathBuf::deserialize(deserializer)?;
-    if path.is_absolute() { Ok(path) } else { Err(D::Error::custom("the path must be absolute")) }
+    check_absolute(PathBuf::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// Also what the flag's value has to pass.
+pub(crate) fn check_absolute(path: PathBuf) -> Result<PathBuf, &'static str> {
+    if path.is_absolute() { Ok(path) } else { Err("the path must be absolute") }
 }
 
 pub(super) fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {

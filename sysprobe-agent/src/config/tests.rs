@@ -36,6 +36,16 @@ fn what_is_written_comes_back() {
 }
 
 #[test]
+fn one_domain_is_enough() {
+    for (text, domains) in [
+        ("domains.sched = false", Domains { sched: false, cpu: true }),
+        ("domains.cpu = false", Domains { sched: true, cpu: false }),
+    ] {
+        assert_eq!(parse(text), Ok(Config { domains, ..Config::default() }));
+    }
+}
+
+#[test]
 fn mistakes_are_refused_with_their_place() {
     let cases = [
         ("listne = \"0.0.0.0:1\"", "unknown field `listne`"),
@@ -53,6 +63,7 @@ fn mistakes_are_refused_with_their_place() {
         ("[log]\nformat = \"xml\"", "unknown variant `xml`"),
         ("[domains\nsched = true", "line 1"),
         ("slots = 64\nslots = 65", "duplicate key"),
+        ("domains = { sched = false, cpu = false }", "domains.sched and domains.cpu"),
     ];
     for (text, expected) in cases {
         let message = parse(text).expect_err(text);

@@ -2,6 +2,7 @@
 //! parent's, as in C.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use btf_rs::{Backend, Btf, BtfType, Type};
@@ -16,16 +17,28 @@ pub enum LayoutError {
     #[error(
         "{path} does not exist: this kernel shows no BTF (CONFIG_DEBUG_INFO_BTF); give a file with --btf"
     )]
+    NoneInKernel { path: PathBuf },
+    #[error("the file given with --btf does not exist: {path}")]
     Missing { path: PathBuf },
     #[error("{path} is not readable as BTF: {reason}")]
     Unreadable { path: PathBuf, reason: String },
 }
 
+impl LayoutError {
+    fn without_file(path: PathBuf, error: &std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound if path == Path::new(super::KERNEL_BTF) => Self::NoneInKernel { path },
+            ErrorKind::NotFound => Self::Missing { path },
+            _ => Self::Unreadable { path, reason: error.to_string() },
+        }
+    }
+}
+
 impl Layout {
     /// Looks up everything that `wanted` names.
     pub fn read<'a>(path: &Path, wanted: impl Iterator<Item = &'a str>) -> Result<Self, LayoutError> {
-        if !path.exists() {
-            return Err(LayoutError::Missing { path: path.to_owned() });
+        if let Err(error) = path.metadata() {
+            return Err(LayoutError::without_file(path.to_owned(), &error));
         }
         // Mapping the file and searching it costs a hundredth of the crate's default, which builds an index.
         let btf = Btf::from_file_with_backend(path, Backend::Mmap)

@@ -13,6 +13,8 @@ pub const VERSION: u32 = 1;
 #[derive(Debug, Serialize)]
 pub struct TopDocument<'a> {
     pub version: u32,
+    /// Where the numbers come from, in words for people: a running agent, or programs of the command itself.
+    pub source: &'a str,
     /// The measured length of the window, which differs a little from the interval asked for.
     pub window_seconds: f64,
     /// What is measured, and why something is not.
@@ -55,10 +57,16 @@ pub struct WorkloadDocument<'a> {
 }
 
 /// One document on one line, with its newline.
-pub fn line(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> serde_json::Result<String> {
+pub fn line(
+    earlier: &Snapshot,
+    later: &Snapshot,
+    selection: &Selection,
+    source: &str,
+) -> serde_json::Result<String> {
     let rows = rows::rows(earlier, later, selection);
     let document = TopDocument {
         version: VERSION,
+        source,
         window_seconds: rows::window(earlier, later).as_secs_f64(),
         domains: &later.domains,
         workloads_total: later.workloads.len(),

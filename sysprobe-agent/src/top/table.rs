@@ -19,10 +19,16 @@ pub(super) enum Width {
 }
 
 /// The text of one window, with its last newline.
-pub(super) fn text(earlier: &Snapshot, later: &Snapshot, selection: &Selection, width: Width) -> String {
+pub(super) fn text(
+    earlier: &Snapshot,
+    later: &Snapshot,
+    selection: &Selection,
+    source: &str,
+    width: Width,
+) -> String {
     let rows = rows::rows(earlier, later, selection);
     let window = rows::window(earlier, later);
-    let mut lines = vec![context(window, rows.len(), later.workloads.len())];
+    let mut lines = vec![context(window, rows.len(), later.workloads.len(), source, width)];
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(off));
     lines.extend(table(&rows, width));
     lines.into_iter().fold(String::new(), |mut text, line| {
@@ -32,8 +38,14 @@ pub(super) fn text(earlier: &Snapshot, later: &Snapshot, selection: &Selection, 
     })
 }
 
-fn context(window: Duration, shown: usize, total: usize) -> String {
-    format!("{} window, {shown} of {total} workloads", format::duration(window.as_secs_f64()))
+fn context(window: Duration, shown: usize, total: usize, source: &str, width: Width) -> String {
+    let window = format::duration(window.as_secs_f64());
+    let text = format!("{window} window, {shown} of {total} workloads; {}", format::clean(source));
+    match width {
+        // The path of a socket may be long.
+        Width::Columns(columns) => format::cut_end(&text, columns),
+        Width::Full => text,
+    }
 }
 
 /// Says that a domain is off, and why.

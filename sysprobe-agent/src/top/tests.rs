@@ -28,3 +28,10 @@ fn a_full_disk_is_an_error() {
     let error = write_out(&mut Broken(io::ErrorKind::StorageFull), "text").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }
+
+#[test]
+fn every_warning_is_a_line_of_its_own() {
+    let mut err = Vec::new();
+    warn(&mut err, &["one thing".to_owned(), "another".to_owned()]);
+    assert_eq!(String::from_utf8(err).unwrap(), "sysprobe: one thing.\nsysprobe: another.\n");
+}

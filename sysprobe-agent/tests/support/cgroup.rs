@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::LazyLock;
@@ -119,6 +120,18 @@ impl Cgroup {
             return fs::read_to_string(file).expect("cpuacct.usage").trim().parse().expect("a number");
         }
         self.stat("usage_usec").expect("usage_usec") * 1000
+    }
+
+    /// The usage, if it stays the same over a few ticks.
+    pub(crate) fn usage_at_rest(&self) -> Option<u64> {
+        let usage = self.usage_ns();
+        sleep(Duration::from_millis(50));
+        (self.usage_ns() == usage).then_some(usage)
+    }
+
+    /// As the kernel's programs tell it: the number of its directory.
+    pub(crate) fn id(&self) -> u64 {
+        fs::metadata(self.directory()).expect("the directory exists").ino()
     }
 
     pub(crate) fn throttling(&self) -> Throttling {

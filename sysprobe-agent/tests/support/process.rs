@@ -180,3 +180,31 @@ pub(crate) fn in_threads(count: usize, body: fn()) {
         drop(other.join());
     }
 }
+
+/// Has a child run `body`, and waits for its end. Of a load, which has a single thread.
+pub(crate) fn in_child(body: impl FnOnce()) {
+    // SAFETY: the child runs what a load may run and leaves by `_exit`; no status is written.
+    unsafe {
+        let pid = libc::fork();
+        if pid == 0 {
+            body();
+            libc::_exit(0);
+        }
+        libc::waitpid(pid, std::ptr::null_mut(), 0);
+    }
+}
+
+/// The CPU time of the calling thread, up to this moment.
+pub(crate) fn own_cpu_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the address is of a live value.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// Gives the CPU to the next at once, as often as can be.
+pub(crate) fn yield_often() {
+    loop {
+        thread::yield_now();
+    }
+}

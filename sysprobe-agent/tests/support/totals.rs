@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use sysprobe_agent::snapshot::{Snapshot, WorkloadSample};
+use sysprobe_agent::snapshot::{SchedSample, Snapshot, WorkloadSample};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -43,13 +43,17 @@ impl Totals {
     /// What the agent says of a workload; nothing if it does not know it.
     pub(crate) fn of_workload(snapshot: &Snapshot, name: &str) -> Self {
         let sched = workload(snapshot, name).and_then(|workload| workload.sched.as_ref());
-        sched.map_or_else(Self::default, |sched| Self {
+        sched.map_or_else(Self::default, Self::of_sample)
+    }
+
+    pub(crate) fn of_sample(sched: &SchedSample) -> Self {
+        Self {
             wait_ns: sched.wait.sum_ns,
             on_cpu_ns: sched.on_cpu_ns,
             arrivals: sched.wait.count(),
             voluntary: sched.voluntary_switches,
             involuntary: sched.involuntary_switches,
-        })
+        }
     }
 
     pub(crate) const fn plus(self, other: Self) -> Self {

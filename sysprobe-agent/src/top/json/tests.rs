@@ -10,7 +10,7 @@ use super::{
 fn document(sort: SortKey) -> Value {
     let (earlier, later) = node();
     let selection = Selection { sort, ..Selection::default() };
-    let line = line(&earlier, &later, &selection).unwrap();
+    let line = line(&earlier, &later, &selection, "agent at /run/a").unwrap();
     assert_eq!(line.matches('\n').count(), 1, "one document per line");
     serde_json::from_str(&line).unwrap()
 }
@@ -19,6 +19,7 @@ fn document(sort: SortKey) -> Value {
 fn the_document_has_its_fixed_fields() {
     let document = document(SortKey::Throttled);
     assert_eq!(document["version"], 1);
+    assert_eq!(document["source"], "agent at /run/a");
     assert_eq!(document["window_seconds"], 2.0);
     assert_eq!(document["workloads_total"], 8);
     assert_eq!(document["domains"][0]["name"], "sched");

@@ -5,10 +5,12 @@ use super::{
     *,
 };
 
+const SOURCE: &str = "agent at /run/sysprobe/agent.sock";
+
 #[test]
 fn a_window_reads_well_at_eighty_columns() {
     let (earlier, later) = node();
-    let text = text(&earlier, &without_cpu(later), &Selection::default(), Width::Columns(80));
+    let text = text(&earlier, &without_cpu(later), &Selection::default(), SOURCE, Width::Columns(80));
     assert!(text.lines().all(|line| format::width(line) <= 80));
     insta::assert_snapshot!(text);
 }
@@ -17,13 +19,17 @@ fn a_window_reads_well_at_eighty_columns() {
 fn wide_has_everything_in_full() {
     let (earlier, later) = node();
     let all = Selection { all: true, ..Selection::default() };
-    insta::assert_snapshot!(text(&earlier, &later, &all, Width::Full));
+    insta::assert_snapshot!(text(&earlier, &later, &all, SOURCE, Width::Full));
 }
 
 #[test]
 fn without_rows_the_head_remains() {
-    let text = text(&snapshot(1, vec![]), &snapshot(2, vec![]), &Selection::default(), Width::Columns(80));
-    assert_eq!(text.lines().next(), Some("1.00s window, 0 of 0 workloads"));
+    let text =
+        text(&snapshot(1, vec![]), &snapshot(2, vec![]), &Selection::default(), SOURCE, Width::Columns(80));
+    assert_eq!(
+        text.lines().next(),
+        Some("1.00s window, 0 of 0 workloads; agent at /run/sysprobe/agent.sock")
+    );
     assert_eq!(text.lines().count(), 2);
 }
 
@@ -34,8 +40,19 @@ fn names_and_reasons_stay_on_their_line() {
     later.domains[0].reason = "two\nlines".to_owned();
     let all = Selection { all: true, ..Selection::default() };
     for width in [Width::Columns(80), Width::Full] {
-        let text = text(&snapshot(1, vec![]), &later, &all, width);
+        let text = text(&snapshot(1, vec![]), &later, &all, SOURCE, width);
         assert_eq!(text.lines().count(), 4);
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text}");
     }
+}
+
+#[test]
+fn a_long_source_is_cut_where_columns_are() {
+    let of = |width| {
+        let source = "x".repeat(100);
+        let [earlier, later] = [snapshot(1, vec![]), snapshot(2, vec![])];
+        format::width(text(&earlier, &later, &Selection::default(), &source, width).lines().next().unwrap())
+    };
+    assert_eq!(of(Width::Columns(80)), 80);
+    assert!(of(Width::Full) > 100);
 }

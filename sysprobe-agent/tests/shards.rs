@@ -1,0 +1,89 @@
+//! Shards that several CPUs share and add to atomically: what machines with more than sixteen CPUs do, tried on any.
+//! The domain is used as a library here, because no configuration asks for it.
+
+mod support;
+
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::totals::Totals;
+use support::{figure, until};
+use sysprobe_agent::bpf::Loader;
+use sysprobe_agent::config::Config;
+use sysprobe_agent::host::Facts;
+use sysprobe_agent::plan::{Decision, Plan, Shards};
+use sysprobe_agent::probe::{Tier, tier_set};
+use sysprobe_agent::sched::{Owner, Sched, accumulate};
+use sysprobe_agent::snapshot::SchedSample;
+
+/// One shard for all CPUs.
+const ONE_FOR_ALL: Shards = Shards { bits: 0, shared: true };
+
+/// The first tier that the kernel takes, of those whose numbers are the kernel's own to the nanosecond.
+fn start() -> (Tier, Sched) {
+    let config = Config::default();
+    let facts = Facts::collect(&config);
+    let mut plan = Plan::new(&facts, &config);
+    plan.shards = ONE_FOR_ALL;
+    let Some(Decision::On(candidates)) = plan.decision("sched") else {
+        panic!("{:?}", plan.decision("sched"))
+    };
+    let loader = Loader::new(&facts.btf_path);
+    let mut refused = Vec::new();
+    let exact = candidates.iter().filter(|candidate| matches!(candidate.tier, Tier::TpBtf | Tier::RawTp));
+    for candidate in exact {
+        let set = tier_set("sched", candidate.tier).expect("a candidate is in the table");
+        match Sched::start(&loader, set, candidate, &plan) {
+            Ok(sched) => return (candidate.tier, sched),
+            Err(error) => refused.push(format!("{}: {error}", candidate.tier.name())),
+        }
+    }
+    panic!("the kernel takes none: {refused:?}")
+}
+
+/// Adds what the cgroups gathered since the last reading.
+fn read(sched: &mut Sched, totals: &mut [(u64, SchedSample)]) {
+    sched.flush().expect("the flush can be run");
+    sched.list_slots().expect("the slots can be listed");
+    let all = |_| true;
+    sched.read(all, |owner, gathered| {
+        let mine = totals.iter_mut().find(|(id, _)| owner == Owner::Cgroup(*id));
+        if let Some((_, total)) = mine {
+            accumulate(total, gathered);
+        }
+    });
+}
+
+#[test]
+fn cpus_that_share_a_shard_lose_nothing() {
+    /// So many bookings, on all CPUs at once, that some would meet in the middle of an addition.
+    const BOOKINGS: u64 = 200_000;
+    let (tier, mut sched) = start();
+    let all = cpus();
+    let threads = 2 * all.len() + 1;
+    let cgroups = ["shared-spinners", "shared-sleepers", "shared-yielders"].map(Cgroup::new);
+    let bodies = [process::spin, process::sleep_often, process::yield_often];
+    let stopped = |at: usize| Load::stopped(&cgroups[at], &all, || process::in_threads(threads, bodies[at]));
+    let loads = [0, 1, 2].map(stopped);
+    // The first steps of a load were made before it was in its cgroup.
+    let mut totals = cgroups.each_ref().map(|cgroup| (cgroup.id(), SchedSample::default()));
+    read(&mut sched, &mut totals);
+    let ours_before = totals.each_ref().map(|(_, sample)| Totals::of_sample(sample));
+    let kernel_before = loads.each_ref().map(Load::totals);
+    let so_far = |at: usize| loads[at].totals().since(kernel_before[at]);
+    loads.iter().for_each(Load::resume);
+    until("all have run and waited", || {
+        // Readings in between must not lose anything either.
+        read(&mut sched, &mut totals);
+        let (spun, slept, yielded) = (so_far(0), so_far(1), so_far(2));
+        let enough = spun.on_cpu_ns > 300_000_000 && spun.involuntary > 50 && slept.voluntary > 500;
+        (enough && yielded.arrivals > BOOKINGS).then_some(())
+    });
+    loads.iter().for_each(Load::freeze);
+    read(&mut sched, &mut totals);
+    for at in 0..loads.len() {
+        let (truth, ours) = (so_far(at), Totals::of_sample(&totals[at].1).since(ours_before[at]));
+        figure(&format!("{} by {}: agent {ours:?}, kernel {truth:?}", cgroups[at].name, tier.name()));
+        assert!(truth.on_cpu_ns > 0 && truth.arrivals > 0, "the load did something: {truth:?}");
+        assert_eq!(ours, truth);
+    }
+}

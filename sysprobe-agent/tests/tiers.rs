@@ -1,0 +1,291 @@
+//! Tier against tier: agents that hook the kernel differently watch the same load at the same time and must tell the
+//! same of it. A tier that this kernel does not have is said to be missing, with the agent's reason, and only a lack
+//! that shows without the agent as well is accepted.
+//!
+//! One test counts what others would disturb: each test takes [`HOST`] before it makes a cgroup.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use support::agent::{Agent, Options};
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::totals::{Totals, lost};
+use support::{SharedNumbers, figure, shared, until, within};
+use sysprobe_agent::probe::Tier;
+use sysprobe_agent::snapshot::Snapshot;
+
+/// The right to make cgroups.
+static HOST: Mutex<()> = Mutex::new(());
+
+fn host() -> MutexGuard<'static, ()> {
+    // A test that failed has cleaned up all the same.
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const TIERS: [Tier; 4] = [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp];
+
+/// How far `rcu_note_context_switch` is behind with a thread's time on CPU: the kernel brings the total up to date once
+/// a tick, which is 10 ms where it is longest, and after the hook. Twice that for a tick that comes late.
+const LAG_NS: u64 = 20_000_000;
+
+/// An agent that was told to use this tier.
+struct Watcher {
+    tier: Tier,
+    agent: Agent,
+}
+
+impl Watcher {
+    fn start(tier: Tier) -> Self {
+        let arguments = ["--attach", tier.name()];
+        Self { tier, agent: Agent::with(Options { arguments: &arguments, ..Options::default() }) }
+    }
+
+    /// Whether the domain is up through the tier; it may be off only for a reason.
+    fn has(&self, domain: &str) -> bool {
+        let name = self.tier.name();
+        let snapshot = self.agent.snapshot();
+        let state = snapshot.domains.iter().find(|state| state.name == domain).expect("a domain");
+        if !state.up {
+            figure(&format!("{domain} by {name}: not on this kernel: {}", state.reason));
+            assert!(is_missing(self.tier, domain, &state.reason), "{name} should work: {}", state.reason);
+        }
+        assert!(!state.up || state.hook == name, "told to use {name}, uses {}", state.hook);
+        state.up
+    }
+
+    /// The switch is booked when it is counted, and with it everything before; not so at a function's entry.
+    const fn is_exact(&self) -> bool {
+        matches!(self.tier, Tier::TpBtf | Tier::RawTp)
+    }
+
+    fn totals(&self, cgroup: &Cgroup) -> Totals {
+        Totals::of_workload(&self.agent.snapshot(), &cgroup.name)
+    }
+}
+
+/// One agent per tier that this kernel has, all at the same time.
+fn watchers(domain: &str) -> Vec<Watcher> {
+    let mut watchers: Vec<_> = thread::scope(|scope| {
+        let starts = TIERS.map(|tier| scope.spawn(move || Watcher::start(tier)));
+        starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
+    });
+    watchers.retain(|watcher| watcher.has(domain));
+    assert!(!watchers.is_empty(), "no tier works");
+    watchers
+}
+
+/// Whether the kernel lacks what the tier needs, by its own word. What the verifier dislikes is never a lack: that is
+/// for us to mend.
+fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
+    /// Before it, programs of this kind may not use task storage.
+    const TASK_STORAGE: (u32, u32) = (5, 13);
+    let has_no_storage = domain == "sched" && kernel() < TASK_STORAGE;
+    match tier {
+        Tier::TpBtf => has_no_storage,
+        Tier::Fentry => has_no_storage || (!reason.contains("verifier") && !has_kprobes()),
+        Tier::Kprobe => !has_kprobes(),
+        Tier::RawTp => false,
+    }
+}
+
+fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.trim().parse().ok());
+    (numbers.next().expect("a version"), numbers.next().expect("a version"))
+}
+
+/// A kernel that has them can change the entries of its functions, which `fentry` needs too.
+fn has_kprobes() -> bool {
+    Path::new("/sys/bus/event_source/devices/kprobe").exists()
+}
+
+/// What the fork loop and its children have said; in memory that the test shares.
+#[derive(Default)]
+struct Said {
+    ended: AtomicU64,
+    /// The children's time on CPU before they slept for the last time.
+    on_cpu_ns: AtomicU64,
+}
+
+// SAFETY: atomic numbers, for which zero is a value.
+unsafe impl SharedNumbers for Said {}
+
+const CHILDREN: u64 = 100;
+
+impl Said {
+    fn fork_loop(&self) {
+        for _ in 0..CHILDREN {
+            process::in_child(|| self.short_task());
+            self.ended.fetch_add(1, Ordering::Relaxed);
+        }
+        // Stays to be frozen.
+        loop {
+            thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// Two slices of work, and one of nothing but the end.
+    fn short_task(&self) {
+        process::spin_for(Duration::from_micros(500));
+        thread::sleep(Duration::from_micros(100));
+        process::spin_for(Duration::from_micros(500));
+        self.on_cpu_ns.fetch_add(process::own_cpu_ns(), Ordering::Relaxed);
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// The loads, with what all sides said of them before they began.
+struct Scene {
+    watchers: Vec<Watcher>,
+    cgroups: [Cgroup; 3],
+    loads: [Load; 3],
+    kernel: [Totals; 3],
+    /// By watcher.
+    before: Vec<[Totals; 3]>,
+    usage: u64,
+    said: &'static Said,
+}
+
+const SPINNER: usize = 0;
+const SLEEPER: usize = 1;
+const FORKS: usize = 2;
+
+impl Scene {
+    fn new() -> Self {
+        let watchers = watchers("sched");
+        let cgroups = ["tiers-spinner", "tiers-sleeper", "tiers-forks"].map(Cgroup::new);
+        let said: &Said = shared();
+        let (all, one) = (cpus(), &cpus()[..1]);
+        let loads = [
+            Load::stopped(&cgroups[SPINNER], one, process::spin),
+            Load::stopped(&cgroups[SLEEPER], one, process::sleep_often),
+            Load::stopped(&cgroups[FORKS], &all, || said.fork_loop()),
+        ];
+        let kernel = loads.each_ref().map(Load::totals);
+        let before = watchers.iter().map(|watcher| cgroups.each_ref().map(|cgroup| watcher.totals(cgroup)));
+        let (before, usage) = (before.collect(), cgroups[FORKS].usage_ns());
+        Self { watchers, cgroups, loads, kernel, before, usage, said }
+    }
+
+    fn so_far(&self, at: usize) -> Totals {
+        self.loads[at].totals().since(self.kernel[at])
+    }
+
+    fn run(&self) {
+        self.loads.iter().for_each(Load::resume);
+        until("all have run and waited", || {
+            let (spun, slept) = (self.so_far(SPINNER), self.so_far(SLEEPER));
+            let enough = spun.on_cpu_ns > 300_000_000 && spun.involuntary > 20 && slept.voluntary > 200;
+            (enough && self.said.ended.load(Ordering::Relaxed) == CHILDREN).then_some(())
+        });
+        self.loads.iter().for_each(Load::freeze);
+    }
+
+    /// What each watcher has gathered of a load.
+    fn gathered(&self, at: usize) -> Vec<(&Watcher, Totals)> {
+        let gathered = self.watchers.iter().zip(&self.before);
+        gathered
+            .map(|(watcher, before)| (watcher, watcher.totals(&self.cgroups[at]).since(before[at])))
+            .collect()
+    }
+}
+
+#[test]
+fn all_tiers_tell_the_kernels_numbers_of_one_load() {
+    let _host = host();
+    let scene = Scene::new();
+    scene.run();
+    for at in [SPINNER, SLEEPER] {
+        let truth = scene.so_far(at);
+        figure(&format!("{}: kernel {truth:?}", scene.cgroups[at].name));
+        assert!(truth.wait_ns > 0 && truth.on_cpu_ns > 0, "it waited and ran");
+        for (watcher, ours) in scene.gathered(at) {
+            figure(&format!("  {}: {ours:?}", watcher.tier.name()));
+            if watcher.is_exact() {
+                assert_eq!(ours, truth, "{}", watcher.tier.name());
+            } else {
+                assert_lags(ours, truth, 1);
+            }
+        }
+    }
+    let truth =
+        until("the last child has left its CPU", || scene.cgroups[FORKS].usage_at_rest()) - scene.usage;
+    compare_forks(&scene.gathered(FORKS), truth, scene.said.on_cpu_ns.load(Ordering::Relaxed));
+    for watcher in &scene.watchers {
+        let snapshot = watcher.agent.snapshot();
+        for reason in ["backwards_clock", "unreadable_cgroup", "unreadable_task"] {
+            assert_eq!(lost(&snapshot, reason), 0, "{}: {reason}", watcher.tier.name());
+        }
+    }
+}
+
+/// Waits and arrivals are complete when a thread passes the hook for the last time. Its last moments on the CPU, and
+/// the switch that ends them, are not: one of each per thread, at the beginning of the comparison as at its end.
+fn assert_lags(ours: Totals, truth: Totals, threads: u64) {
+    assert_eq!((ours.wait_ns, ours.arrivals), (truth.wait_ns, truth.arrivals));
+    assert!(ours.on_cpu_ns.abs_diff(truth.on_cpu_ns) <= LAG_NS * threads, "{ours:?} {truth:?}");
+    assert!(ours.voluntary.abs_diff(truth.voluntary) <= threads, "{ours:?} {truth:?}");
+    assert!(ours.involuntary.abs_diff(truth.involuntary) <= threads, "{ours:?} {truth:?}");
+}
+
+/// Of children that have gone the kernel keeps the time on CPU only; the rest is compared among the tiers.
+fn compare_forks(gathered: &[(&Watcher, Totals)], usage: u64, said: u64) {
+    figure(&format!("forks: kernel's usage {usage}, of which the children said {said}"));
+    for (watcher, ours) in gathered {
+        figure(&format!("  {}: {ours:?}", watcher.tier.name()));
+    }
+    let exact = gathered.iter().find(|(watcher, _)| watcher.is_exact());
+    let (_, reference) = exact.expect("raw_tp is on every kernel");
+    assert!(within(0.001, reference.on_cpu_ns, usage), "both add up the same slices: {reference:?} {usage}");
+    assert!(reference.arrivals >= CHILDREN, "each of them arrived on a CPU");
+    for (watcher, ours) in gathered {
+        if watcher.is_exact() {
+            assert_eq!(ours, reference, "{}", watcher.tier.name());
+            continue;
+        }
+        // As in `assert_lags`, for every child: what it did before its last slice is complete.
+        assert_eq!((ours.wait_ns, ours.arrivals), (reference.wait_ns, reference.arrivals));
+        assert!(ours.on_cpu_ns >= said && ours.on_cpu_ns <= usage + LAG_NS, "{ours:?} {said} {usage}");
+        let switches = |totals: &Totals| totals.voluntary + totals.involuntary;
+        assert!(switches(ours).abs_diff(switches(reference)) <= CHILDREN + 1, "{ours:?} {reference:?}");
+    }
+}
+
+#[test]
+fn all_tiers_hear_the_same_births_and_deaths() {
+    const COUNT: u64 = 200;
+    let _host = host();
+    let watchers = watchers("cgroup");
+    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never takes away:
+    // one attempt without such a neighbour is enough.
+    for attempt in 1..=5 {
+        let before: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
+        for first in (0..COUNT).step_by(20) {
+            let _batch: Vec<_> = (first..first + 20).map(|at| Cgroup::new(&format!("tiers-{at}"))).collect();
+        }
+        let heard = |watcher: &Watcher, before: &Snapshot| heard(&watcher.agent.snapshot(), before);
+        let heard: Vec<_> =
+            watchers.iter().zip(&before).map(|(watcher, before)| heard(watcher, before)).collect();
+        for (watcher, (born, died)) in watchers.iter().zip(&heard) {
+            figure(&format!("{}: {born} born, {died} died of {COUNT}", watcher.tier.name()));
+            assert!(*born >= COUNT && *died >= COUNT, "{} missed some", watcher.tier.name());
+        }
+        if heard.iter().all(|counts| *counts == (COUNT, COUNT)) {
+            return;
+        }
+        assert!(attempt < 5, "more than there were: {heard:?}");
+    }
+}
+
+/// Births and deaths since then.
+fn heard(now: &Snapshot, before: &Snapshot) -> (u64, u64) {
+    let (now, before) = (&now.agent, &before.agent);
+    (now.cgroups_born - before.cgroups_born, now.cgroups_died - before.cgroups_died)
+}

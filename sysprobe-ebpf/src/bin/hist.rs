@@ -2,7 +2,6 @@
 //! puts into a map. It is compared with the same function in user space (`sysprobe-agent/tests/hist.rs`).
 #![no_std]
 #![no_main]
-#![expect(clippy::needless_pass_by_value, reason = "the macro calls the program with an owned context")]
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -12,18 +11,18 @@ use sysprobe_common::hist;
 
 /// Values per run. The verifier walks every round of the loop (`bpf_loop` is from 5.17), each with all ways through the
 /// search: so many are a third of the million instructions it has patience for.
-const VALUES: usize = 512;
+const VALUES: u32 = 512;
 
 #[btf_map]
-static HIST_VALUES: Array<u64, VALUES, { BPF_F_MMAPABLE as usize }> = Array::new();
+static HIST_VALUES: Array<u64, { VALUES as usize }, { BPF_F_MMAPABLE as usize }> = Array::new();
 /// The bucket of the value with the same number.
 #[btf_map]
-static HIST_BUCKETS: Array<u64, VALUES, { BPF_F_MMAPABLE as usize }> = Array::new();
+static HIST_BUCKETS: Array<u64, { VALUES as usize }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 /// Never attached: a test runs it (`BPF_PROG_TEST_RUN`). Returns 1 where a map is not as large as it says.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn hist_buckets(_ctx: RawTracePointContext) -> i32 {
-    for index in 0..VALUES as u32 {
+    for index in 0..VALUES {
         let (Some(value), Some(bucket)) = (HIST_VALUES.get_ptr(index), HIST_BUCKETS.get_ptr_mut(index))
         else {
             return 1;
@@ -34,12 +33,4 @@ fn hist_buckets(_ctx: RawTracePointContext) -> i32 {
     0
 }
 
-#[cfg(not(test))]
-#[panic_handler]
-fn panic(_info: &core::panic::PanicInfo) -> ! {
-    loop {}
-}
-
-#[unsafe(link_section = "license")]
-#[unsafe(no_mangle)]
-static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+sysprobe_ebpf::object!();

@@ -249,14 +249,16 @@ fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
         thread::sleep(UNBOOKED);
         (switches(&case) == switches_before).then_some(())
     });
+    let switched = switches(&case);
     second.adopt(case.load.pid);
+    let switched = switches(&case) - switched;
     until("it has run in the second", || (second.usage_ns() > STAY_NS).then_some(()));
     case.load.freeze();
     let snapshot = agent.snapshot();
     let ours = Totals::of_workload(&snapshot, &case.cgroup.name).since(case.agent).on_cpu_ns;
     let ours = [ours, Totals::of_workload(&snapshot, &second.name).on_cpu_ns];
     let truth = [case.cgroup.usage_ns() - start, second.usage_ns()];
-    figure(&format!("moved: agent {ours:?}, kernel {truth:?}"));
+    figure(&format!("moved: agent {ours:?}, kernel {truth:?}, {switched} switches around the move"));
     for (ours, truth) in ours.into_iter().zip(truth) {
         assert!(truth > STAY_NS / 2, "it ran in both: {truth}");
         assert!(ours.abs_diff(truth) <= TOLERANCE_NS, "{ours} {truth}");

@@ -30,15 +30,21 @@ pub struct SchedTask {
     pub on_cpu: u64,
     /// `on_cpu` when the task was moved to another cgroup since; 0 if it was not. Up to there, the old one is charged.
     pub moved_at: u64,
-    /// The id of the cgroup that `slot` stands for. Not the address of anything: memory is used again, ids are not.
+    /// The id of the cgroup that `slot` stands for.
     pub cgroup: u64,
+    /// The address of the task's `css_set`, and how many moves of any tasks there had been. While both stay, so does the
+    /// cgroup. The address alone would not do: a `css_set` that is freed while a task sleeps comes back as another's.
+    pub css_set: u64,
+    pub moves: u32,
+    /// Always 0.
+    pub pad: u32,
     pub arrivals: u32,
     pub voluntary: u32,
     pub involuntary: u32,
     pub slot: u32,
 }
 
-const _: () = assert!(size_of::<SchedTask>() == 48);
+const _: () = assert!(size_of::<SchedTask>() == 64);
 
 impl SchedTask {
     /// A task that has done nothing yet.
@@ -47,6 +53,9 @@ impl SchedTask {
         on_cpu: 0,
         moved_at: 0,
         cgroup: 0,
+        css_set: 0,
+        moves: 0,
+        pad: 0,
         arrivals: 0,
         voluntary: 0,
         involuntary: 0,
@@ -63,7 +72,7 @@ pub struct HashedTask {
     pub task: SchedTask,
 }
 
-const _: () = assert!(size_of::<HashedTask>() == 56);
+const _: () = assert!(size_of::<HashedTask>() == 72);
 
 /// Why a booking was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]

@@ -16,6 +16,7 @@ mod say;
 mod test;
 mod tidy;
 mod toolchain;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,8 @@ enum Task {
     Run(run::Args),
     /// Run every test, the ones that need a kernel and root included
     Test(test::Args),
+    /// Run the kernel tests in virtual machines with kernels from 5.10 on
+    Vm(vm::Args),
     /// Measure what the programs cost on this machine
     Bench(bench::Args),
     /// Check format, lints, licences, advisories and the repository's own rules
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Task::Build(args) => build::main(&args),
         Task::Run(args) => run::main(&args),
         Task::Test(args) => test::main(&args),
+        Task::Vm(args) => vm::main(&args),
         Task::Bench(args) => bench::main(&args),
         Task::Lint => lint::main(),
         Task::Docs(args) => docs::main(&args),

@@ -38,10 +38,14 @@ pub(crate) fn ebpf_build() -> PathBuf {
     root().join("target/ebpf-build")
 }
 
+/// Cargo's directory for host builds.
+pub(crate) fn target() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// The agent's binary of one profile (`debug` or `release`).
 pub(crate) fn agent(profile: &str) -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    root().join(target).join(profile).join("sysprobe")
+    target().join(profile).join("sysprobe")
 }
 
 /// Finds a program on `PATH`, then in cargo's directory for installed programs, which a fresh shell may lack.

@@ -2,7 +2,9 @@
 //! parent's, as in C.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::{Path, PathBuf};
 
 use btf_rs::{Backend, Btf, BtfType, Type};
@@ -40,8 +42,7 @@ impl Layout {
         if let Err(error) = path.metadata() {
             return Err(LayoutError::without_file(path.to_owned(), &error));
         }
-        // Mapping the file and searching it costs a hundredth of the crate's default, which builds an index.
-        let btf = Btf::from_file_with_backend(path, Backend::Mmap)
+        let btf = map(path)
             .map_err(|error| LayoutError::Unreadable { path: path.to_owned(), reason: error.to_string() })?;
         let found = wanted.filter_map(|name| Some((name.to_owned(), look_up(&btf, name)?)));
         Ok(Self(found.collect()))
@@ -56,6 +57,24 @@ impl Layout {
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, u32)>) -> Self {
         Self(pairs.into_iter().map(|(path, value)| (path.to_owned(), value)).collect())
     }
+}
+
+/// Mapping the file and searching it costs a hundredth of the crate's default, which builds an index. The kernel's own file
+/// can be mapped since 6.16; before, a copy in memory can.
+fn map(path: &Path) -> Result<Btf, Box<dyn std::error::Error>> {
+    if let Ok(btf) = Btf::from_file_with_backend(path, Backend::Mmap) {
+        return Ok(btf);
+    }
+    // SAFETY: the name is a string with a terminator; the result is checked.
+    let descriptor = unsafe { libc::memfd_create(c"btf".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(std::io::Error::last_os_error().into());
+    }
+    // SAFETY: a new descriptor that nobody else owns.
+    let mut copy = unsafe { File::from_raw_fd(descriptor) };
+    std::io::copy(&mut File::open(path)?, &mut copy)?;
+    let name = format!("/proc/self/fd/{}", copy.as_raw_fd());
+    Ok(Btf::from_file_with_backend(name, Backend::Mmap)?)
 }
 
 fn look_up(btf: &Btf, path: &str) -> Option<u32> {

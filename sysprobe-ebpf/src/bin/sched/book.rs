@@ -8,7 +8,7 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::{SchedLoss, SchedStats, SchedTask};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
-use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
 use sysprobe_ebpf::counter::count;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
@@ -38,6 +38,9 @@ const PF_EXITING: u32 = 4;
 /// `slot << shard_bits | shard`. Sized by the agent.
 #[btf_map]
 static SCHED_STATS: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+/// How many moves of tasks between cgroups there were.
+#[btf_map]
+static SCHED_MOVES: Array<u32, 1> = Array::new();
 #[btf_map]
 static SCHED_LOSSES: Array<u64, { SchedLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -49,7 +52,10 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
         run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
         on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
         moved_at: 0,
-        cgroup: id_of_task(task),
+        cgroup: 0,
+        css_set: task.u64(&OFF_TASK_CGROUPS)?,
+        moves: moves(),
+        pad: 0,
         arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
         voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
         involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
@@ -64,13 +70,7 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
         lose(SchedLoss::UnreadableTask);
         return;
     };
-    // The cgroup of a task that exits may be gone, and its slot with it, before the task has left its CPU.
-    let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
-    now.slot = if now.cgroup == last.cgroup && last.slot != slot::UNKNOWN && !exits {
-        last.slot
-    } else {
-        find_slot(task, now.cgroup)
-    };
+    (now.cgroup, now.slot) = place(task, last, &now);
     if last.moved_at > last.on_cpu && now.cgroup != last.cgroup && last.slot != slot::UNKNOWN {
         // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
         let moved =
@@ -81,6 +81,33 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
         charge(now.slot, last, &now);
     }
     *last = now;
+}
+
+/// The task's cgroup and slot. Only if the task may have been moved is the way to its cgroup walked.
+#[inline(always)]
+fn place(task: impl Object, last: &SchedTask, now: &SchedTask) -> (u64, u32) {
+    // The cgroup of a task that exits may be gone, and its slot with it, before the task has left its CPU.
+    let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
+    let may_keep = last.slot != slot::UNKNOWN && !exits;
+    if may_keep && now.css_set == last.css_set && now.moves == last.moves {
+        return (last.cgroup, last.slot);
+    }
+    let cgroup = id_of_task(task);
+    if may_keep && cgroup == last.cgroup { (cgroup, last.slot) } else { (cgroup, find_slot(task, cgroup)) }
+}
+
+#[inline(always)]
+fn moves() -> u32 {
+    SCHED_MOVES.get(0).copied().unwrap_or(0)
+}
+
+/// Counts a move of any task.
+#[inline(always)]
+pub(crate) fn count_move() {
+    if let Some(moves) = SCHED_MOVES.get_ptr_mut(0) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        atomic::add_u32(unsafe { &mut *moves }, 1);
+    }
 }
 
 /// Remembers that the task is in another cgroup from here on. Whoever moves it runs this while the task itself may run

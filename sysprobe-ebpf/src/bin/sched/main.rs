@@ -137,6 +137,7 @@ fn greet(task: Typed, mut so_far: SchedTask) {
 
 #[inline(always)]
 fn mark_moved(task: Typed) {
+    book::count_move();
     if let Some(last) = SCHED_TASKS.get(task) {
         // SAFETY: task storage stays valid while the task does.
         book::mark_moved(task, unsafe { &mut *last });

@@ -100,6 +100,7 @@ fn current() -> Address {
 
 #[inline(always)]
 fn mark_moved(task: Address) {
+    book::count_move();
     if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
         book::mark_moved(task, unsafe { &mut (*known).task });
@@ -117,7 +118,8 @@ fn forget(task: u64) {
 
 #[inline(always)]
 fn book(task: Address) {
-    let (Some(pid), Some(born)) = (task.u32(&OFF_TASK_PID), task.u64(&OFF_TASK_START_TIME)) else {
+    // One after the other: verifiers before 6.12 lose track of a comparison that the compiler carries over the next read.
+    let Some(pid) = task.u32(&OFF_TASK_PID) else {
         lose(SchedLoss::UnreadableTask);
         return;
     };
@@ -125,6 +127,10 @@ fn book(task: Address) {
     if pid == 0 {
         return;
     }
+    let Some(born) = task.u64(&OFF_TASK_START_TIME) else {
+        lose(SchedLoss::UnreadableTask);
+        return;
+    };
     match SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which is running here.
         Some(known) if unsafe { (*known).born } == born => book::book(task, unsafe { &mut (*known).task }),

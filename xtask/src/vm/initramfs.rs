@@ -1,0 +1,46 @@
+//! The first root file system of the guest: our own first process, its orders, and the modules it loads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use xtask_init::{MODULES, ORDERS, Orders};
+
+use super::cpio::Archive;
+use super::modules::Module;
+use crate::{cmd, paths};
+
+/// Its first process needs no other file, because it is linked with everything.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Where the first process mounts things before it has the host's root.
+const DIRECTORIES: [&str; 6] = ["dev", "proc", "sys", "lower", "layer", "root"];
+
+/// Builds the guest's first process.
+pub(super) fn init() -> Result<PathBuf> {
+    let mut cargo = cmd::cargo();
+    cargo.args(["build", "--quiet", "--locked", "--release", "--package", "xtask-init", "--target", TARGET]);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static");
+    cmd::run(&mut cargo)?;
+    Ok(paths::target().join(TARGET).join("release/xtask-init"))
+}
+
+/// Writes the archive.
+pub(super) fn write(file: &Path, init: &Path, modules: &[Module], orders: &Orders) -> Result<()> {
+    let program = fs::read(init).with_context(|| format!("reading {}", init.display()))?;
+    let mut archive = Archive::default();
+    for name in DIRECTORIES {
+        archive.directory(name);
+    }
+    // Rust's start-up code opens descriptors 0 to 2, before anything is mounted.
+    archive.device("dev/console", 5, 1);
+    archive.device("dev/null", 1, 3);
+    archive.file("init", &program);
+    archive.file(ORDERS.trim_start_matches('/'), orders.to_text().as_bytes());
+    let below = MODULES.trim_start_matches('/');
+    archive.directory(below);
+    for module in modules {
+        archive.file(&format!("{below}/{}", module.name), &module.image);
+    }
+    fs::write(file, archive.finish()).with_context(|| format!("writing {}", file.display()))
+}

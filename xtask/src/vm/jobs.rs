@@ -1,0 +1,152 @@
+//! What the guests run: the agent's integration tests, the same binaries that run on the host.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+use xtask_init::Job;
+
+use crate::{cmd, paths, say};
+
+/// What stays on the host unless it is asked for by name: a file of tests, or one test of a file.
+///
+/// Every other test runs in every guest, so that a new one cannot be forgotten.
+const HOST_ONLY: [(&str, &str); 6] = [
+    ("config", "arguments, files and rights are judged alike on every kernel"),
+    ("prometheus", "what Prometheus makes of the agent's text does not depend on the kernel"),
+    ("top", "what a terminal shows does not depend on the kernel"),
+    ("cgroup::what_ran_in_short_lived_cgroups_is_counted_and_then_forgotten", BIRTH_AND_DEATH),
+    (
+        "sched::five_hundred_short_processes_are_charged_to_the_last_microsecond",
+        "in emulation five hundred processes take half a minute",
+    ),
+    ("sched::threads_that_end_leave_their_numbers_behind", BIRTH_AND_DEATH),
+];
+
+const BIRTH_AND_DEATH: &str =
+    "in emulation a task's birth and death, which only the agent sees, are no small part of its work";
+
+/// The name of the job that is not a test.
+pub(super) const SHELL: &str = "shell";
+
+/// A test binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tests {
+    pub(super) name: String,
+    binary: PathBuf,
+    /// Tests of the file that are not run.
+    left_out: Vec<String>,
+}
+
+/// Builds the tests that guests run, `only` the named ones if any are named.
+pub(super) fn build(only: &[String]) -> Result<Vec<Tests>> {
+    say::step("Building the agent's integration tests.");
+    let mut cargo = cmd::cargo();
+    cargo.args(["test", "--no-run", "--locked", "--package", "sysprobe-agent", "--test", "*"]);
+    let Some(messages) = capture(cargo.args(["--message-format", "json-render-diagnostics"])) else {
+        bail!("the agent's integration tests cannot be built, see above");
+    };
+    let tests = binaries(&messages);
+    for name in only {
+        if !tests.iter().any(|test| test.name == *name) {
+            let names: Vec<&str> = tests.iter().map(|test| &*test.name).collect();
+            bail!("there are no tests `{name}`: choose from {}", names.join(", "));
+        }
+    }
+    if !only.is_empty() {
+        return Ok(tests.into_iter().filter(|test| only.contains(&test.name)).collect());
+    }
+    for (what, reason) in HOST_ONLY {
+        say::step(format_args!("Leaving out {what}: {reason}."));
+    }
+    Ok(tests.into_iter().filter_map(for_guests).collect())
+}
+
+/// What guests run of a file of tests; `None` if that is nothing.
+fn for_guests(mut tests: Tests) -> Option<Tests> {
+    for (what, _) in HOST_ONLY {
+        match what.split_once("::") {
+            None if what == tests.name => return None,
+            Some((file, test)) if file == tests.name => tests.left_out.push(test.to_owned()),
+            _ => {}
+        }
+    }
+    Some(tests)
+}
+
+/// One test at a time: two CPUs in emulation are soon at their limits, and a hang has a name.
+pub(super) fn job(tests: &Tests, filter: Option<&str>) -> Job {
+    let mut arguments = vec!["--test-threads=1".to_owned()];
+    arguments.extend(tests.left_out.iter().map(|test| format!("--skip={test}")));
+    arguments.extend(filter.map(str::to_owned));
+    Job { name: tests.name.clone(), program: tests.binary.display().to_string(), arguments }
+}
+
+/// A line for the shell instead of tests.
+pub(super) fn shell(line: &str) -> Job {
+    Job {
+        name: SHELL.to_owned(),
+        program: "/bin/sh".to_owned(),
+        arguments: vec!["-c".to_owned(), line.to_owned()],
+    }
+}
+
+/// Where jobs find programs: a line for the shell finds the agent. Tests know where theirs is.
+pub(super) fn search_path() -> String {
+    let agent = paths::agent("release");
+    let directory = agent.parent().unwrap_or(Path::new("/"));
+    format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", directory.display())
+}
+
+/// Like `cmd::capture`, but compiler errors are shown.
+fn capture(command: &mut std::process::Command) -> Option<String> {
+    let output = command.stderr(std::process::Stdio::inherit()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The test binaries among what cargo says it has built, by name.
+fn binaries(messages: &str) -> Vec<Tests> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut found: Vec<Tests> = messages.filter_map(|message| binary(&message)).collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn binary(message: &Value) -> Option<Tests> {
+    let target = message.get("target")?;
+    let is_test = target.get("kind")?.as_array()?.iter().any(|kind| kind == "test");
+    let binary = PathBuf::from(message.get("executable")?.as_str()?);
+    is_test.then_some(Tests { name: target.get("name")?.as_str()?.to_owned(), binary, left_out: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_binaries_are_found_among_cargos_messages() {
+        let messages = r#"
+{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"sysprobe_agent"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"sysprobe"},"executable":"/t/debug/sysprobe"}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"sched"},"executable":"/t/debug/deps/sched-1"}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"cgroup"},"executable":"/t/debug/deps/cgroup-1"}
+{"reason":"build-finished","success":true}
+"#;
+        let found = binaries(messages);
+        let names: Vec<&str> = found.iter().map(|tests| &*tests.name).collect();
+        assert_eq!(names, ["cgroup", "sched"]);
+        assert_eq!(found[1].binary, Path::new("/t/debug/deps/sched-1"));
+    }
+
+    #[test]
+    fn what_stays_on_the_host_is_left_out() {
+        let tests =
+            |name: &str| Tests { name: name.to_owned(), binary: PathBuf::new(), left_out: Vec::new() };
+        assert_eq!(for_guests(tests("prometheus")), None);
+        assert_eq!(for_guests(tests("new")), Some(tests("new")));
+        let sched = for_guests(tests("sched")).unwrap();
+        let arguments = job(&sched, Some("idle")).arguments;
+        assert!(arguments.contains(&"--skip=threads_that_end_leave_their_numbers_behind".to_owned()));
+        assert_eq!(arguments.last().map(|last| &**last), Some("idle"));
+    }
+}

@@ -1,0 +1,213 @@
+//! What is known of one kernel's run, from the lines of its two serial ports. Pure: lines go in, lines to show and
+//! verdicts come out.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use xtask_init::Report;
+
+use super::libtest::{Heard, Listener, Verdict};
+use super::summary::{self, Outcome};
+
+/// How much of the console is shown when a run ends badly.
+const CONSOLE: usize = 40;
+
+/// What a kernel says when something is wrong with it. A panic ends the machine; with the others it might go on for
+/// a while, and nothing it reports would count.
+const ALARMS: [&str; 6] = [
+    "Kernel panic - not syncing",
+    "BUG: ",
+    "Oops: ",
+    "detected stalls on CPUs/tasks",
+    "self-detected stall on CPU",
+    "blocked for more than",
+];
+
+/// One run.
+pub(super) struct Progress {
+    kernel: &'static str,
+    /// Name of the job that runs, and whether it is a plain program rather than tests.
+    job: Option<(String, bool)>,
+    listener: Listener,
+    since: Instant,
+    console: VecDeque<String>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) alarm: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) done: bool,
+}
+
+impl Progress {
+    pub(super) fn new(kernel: &'static str) -> Self {
+        Self {
+            kernel,
+            job: None,
+            listener: Listener::default(),
+            since: Instant::now(),
+            console: VecDeque::new(),
+            outcomes: Vec::new(),
+            alarm: None,
+            error: None,
+            done: false,
+        }
+    }
+
+    /// A line of the kernel's.
+    pub(super) fn console(&mut self, line: &str) {
+        if self.alarm.is_none() && ALARMS.iter().any(|alarm| line.contains(alarm)) {
+            self.alarm = Some(line.trim().to_owned());
+        }
+        if self.console.len() == CONSOLE {
+            self.console.pop_front();
+        }
+        self.console.push_back(line.to_owned());
+    }
+
+    pub(super) fn last_of_console(&self) -> impl Iterator<Item = &str> {
+        self.console.iter().map(|line| &**line)
+    }
+
+    /// A line of the first process or of a job; returns what to show of it.
+    pub(super) fn report(&mut self, line: &str) -> Option<String> {
+        match Report::parse(line) {
+            Some(Report::Begin(job)) => {
+                let plain = job == super::jobs::SHELL;
+                (self.job, self.since) = (Some((job, plain)), Instant::now());
+                None
+            }
+            Some(Report::End(status)) => self.ended(status),
+            Some(Report::Done) => {
+                self.done = true;
+                None
+            }
+            Some(Report::Error(text)) => {
+                self.error = Some(text);
+                None
+            }
+            None => self.output(line),
+        }
+    }
+
+    fn output(&mut self, line: &str) -> Option<String> {
+        let (job, plain) = self.job.as_ref()?;
+        if *plain {
+            return (!line.is_empty()).then(|| format!("{:>5} | {line}", self.kernel));
+        }
+        match self.listener.hear(line) {
+            Heard::Verdict(name, verdict) => {
+                let test = format!("{job}::{name}");
+                Some(self.judge(test, verdict))
+            }
+            Heard::Detail(text) => Some(format!("{:>5} | {text}", self.kernel)),
+            Heard::Nothing => None,
+        }
+    }
+
+    /// The job's end. Tests that fail were heard of; what remains is a job that ended in the middle.
+    fn ended(&mut self, status: i32) -> Option<String> {
+        let (job, plain) = self.job.take()?;
+        if plain {
+            let verdict = if status == 0 { Verdict::Ok } else { Verdict::Failed };
+            return Some(self.judge(format!("{job} (status {status})"), verdict));
+        }
+        let unfinished = self.listener.unfinished();
+        let failed = |outcome: &Outcome| {
+            outcome.verdict == Verdict::Failed && outcome.test.split("::").next() == Some(&job)
+        };
+        if status == 0 || (unfinished.is_none() && self.outcomes.iter().any(failed)) {
+            return None;
+        }
+        let test =
+            unfinished.map_or_else(|| format!("{job} (status {status})"), |name| format!("{job}::{name}"));
+        Some(self.judge(test, Verdict::Failed))
+    }
+
+    /// The machine is gone or will be: the test that was running has failed.
+    pub(super) fn broke_off(&mut self) -> Option<String> {
+        let (job, plain) = self.job.take()?;
+        let name = self.listener.unfinished();
+        let test = match name {
+            Some(name) if !plain => format!("{job}::{name}"),
+            _ => job,
+        };
+        Some(self.judge(test, Verdict::Failed))
+    }
+
+    fn judge(&mut self, test: String, verdict: Verdict) -> String {
+        let took = std::mem::replace(&mut self.since, Instant::now()).elapsed();
+        let line = format!("{:>5} {test} ... {} ({})", self.kernel, summary::word(verdict), seconds(took));
+        self.outcomes.push(Outcome { kernel: self.kernel, test, verdict });
+        line
+    }
+}
+
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(lines: &[&str]) -> (Progress, Vec<String>) {
+        let mut progress = Progress::new("6.1");
+        let shown = lines.iter().filter_map(|line| progress.report(line)).collect();
+        (progress, shown)
+    }
+
+    fn outcomes(progress: &Progress) -> Vec<(&str, Verdict)> {
+        progress.outcomes.iter().map(|outcome| (&*outcome.test, outcome.verdict)).collect()
+    }
+
+    #[test]
+    fn tests_are_named_after_their_binary() {
+        let (progress, shown) = run(&[
+            "##guest begin sched",
+            "running 2 tests",
+            "test a ... ok",
+            "test b ... FAILED",
+            "failures:",
+            "---- b stdout ----",
+            "test result: FAILED. 1 passed",
+            "##guest end 101",
+            "##guest done ",
+        ]);
+        assert_eq!(outcomes(&progress), [("sched::a", Verdict::Ok), ("sched::b", Verdict::Failed)]);
+        assert!(progress.done);
+        assert!(shown[0].starts_with("  6.1 sched::a ... ok ("), "{shown:?}");
+        assert_eq!(shown[2], "  6.1 | ---- b stdout ----");
+    }
+
+    #[test]
+    fn a_binary_that_dies_fails_with_the_test_it_was_at() {
+        let (progress, _) = run(&["##guest begin sched", "test a ... ", "##guest end 139"]);
+        assert_eq!(outcomes(&progress), [("sched::a", Verdict::Failed)]);
+        let (progress, _) = run(&["##guest begin sched", "##guest end 127"]);
+        assert_eq!(outcomes(&progress), [("sched (status 127)", Verdict::Failed)]);
+    }
+
+    #[test]
+    fn a_machine_that_dies_fails_the_test_it_was_at() {
+        let (mut progress, _) = run(&["##guest begin sched", "test a ... "]);
+        progress.console("[ 3.1] Kernel panic - not syncing: Fatal exception");
+        assert!(progress.alarm.as_ref().is_some_and(|alarm| alarm.contains("panic")));
+        assert!(progress.broke_off().is_some());
+        assert_eq!(outcomes(&progress), [("sched::a", Verdict::Failed)]);
+        assert!(!progress.done);
+    }
+
+    #[test]
+    fn a_plain_program_is_shown_and_judged_by_its_status() {
+        let (progress, shown) = run(&["##guest begin shell", "hello", "##guest end 0"]);
+        assert_eq!(shown[0], "  6.1 | hello");
+        assert_eq!(outcomes(&progress), [("shell (status 0)", Verdict::Ok)]);
+    }
+
+    #[test]
+    fn only_the_consoles_last_lines_are_kept() {
+        let mut progress = Progress::new("6.1");
+        (0..100).for_each(|number| progress.console(&number.to_string()));
+        let last: Vec<&str> = progress.last_of_console().collect();
+        assert_eq!((last.len(), last[0], last[CONSOLE - 1]), (CONSOLE, "60", "99"));
+    }
+}

@@ -1,0 +1,127 @@
+//! The machine: QEMU, and the process that shares the host's files with it.
+//!
+//! Both are ended by their process ids when they go out of scope, and by the kernel if we are killed.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use xtask_init::SHARE;
+
+use super::tree::Kernel;
+use crate::{cmd, paths};
+
+/// Enough for an agent, its tests and a Prometheus.
+const MEMORY: &str = "2048M";
+/// Programs on several CPUs meet here as they do on a node.
+const CPUS: &str = "2";
+
+/// All CPUs take turns in one thread. With a thread for each (QEMU 7.2), kernels of all series die when a busy function
+/// such as `rcu_note_context_switch` is traced and released a few times; with one they take that hundreds of times.
+/// It cost no time where that was measured, on two busy cores.
+const EMULATION: &str = "tcg,thread=single";
+
+/// How long the file server may take to be ready.
+const SERVER: Duration = Duration::from_secs(10);
+
+/// Warnings shown, as some faults of the kernel are no more than that. A panic ends the machine at once. Watchdogs
+/// wait long, since everything is slow in emulation and other work may slow the host down.
+const COMMAND_LINE: &str = "console=ttyS0 loglevel=5 oops=panic panic=-1 watchdog_thresh=60 \
+    rcupdate.rcu_cpu_stall_timeout=100 mitigations=off nokaslr no_timer_check random.trust_cpu=on psi=1 tsc=reliable";
+
+/// A child that does not outlive us.
+struct Guarded(Child);
+
+/// A running machine with the files it writes.
+pub(super) struct Machine {
+    qemu: Guarded,
+    _files: Guarded,
+    pub(super) console: PathBuf,
+    pub(super) reports: PathBuf,
+    log: PathBuf,
+}
+
+impl Machine {
+    pub(super) fn start(kernel: &Kernel, initramfs: &Path, kvm: bool) -> Result<Self> {
+        let place = |name: &str| kernel.directory.join(name);
+        let (console, reports, log) = (place("console"), place("reports"), place("qemu.log"));
+        File::create(&console)?;
+        File::create(&reports)?;
+        let socket = place("files.sock");
+        let files = share(&socket, &place("files.log"))?;
+        let mut qemu = with_us("qemu-system-x86_64");
+        qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35"]);
+        qemu.args(if kvm { ["-accel", "kvm", "-cpu", "host"] } else { ["-accel", EMULATION, "-cpu", "max"] });
+        qemu.args(["-smp", CPUS, "-m", MEMORY, "-append", COMMAND_LINE]);
+        qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
+        for (id, file) in [("console", &console), ("reports", &reports)] {
+            qemu.arg("-chardev").arg(format!("file,id={id},path={}", file.display()));
+            qemu.args(["-serial", &format!("chardev:{id}")]);
+        }
+        qemu.args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")]);
+        qemu.args(["-numa", "node,memdev=memory"]);
+        qemu.arg("-chardev").arg(format!("socket,id=files,path={}", socket.display()));
+        qemu.args(["-device", &format!("vhost-user-fs-pci,chardev=files,tag={SHARE},queue-size=1024")]);
+        let output = File::create(&log)?;
+        let child =
+            qemu.stdout(output.try_clone()?).stderr(output).spawn().context("QEMU cannot be started")?;
+        Ok(Self { qemu: Guarded(child), _files: files, console, reports, log })
+    }
+
+    /// Whether the machine is off.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.qemu.0.try_wait()?)
+    }
+
+    /// What QEMU itself complained about.
+    pub(super) fn complaints(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+/// Serves the host's files. QEMU brings the server up to version 7; later it is a package, with other options.
+fn share(socket: &Path, log: &Path) -> Result<Guarded> {
+    if socket.exists() {
+        std::fs::remove_file(socket)?;
+    }
+    let old = Path::new("/usr/lib/qemu/virtiofsd");
+    let mut server = if old.exists() {
+        let mut server = with_us(old);
+        server.args(["-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot", "-o", "xattr"]);
+        server
+    } else {
+        let mut server = with_us("/usr/libexec/virtiofsd");
+        server.args(["--shared-dir=/", "--cache=always", "--sandbox=chroot", "--xattr"]);
+        server
+    };
+    let output = File::create(log)?;
+    server.arg(format!("--socket-path={}", socket.display())).stdout(output.try_clone()?).stderr(output);
+    let mut files = Guarded(server.spawn().context("virtiofsd cannot be started")?);
+    let start = Instant::now();
+    while !socket.exists() {
+        if files.0.try_wait()?.is_some() || start.elapsed() > SERVER {
+            bail!("virtiofsd does not work: {}", std::fs::read_to_string(log).unwrap_or_default().trim());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(files)
+}
+
+/// A program that is killed when we are. `setpriv` becomes the program, so its process id is the program's.
+fn with_us(program: impl AsRef<OsStr>) -> Command {
+    let mut command = cmd::tool("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program).current_dir(paths::root());
+    command
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}

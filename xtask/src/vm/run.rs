@@ -1,0 +1,129 @@
+//! One kernel's run: boots it with its orders and listens until it is off or cannot be trusted any more.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use xtask_init::{Job, Orders};
+
+use super::progress::{Progress, seconds};
+use super::qemu::Machine;
+use super::summary::Outcome;
+use super::tail::Tail;
+use super::tree::Kernel;
+use super::{initramfs, jobs, modules};
+use crate::{paths, say};
+
+/// How often the serial ports are looked at.
+const POLL: Duration = Duration::from_millis(50);
+/// How long a kernel in trouble may go on writing to its console.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the machine may take to turn itself off.
+const OFF: Duration = Duration::from_secs(10);
+
+/// How a run is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) kvm: bool,
+    pub(super) hybrid: bool,
+    /// Show the console as it comes.
+    pub(super) console: bool,
+    /// A run is broken off after this time without a sound, and after this time in any case.
+    pub(super) silence: Duration,
+    pub(super) limit: Duration,
+}
+
+/// What became of a run.
+pub(super) struct Ran {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) complete: bool,
+}
+
+/// Runs the jobs on one kernel.
+pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings) -> Result<Ran> {
+    let start = Instant::now();
+    let initramfs = kernel.directory.join("initramfs");
+    let modules = modules::boot(&kernel.modules.join(&kernel.version))?;
+    let orders = Orders {
+        hybrid: settings.hybrid,
+        modules: modules.iter().map(|module| module.name.clone()).collect(),
+        tree: kernel.modules.display().to_string(),
+        // Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in
+        // emulation, and the optimised one is the one that is shipped.
+        replaced: vec![(agent("release"), agent("debug"))],
+        directory: paths::root().join("sysprobe-agent").display().to_string(),
+        path: jobs::search_path(),
+        jobs: jobs.to_vec(),
+    };
+    initramfs::write(&initramfs, init, &modules, &orders)?;
+    let mut machine = Machine::start(kernel, &initramfs, settings.kvm)?;
+    let mut progress = Progress::new(kernel.label);
+    let fault = listen(&mut machine, &mut progress, settings)?;
+    if let Some(fault) = &fault {
+        progress.broke_off().iter().for_each(|line| say::output(line));
+        mourn(kernel, &progress, &machine, fault);
+    }
+    say::step(format_args!("Kernel {} took {}.", kernel.version, seconds(start.elapsed())));
+    Ok(Ran { outcomes: progress.outcomes, complete: fault.is_none() })
+}
+
+fn agent(profile: &str) -> String {
+    paths::agent(profile).display().to_string()
+}
+
+/// Follows the serial ports to the end; returns what went wrong with the machine, if something did.
+fn listen(machine: &mut Machine, progress: &mut Progress, settings: Settings) -> Result<Option<String>> {
+    let (mut console, mut reports) = (Tail::open(&machine.console)?, Tail::open(&machine.reports)?);
+    let start = Instant::now();
+    let mut heard = start;
+    let mut until = start + settings.limit;
+    loop {
+        // Looked at first, so that what was written before the end is read after it was seen.
+        let ended = machine.ended()?.is_some();
+        for line in console.lines()? {
+            if settings.console {
+                say::step(&line);
+            }
+            let calm = progress.alarm.is_none();
+            progress.console(&line);
+            if calm && progress.alarm.is_some() {
+                until = until.min(Instant::now() + LAST_WORDS);
+            }
+        }
+        for line in reports.lines()? {
+            heard = Instant::now();
+            progress.report(&line).iter().for_each(|line| say::output(line));
+            if progress.done {
+                until = until.min(heard + OFF);
+            }
+        }
+        if ended || Instant::now() > until || heard.elapsed() > settings.silence {
+            // A test's name stands before its verdict, on a line that is not complete while it runs.
+            progress.report(&reports.rest());
+            return Ok(fault(progress, ended, heard.elapsed() > settings.silence));
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Why the run has ended, unless it ended well.
+fn fault(progress: &Progress, ended: bool, silent: bool) -> Option<String> {
+    let wrong = progress.error.clone().or_else(|| progress.alarm.clone());
+    match (progress.done, ended) {
+        _ if wrong.is_some() => wrong,
+        (true, true) => None,
+        (true, false) => Some("the machine did not turn itself off".to_owned()),
+        (false, true) => Some("the machine went off before its work was done".to_owned()),
+        (false, false) if silent => Some("not a line for a long time: something hangs".to_owned()),
+        (false, false) => Some("the run took too long".to_owned()),
+    }
+}
+
+fn mourn(kernel: &Kernel, progress: &Progress, machine: &Machine, fault: &str) {
+    say::step(format_args!("Kernel {} broke off: {fault}. The last lines of its console:", kernel.version));
+    progress.last_of_console().for_each(|line| say::step(format_args!("  {line}")));
+    let complaints = machine.complaints();
+    complaints.lines().for_each(|line| say::step(format_args!("  QEMU: {line}")));
+    say::step(format_args!("All of what it and its file server wrote is in {}.", kernel.directory.display()));
+}

@@ -28,7 +28,7 @@ const _: () = assert!(size_of::<SchedStats>() == 448 && align_of::<SchedStats>()
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
-    /// `on_cpu` when the task was moved to another cgroup since; 0 if it was not. Up to there, the old one is charged.
+    /// One more than `on_cpu` was when the task was last moved to another cgroup; 0 if it never was.
     pub moved_at: u64,
     /// The id of the cgroup that `slot` stands for.
     pub cgroup: u64,

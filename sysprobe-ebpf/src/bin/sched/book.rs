@@ -71,16 +71,27 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
         return;
     };
     (now.cgroup, now.slot) = place(task, last, &now);
-    if last.moved_at > last.on_cpu && now.cgroup != last.cgroup && last.slot != slot::UNKNOWN {
+    now.moved_at = last.moved_at;
+    let ran_before = ran_before_the_move(last, &now);
+    if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
         // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
         let moved =
-            SchedTask { run_delay: now.run_delay, on_cpu: last.moved_at, arrivals: now.arrivals, ..*last };
+            SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
         charge(last.slot, last, &moved);
         charge(now.slot, &moved, &now);
     } else {
         charge(now.slot, last, &now);
     }
     *last = now;
+}
+
+/// The time on CPU up to which a task that was moved since it was last booked belongs to its old cgroup. Without a note of
+/// the move this booking came between the move and the note, or the task is not its process's first thread: then it has
+/// just been running where it was.
+#[inline(always)]
+fn ran_before_the_move(last: &SchedTask, now: &SchedTask) -> u64 {
+    let noted = last.moved_at.wrapping_sub(1);
+    if noted >= last.on_cpu && noted <= now.on_cpu { noted } else { now.on_cpu }
 }
 
 /// The task's cgroup and slot. Only if the task may have been moved is the way to its cgroup walked.
@@ -111,11 +122,11 @@ pub(crate) fn count_move() {
 }
 
 /// Remembers that the task is in another cgroup from here on. Whoever moves it runs this while the task itself may run
-/// and book elsewhere: the worst that comes of it is that the move is not noticed, and all is charged to the new cgroup.
+/// and book elsewhere: the worst that comes of it is that the note is lost.
 #[inline(always)]
 pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
     if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
-        last.moved_at = on_cpu;
+        last.moved_at = on_cpu + 1;
     }
 }
 

@@ -81,7 +81,7 @@ fn sched_new_fe(ctx: FEntryContext) -> i32 {
 
 /// proto: v5.10- `(struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup)`
 ///
-/// Tells of a process by its first thread only. The others' current slices are charged to the new cgroup whole.
+/// Tells of a process by its first thread only.
 #[btf_tracepoint(function = "cgroup_attach_task")]
 fn sched_move_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the third argument is the task.

@@ -50,6 +50,11 @@ fn charged(snapshot: &Snapshot, lives: &[(String, u64)]) -> (u64, u64) {
     (ours.sum(), lives.iter().map(|(_, used)| used).sum())
 }
 
+/// Both sides add up the same slices but for that in which a process enters: what it ran since the last tick the kernel
+/// charges to the cgroup that it enters, and we to the one that it leaves. A life here has some milliseconds, of which
+/// that is a small part.
+const FIRST_SLICE: f64 = 0.1;
+
 #[test]
 fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
     const COUNT: u64 = 1000;
@@ -67,7 +72,7 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
         assert!(born >= COUNT && died >= COUNT, "{born} born, {died} died of {COUNT}");
         assert_eq!(lost(&after, "ring_buffer_full"), lost(&before, "ring_buffer_full"));
         let (ours, used) = charged(&after, &lives);
-        assert!(ours >= used, "{ours} ns of {used} ns were charged");
+        assert!(within(FIRST_SLICE, ours, used), "{ours} ns of {used} ns were charged");
         if (born, died) == (COUNT, COUNT) {
             return;
         }
@@ -110,14 +115,12 @@ fn events_that_found_no_room_are_counted_and_made_good() {
     until("nothing is left of the others", || (!agent.metrics().contains("unheard-")).then_some(()));
 }
 
-/// A process that works for some milliseconds in a cgroup of its own, and the CPU time it had.
+/// A process that works for some milliseconds in a cgroup of its own, and the CPU time it had there.
 fn short_life(name: &str) -> (String, u64) {
     let cgroup = Cgroup::new(name);
-    let load = Load::stopped(&cgroup, &cpus(), || process::spin_for(Duration::from_millis(5)));
-    let before = cgroup.usage_ns();
-    load.resume();
+    let load = Load::running(&cgroup, &cpus(), || process::spin_for(Duration::from_millis(5)));
     load.finish();
-    let used = cgroup.usage_ns() - before;
+    let used = until("the process has left its CPU", || cgroup.usage_at_rest());
     (cgroup.name.clone(), used)
 }
 
@@ -130,9 +133,7 @@ fn what_ran_in_short_lived_cgroups_is_counted_and_then_forgotten() {
     let snapshot = agent.snapshot();
     let (ours, used) = charged(&snapshot, &lives);
     figure(&format!("short lives: agent {ours} ns, kernel {used} ns"));
-    // The kernel's number is from after the process was stopped for the first time, until it was reaped: the first
-    // steps (up to a millisecond of five, if they met a page fault) and the last ones are only in ours.
-    assert!(ours >= used && within(0.25, ours, used), "{ours} {used}");
+    assert!(within(FIRST_SLICE, ours, used), "{ours} {used}");
     until("the slots are given back", || (slots_in_use(&agent.scrape()) <= baseline).then_some(()));
     until("their series have gone", || {
         let snapshot = agent.snapshot();
@@ -224,7 +225,7 @@ fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
     until("a new cgroup gets a slot", || {
         let (name, used) = short_life("late");
         let ours = Totals::of_workload(&agent.snapshot(), &name).on_cpu_ns;
-        (ours >= used).then_some(())
+        (ours > used / 2).then_some(())
     });
 }
 

@@ -11,6 +11,7 @@ pub trait Object: Copy {
     /// `None` if the address is bad.
     fn u64(self, offset: &Global<u32>) -> Option<u64>;
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
+    fn u16(self, offset: &Global<u32>) -> Option<u16>;
     /// The object that a member points to.
     fn follow(self, offset: &Global<u32>) -> Option<Self>;
 }
@@ -31,6 +32,11 @@ impl Object for Address {
     }
 
     #[inline(always)]
+    fn u16(self, offset: &Global<u32>) -> Option<u16> {
+        read(self.0, offset)
+    }
+
+    #[inline(always)]
     fn follow(self, offset: &Global<u32>) -> Option<Self> {
         read_u64(self.0, offset).map(Self)
     }
@@ -45,6 +51,12 @@ impl Object for Typed {
     #[inline(always)]
     fn u32(self, offset: &Global<u32>) -> Option<u32> {
         Some(self.load_u32(offset))
+    }
+
+    #[inline(always)]
+    fn u16(self, offset: &Global<u32>) -> Option<u16> {
+        // SAFETY: as in `load_u64`.
+        Some(unsafe { self.0.add(offset.load() as usize).cast::<u16>().read_volatile() })
     }
 
     /// A null pointer's members read as zero.
@@ -95,16 +107,19 @@ impl Typed {
 #[inline(always)]
 #[must_use]
 pub fn read_u64(address: u64, offset: &Global<u32>) -> Option<u64> {
-    let source = (address + u64::from(offset.load())) as *const u64;
-    // SAFETY: the helper checks the address and fails on a bad one.
-    unsafe { bpf_probe_read_kernel(source) }.ok()
+    read(address, offset)
 }
 
 /// Reads four bytes; see [`read_u64`].
 #[inline(always)]
 #[must_use]
 pub fn read_u32(address: u64, offset: &Global<u32>) -> Option<u32> {
-    let source = (address + u64::from(offset.load())) as *const u32;
-    // SAFETY: as in `read_u64`.
+    read(address, offset)
+}
+
+#[inline(always)]
+fn read<T>(address: u64, offset: &Global<u32>) -> Option<T> {
+    let source = (address + u64::from(offset.load())) as *const T;
+    // SAFETY: the helper checks the address and fails on a bad one; the types are plain integers.
     unsafe { bpf_probe_read_kernel(source) }.ok()
 }

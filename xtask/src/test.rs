@@ -1,11 +1,12 @@
 //! `cargo xtask test`: every test there is, and an honest account of it.
 //!
 //! Integration tests load programs into the running kernel and therefore need root. Without root they cannot
-//! run, and a run without them is a failure unless it was asked for.
+//! run, and a run without them is a failure unless it was asked for. A part of them is then repeated on other kernels
+//! (`vm`), the oldest, one in the middle and the newest.
 
 use anyhow::{Result, bail};
 
-use crate::{apt, build, cmd, say};
+use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
 const PACKAGES: [&str; 2] = ["prometheus", "tmux"];
@@ -17,6 +18,9 @@ pub(crate) struct Args {
     /// Leave out the tests that need a kernel and root
     #[arg(long)]
     no_kernel: bool,
+    /// Leave out the kernels that this machine does not run
+    #[arg(long)]
+    no_vm: bool,
 }
 
 /// Sums of cargo's "test result:" lines.
@@ -40,6 +44,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let result = cmd::run_watched(&mut cargo_test(args, kernel), |line| tally.add(line));
     account(&tally, kernel);
     result?;
+    other_kernels(args, kernel)?;
     if let Some(filter) = args.filter.as_ref().filter(|_| tally == Tally::default()) {
         bail!("no test has `{filter}` in its name");
     }
@@ -49,6 +54,16 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// The short form of `cargo xtask vm`.
+fn other_kernels(args: &Args, kernel: bool) -> Result<()> {
+    if let Some(reason) = args.without_vm(kernel) {
+        say::step(format_args!("Skipped: tests on other kernels, {reason}."));
+        return Ok(());
+    }
+    say::step("Repeating a part on other kernels; `cargo xtask vm --all` runs everything on all of them.");
+    vm::main(&vm::Args::short())
 }
 
 fn cargo_test(args: &Args, kernel: bool) -> std::process::Command {
@@ -74,7 +89,20 @@ fn account(tally: &Tally, kernel: bool) {
 
 impl Args {
     pub(crate) fn everything() -> Self {
-        Self { filter: None, no_kernel: false }
+        Self { filter: None, no_kernel: false, no_vm: false }
+    }
+
+    /// Why no other kernels are booted.
+    fn without_vm(&self, kernel: bool) -> Option<&'static str> {
+        if self.no_vm {
+            Some("as asked for")
+        } else if !kernel {
+            Some("since no kernel tests run")
+        } else if self.filter.is_some() {
+            Some("since only a part was asked for")
+        } else {
+            (std::env::consts::ARCH != "x86_64").then_some("which are for x86_64")
+        }
     }
 }
 

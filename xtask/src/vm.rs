@@ -19,16 +19,25 @@ mod tail;
 mod tree;
 
 use std::env::consts::ARCH;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use xtask_init::Job;
 
 use crate::{apt, build, say};
+use tree::Kernel;
 
 /// What the laboratory is made of, by package.
 const PACKAGES: [&str; 6] =
     ["debian-archive-keyring", "kmod", "prometheus", "qemu-system-x86", "tmux", "xz-utils"];
+
+/// Seconds.
+const SILENCE: u64 = 180;
+const LIMIT: u64 = 1200;
 
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -59,11 +68,14 @@ pub(crate) struct Args {
     /// Look for newer packages of the kernels
     #[arg(long)]
     refresh: bool,
+    /// Boot so many kernels at the same time (as many as there are processors without it)
+    #[arg(long, value_name = "NUMBER")]
+    at_once: Option<usize>,
     /// Break a run off after so many seconds without a line
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE)]
     silence: u64,
     /// Break a run off after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    #[arg(long, value_name = "SECONDS", default_value_t = LIMIT)]
     limit: u64,
 }
 
@@ -83,9 +95,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         chosen.iter().map(|series| tree::ensure(series, args.refresh)).collect::<Result<_>>()?;
 
     let (mut outcomes, mut broken) = (Vec::new(), Vec::new());
-    for kernel in &kernels {
-        say::step(format_args!("Booting {}.", kernel.version));
-        let ran = run::run(kernel, &init, &jobs, args.settings())?;
+    for (kernel, ran) in kernels.iter().zip(boot_all(&kernels, &init, &jobs, args)) {
+        let ran = ran?;
         outcomes.extend(ran.outcomes);
         if !ran.complete {
             broken.push(kernel.label);
@@ -96,6 +107,29 @@ pub(crate) fn main(args: &Args) -> Result<()> {
         say::output(&line);
     }
     judge(&outcomes, &broken)
+}
+
+/// Runs every kernel, as many at a time as there are processors: an emulated machine keeps one busy.
+fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Job], args: &Args) -> Vec<Result<run::Ran>> {
+    let at_once = args.at_once.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+    let next = AtomicUsize::new(0);
+    let take = || kernels.get(next.fetch_add(1, Ordering::Relaxed));
+    let boot_some = || {
+        let mut ran = Vec::new();
+        while let Some(kernel) = take() {
+            say::step(format_args!("Booting {}.", kernel.version));
+            ran.push((kernel.label, run::run(kernel, init, jobs, args.settings())));
+        }
+        ran
+    };
+    let mut all: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..at_once.max(1)).map(|_| scope.spawn(boot_some)).collect();
+        let each = workers.into_iter().map(ScopedJoinHandle::join);
+        each.flat_map(|ran| ran.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    let place = |label: &str| kernels.iter().position(|kernel| kernel.label == label);
+    all.sort_by_key(|(label, _)| place(label));
+    all.into_iter().map(|(_, ran)| ran).collect()
 }
 
 /// Builds what the guests run.
@@ -137,6 +171,24 @@ fn judge(outcomes: &[summary::Outcome], broken: &[&str]) -> Result<()> {
 // === impl Args ===
 
 impl Args {
+    /// The short form that belongs to the everyday tests.
+    pub(crate) fn short() -> Self {
+        Self {
+            kernels: Vec::new(),
+            all: false,
+            kvm: false,
+            test: jobs::SHORT.map(str::to_owned).to_vec(),
+            filter: None,
+            run: None,
+            cgroup: Cgroup::V2,
+            console: false,
+            refresh: false,
+            at_once: None,
+            silence: SILENCE,
+            limit: LIMIT,
+        }
+    }
+
     fn settings(&self) -> run::Settings {
         run::Settings {
             kvm: self.kvm,

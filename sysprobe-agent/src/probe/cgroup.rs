@@ -10,6 +10,7 @@ static MEMBERS: &[Member] = &[
     member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
     member("OFF_CGROUP_KN", &["cgroup.kn"]),
     member("OFF_KN_ID", &["kernfs_node.id"]),
+    member("OFF_KN_FLAGS", &["kernfs_node.flags"]),
     member("OFF_KN_NAME", &["kernfs_node.name"]),
     // Renamed in 6.15.
     member("OFF_KN_PARENT", &["kernfs_node.__parent", "kernfs_node.parent"]),
@@ -36,6 +37,16 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
         },
         TierSet {
+            tier: Tier::RawTp,
+            object: OBJECT,
+            programs: &[
+                program("cgroup_born_rt", RawTp("cgroup_mkdir"), BORN),
+                program("cgroup_died_rt", RawTp("cgroup_rmdir"), DIED),
+                program("cgroup_name_rt", RawTp("cgroup_rename"), RENAMED),
+            ],
+            members: MEMBERS,
+        },
+        TierSet {
             tier: Tier::Fentry,
             object: OBJECT,
             programs: &[
@@ -50,16 +61,6 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 program("cgroup_born_kp", Kprobe("kernfs_activate"), BORN),
                 program("cgroup_died_kp", Kprobe("kernfs_remove"), DIED),
-            ],
-            members: MEMBERS,
-        },
-        TierSet {
-            tier: Tier::RawTp,
-            object: OBJECT,
-            programs: &[
-                program("cgroup_born_rt", RawTp("cgroup_mkdir"), BORN),
-                program("cgroup_died_rt", RawTp("cgroup_rmdir"), DIED),
-                program("cgroup_name_rt", RawTp("cgroup_rename"), RENAMED),
             ],
             members: MEMBERS,
         },

@@ -38,7 +38,7 @@ pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
 }
 
 const SWITCH: &str = "books what the task that leaves the CPU has waited and run";
-const NEW: &str = "gives a new task its storage, outside of any lock";
+const NEW: &str = "makes a new task known";
 const MOVE: &str = "remembers when a task was moved to another cgroup";
 const FREE: &str = "forgets a task that is freed";
 const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
@@ -63,6 +63,18 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
         },
         TierSet {
+            tier: Tier::RawTp,
+            object: HASH_OBJECT,
+            programs: &[
+                program("sched_new_rt", RawTp("task_newtask"), NEW),
+                program("sched_free_rt", RawTp("sched_process_free"), FREE),
+                program("sched_move_rt", RawTp("cgroup_attach_task"), MOVE),
+                program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
+                FLUSH,
+            ],
+            members: HASH_MEMBERS,
+        },
+        TierSet {
             tier: Tier::Fentry,
             object: OBJECT,
             programs: &[
@@ -78,20 +90,10 @@ pub(super) const PROBE: Probe = Probe {
             tier: Tier::Kprobe,
             object: HASH_OBJECT,
             programs: &[
+                program("sched_new_kp", Kprobe("wake_up_new_task"), NEW),
                 program("sched_free_kp", Kprobe("free_task"), FREE),
                 program("sched_move_kp", Kprobe("cgroup_attach_task"), MOVE),
                 program("sched_switch_kp", Kprobe("rcu_note_context_switch"), SWITCH),
-                FLUSH,
-            ],
-            members: HASH_MEMBERS,
-        },
-        TierSet {
-            tier: Tier::RawTp,
-            object: HASH_OBJECT,
-            programs: &[
-                program("sched_free_rt", RawTp("sched_process_free"), FREE),
-                program("sched_move_rt", RawTp("cgroup_attach_task"), MOVE),
-                program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
                 FLUSH,
             ],
             members: HASH_MEMBERS,

@@ -107,6 +107,13 @@ impl Cgroup {
         if is_v1() { self.write("cpu.shares", "65536") } else { self.write("cpu.weight", "6400") }
     }
 
+    /// Lets cgroups below have the cpu controller, which is a file's work on v2 and given on v1.
+    pub(crate) fn enable_controllers_below(&self) {
+        if !is_v1() {
+            self.write("cgroup.subtree_control", "+cpu");
+        }
+    }
+
     /// Room for real-time tasks, which a kernel with `CONFIG_RT_GROUP_SCHED` gives to no new group of v1 by itself.
     /// Left out where it cannot be had.
     pub(crate) fn allow_real_time(&self) {

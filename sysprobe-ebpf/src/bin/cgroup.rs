@@ -20,6 +20,7 @@ use sysprobe_ebpf::kernel::{Address, Object};
 use sysprobe_ebpf::settings;
 
 settings!(
+    OFF_KN_FLAGS,
     OFF_KN_NAME,
     OFF_KN_PARENT,
     /// `kernfs_node.dir.root`, the same for all directories of one file system.
@@ -51,10 +52,11 @@ fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
 
 /// proto: v5.10- `void kernfs_activate(struct kernfs_node *kn)`
 ///
-/// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child.
+/// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child, and so does a cgroup
+/// whose `cgroup.subtree_control` is written, which has been active for long.
 #[fentry(function = "kernfs_activate")]
 fn cgroup_born_fe(ctx: FEntryContext) -> i32 {
-    tell(Some(Address(ctx.arg(0))), BORN)
+    activated(Some(Address(ctx.arg(0))))
 }
 
 /// proto: v5.10- `void kernfs_remove(struct kernfs_node *kn)`
@@ -65,7 +67,7 @@ fn cgroup_died_fe(ctx: FEntryContext) -> i32 {
 
 #[kprobe(function = "kernfs_activate")]
 fn cgroup_born_kp(ctx: ProbeContext) -> u32 {
-    tell(ctx.arg(0).map(Address), BORN).cast_unsigned()
+    activated(ctx.arg(0).map(Address)).cast_unsigned()
 }
 
 #[kprobe(function = "kernfs_remove")]
@@ -86,6 +88,17 @@ fn cgroup_died_rt(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "cgroup_rename")]
 fn cgroup_name_rt(ctx: RawTracePointContext) -> i32 {
     tell(node_of(Address(ctx.arg(0))), RENAMED)
+}
+
+/// `KERNFS_ACTIVATED` of include/linux/kernfs.h; the value has not changed since 3.17.
+const KERNFS_ACTIVATED: u16 = 0x10;
+
+#[inline(always)]
+fn activated(node: Option<Address>) -> i32 {
+    match node.and_then(|node| node.u16(&OFF_KN_FLAGS)) {
+        Some(flags) if flags & KERNFS_ACTIVATED != 0 => 0,
+        _ => tell(node, BORN),
+    }
 }
 
 /// Sends one event; always 0, as a program's result.

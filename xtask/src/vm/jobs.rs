@@ -8,34 +8,26 @@ use xtask_init::Job;
 
 use crate::{cmd, paths, say};
 
-/// What stays on the host unless it is asked for by name: a file of tests, or one test of a file.
+/// Files of tests that stay on the host unless they are asked for by name.
 ///
-/// Every other test runs in every guest, so that a new one cannot be forgotten.
-const HOST_ONLY: [(&str, &str); 6] = [
+/// Every other file runs in every guest, so that a new one cannot be forgotten.
+const HOST_ONLY: [(&str, &str); 3] = [
     ("config", "arguments, files and rights are judged alike on every kernel"),
     ("prometheus", "what Prometheus makes of the agent's text does not depend on the kernel"),
     ("top", "what a terminal shows does not depend on the kernel"),
-    ("cgroup::what_ran_in_short_lived_cgroups_is_counted_and_then_forgotten", BIRTH_AND_DEATH),
-    (
-        "sched::five_hundred_short_processes_are_charged_to_the_last_microsecond",
-        "in emulation five hundred processes take half a minute",
-    ),
-    ("sched::threads_that_end_leave_their_numbers_behind", BIRTH_AND_DEATH),
 ];
-
-const BIRTH_AND_DEATH: &str =
-    "in emulation a task's birth and death, which only the agent sees, are no small part of its work";
 
 /// The name of the job that is not a test.
 pub(super) const SHELL: &str = "shell";
+
+/// What `cargo xtask test` has time for: every tier against the kernel and the others, and the files of cgroups.
+pub(super) const SHORT: [&str; 2] = ["cpu", "tiers"];
 
 /// A test binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tests {
     pub(super) name: String,
     binary: PathBuf,
-    /// Tests of the file that are not run.
-    left_out: Vec<String>,
 }
 
 /// Builds the tests that guests run, `only` the named ones if any are named.
@@ -59,25 +51,16 @@ pub(super) fn build(only: &[String]) -> Result<Vec<Tests>> {
     for (what, reason) in HOST_ONLY {
         say::step(format_args!("Leaving out {what}: {reason}."));
     }
-    Ok(tests.into_iter().filter_map(for_guests).collect())
+    Ok(tests.into_iter().filter(|tests| !stays_on_host(&tests.name)).collect())
 }
 
-/// What guests run of a file of tests; `None` if that is nothing.
-fn for_guests(mut tests: Tests) -> Option<Tests> {
-    for (what, _) in HOST_ONLY {
-        match what.split_once("::") {
-            None if what == tests.name => return None,
-            Some((file, test)) if file == tests.name => tests.left_out.push(test.to_owned()),
-            _ => {}
-        }
-    }
-    Some(tests)
+fn stays_on_host(name: &str) -> bool {
+    HOST_ONLY.iter().any(|(file, _)| *file == name)
 }
 
 /// One test at a time: two CPUs in emulation are soon at their limits, and a hang has a name.
 pub(super) fn job(tests: &Tests, filter: Option<&str>) -> Job {
     let mut arguments = vec!["--test-threads=1".to_owned()];
-    arguments.extend(tests.left_out.iter().map(|test| format!("--skip={test}")));
     arguments.extend(filter.map(str::to_owned));
     Job { name: tests.name.clone(), program: tests.binary.display().to_string(), arguments }
 }
@@ -116,7 +99,7 @@ fn binary(message: &Value) -> Option<Tests> {
     let target = message.get("target")?;
     let is_test = target.get("kind")?.as_array()?.iter().any(|kind| kind == "test");
     let binary = PathBuf::from(message.get("executable")?.as_str()?);
-    is_test.then_some(Tests { name: target.get("name")?.as_str()?.to_owned(), binary, left_out: Vec::new() })
+    is_test.then_some(Tests { name: target.get("name")?.as_str()?.to_owned(), binary })
 }
 
 #[cfg(test)]
@@ -139,14 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_on_the_host_is_left_out() {
-        let tests =
-            |name: &str| Tests { name: name.to_owned(), binary: PathBuf::new(), left_out: Vec::new() };
-        assert_eq!(for_guests(tests("prometheus")), None);
-        assert_eq!(for_guests(tests("new")), Some(tests("new")));
-        let sched = for_guests(tests("sched")).unwrap();
-        let arguments = job(&sched, Some("idle")).arguments;
-        assert!(arguments.contains(&"--skip=threads_that_end_leave_their_numbers_behind".to_owned()));
-        assert_eq!(arguments.last().map(|last| &**last), Some("idle"));
+    fn a_filter_is_the_last_argument() {
+        let tests = Tests { name: "sched".to_owned(), binary: PathBuf::from("/t/sched") };
+        assert_eq!(job(&tests, None).arguments, ["--test-threads=1"]);
+        assert_eq!(job(&tests, Some("idle")).arguments, ["--test-threads=1", "idle"]);
     }
 }

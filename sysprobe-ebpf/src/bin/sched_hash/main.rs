@@ -1,8 +1,8 @@
 //! Scheduler, for kernels and hooks without task storage: the same numbers as the `sched` object, with a hash by the
 //! task's address instead, and with reads that the verifier need not understand.
 //!
-//! A task is made known the first time it is seen. One that is younger than the agent has all of its past counted, for
-//! an older one the past is the baseline. The hash is preallocated: it is filled with a run queue locked.
+//! A task is made known at its birth, an older one the first time it is seen, with its past as the baseline. The hash is
+//! preallocated: it is filled with a run queue locked.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -18,10 +18,12 @@ use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedTask};
+use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::{Address, Object};
 use sysprobe_ebpf::settings;
 
 use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+use slots::find_slot;
 
 settings!(
     OFF_TASK_START_TIME,
@@ -48,6 +50,22 @@ fn sched_switch_kp(_ctx: ProbeContext) -> u32 {
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn sched_switch_rt(_ctx: RawTracePointContext) -> i32 {
     book(current());
+    0
+}
+
+/// proto: v5.10- `void wake_up_new_task(struct task_struct *p)`
+#[kprobe(function = "wake_up_new_task")]
+fn sched_new_kp(ctx: ProbeContext) -> u32 {
+    if let Some(task) = ctx.arg::<u64>(0) {
+        welcome(Address(task));
+    }
+    0
+}
+
+/// proto: v5.10- `(struct task_struct *task, unsigned long clone_flags)`
+#[raw_tracepoint(tracepoint = "task_newtask")]
+fn sched_new_rt(ctx: RawTracePointContext) -> i32 {
+    welcome(Address(ctx.arg(0)));
     0
 }
 
@@ -98,6 +116,17 @@ fn current() -> Address {
     Address(unsafe { bpf_get_current_task() })
 }
 
+/// See `welcome` of the other object.
+#[inline(always)]
+fn welcome(task: Address) {
+    let Some(born) = task.u64(&OFF_TASK_START_TIME) else {
+        lose(SchedLoss::UnreadableTask);
+        return;
+    };
+    let cgroup = id_of_task(task);
+    remember(task, born, SchedTask { cgroup, slot: find_slot(task, cgroup), ..SchedTask::NEW });
+}
+
 #[inline(always)]
 fn mark_moved(task: Address) {
     book::count_move();
@@ -110,7 +139,7 @@ fn mark_moved(task: Address) {
 #[inline(always)]
 #[expect(
     clippy::let_underscore_must_use,
-    reason = "a task that never left a CPU since the start was never known"
+    reason = "a task that found the hash full, or is older than the agent and never ran since, is not there"
 )]
 fn forget(task: u64) {
     let _ = SCHED_TASKS.remove(task);
@@ -138,7 +167,7 @@ fn book(task: Address) {
     }
 }
 
-/// The first booking of a task.
+/// The first booking of a task that nobody knows: it is older than the agent, or the hash was full at its birth.
 #[inline(always)]
 fn meet(task: Address, born: u64) {
     let mut last = SchedTask::NEW;
@@ -151,7 +180,12 @@ fn meet(task: Address, born: u64) {
     } else {
         book::book(task, &mut last);
     }
-    if SCHED_TASKS.insert(task.0, HashedTask { born, task: last }, 0).is_err() {
+    remember(task, born, last);
+}
+
+#[inline(always)]
+fn remember(task: Address, born: u64, so_far: SchedTask) {
+    if SCHED_TASKS.insert(task.0, HashedTask { born, task: so_far }, 0).is_err() {
         lose(SchedLoss::TaskStorageFull);
     }
 }

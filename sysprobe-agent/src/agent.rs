@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch::Receiver;
 use tracing::{info, warn};
@@ -81,7 +82,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         tokio::spawn(http::serve_metrics(listener, shared.clone(), stop.clone())),
         tokio::spawn(http::serve_socket(socket.listener()?, shared.clone(), stop.clone())),
     ];
-    let start = move || Engine::start(&facts, plan);
+    let handle = Handle::current();
+    let start = move || Engine::start(&facts, plan, &handle);
     let engine = tokio::task::spawn_blocking(start).await.context("starting")??;
     let wake_up = engine.wake_up().context("watching the cgroup events")?;
     // It was empty until now, and nobody else sets it.
@@ -159,7 +161,7 @@ impl Local {
         let engine = Shared::default();
         let (facts, plan) = prepare(config)?;
         let warnings = plan.warnings.clone();
-        drop(engine.0.set(Mutex::new(Engine::start(&facts, plan)?)));
+        drop(engine.0.set(Mutex::new(Engine::start(&facts, plan, &Handle::current())?)));
         Ok(Self { engine, warnings })
     }
 }

@@ -1,11 +1,16 @@
 //! The only user of aya and of `bpf(2)`: objects become running programs and readable maps.
 
 mod batch;
+mod kprobe;
+mod loaded;
 mod loader;
+mod memlock;
 mod mmap;
+mod reason;
 mod syscall;
 
 pub use batch::Entries;
-pub use loader::{LoadError, Loaded, Loader, ProgramStatistics};
+pub use loaded::{Loaded, ProgramStatistics};
+pub use loader::{LoadError, Loader};
 pub use mmap::MappedArray;
 pub use syscall::measure_programs;

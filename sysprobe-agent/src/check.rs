@@ -1,14 +1,23 @@
-//! `sysprobe check`: the facts and the plan, for people or as JSON. Loads nothing and changes nothing.
+//! `sysprobe check`: the facts, the plan, what the kernel takes of it, and what a running agent does; for people or as JSON.
+//! Attaches nothing and changes nothing.
+
+mod text;
+mod trial;
 
 use std::io::{self, Write};
+use std::path::Path;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::cgroup::mounts::KeyHierarchy;
+use crate::client::Client;
 use crate::config::Config;
 use crate::host::Facts;
-use crate::plan::{Decision, Plan};
+use crate::plan::Plan;
+use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
+use crate::top::Source;
+use trial::Trial;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
@@ -17,92 +26,64 @@ pub enum Output {
     Json,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    facts: &'a Facts,
-    plan: &'a Plan,
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub output: Output,
+    /// Whether the kernel is asked to verify the programs.
+    pub load: bool,
 }
 
-pub fn run(config: &Config, output: Output) -> anyhow::Result<()> {
+#[derive(Serialize)]
+struct Report {
+    facts: Facts,
+    plan: Plan,
+    /// What the kernel said; `None` if it was not asked.
+    trials: Option<Vec<Trial>>,
+    agent: Agent,
+}
+
+/// The agent on the configured socket.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Agent {
+    Running { domains: Vec<DomainState>, pod_sources: Vec<PodSourceSample> },
+    None,
+    /// There is one, but what it does is not known, for this reason.
+    Silent(String),
+}
+
+pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
     let facts = Facts::collect(config);
-    let plan = Plan::new(&facts, config);
+    let mut plan = Plan::new(&facts, config);
+    let trials = options.load.then(|| trial::of_plan(&facts, &plan));
+    if let Some(trials) = &trials {
+        plan = plan.settled(|domain| trial::first_taken(trials, domain));
+    }
+    let agent = ask(&config.socket)?;
+    let report = Report { facts, plan, trials, agent };
     let mut out = io::stdout().lock();
-    match output {
+    match options.output {
         Output::Json => {
-            serde_json::to_writer_pretty(&mut out, &Report { facts: &facts, plan: &plan })?;
+            serde_json::to_writer_pretty(&mut out, &report)?;
             writeln!(out)?;
         }
-        Output::Table => {
-            write_facts(&mut out, &facts)?;
-            write_plan(&mut out, &plan)?;
-        }
+        Output::Table => text::write(&mut out, &report, &config.socket)?,
     }
     Ok(())
 }
 
-fn write_facts(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
-    writeln!(out, "Host")?;
-    let mut line = |name: &str, value: &str| writeln!(out, "  {name:<14}{value}");
-    line("kernel", &facts.kernel)?;
-    line("cpus", &format!("{} online, {} possible", facts.cpus.online.len(), facts.cpus.possible))?;
-    let missing = facts.privilege.missing();
-    let privileges =
-        if missing.is_empty() { "sufficient".into() } else { format!("lacks {}", missing.join(", ")) };
-    line("privileges", &privileges)?;
-    match &facts.layout {
-        Ok(_) => line("btf", &facts.btf_path.display().to_string())?,
-        Err(reason) => line("btf", reason)?,
-    }
-    match &facts.hierarchy {
-        Ok(hierarchy) => line("cgroups", &cgroups(&hierarchy.key))?,
-        Err(reason) => line("cgroups", reason)?,
-    }
-    line(
-        "processes",
-        if facts.sees_all_processes { "all of the host" } else { "only those of a PID namespace" },
-    )
-}
-
-fn write_plan(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
-    writeln!(out, "Plan")?;
-    for domain in &plan.domains {
-        match &domain.decision {
-            Decision::On(candidates) if candidates.is_empty() => writeln!(out, "  {:<14}on", domain.name)?,
-            Decision::On(candidates) => {
-                let tiers: Vec<_> = candidates.iter().map(|candidate| candidate.tier.name()).collect();
-                writeln!(
-                    out,
-                    "  {:<14}on, by the first that the kernel takes: {}",
-                    domain.name,
-                    tiers.join(", ")
-                )?;
-            }
-            Decision::Off(reason) => writeln!(out, "  {:<14}off: {reason}", domain.name)?,
+fn ask(socket: &Path) -> anyhow::Result<Agent> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().context("starting the async runtime")?;
+    let asked = runtime.block_on(async {
+        let Some(mut client) = Client::connect(socket).await? else { return Ok(None) };
+        client.next().await.map(Some)
+    });
+    Ok(match asked {
+        Ok(Some(Snapshot { domains, agent, .. })) => {
+            Agent::Running { domains, pod_sources: agent.pod_sources }
         }
-        for reason in &domain.passed_over {
-            writeln!(out, "  {:<14}not by {reason}", "")?;
-        }
-    }
-    writeln!(out, "Kernel memory of the maps")?;
-    for map in &plan.maps {
-        writeln!(
-            out,
-            "  {:<14}{:>10} KiB  {} entries",
-            map.map.to_lowercase(),
-            map.bytes.div_ceil(1024),
-            map.entries
-        )?;
-    }
-    writeln!(out, "  {:<14}{:>10} KiB", "total", plan.map_bytes().div_ceil(1024))?;
-    for warning in &plan.warnings {
-        writeln!(out, "Warning: {warning}")?;
-    }
-    Ok(())
-}
-
-fn cgroups(key: &KeyHierarchy) -> String {
-    match key {
-        KeyHierarchy::V2 { root } => format!("v2 at {}", root.display()),
-        KeyHierarchy::V1 { root, .. } => format!("v1, cpu controller at {}", root.display()),
-    }
+        Ok(None) => Agent::None,
+        Err(error) => Agent::Silent(format!("{error:#}")),
+    })
 }

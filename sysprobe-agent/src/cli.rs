@@ -32,7 +32,7 @@ enum Command {
     Agent(AgentArgs),
     /// Show the workloads of this host live: CPU, throttling, waits for a CPU, switches.
     Top(TopCommand),
-    /// Show what this host offers and what the agent would do with it, without changing anything.
+    /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
     #[command(hide = true)]
@@ -68,6 +68,12 @@ pub struct HostArgs {
     /// The directory under which the host's cgroup file systems are mounted, if not where they usually are.
     #[arg(long, value_name = "DIRECTORY")]
     cgroup_root: Option<PathBuf>,
+    /// For developing programs: take the compiled objects from this directory, not those that are built in.
+    #[arg(
+        long, value_name = "DIRECTORY", hide = true,
+        value_parser = PathBufValueParser::new().try_map(check_absolute)
+    )]
+    objects: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -87,6 +93,9 @@ pub struct CheckArgs {
     /// Configuration file (TOML) to plan with.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Only plan, without asking the kernel to verify the programs.
+    #[arg(long)]
+    no_load: bool,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -98,9 +107,7 @@ impl Cli {
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
             Command::Top(args) => args.host.config(None).and_then(|config| agent::run_top(args.top, &config)),
-            Command::Check(args) => {
-                args.host.config(args.config).and_then(|config| check::run(&config, args.output))
-            }
+            Command::Check(args) => args.run(),
             Command::Docs { page } => docs::run(page),
         };
         match result {
@@ -140,6 +147,13 @@ impl AgentArgs {
     }
 }
 
+impl CheckArgs {
+    fn run(self) -> anyhow::Result<()> {
+        let config = self.host.config(self.config)?;
+        check::run(&config, check::Options { output: self.output, load: !self.no_load })
+    }
+}
+
 impl HostArgs {
     /// The file's configuration with these flags over it.
     fn config(self, file: Option<PathBuf>) -> anyhow::Result<Config> {
@@ -151,6 +165,7 @@ impl HostArgs {
         config.attach = self.attach.or(config.attach);
         config.btf = self.btf.or(config.btf);
         config.cgroup_root = self.cgroup_root.or(config.cgroup_root);
+        config.objects = self.objects.or(config.objects);
         Ok(config)
     }
 }

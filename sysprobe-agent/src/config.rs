@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::pods::config::PodsConfig;
 use crate::probe::Tier;
+use crate::snapshot::HistogramScope;
 
 mod limits;
 
@@ -37,12 +38,18 @@ pub struct Config {
     pub tasks: u32,
     /// Use this tier of hooks only, instead of the first that works.
     pub attach: Option<Tier>,
+    /// For developing programs: a directory with compiled objects to take instead of the built-in ones.
+    #[serde(deserialize_with = "limits::absolute_if_any")]
+    pub objects: Option<PathBuf>,
     /// How long a workload that has gone is still exported, in seconds.
     #[serde(deserialize_with = "limits::grace")]
     pub grace_seconds: u64,
+    /// Whether histograms are exported for whole pods or for each of their containers.
+    pub histograms: HistogramScope,
     /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two clock reads.
     pub program_statistics: bool,
     pub domains: Domains,
+    pub pods: PodsConfig,
     pub log: Log,
 }
 
@@ -80,9 +87,12 @@ impl Default for Config {
             slots: 2048,
             tasks: 32_768,
             attach: None,
+            objects: None,
             grace_seconds: 60,
+            histograms: HistogramScope::Pod,
             program_statistics: false,
             domains: Domains { sched: true, cpu: true },
+            pods: PodsConfig::default(),
             log: Log::default(),
         }
     }
@@ -131,11 +141,6 @@ impl Config {
             return Err(malformed(nothing.to_owned()));
         }
         Ok(config)
-    }
-
-    #[must_use]
-    pub const fn grace(&self) -> Duration {
-        Duration::from_secs(self.grace_seconds)
     }
 }
 

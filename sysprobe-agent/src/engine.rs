@@ -1,6 +1,7 @@
 //! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One owner, one
 //! lock around it; every method is short and none waits for anything but the kernel.
 
+mod attribution;
 mod identity;
 mod report;
 mod start;
@@ -9,19 +10,22 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use sysprobe_common::sched::SchedStats;
+use tokio::runtime::Handle;
 use tracing::{error, info, warn};
 
 use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
-use crate::cgroup::tree::{Cgroup, Tree};
+use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
 use crate::plan::{Decision, Plan};
 use crate::sched::{Owner, Sched};
 use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind};
-use crate::workload::{self, CpuSeen, Registry};
+use crate::workload::{Bearer, CpuSeen, Registry};
+use attribution::Attribution;
 use identity::Identity;
-use start::{file_domain, start_domain};
+use start::{file_domain, require_exports, start_domain, tier_in_use};
 
 /// Walking all tasks costs milliseconds on a large node.
 const GREET_AT_MOST: Duration = Duration::from_secs(10);
@@ -30,6 +34,7 @@ const GREET_AT_MOST: Duration = Duration::from_secs(10);
 pub struct Engine {
     domains: Vec<DomainState>,
     identity: Identity,
+    attribution: Attribution,
     sched: Option<Sched>,
     cpu: Option<CpuFiles>,
     cpu_seen: HashMap<u64, CpuSeen>,
@@ -45,13 +50,13 @@ pub struct Engine {
 
 impl Engine {
     /// Carries out the plan. A domain that the kernel refuses is off with its reason; only an agent that could do
-    /// nothing at all is an error.
-    pub fn start(facts: &Facts, plan: Plan) -> anyhow::Result<Self> {
+    /// nothing at all is an error. The sources of pod names run on `handle`.
+    pub fn start(facts: &Facts, plan: Plan, handle: &Handle) -> anyhow::Result<Self> {
         let Some(hierarchy) = plan.hierarchy.clone() else {
             anyhow::bail!("{}", facts.hierarchy.as_ref().err().map_or("no cgroup hierarchy", String::as_str));
         };
         let mut domains = Vec::new();
-        let loader = Loader::new(&facts.btf_path);
+        let loader = Loader::new(&facts.btf_path).objects_from(plan.objects.as_deref());
         let events = start_domain("cgroup", &plan, &mut domains, |set, candidate| {
             Events::start(&loader, set, candidate)
         });
@@ -63,9 +68,12 @@ impl Engine {
             _ => None,
         };
         domains.push(file_domain("cpu", plan.decision("cpu")));
+        require_exports(&domains)?;
+        let plan = plan.settled(|domain| tier_in_use(&domains, domain));
         // The walk comes after the events are on, so that no birth falls between the two.
         let identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
+        let attribution = Attribution::start(&plan.pods, handle);
         let registry = Registry::default();
         let measured = statistics(&plan);
         Ok(Self {
@@ -73,6 +81,7 @@ impl Engine {
             cpu_unreadable: 0,
             domains,
             identity,
+            attribution,
             sched,
             cpu,
             cpu_seen: HashMap::new(),
@@ -91,22 +100,43 @@ impl Engine {
     pub fn tick(&mut self) {
         let now = Instant::now();
         self.identity.update(now);
+        self.greet_the_new(now);
         for id in self.identity.tree().departed(now) {
-            self.bury(id);
+            self.bury(id, now);
         }
+        let registry = &mut self.registry;
+        self.attribution.place_orphans(now, |bearer, gathered| registry.add_sched(bearer, gathered));
         self.greet_the_unknown(now);
     }
 
+    /// Asks for their names while those who know them still do: a pod may be gone before the next scrape.
+    fn greet_the_new(&mut self, now: Instant) {
+        for id in self.identity.take_fresh() {
+            if let Some(cgroup) = self.identity.tree().get(id) {
+                self.attribution.settle(id, &cgroup.name, now);
+            }
+        }
+    }
+
     /// Books a dead cgroup's last numbers and frees its slot.
-    fn bury(&mut self, id: u64) {
-        if let Some(sched) = &mut self.sched {
-            let (labels, kind) = labels_of(Owner::Cgroup(id), self.identity.tree());
-            let registry = &mut self.registry;
-            if let Err(error) = sched.release(id, |gathered| registry.add_sched(&labels, kind, gathered)) {
+    fn bury(&mut self, id: u64, now: Instant) {
+        if let Some(cgroup) = self.identity.tree().get(id)
+            && let Some(sched) = &mut self.sched
+        {
+            let (attribution, registry) = (&mut self.attribution, &mut self.registry);
+            let released = sched.release(id, |gathered| {
+                if let Some(bearer) = attribution.settle(id, &cgroup.name, now) {
+                    registry.add_sched(bearer, gathered);
+                } else if !attribution.adopt(&cgroup.name, gathered, now) {
+                    registry.add_sched(&Bearer::unknown(), gathered);
+                }
+            });
+            if let Err(error) = released {
                 error!(%error, "The slot of a dead cgroup is lost.");
             }
         }
         self.cpu_seen.remove(&id);
+        self.attribution.forget(id);
         self.identity.forget(id);
     }
 
@@ -120,7 +150,15 @@ impl Engine {
         let workloads = self.registry.samples();
         let mut agent = self.describe_agent();
         agent.collect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Snapshot { version: VERSION, monotonic_ns, domains: self.domains.clone(), workloads, agent }
+        Snapshot {
+            version: VERSION,
+            monotonic_ns,
+            domains: self.domains.clone(),
+            workloads,
+            pod_waits: self.registry.pod_waits(),
+            histograms: self.plan.histograms,
+            agent,
+        }
     }
 
     /// Says at what moment everything was booked.
@@ -138,12 +176,20 @@ impl Engine {
         if sched.owners().any(|id| self.identity.tree().get(id).is_none()) {
             self.identity.look_again(Instant::now());
         }
-        let (tree, registry) = (self.identity.tree(), &mut self.registry);
+        let (tree, now) = (self.identity.tree(), Instant::now());
+        for (id, cgroup) in sched.owners().filter_map(|id| Some((id, tree.get(id)?))) {
+            self.attribution.settle(id, &cgroup.name, now);
+        }
+        let (attribution, registry) = (&self.attribution, &mut self.registry);
         sched.read(
-            |id| tree.get(id).is_some(),
-            |owner, gathered| {
-                let (labels, kind) = labels_of(owner, tree);
-                registry.add_sched(&labels, kind, gathered);
+            |id| attribution.bearer(id).is_some(),
+            |owner, gathered| match owner {
+                Owner::Kernel => registry.add_sched(&Bearer::kernel(), gathered),
+                Owner::Unknown => registry.add_sched(&Bearer::unknown(), gathered),
+                Owner::Cgroup(id) => {
+                    let unknown = Bearer::unknown();
+                    registry.add_sched(attribution.bearer(id).unwrap_or(&unknown), gathered);
+                }
             },
         );
         self.release_the_unheard();
@@ -157,10 +203,10 @@ impl Engine {
             return;
         }
         let unheard: Vec<u64> = sched.owners().filter(|id| self.identity.tree().get(*id).is_none()).collect();
-        let (labels, kind) = labels_of(Owner::Unknown, self.identity.tree());
         for id in unheard {
             let registry = &mut self.registry;
-            if let Err(error) = sched.release(id, |gathered| registry.add_sched(&labels, kind, gathered)) {
+            let charge = |gathered: &SchedStats| registry.add_sched(&Bearer::unknown(), gathered);
+            if let Err(error) = sched.release(id, charge) {
                 error!(%error, "The slot of a cgroup that has gone is lost.");
             }
         }
@@ -181,7 +227,7 @@ impl Engine {
 
     fn collect_cpu(&mut self) {
         let Some(files) = &mut self.cpu else { return };
-        let (mut unreadable, mut first_error) = (0, None);
+        let (now, mut unreadable, mut first_error) = (Instant::now(), 0, None);
         let parents = self.identity.tree().parents();
         for (id, cgroup) in self.identity.tree().alive() {
             if !may_have_cpu_series(cgroup) {
@@ -201,8 +247,8 @@ impl Engine {
             if inner && sample.quota_cores.is_none() {
                 continue;
             }
-            let (labels, kind) = (workload::of_cgroup(&cgroup.name), cgroup.name.kind);
-            self.registry.add_cpu(&labels, kind, &sample, self.cpu_seen.entry(id).or_default());
+            let Some(bearer) = self.attribution.settle(id, &cgroup.name, now) else { continue };
+            self.registry.add_cpu(bearer, &sample, self.cpu_seen.entry(id).or_default());
         }
         if let Some(error) = first_error {
             warn!(count = unreadable, first = format!("{error:#}"), "CPU files could not be read.");
@@ -211,29 +257,17 @@ impl Engine {
     }
 
     fn expire(&mut self, now: Instant) {
-        let alive: HashSet<Workload> =
-            self.identity.tree().alive().map(|(_, cgroup)| workload::of_cgroup(&cgroup.name)).collect();
-        let own = [workload::own("kernel"), workload::own("unknown")];
+        let bearers = self.identity.tree().alive().filter_map(|(id, _)| self.attribution.bearer(id));
+        let own = [Bearer::kernel(), Bearer::unknown()];
+        let alive: HashSet<&Workload> = bearers.chain(&own).map(|bearer| &bearer.workload).collect();
         let grace = Duration::from_secs(self.plan.grace_seconds);
-        self.registry.expire(|workload| alive.contains(workload) || own.contains(workload), now, grace);
+        self.registry.expire(|workload| alive.contains(workload), now, grace);
     }
 }
 
 fn statistics(plan: &Plan) -> Option<OwnedFd> {
     let wanted = plan.program_statistics.then(bpf::measure_programs)?;
     wanted.inspect_err(|error| warn!(%error, "The kernel does not measure its programs.")).ok()
-}
-
-fn labels_of(owner: Owner, tree: &Tree) -> (Workload, WorkloadKind) {
-    let cgroup = match owner {
-        Owner::Kernel => return (workload::own("kernel"), WorkloadKind::Kernel),
-        Owner::Unknown => None,
-        Owner::Cgroup(id) => tree.get(id),
-    };
-    match cgroup {
-        Some(cgroup) => (workload::of_cgroup(&cgroup.name), cgroup.name.kind),
-        None => (workload::own("unknown"), WorkloadKind::Unknown),
-    }
 }
 
 /// The root's files speak of the whole machine, and those of a sub-cgroup are in its workload's own.

@@ -7,9 +7,11 @@ mod clock;
 mod cpus;
 mod privilege;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use btf::{Layout, LayoutError};
+use btf::Types;
+pub use btf::{BtfError, Layout};
 pub use clock::monotonic;
 pub use cpus::{Cpus, online as online_cpus};
 pub use privilege::Privilege;
@@ -17,7 +19,8 @@ use serde::Serialize;
 
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
-use crate::probe;
+use crate::pods::PodFacts;
+use crate::probe::{self, Target};
 
 /// Where the kernel shows its own types.
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -33,9 +36,22 @@ pub struct Facts {
     /// Offsets of the members and values of the enumerators that the probes want; an error says why there are none.
     pub layout: Result<Layout, String>,
     pub btf_path: PathBuf,
+    pub offers: Offers,
     pub hierarchy: Result<Hierarchy, String>,
     /// Whether `/proc` and the task iterator show every process of the host.
     pub sees_all_processes: bool,
+    pub pods: PodFacts,
+}
+
+/// What programs can use of the running kernel. It is asked itself and not a file of types, which may hold no more than some
+/// structs. `None` is what nobody knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Offers {
+    /// What can be hooked, of what the probes want.
+    pub targets: Option<BTreeSet<Target>>,
+    pub kprobes: Option<bool>,
+    /// Storage with each task that tracing programs may use.
+    pub task_storage: Option<bool>,
 }
 
 /// The cgroup hierarchy whose ids tell workloads apart.
@@ -49,18 +65,43 @@ pub struct Hierarchy {
 impl Facts {
     #[must_use]
     pub fn collect(config: &Config) -> Self {
+        let own = Types::open(Path::new(KERNEL_BTF));
+        let offers = Offers::collect(own.as_ref().ok());
         let btf_path = config.btf.clone().unwrap_or_else(|| KERNEL_BTF.into());
+        let types = if config.btf.is_some() { Types::open(&btf_path) } else { own };
         Self {
             kernel: read_trimmed(Path::new("/proc/sys/kernel/osrelease")),
             cpus: Cpus::collect(),
             privilege: Privilege::collect(),
             threads: threads(),
-            layout: Layout::read(&btf_path, probe::wanted()).map_err(|error| error.to_string()),
+            layout: types.map(|types| Layout::of(&types, probe::wanted())).map_err(|error| error.to_string()),
             btf_path,
+            offers,
             hierarchy: cgroups::collect(config.cgroup_root.as_deref()).map_err(|error| format!("{error:#}")),
             sees_all_processes: sees_all_processes(),
+            pods: PodFacts::collect(),
         }
     }
+}
+
+impl Offers {
+    /// `types` are the running kernel's.
+    fn collect(types: Option<&Types>) -> Self {
+        // The member came when tracing programs got task storage, in 5.13. The kind of map is older (5.11), and was for
+        // security modules.
+        const STORAGE: &str = "task_struct.bpf_storage";
+        Self {
+            targets: types.map(|types| types.targets(probe::targets())),
+            kprobes: kprobes(Path::new("/sys/bus/event_source/devices")),
+            task_storage: types
+                .map(|types| Layout::of(types, std::iter::once(STORAGE)).get(STORAGE).is_some()),
+        }
+    }
+}
+
+/// Kprobes are attached through a performance counter of their own kind.
+fn kprobes(counters: &Path) -> Option<bool> {
+    counters.is_dir().then(|| counters.join("kprobe").exists())
 }
 
 fn read_trimmed(path: &Path) -> String {

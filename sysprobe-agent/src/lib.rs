@@ -13,6 +13,7 @@ pub mod probe;
 // Domains, one module each.
 pub mod cgroup;
 pub mod cpu;
+pub mod pods;
 pub mod sched;
 
 pub mod engine;

@@ -1,17 +1,25 @@
 //! Facts and configuration to a plan: which domain is on, with which globals and map sizes, or off and why. Pure: the
 //! same facts give the same plan, on any machine, without rights.
 
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use serde::Serialize;
 use sysprobe_common::cgroup::ROOT_ID;
 
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
-use crate::host::{Facts, Hierarchy, Layout};
-use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe, Tier, TierSet};
+use crate::host::{Facts, Hierarchy};
+use crate::pods::PodsPlan;
+use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe, Tier};
+use crate::snapshot::HistogramScope;
 
+mod candidates;
 mod memory;
 mod shards;
 
+use candidates::offset;
 pub use memory::MapMemory;
 pub use shards::Shards;
 
@@ -22,11 +30,19 @@ pub struct Plan {
     pub shards: Shards,
     pub slots: u32,
     pub tasks: u32,
+    /// How many there are now.
+    pub threads: u32,
     pub grace_seconds: u64,
+    pub histograms: HistogramScope,
     pub program_statistics: bool,
+    /// Where the compiled programs are taken from, if not those that were built with the agent.
+    pub objects: Option<PathBuf>,
     /// In the order of the probe table, then the domains that read files.
     pub domains: Vec<DomainPlan>,
+    /// Of the first tier of each domain, until it is settled which the kernel takes.
     pub maps: Vec<MapMemory>,
+    /// Who is asked for the names of pods.
+    pub pods: PodsPlan,
     /// What works less well than it could, as sentences.
     pub warnings: Vec<String>,
 }
@@ -35,8 +51,15 @@ pub struct Plan {
 pub struct DomainPlan {
     pub name: &'static str,
     pub decision: Decision,
-    /// Why tiers are not among the candidates.
-    pub passed_over: Vec<String>,
+    /// Tiers that the facts exclude.
+    pub passed_over: Vec<Reason>,
+}
+
+/// Why a tier does not serve.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    pub tier: Tier,
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,23 +86,43 @@ impl Plan {
         let shards = Shards::for_cpus(facts.cpus.possible);
         let mut domains: Vec<_> = PROBES.iter().map(|probe| plan_probe(probe, facts, config)).collect();
         domains.push(plan_cpu(facts, config));
-        let maps = memory::of_maps(&domains, config, shards, facts.threads);
-        Self {
+        let mut plan = Self {
             hierarchy: facts.hierarchy.clone().ok(),
             shards,
             slots: config.slots,
             tasks: config.tasks,
+            threads: facts.threads,
             grace_seconds: config.grace_seconds,
+            histograms: config.histograms,
             program_statistics: config.program_statistics,
+            objects: config.objects.clone(),
             domains,
-            maps,
+            maps: Vec::new(),
+            pods: PodsPlan::new(&facts.pods, &config.pods, Duration::from_secs(config.grace_seconds)),
             warnings: warnings(facts),
-        }
+        };
+        plan.maps = memory::of_maps(&plan, |domain| plan.first_tier(domain));
+        plan
+    }
+
+    /// Takes into account which tier of each domain the kernel has taken, or none: the maps depend on it.
+    #[must_use]
+    pub fn settled(mut self, taken: impl Fn(&str) -> Option<Tier>) -> Self {
+        self.maps = memory::of_maps(&self, taken);
+        self
     }
 
     #[must_use]
     pub fn decision(&self, domain: &str) -> Option<&Decision> {
         self.domains.iter().find(|plan| plan.name == domain).map(|plan| &plan.decision)
+    }
+
+    /// The tier of a domain that is tried first.
+    fn first_tier(&self, domain: &str) -> Option<Tier> {
+        match self.decision(domain)? {
+            Decision::On(candidates) => candidates.first().map(|candidate| candidate.tier),
+            Decision::Off(_) => None,
+        }
     }
 
     #[must_use]
@@ -93,15 +136,6 @@ impl DomainPlan {
     pub const fn is_on(&self) -> bool {
         matches!(self.decision, Decision::On(_))
     }
-
-    /// The tier that is tried first.
-    #[must_use]
-    pub fn first_tier(&self) -> Option<Tier> {
-        match &self.decision {
-            Decision::On(candidates) => candidates.first().map(|candidate| candidate.tier),
-            Decision::Off(_) => None,
-        }
-    }
 }
 
 fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
@@ -111,28 +145,29 @@ fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
         Ok(way) => way,
         Err(reason) => return off(reason),
     };
-    let (mut candidates, mut passed_over) = (Vec::new(), Vec::new());
-    for set in probe.tiers.iter().filter(|set| config.attach.is_none_or(|forced| forced == set.tier)) {
-        match globals(set, facts) {
-            Ok(globals) => {
-                candidates.push(Candidate { tier: set.tier, globals: [globals, way.clone()].concat() });
-            }
-            Err(reason) => passed_over.push((set.tier.name(), reason)),
-        }
-    }
+    let (candidates, passed_over) = candidates::of(probe, facts, config, &way);
     if candidates.is_empty() {
-        return off(join_reasons(&passed_over));
+        return off(Reason::join(&passed_over));
     }
-    let passed_over = passed_over.iter().map(|(tier, reason)| format!("{tier}: {reason}")).collect();
     DomainPlan { name: probe.domain, decision: Decision::On(candidates), passed_over }
 }
 
-/// Reasons by tier on one line; one that all tiers share is said once.
-#[must_use]
-pub fn join_reasons(reasons: &[(&str, String)]) -> String {
-    match reasons {
-        [(_, first), rest @ ..] if rest.iter().all(|(_, reason)| reason == first) => first.clone(),
-        _ => reasons.iter().map(|(tier, reason)| format!("{tier}: {reason}")).collect::<Vec<_>>().join("; "),
+impl Reason {
+    /// On one line; a reason that all tiers share is said once.
+    #[must_use]
+    pub fn join(reasons: &[Self]) -> String {
+        match reasons {
+            [first, rest @ ..] if rest.iter().all(|other| other.reason == first.reason) => {
+                first.reason.clone()
+            }
+            _ => reasons.iter().map(Self::to_string).collect::<Vec<_>>().join("; "),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.tier.name(), self.reason)
     }
 }
 
@@ -155,17 +190,6 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
         }
     };
     Ok(vec![("OFF_CSS_SET_LINK", link), ("CFG_VIA_CONTROLLER", via_controller)])
-}
-
-fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
-    let layout = facts.layout.as_ref().map_err(Clone::clone)?;
-    set.members.iter().map(|member| Ok((member.global, offset(layout, member.paths)?))).collect()
-}
-
-/// The offset under the first name that this kernel has.
-fn offset(layout: &Layout, paths: &[&str]) -> Result<u32, String> {
-    let found = paths.iter().find_map(|path| layout.get(path));
-    found.ok_or_else(|| format!("this kernel has no {}", paths.join(" or ")))
 }
 
 fn plan_cpu(facts: &Facts, config: &Config) -> DomainPlan {

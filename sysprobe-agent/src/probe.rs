@@ -7,6 +7,8 @@
 mod cgroup;
 mod sched;
 
+use std::fmt;
+
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +25,20 @@ pub struct Probe {
 #[derive(Debug)]
 pub struct TierSet {
     pub tier: Tier,
-    /// The compiled programs and maps.
-    pub object: &'static [u8],
+    pub object: Object,
     /// In the order in which they are attached.
     pub programs: &'static [Program],
     /// Offsets that the programs want as read-only globals.
     pub members: &'static [Member],
+    pub needs: &'static [Need],
+}
+
+/// Compiled programs and maps.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// Its name in a directory of objects.
+    pub file: &'static str,
+    pub bytes: &'static [u8],
 }
 
 /// A kind of hook.
@@ -66,6 +76,21 @@ pub enum Hook {
     TaskIterator,
 }
 
+/// What a hook is in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Function(&'static str),
+    Tracepoint(&'static str),
+}
+
+/// What a tier asks of the kernel beside its hooks and members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    Kprobes,
+    TaskStorage,
+}
+
 /// A global of the object and the kernel member whose offset it takes.
 #[derive(Debug)]
 pub struct Member {
@@ -83,6 +108,24 @@ pub fn tier_set(domain: &str, tier: Tier) -> Option<&'static TierSet> {
     let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
     probe.tiers.iter().find(|set| set.tier == tier)
 }
+
+/// The place of a tier in its domain's row, the cheapest first.
+#[must_use]
+pub fn rank(domain: &str, tier: Tier) -> Option<usize> {
+    let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
+    probe.tiers.iter().position(|set| set.tier == tier)
+}
+
+/// One of the objects that were built with the agent.
+macro_rules! object {
+    ($file:literal) => {
+        $crate::probe::Object {
+            file: $file,
+            bytes: aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/", $file)),
+        }
+    };
+}
+use object;
 
 const fn member(global: &'static str, paths: &'static [&'static str]) -> Member {
     Member { global, paths }
@@ -103,6 +146,44 @@ pub fn wanted() -> impl Iterator<Item = &'static str> {
     let sets = PROBES.iter().flat_map(|probe| probe.tiers);
     let of_programs = sets.flat_map(|set| set.members).flat_map(|member| member.paths).copied();
     of_programs.chain([CSS_SET_DEFAULT, CSS_SET_SUBSYS, CPU_CONTROLLER])
+}
+
+/// Everything that the table hooks.
+pub fn targets() -> impl Iterator<Item = Target> {
+    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    sets.flat_map(|set| set.programs).filter_map(|program| program.hook.target())
+}
+
+impl Hook {
+    /// `None` for what the kernel runs only when the agent asks for it.
+    #[must_use]
+    pub const fn target(self) -> Option<Target> {
+        match self {
+            Self::TpBtf(name) | Self::RawTp(name) => Some(Target::Tracepoint(name)),
+            Self::Fentry(name) | Self::Kprobe(name) => Some(Target::Function(name)),
+            Self::OnDemand | Self::TaskIterator => None,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function(name) => write!(formatter, "function {name}"),
+            Self::Tracepoint(name) => write!(formatter, "tracepoint {name}"),
+        }
+    }
+}
+
+impl Need {
+    /// As in "this kernel has no ...".
+    #[must_use]
+    pub const fn means(self) -> &'static str {
+        match self {
+            Self::Kprobes => "kprobes (CONFIG_KPROBES)",
+            Self::TaskStorage => "task storage for tracing programs (Linux 5.13)",
+        }
+    }
 }
 
 impl Tier {

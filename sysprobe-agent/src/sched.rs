@@ -11,7 +11,7 @@ use crate::bpf::{Entries, LoadError, Loaded, Loader, MappedArray};
 use crate::host;
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
-use crate::snapshot::{LostUpdates, SchedSample};
+use crate::snapshot::{HistogramSample, LostUpdates, SchedSample};
 
 /// The attached programs and their maps.
 pub struct Sched {
@@ -206,11 +206,16 @@ fn combine(
 
 /// Adds what was gathered to a workload's totals.
 pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
-    total.wait.sum_ns += gathered.wait_ns;
+    accumulate_waits(&mut total.wait, gathered);
     total.on_cpu_ns += gathered.on_cpu_ns;
     total.voluntary_switches += u64::from(gathered.voluntary);
     total.involuntary_switches += u64::from(gathered.involuntary);
-    for (total, gathered) in total.wait.buckets.iter_mut().zip(&gathered.wait) {
+}
+
+/// The same of a histogram alone.
+pub fn accumulate_waits(total: &mut HistogramSample, gathered: &SchedStats) {
+    total.sum_ns += gathered.wait_ns;
+    for (total, gathered) in total.buckets.iter_mut().zip(&gathered.wait) {
         *total += u64::from(*gathered);
     }
 }

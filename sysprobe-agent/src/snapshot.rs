@@ -5,8 +5,10 @@
 use serde::{Deserialize, Serialize};
 use sysprobe_common::hist;
 
+use crate::pods::pod::Qos;
+
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +19,27 @@ pub struct Snapshot {
     pub domains: Vec<DomainState>,
     /// At most one entry per `Workload`, in no particular order.
     pub workloads: Vec<WorkloadSample>,
+    /// The waits of whole pods, those of containers that have gone included.
+    pub pod_waits: Vec<PodWaits>,
+    /// Which of the two histograms is exported for a container in a pod.
+    pub histograms: HistogramScope,
     pub agent: AgentSample,
+}
+
+/// What a histogram of a pod is kept for: there are as many series as buckets, so a pod's sum is the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HistogramScope {
+    #[default]
+    Pod,
+    Container,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodWaits {
+    pub namespace: String,
+    pub pod: String,
+    pub wait: HistogramSample,
 }
 
 /// Whether a domain works, and through what.
@@ -47,6 +69,8 @@ pub struct Workload {
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadKind {
     Container,
+    /// The cgroup that holds a pod's containers, where it has a limit of its own.
+    Pod,
     Unit,
     Path,
     Kernel,
@@ -58,8 +82,22 @@ pub enum WorkloadKind {
 pub struct WorkloadSample {
     pub workload: Workload,
     pub kind: WorkloadKind,
+    /// `None` for what is no pod.
+    pub pod: Option<PodSample>,
     pub sched: Option<SchedSample>,
     pub cpu: Option<CpuSample>,
+}
+
+/// What is known of a workload's pod besides its names. Each part is `None` if no source could tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodSample {
+    pub uid: String,
+    pub node: Option<String>,
+    pub qos: Option<Qos>,
+    /// The Deployment for what a Deployment's `ReplicaSet` made.
+    pub owner_kind: Option<String>,
+    pub owner_name: Option<String>,
+    pub host_network: Option<bool>,
 }
 
 /// The scheduler's totals of one workload.
@@ -114,8 +152,20 @@ pub struct AgentSample {
     pub cgroups_died: u64,
     pub cgroups_born_in_kernel: u64,
     pub cgroups_died_in_kernel: u64,
+    /// Who is asked for the names of pods, the most trustworthy first.
+    pub pod_sources: Vec<PodSourceSample>,
+    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its first word.
+    pub pod_watch_age_ns: Option<u64>,
     /// How long the collection of this snapshot took.
     pub collect_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodSourceSample {
+    pub source: String,
+    pub up: bool,
+    /// Why it is not up, or was not a moment ago.
+    pub reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,20 +196,21 @@ pub struct ProgramSample {
 impl Snapshot {
     /// How many workloads of each kind there are, every kind included.
     #[must_use]
-    pub fn workloads_by_kind(&self) -> [(&'static str, usize); 5] {
+    pub fn workloads_by_kind(&self) -> [(&'static str, usize); 6] {
         WorkloadKind::ALL
             .map(|kind| (kind.name(), self.workloads.iter().filter(|workload| workload.kind == kind).count()))
     }
 }
 
 impl WorkloadKind {
-    pub const ALL: [Self; 5] = [Self::Container, Self::Unit, Self::Path, Self::Kernel, Self::Unknown];
+    pub const ALL: [Self; 6] = [Self::Container, Self::Pod, Self::Unit, Self::Path, Self::Kernel, Self::Unknown];
 
     /// As in labels and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Container => "container",
+            Self::Pod => "pod",
             Self::Unit => "unit",
             Self::Path => "path",
             Self::Kernel => "kernel",

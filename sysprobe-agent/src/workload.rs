@@ -1,23 +1,39 @@
 //! The totals of every workload, from the first time it was seen until its grace has ended. Several cgroups may be one
 //! workload (sub-cgroups of a container), and one that goes takes nothing away: totals never go backwards.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sysprobe_common::sched::SchedStats;
 
 use crate::cgroup::name::Name;
+use crate::pods::Answer;
+use crate::pods::pod::Pod;
 use crate::sched;
-use crate::snapshot::{CpuSample, Throttling, Workload, WorkloadKind, WorkloadSample};
+use crate::snapshot::{
+    CpuSample, HistogramSample, PodSample, PodWaits, Throttling, Workload, WorkloadKind, WorkloadSample,
+};
+
+/// Who bears a cgroup's numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bearer {
+    pub(crate) workload: Workload,
+    kind: WorkloadKind,
+    pod: Option<Arc<Pod>>,
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     workloads: HashMap<Workload, Totals>,
+    /// Waits by namespace and pod. A sum over the workloads would go backwards with each container that goes.
+    pods: HashMap<(String, String), HistogramSample>,
 }
 
 #[derive(Debug)]
 struct Totals {
     sample: WorkloadSample,
+    pod: Option<Arc<Pod>>,
     gone_since: Option<Instant>,
 }
 
@@ -30,23 +46,22 @@ pub(crate) struct CpuSeen {
 
 impl Registry {
     /// Adds to a workload's scheduler totals. What was never active makes no series.
-    pub(crate) fn add_sched(&mut self, workload: &Workload, kind: WorkloadKind, gathered: &SchedStats) {
+    pub(crate) fn add_sched(&mut self, bearer: &Bearer, gathered: &SchedStats) {
         if sched::is_idle(gathered) {
             return;
         }
-        let sample = self.sample(workload, kind);
+        let sample = self.sample(bearer);
         sched::accumulate(sample.sched.get_or_insert_default(), gathered);
+        if bearer.pod.is_some() {
+            let Workload { namespace, pod, .. } = &bearer.workload;
+            let of_pod = self.pods.entry((namespace.clone(), pod.clone())).or_default();
+            sched::accumulate_waits(of_pod, gathered);
+        }
     }
 
     /// Adds what a cgroup's files say beyond `seen`, and takes over its settings.
-    pub(crate) fn add_cpu(
-        &mut self,
-        workload: &Workload,
-        kind: WorkloadKind,
-        now: &CpuSample,
-        seen: &mut CpuSeen,
-    ) {
-        let total = self.sample(workload, kind).cpu.get_or_insert_default();
+    pub(crate) fn add_cpu(&mut self, bearer: &Bearer, now: &CpuSample, seen: &mut CpuSeen) {
+        let total = self.sample(bearer).cpu.get_or_insert_default();
         if let Some(usage_ns) = now.usage_ns {
             *total.usage_ns.get_or_insert(0) += usage_ns.saturating_sub(seen.usage_ns);
             seen.usage_ns = usage_ns;
@@ -65,14 +80,17 @@ impl Registry {
         total.weight = now.weight;
     }
 
-    fn sample(&mut self, workload: &Workload, kind: WorkloadKind) -> &mut WorkloadSample {
+    fn sample(&mut self, bearer: &Bearer) -> &mut WorkloadSample {
+        let Bearer { workload, kind, pod } = bearer;
         // Two look-ups, so that the usual case (it is known) copies no strings.
         if !self.workloads.contains_key(workload) {
-            let sample = WorkloadSample { workload: workload.clone(), kind, sched: None, cpu: None };
-            self.workloads.insert(workload.clone(), Totals { sample, gone_since: None });
+            let sample =
+                WorkloadSample { workload: workload.clone(), kind: *kind, pod: None, sched: None, cpu: None };
+            self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });
         }
         let totals = self.workloads.get_mut(workload).expect("it was inserted above if it was not there");
         totals.gone_since = None;
+        totals.pod.clone_from(pod);
         &mut totals.sample
     }
 
@@ -85,24 +103,92 @@ impl Registry {
             }
             now.duration_since(*totals.gone_since.get_or_insert(now)) < grace
         });
+        let pods: HashSet<_> =
+            self.workloads.keys().map(|workload| (&workload.namespace, &workload.pod)).collect();
+        self.pods.retain(|(namespace, pod), _| pods.contains(&(namespace, pod)));
     }
 
     #[must_use]
     pub(crate) fn samples(&self) -> Vec<WorkloadSample> {
-        self.workloads.values().map(|totals| totals.sample.clone()).collect()
+        let sample = |totals: &Totals| WorkloadSample {
+            pod: totals.pod.as_deref().map(describe),
+            ..totals.sample.clone()
+        };
+        self.workloads.values().map(sample).collect()
+    }
+
+    #[must_use]
+    pub(crate) fn pod_waits(&self) -> Vec<PodWaits> {
+        let waits = |((namespace, pod), wait): (&(String, String), &HistogramSample)| PodWaits {
+            namespace: namespace.clone(),
+            pod: pod.clone(),
+            wait: wait.clone(),
+        };
+        self.pods.iter().map(waits).collect()
     }
 }
 
-/// The labels of a cgroup that is no pod.
-#[must_use]
-pub(crate) fn of_cgroup(name: &Name) -> Workload {
-    own(&name.name)
+impl Bearer {
+    /// What is no pod, or not known to be one.
+    #[must_use]
+    pub(crate) fn of_path(name: &Name) -> Self {
+        Self { workload: labels("", "", &name.name), kind: name.kind, pod: None }
+    }
+
+    /// A container that only its pod is known of has its id as name.
+    #[must_use]
+    pub(crate) fn of_answer(answer: &Answer, name: &Name) -> Self {
+        let container = answer.container().or(name.container_id.as_deref()).unwrap_or_default();
+        let Some(pod) = answer.pod() else {
+            return match answer {
+                Answer::Plain { .. } => Self { workload: labels("", "", container), ..Self::of_path(name) },
+                _ => Self::of_path(name),
+            };
+        };
+        let kind = if container.is_empty() { WorkloadKind::Pod } else { WorkloadKind::Container };
+        Self { workload: labels(&pod.namespace, &pod.name, container), kind, pod: Some(Arc::clone(pod)) }
+    }
+
+    /// Kernel threads.
+    #[must_use]
+    pub(crate) fn kernel() -> Self {
+        Self { workload: labels("", "", "kernel"), kind: WorkloadKind::Kernel, pod: None }
+    }
+
+    /// What cannot be attributed.
+    #[must_use]
+    pub(crate) fn unknown() -> Self {
+        Self { workload: labels("", "", "unknown"), kind: WorkloadKind::Unknown, pod: None }
+    }
+
+    /// Whether the answer says nothing new.
+    #[must_use]
+    pub(crate) fn is_of(&self, answer: &Answer) -> bool {
+        let is_same_pod = match (&self.pod, answer.pod()) {
+            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+            (None, None) => true,
+            _ => false,
+        };
+        is_same_pod && answer.container().unwrap_or_default() == self.workload.container
+    }
 }
 
-/// The labels of what is no cgroup: `kernel`, `unknown`.
-#[must_use]
-pub(crate) fn own(container: &str) -> Workload {
-    Workload { namespace: String::new(), pod: String::new(), container: container.to_owned() }
+fn labels(namespace: &str, pod: &str, container: &str) -> Workload {
+    Workload { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
+}
+
+fn describe(pod: &Pod) -> PodSample {
+    let owner = pod.owner.as_ref();
+    // What made the ReplicaSet is what people know.
+    let deployment = owner.and_then(|owner| owner.deployment.as_deref());
+    PodSample {
+        uid: pod.uid.to_string(),
+        node: pod.node.as_deref().map(str::to_owned),
+        qos: pod.qos,
+        owner_kind: deployment.map_or_else(|| owner.map(|owner| owner.kind.to_string()), |_| Some("Deployment".into())),
+        owner_name: deployment.map_or_else(|| owner.map(|owner| owner.name.to_string()), |name| Some(name.into())),
+        host_network: pod.host_network,
+    }
 }
 
 #[cfg(test)]

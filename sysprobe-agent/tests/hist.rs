@@ -10,7 +10,7 @@ use support::figure;
 use sysprobe_agent::bpf::{Loaded, Loader, MappedArray};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::{Facts, online_cpus};
-use sysprobe_agent::probe::{Hook, Program, Tier, TierSet};
+use sysprobe_agent::probe::{Hook, Object, Program, Tier, TierSet};
 use sysprobe_common::hist::{BUCKETS, UPPER_NS, bucket_of};
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/hist.o");
@@ -34,9 +34,10 @@ impl Search {
         let object = fs::read(OBJECT).unwrap_or_else(|error| panic!("{OBJECT}: {error}"));
         let set: &'static TierSet = Box::leak(Box::new(TierSet {
             tier: Tier::RawTp,
-            object: object.leak(),
+            object: Object { file: "hist.o", bytes: object.leak() },
             programs: &[Program { name: PROGRAM, hook: Hook::OnDemand, does: "" }],
             members: &[],
+            needs: &[],
         }));
         let btf = Facts::collect(&Config::default()).btf_path;
         let mut loaded = Loader::new(Path::new(&btf)).load(set, &[], &[]).expect("the kernel takes it");

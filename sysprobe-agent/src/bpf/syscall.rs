@@ -1,21 +1,31 @@
 //! The `bpf(2)` commands that aya does not offer.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use aya_obj::generated::{bpf_attr, bpf_cmd, bpf_prog_info};
+use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_link_info, bpf_prog_info};
 
-/// Issues a command. The attribute stays valid and unmoved for the call.
+/// Issues a command that returns nothing but success. The attribute stays valid and unmoved for the call.
 ///
 /// # Safety
 ///
 /// Every address in `attr` must be valid for what the command does with it.
 pub(super) unsafe fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { call(command, attr) }.map(drop)
+}
+
+/// As [`bpf`], for commands that return a descriptor.
+///
+/// # Safety
+///
+/// As for [`bpf`].
+unsafe fn call(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<i32> {
     // SAFETY: the attribute is a live reference of the size that is passed; its addresses are the caller's promise.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command as libc::c_int, std::ptr::from_mut(attr), size_of::<bpf_attr>())
     };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 { Err(io::Error::last_os_error()) } else { i32::try_from(result).map_err(io::Error::other) }
 }
 
 /// An attribute with every byte zero, as the kernel wants unused members to be.
@@ -35,13 +45,39 @@ pub(super) fn run_on_cpu(program: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
     unsafe { bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr) }
 }
 
+/// Has a program run whenever a performance counter counts (5.15; `EINVAL` before).
+pub(super) fn link_to_counter(program: BorrowedFd<'_>, counter: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut attr = zeroed();
+    attr.link_create.__bindgen_anon_1.prog_fd = program.as_raw_fd().cast_unsigned();
+    attr.link_create.__bindgen_anon_2.target_fd = counter.as_raw_fd().cast_unsigned();
+    attr.link_create.attach_type = bpf_attach_type::BPF_PERF_EVENT as u32;
+    // SAFETY: no address is set.
+    let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
 /// What the kernel says of a program. Members that an older kernel does not know stay zero.
 pub(super) fn program_info(program: BorrowedFd<'_>) -> io::Result<bpf_prog_info> {
     // SAFETY: plain integers, for which zero bytes are valid.
-    let mut info: bpf_prog_info = unsafe { std::mem::zeroed() };
+    unsafe { info(program) }
+}
+
+/// The same of a link.
+pub(super) fn link_info(link: BorrowedFd<'_>) -> io::Result<bpf_link_info> {
+    // SAFETY: plain integers, for which zero bytes are valid.
+    unsafe { info(link) }
+}
+
+/// # Safety
+///
+/// Zero bytes must be a valid `T`, and `T` what the kernel describes such an object with.
+unsafe fn info<T>(object: BorrowedFd<'_>) -> io::Result<T> {
+    // SAFETY: the caller's promise.
+    let mut info: T = unsafe { std::mem::zeroed() };
     let mut attr = zeroed();
-    attr.info.bpf_fd = program.as_raw_fd().cast_unsigned();
-    attr.info.info_len = u32::try_from(size_of::<bpf_prog_info>()).map_err(io::Error::other)?;
+    attr.info.bpf_fd = object.as_raw_fd().cast_unsigned();
+    attr.info.info_len = u32::try_from(size_of::<T>()).map_err(io::Error::other)?;
     attr.info.info = std::ptr::from_mut(&mut info) as u64;
     // SAFETY: the address is that of a live value of the length that is given.
     unsafe { bpf(bpf_cmd::BPF_OBJ_GET_INFO_BY_FD, &mut attr) }?;

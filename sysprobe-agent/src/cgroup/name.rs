@@ -43,7 +43,7 @@ pub fn name_of(path: &str) -> Name {
     let (name, kind, is_top) = match unit_of(&parts) {
         Some((name, is_top)) => (name, WorkloadKind::Unit, is_top),
         None if parts.is_empty() => ("/".to_owned(), WorkloadKind::Path, true),
-        None => (clean(path), WorkloadKind::Path, true),
+        None => (printable(path), WorkloadKind::Path, true),
     };
     Name { name, kind, container_id: None, pod_uid, is_top }
 }
@@ -70,7 +70,7 @@ fn container_at(parts: &[&str], at: usize) -> Option<Container> {
         Some("lxc" | "lxc.payload") => part,
         _ => part.strip_prefix("lxc.payload.").filter(|name| !name.is_empty())?,
     };
-    Some(Container { name: clean(&format!("lxc/{name}")), id: None, depth: at + 1 })
+    Some(Container { name: printable(&format!("lxc/{name}")), id: None, depth: at + 1 })
 }
 
 const ID_LENGTH: usize = 64;
@@ -125,7 +125,7 @@ fn unit_of(parts: &[&str]) -> Option<(String, bool)> {
     }
     let top = *named.last()?;
     let units: Vec<&str> = named.iter().map(|at| parts[*at]).collect();
-    Some((clean(&units.join("/")), top == last))
+    Some((printable(&units.join("/")), top == last))
 }
 
 fn unit_type(part: &str) -> &str {
@@ -136,16 +136,16 @@ fn unit_type(part: &str) -> &str {
 }
 
 /// Cuts to `NAME_MAX` bytes and replaces what could steer a terminal or a log.
-fn clean(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len().min(NAME_MAX));
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len().min(NAME_MAX));
     for character in text.chars() {
         let character = if is_unprintable(character) { char::REPLACEMENT_CHARACTER } else { character };
-        if clean.len() + character.len_utf8() > NAME_MAX {
+        if printable.len() + character.len_utf8() > NAME_MAX {
             break;
         }
-        clean.push(character);
+        printable.push(character);
     }
-    clean
+    printable
 }
 
 /// Control characters, and the invisible ones that change the order of what stands around them.

@@ -21,6 +21,8 @@ pub struct Cgroup {
 #[derive(Debug, Default)]
 pub struct Tree {
     cgroups: HashMap<u64, Cgroup>,
+    /// Those that were added since somebody asked.
+    fresh: Vec<u64>,
     born: u64,
     died: u64,
 }
@@ -89,6 +91,7 @@ impl Tree {
         let Some(known) = self.cgroups.get_mut(&id) else {
             let name = name_of(&path);
             self.cgroups.insert(id, Cgroup { path, name, died: None });
+            self.fresh.push(id);
             return;
         };
         if known.path != path {
@@ -106,6 +109,11 @@ impl Tree {
 
     pub fn forget(&mut self, id: u64) {
         self.cgroups.remove(&id);
+    }
+
+    /// The cgroups that are new since the last call.
+    pub fn take_fresh(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.fresh)
     }
 
     pub fn alive(&self) -> impl Iterator<Item = (u64, &Cgroup)> {

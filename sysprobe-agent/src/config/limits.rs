@@ -41,6 +41,12 @@ pub(super) fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pat
     check_absolute(PathBuf::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
+pub(super) fn absolute_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<PathBuf>, D::Error> {
+    absolute(deserializer).map(Some)
+}
+
 /// Also what the flag's value has to pass.
 pub(crate) fn check_absolute(path: PathBuf) -> Result<PathBuf, &'static str> {
     if path.is_absolute() { Ok(path) } else { Err("the path must be absolute") }

@@ -1,6 +1,7 @@
 //! The configuration: defaults, round trip, and every kind of mistake.
 
 use super::*;
+use crate::pods::config::{CriConfig, KubeletConfig};
 
 fn parse(text: &str) -> Result<Config, String> {
     Config::parse(text, Path::new("/etc/sysprobe.toml")).map_err(|error| error.to_string())
@@ -19,6 +20,20 @@ fn the_shipped_example_is_the_default_and_names_every_key() {
         btf: Some("/b".into()),
         cgroup_root: Some("/c".into()),
         attach: Some(Tier::Kprobe),
+        objects: Some("/o".into()),
+        pods: PodsConfig {
+            node: Some("n".into()),
+            kubeconfig: Some("/k".into()),
+            kubelet: KubeletConfig {
+                url: Some("https://n".into()),
+                ca: Some("/ca".into()),
+                server_name: Some("n".into()),
+                token: Some("/t".into()),
+                insecure: false,
+            },
+            cri: CriConfig { socket: Some("/s".into()) },
+            ..PodsConfig::default()
+        },
         ..Config::default()
     };
     for line in toml::to_string(&complete).expect("serialises").lines() {
@@ -60,6 +75,7 @@ fn mistakes_are_refused_with_their_place() {
         ("grace_seconds = 0", "0 is not between 1 and 3600"),
         ("log.filter = \"loud=very\"", "neither a level nor directives"),
         ("socket = \"agent.sock\"", "the path must be absolute"),
+        ("objects = \"target/ebpf\"", "the path must be absolute"),
         ("[log]\nformat = \"xml\"", "unknown variant `xml`"),
         ("[domains\nsched = true", "line 1"),
         ("slots = 64\nslots = 65", "duplicate key"),

@@ -130,6 +130,11 @@ impl Identity {
         &self.tree
     }
 
+    /// The cgroups that are new since the last call.
+    pub(super) fn take_fresh(&mut self) -> Vec<u64> {
+        self.tree.take_fresh()
+    }
+
     pub(super) fn loaded(&self) -> Option<&Loaded> {
         self.events.as_ref().map(Events::loaded)
     }

@@ -1,10 +1,13 @@
 //! What the engine says about itself: losses, maps, programs.
 
+use std::time::Duration;
+
 use super::Engine;
 use crate::bpf::Loaded;
 use crate::plan::MapMemory;
+use crate::pods::SourceState;
 use crate::sched::Sched;
-use crate::snapshot::{AgentSample, LostUpdates, MapSample, ProgramSample};
+use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample};
 
 impl Engine {
     pub(super) fn describe_agent(&mut self) -> AgentSample {
@@ -32,6 +35,8 @@ impl Engine {
             cgroups_died,
             cgroups_born_in_kernel: counted.born,
             cgroups_died_in_kernel: counted.died,
+            pod_sources: self.attribution.pods().states().into_iter().map(source_sample).collect(),
+            pod_watch_age_ns: self.attribution.pods().watch_age().map(nanoseconds),
             collect_ns: 0,
         }
     }
@@ -48,6 +53,14 @@ impl Engine {
         };
         maps.map(sample).collect()
     }
+}
+
+fn source_sample(state: SourceState) -> PodSourceSample {
+    PodSourceSample { source: state.source.name().into(), up: state.up, reason: state.reason }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {

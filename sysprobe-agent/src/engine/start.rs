@@ -1,14 +1,16 @@
 //! Starts one domain after the other, each by the first of its tiers that the kernel takes.
 
+use anyhow::bail;
+use clap::ValueEnum;
 use tracing::{info, warn};
 
 use crate::bpf::LoadError;
-use crate::plan::{Candidate, Decision, Plan};
-use crate::probe::{self, TierSet};
+use crate::plan::{Candidate, Decision, Plan, Reason};
+use crate::probe::{self, Tier, TierSet};
 use crate::snapshot::DomainState;
 
-/// Tries the plan's candidates until the kernel takes one. What was refused before is the reason, also of a domain
-/// that is up.
+/// Tries the plan's candidates until the kernel takes one. What speaks against the tiers before it is the reason, also of
+/// a domain that is up.
 pub(super) fn start_domain<T>(
     name: &'static str,
     plan: &Plan,
@@ -23,22 +25,27 @@ pub(super) fn start_domain<T>(
             return None;
         }
     };
-    let mut refused = Vec::new();
+    let mut against = domain.passed_over.clone();
     for candidate in candidates {
-        let tier = candidate.tier.name();
-        let Some(set) = probe::tier_set(name, candidate.tier) else { continue };
+        let tier = candidate.tier;
+        let Some(set) = probe::tier_set(name, tier) else { continue };
         match start(set, candidate) {
             Ok(started) => {
-                let reasons: Vec<_> = domain.passed_over.iter().cloned().chain(refused).collect();
-                domains.push(up(name, tier, reasons.join("; ")));
+                against.retain(|other| probe::rank(name, other.tier) < probe::rank(name, tier));
+                domains.push(up(name, tier.name(), on_one_line(name, against)));
                 return Some(started);
             }
-            Err(error) => refused.push(format!("{tier}: {error}")),
+            Err(error) => against.push(Reason { tier, reason: error.to_string() }),
         }
     }
-    let reasons: Vec<_> = domain.passed_over.iter().cloned().chain(refused).collect();
-    domains.push(off(name, "", reasons.join("; ")));
+    domains.push(off(name, "", on_one_line(name, against)));
     None
+}
+
+/// In the order of the table, whoever said it.
+fn on_one_line(domain: &str, mut reasons: Vec<Reason>) -> String {
+    reasons.sort_by_key(|reason| probe::rank(domain, reason.tier));
+    reasons.iter().map(Reason::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn up(name: &str, hook: &str, reason: String) -> DomainState {
@@ -58,4 +65,20 @@ pub(super) fn file_domain(name: &str, decision: Option<&Decision>) -> DomainStat
         Some(Decision::Off(reason)) => off(name, "file", reason.clone()),
         _ => up(name, "file", String::new()),
     }
+}
+
+/// The tier through which a domain works, if it does.
+pub(super) fn tier_in_use(domains: &[DomainState], name: &str) -> Option<Tier> {
+    let state = domains.iter().find(|domain| domain.name == name && domain.up)?;
+    Tier::value_variants().iter().copied().find(|tier| tier.name() == state.hook)
+}
+
+/// Fails unless a domain is up that exports something, which the cgroup events alone do not.
+pub(super) fn require_exports(domains: &[DomainState]) -> anyhow::Result<()> {
+    let exporting = domains.iter().filter(|domain| domain.name != "cgroup");
+    if exporting.clone().any(|domain| domain.up) {
+        return Ok(());
+    }
+    let reasons: Vec<_> = exporting.map(|domain| format!("{}: {}", domain.name, domain.reason)).collect();
+    bail!("nothing would be exported, because no domain works. {}", reasons.join(". "))
 }

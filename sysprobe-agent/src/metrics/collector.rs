@@ -10,7 +10,7 @@ use sysprobe_common::hist;
 
 use super::table::{self, Kind, Metric, Unit};
 use super::text::{self, Format};
-use crate::snapshot::{HistogramSample, Snapshot, WorkloadSample, bucket_upper};
+use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadSample, bucket_upper};
 
 /// The classic buckets that scrapers of text get: every power of two from 4 microseconds to 8 seconds. Finer would be
 /// dear for a server that keeps one series per bucket.
@@ -78,18 +78,18 @@ impl Emit<'_> {
     }
 
     pub(super) fn workload(&mut self, row: &WorkloadSample, value: f64) {
-        self.value(&labels_of(row), value);
+        self.value(&labels_of(&row.workload), value);
     }
 
     pub(super) fn workload_kind(&mut self, row: &WorkloadSample, kind: &str, value: u64) {
-        let [namespace, pod, container] = labels_of(row);
+        let [namespace, pod, container] = labels_of(&row.workload);
         self.value(&[namespace, pod, container, ("kind", kind)], value as f64);
     }
 
-    pub(super) fn histogram(&mut self, row: &WorkloadSample, sample: &HistogramSample) {
+    pub(super) fn histogram(&mut self, workload: &Workload, sample: &HistogramSample) {
         if self.result.is_ok() {
             let buckets = classic_buckets(sample);
-            let labels = labels_of(row);
+            let labels = labels_of(workload);
             let sum = table::seconds(sample.sum_ns);
             let encoded = self.family.encode_family(&labels.as_slice()).and_then(|mut encoder| {
                 encoder.encode_histogram::<NoLabelSet>(sum, sample.count(), &buckets, None)
@@ -107,8 +107,7 @@ fn encode_value(encoder: &mut MetricEncoder, kind: Kind, value: f64) -> fmt::Res
     }
 }
 
-fn labels_of(row: &WorkloadSample) -> [(&str, &str); 3] {
-    let workload = &row.workload;
+fn labels_of(workload: &Workload) -> [(&str, &str); 3] {
     [("namespace", &workload.namespace), ("pod", &workload.pod), ("container", &workload.container)]
 }
 

@@ -3,7 +3,9 @@
 //! not part of `name` and get appended.
 
 use super::collector::Emit;
-use crate::snapshot::{CpuSample, SchedSample, Snapshot, Throttling, WorkloadSample};
+use crate::snapshot::{
+    CpuSample, HistogramScope, PodWaits, SchedSample, Snapshot, Throttling, Workload, WorkloadSample,
+};
 
 mod agent;
 
@@ -51,7 +53,7 @@ static WORKLOADS: &[Metric] = &[
         help: "Time from a task being runnable (woken, new or preempted) to its running on a CPU.",
         labels: WORKLOAD,
         source: "task_struct.sched_info.run_delay, one observation per arrival on a CPU (pcount)",
-        emit: |snapshot, emit| each_sched(snapshot, |row, sched| emit.histogram(row, &sched.wait)),
+        emit: wait_histograms,
     },
     Metric {
         name: "sysprobe_sched_context_switches",
@@ -153,6 +155,22 @@ static WORKLOADS: &[Metric] = &[
         emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(cpu.weight? as f64)),
     },
 ];
+
+/// Those of a pod's containers are one, unless the configuration wants them apart.
+fn wait_histograms(snapshot: &Snapshot, emit: &mut Emit) {
+    let by_pod = snapshot.histograms == HistogramScope::Pod;
+    each_sched(snapshot, |row, sched| {
+        if !(by_pod && row.pod.is_some()) {
+            emit.histogram(&row.workload, &sched.wait);
+        }
+    });
+    if by_pod {
+        for PodWaits { namespace, pod, wait } in &snapshot.pod_waits {
+            let workload = Workload { namespace: namespace.clone(), pod: pod.clone(), ..Workload::default() };
+            emit.histogram(&workload, wait);
+        }
+    }
+}
 
 fn each_sched(snapshot: &Snapshot, mut emit: impl FnMut(&WorkloadSample, &SchedSample)) {
     for row in &snapshot.workloads {

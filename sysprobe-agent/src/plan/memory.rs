@@ -4,9 +4,8 @@ use serde::Serialize;
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
 
-use super::{DomainPlan, Shards};
-use crate::config::Config;
-use crate::probe;
+use super::{Plan, Shards};
+use crate::probe::{self, Tier};
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,23 +27,18 @@ const RING_OVERHEAD: u64 = 3 * 4096;
 /// allocator rounds them. An estimate: the kernel accounts neither to the map.
 const TASK_STORAGE: u64 = 320;
 
-pub(super) fn of_maps(
-    domains: &[DomainPlan],
-    config: &Config,
-    shards: Shards,
-    threads: u32,
-) -> Vec<MapMemory> {
-    let plan_of = |name: &str| domains.iter().find(|domain| domain.name == name && domain.is_on());
+/// The maps of those domains for which `tier` knows one.
+pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<MapMemory> {
     let mut maps = Vec::new();
-    if plan_of("cgroup").is_some() {
+    if tier("cgroup").is_some() {
         maps.push(map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD));
     }
-    if let Some(sched) = plan_of("sched") {
-        maps.extend(sched_maps(config.slots, shards));
-        maps.push(if sched.first_tier().is_some_and(probe::keeps_tasks_in_hash) {
-            map("sched", "SCHED_TASKS", config.tasks, hash_bytes(config.tasks, size_of::<HashedTask>()))
+    if let Some(sched) = tier("sched") {
+        maps.extend(sched_maps(plan.slots, plan.shards));
+        maps.push(if probe::keeps_tasks_in_hash(sched) {
+            map("sched", "SCHED_TASKS", plan.tasks, hash_bytes(plan.tasks, size_of::<HashedTask>()))
         } else {
-            map("sched", "SCHED_TASKS", threads, u64::from(threads) * TASK_STORAGE)
+            map("sched", "SCHED_TASKS", plan.threads, u64::from(plan.threads) * TASK_STORAGE)
         });
     }
     maps

@@ -1,8 +1,11 @@
 //! Plans of hosts that have everything, or lack one thing.
 
+use std::collections::BTreeSet;
+
 use super::*;
-use crate::host::{Cpus, Privilege};
-use crate::probe;
+use crate::host::{Cpus, Layout, Offers, Privilege};
+use crate::pods::PodFacts;
+use crate::probe::{self, Target};
 
 fn layout() -> Layout {
     Layout::from_pairs(probe::wanted().zip((0..).step_by(8)))
@@ -16,8 +19,14 @@ fn facts() -> Facts {
         privilege: Privilege { bpf: true, perfmon: true, sys_admin: false },
         layout: Ok(layout()),
         btf_path: "/sys/kernel/btf/vmlinux".into(),
+        offers: Offers {
+            targets: Some(probe::targets().collect()),
+            kprobes: Some(true),
+            task_storage: Some(true),
+        },
         hierarchy: Ok(Hierarchy { key: KeyHierarchy::V2 { root: "/sys/fs/cgroup".into() }, root_id: 1 }),
         sees_all_processes: true,
+        pods: PodFacts::default(),
     }
 }
 
@@ -117,18 +126,117 @@ fn five_hundred_pods_on_sixty_four_cpus_fit_the_memory_limit() {
 }
 
 #[test]
+fn the_maps_are_those_of_the_tiers_that_the_kernel_takes() {
+    let plan = Plan::new(&facts(), &Config::default());
+    let tasks = |plan: &Plan| plan.maps.iter().find(|map| map.map == "SCHED_TASKS").map(|map| map.entries);
+    assert_eq!(tasks(&plan), Some(10_000), "the threads that there are");
+    let settled = plan.clone().settled(|domain| (domain == "sched").then_some(Tier::RawTp));
+    assert_eq!(tasks(&settled), Some(32_768), "the hash is sized by the configuration");
+    assert!(settled.maps.iter().all(|map| map.domain == "sched"), "the other domain is off");
+}
+
+#[test]
 fn a_foreign_pid_namespace_is_warned_of() {
     let mut facts = facts();
     facts.sees_all_processes = false;
     assert_eq!(Plan::new(&facts, &Config::default()).warnings.len(), 1);
 }
 
+/// The candidates of a domain, and the reasons against its other tiers.
+fn tiers(facts: &Facts, domain: &str) -> (Vec<Tier>, Vec<String>) {
+    let plan = Plan::new(facts, &Config::default());
+    let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
+    let planned = plan.domains.iter().find(|planned| planned.name == domain).expect("planned");
+    let tiers = candidates.iter().map(|candidate| candidate.tier);
+    (tiers.collect(), planned.passed_over.iter().map(Reason::to_string).collect())
+}
+
 #[test]
 fn tiers_are_tried_from_the_cheapest_on() {
-    let plan = Plan::new(&facts(), &Config::default());
-    let Some(Decision::On(candidates)) = plan.decision("sched") else { panic!("sched should be on") };
-    let tiers: Vec<_> = candidates.iter().map(|candidate| candidate.tier).collect();
-    assert_eq!(tiers, [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp]);
+    let all = [Tier::TpBtf, Tier::RawTp, Tier::Fentry, Tier::Kprobe];
+    for domain in ["cgroup", "sched"] {
+        assert_eq!(tiers(&facts(), domain), (all.to_vec(), Vec::new()));
+    }
+}
+
+#[test]
+fn a_kernel_without_kprobes_or_trampolines_keeps_its_tracepoints() {
+    let mut facts = facts();
+    facts.offers.kprobes = Some(false);
+    let (tried, against) = tiers(&facts, "cgroup");
+    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp, Tier::Fentry]);
+    assert_eq!(against, ["kprobe: this kernel has no kprobes (CONFIG_KPROBES)"]);
+}
+
+/// Linux 5.10.
+#[test]
+fn without_task_storage_only_the_hash_is_left() {
+    let mut facts = facts();
+    facts.offers.task_storage = Some(false);
+    let (tried, against) = tiers(&facts, "sched");
+    assert_eq!(tried, [Tier::RawTp, Tier::Kprobe]);
+    assert_eq!(
+        against,
+        ["tp_btf", "fentry"]
+            .map(|tier| format!("{tier}: this kernel has no task storage for tracing programs (Linux 5.13)"))
+    );
+    assert_eq!(tiers(&facts, "cgroup").0.len(), 4, "it stores nothing with tasks");
+}
+
+#[test]
+fn a_function_that_was_inlined_cannot_be_hooked() {
+    let mut facts = facts();
+    let known = facts.offers.targets.as_mut().expect("known");
+    assert!(known.remove(&Target::Function("kernfs_activate")), "it is hooked");
+    let (tried, against) = tiers(&facts, "cgroup");
+    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp]);
+    assert_eq!(
+        against,
+        [
+            "fentry: this kernel has no function kernfs_activate",
+            "kprobe: this kernel has no function kernfs_activate"
+        ]
+    );
+    assert_eq!(tiers(&facts, "sched").0.len(), 4);
+}
+
+#[test]
+fn a_missing_tracepoint_leaves_the_functions() {
+    let mut facts = facts();
+    let known = facts.offers.targets.as_mut().expect("known");
+    assert!(known.remove(&Target::Tracepoint("sched_switch")), "it is hooked");
+    let (tried, against) = tiers(&facts, "sched");
+    assert_eq!(tried, [Tier::Fentry, Tier::Kprobe]);
+    assert_eq!(
+        against,
+        [
+            "tp_btf: this kernel has no tracepoint sched_switch",
+            "raw_tp: this kernel has no tracepoint sched_switch"
+        ]
+    );
+}
+
+/// The kernel shows no BTF, and the offsets come from a file.
+#[test]
+fn what_is_unknown_is_tried() {
+    let mut facts = facts();
+    facts.offers = Offers::default();
+    for domain in ["cgroup", "sched"] {
+        let (tried, against) = tiers(&facts, domain);
+        assert_eq!((tried.len(), against), (4, Vec::new()));
+    }
+}
+
+#[test]
+fn a_kernel_that_lacks_what_every_tier_needs_turns_the_domain_off_with_all_reasons() {
+    let mut facts = facts();
+    facts.offers.targets = Some(BTreeSet::from([Target::Tracepoint("sched_switch")]));
+    facts.offers.kprobes = Some(false);
+    assert_eq!(
+        reason(&facts, &Config::default(), "cgroup"),
+        "tp_btf: this kernel has no tracepoint cgroup_mkdir; raw_tp: this kernel has no tracepoint cgroup_mkdir; \
+         fentry: this kernel has no function kernfs_activate; kprobe: this kernel has no kprobes (CONFIG_KPROBES)"
+    );
 }
 
 #[test]
@@ -148,14 +256,13 @@ fn a_member_that_one_tier_needs_passes_over_that_tier() {
     let mut facts = facts();
     let without = probe::wanted().filter(|path| *path != "task_struct.start_time");
     facts.layout = Ok(Layout::from_pairs(without.map(|path| (path, 0))));
-    let plan = Plan::new(&facts, &Config::default());
-    let sched = plan.domains.iter().find(|domain| domain.name == "sched").expect("planned");
-    assert!(sched.is_on());
+    let (tried, against) = tiers(&facts, "sched");
+    assert_eq!(tried, [Tier::TpBtf, Tier::Fentry]);
     assert_eq!(
-        sched.passed_over,
+        against,
         [
-            "kprobe: this kernel has no task_struct.start_time",
-            "raw_tp: this kernel has no task_struct.start_time"
+            "raw_tp: this kernel has no task_struct.start_time",
+            "kprobe: this kernel has no task_struct.start_time"
         ]
     );
 }

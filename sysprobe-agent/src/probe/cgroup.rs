@@ -1,9 +1,9 @@
 //! Births, deaths and renames of cgroups.
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
-use super::{Member, Probe, Tier, TierSet, member, program};
+use super::{Member, Need, Object, Probe, Tier, TierSet, member, object, program};
 
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/cgroup.o"));
+static OBJECT: Object = object!("cgroup.o");
 
 static MEMBERS: &[Member] = &[
     member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
@@ -35,6 +35,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("cgroup_name_tp", TpBtf("cgroup_rename"), RENAMED),
             ],
             members: MEMBERS,
+            needs: &[],
         },
         TierSet {
             tier: Tier::RawTp,
@@ -45,6 +46,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("cgroup_name_rt", RawTp("cgroup_rename"), RENAMED),
             ],
             members: MEMBERS,
+            needs: &[],
         },
         TierSet {
             tier: Tier::Fentry,
@@ -54,6 +56,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("cgroup_died_fe", Fentry("kernfs_remove"), DIED),
             ],
             members: MEMBERS,
+            needs: &[],
         },
         TierSet {
             tier: Tier::Kprobe,
@@ -63,6 +66,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("cgroup_died_kp", Kprobe("kernfs_remove"), DIED),
             ],
             members: MEMBERS,
+            needs: &[Need::Kprobes],
         },
     ],
 };

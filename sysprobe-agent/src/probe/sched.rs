@@ -1,12 +1,12 @@
 //! Wakeup latency, context switches and time on CPU.
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TpBtf};
-use super::{Member, Probe, Program, Tier, TierSet, member, program};
+use super::{Member, Need, Object, Probe, Program, Tier, TierSet, member, object, program};
 
-/// State in task storage (5.13), by typed pointers.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched.o"));
+/// State in task storage, by typed pointers.
+static OBJECT: Object = object!("sched.o");
 /// State in a hash, by addresses.
-static HASH_OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/sched_hash.o"));
+static HASH_OBJECT: Object = object!("sched_hash.o");
 
 macro_rules! members {
     ($($more:expr),* $(,)?) => {
@@ -61,6 +61,7 @@ pub(super) const PROBE: Probe = Probe {
                 FLUSH,
             ],
             members: MEMBERS,
+            needs: &[Need::TaskStorage],
         },
         TierSet {
             tier: Tier::RawTp,
@@ -73,6 +74,7 @@ pub(super) const PROBE: Probe = Probe {
                 FLUSH,
             ],
             members: HASH_MEMBERS,
+            needs: &[],
         },
         TierSet {
             tier: Tier::Fentry,
@@ -85,6 +87,7 @@ pub(super) const PROBE: Probe = Probe {
                 FLUSH,
             ],
             members: MEMBERS,
+            needs: &[Need::TaskStorage],
         },
         TierSet {
             tier: Tier::Kprobe,
@@ -97,6 +100,7 @@ pub(super) const PROBE: Probe = Probe {
                 FLUSH,
             ],
             members: HASH_MEMBERS,
+            needs: &[Need::Kprobes],
         },
     ],
 };

@@ -5,7 +5,6 @@ use super::{
     format::{self, NUMBER_WIDTH},
     rows::{Row, SortKey},
 };
-use crate::snapshot::WorkloadKind;
 
 /// A column of numbers, right-aligned. The name is not one of them: it gets the width that they leave.
 #[derive(Debug)]
@@ -142,7 +141,7 @@ pub(super) static COLUMNS: [Column; 12] = [
         rank: 11,
         extra: true,
         help: "what the name is the name of",
-        cell: |row| kind_name(row.kind).to_owned(),
+        cell: |row| row.kind.name().to_owned(),
     },
 ];
 
@@ -150,16 +149,6 @@ fn throttled_cell(row: &Row) -> String {
     let alarming = row.throttled_ratio.is_some_and(|ratio| ratio >= ALARMING_THROTTLED_RATIO);
     let text = format::or_nothing(row.throttled_ratio, format::percent);
     if alarming { format!("{text}{ALARM}") } else { text }
-}
-
-fn kind_name(kind: WorkloadKind) -> &'static str {
-    match kind {
-        WorkloadKind::Container => "container",
-        WorkloadKind::Unit => "unit",
-        WorkloadKind::Path => "path",
-        WorkloadKind::Kernel => "kernel",
-        WorkloadKind::Unknown => "unknown",
-    }
 }
 
 /// What is shown in a given width.

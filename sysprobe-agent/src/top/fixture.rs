@@ -3,7 +3,7 @@
 use sysprobe_common::hist;
 
 use crate::snapshot::{
-    AgentSample, CpuSample, DomainState, HistogramSample, SchedSample, Snapshot, Throttling, VERSION,
+    AgentSample, CpuSample, DomainState, HistogramSample, HistogramScope, SchedSample, Snapshot, Throttling, VERSION,
     Workload, WorkloadKind, WorkloadSample,
 };
 
@@ -45,7 +45,7 @@ pub(super) fn sample(
     sched: Option<SchedSample>,
     cpu: Option<CpuSample>,
 ) -> WorkloadSample {
-    WorkloadSample { workload, kind: WorkloadKind::Container, sched, cpu }
+    WorkloadSample { workload, kind: WorkloadKind::Container, pod: None, sched, cpu }
 }
 
 pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
@@ -60,6 +60,8 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         monotonic_ns: seconds * 1_000_000_000,
         domains: vec![up("sched", "tp_btf"), up("cpu", "file")],
         workloads,
+        pod_waits: Vec::new(),
+        histograms: HistogramScope::default(),
         agent: AgentSample::default(),
     }
 }

@@ -3,6 +3,7 @@
 use sysprobe_common::hist;
 
 use super::*;
+use crate::cgroup::name::name_of;
 
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -10,6 +11,10 @@ fn gathered(on_cpu_ns: u64) -> SchedStats {
     let mut wait = [0; hist::BUCKETS];
     wait[3] = 1;
     SchedStats { wait_ns: 10, on_cpu_ns, voluntary: 1, involuntary: 0, wait }
+}
+
+fn bearer(name: &str) -> Bearer {
+    Bearer::of_path(&name_of(&format!("/{name}")))
 }
 
 fn cpu(usage_ns: u64, throttled_ns: u64) -> CpuSample {
@@ -22,7 +27,7 @@ fn an_idle_slot_makes_no_workload() {
     let mut registry = Registry::default();
     let nothing =
         SchedStats { on_cpu_ns: 0, wait_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
-    registry.add_sched(&own("a"), WorkloadKind::Path, &nothing);
+    registry.add_sched(&bearer("a"), &nothing);
     assert!(registry.samples().is_empty());
 }
 
@@ -30,9 +35,9 @@ fn an_idle_slot_makes_no_workload() {
 fn several_cgroups_of_one_workload_add_up() {
     let mut registry = Registry::default();
     let (mut first, mut second) = (CpuSeen::default(), CpuSeen::default());
-    registry.add_cpu(&own("a"), WorkloadKind::Container, &cpu(100, 7), &mut first);
-    registry.add_cpu(&own("a"), WorkloadKind::Container, &cpu(50, 0), &mut second);
-    registry.add_cpu(&own("a"), WorkloadKind::Container, &cpu(130, 9), &mut first);
+    registry.add_cpu(&bearer("a"), &cpu(100, 7), &mut first);
+    registry.add_cpu(&bearer("a"), &cpu(50, 0), &mut second);
+    registry.add_cpu(&bearer("a"), &cpu(130, 9), &mut first);
     let samples = registry.samples();
     let total = samples[0].cpu.as_ref().expect("has cpu");
     assert_eq!(total.usage_ns, Some(180));
@@ -44,10 +49,10 @@ fn several_cgroups_of_one_workload_add_up() {
 fn totals_survive_a_cgroup_and_end_with_the_grace() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(5));
+    registry.add_sched(&bearer("a"), &gathered(5));
     registry.expire(|_| false, start, GRACE);
     assert_eq!(registry.samples().len(), 1);
-    registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(6));
+    registry.add_sched(&bearer("a"), &gathered(6));
     assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
     registry.expire(|_| false, start, GRACE);
     registry.expire(|_| false, start + GRACE / 2, GRACE);
@@ -60,9 +65,43 @@ fn totals_survive_a_cgroup_and_end_with_the_grace() {
 fn one_that_comes_back_within_the_grace_starts_it_anew() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add_sched(&own("a"), WorkloadKind::Path, &gathered(5));
+    registry.add_sched(&bearer("a"), &gathered(5));
     registry.expire(|_| false, start, GRACE);
     registry.expire(|_| true, start + GRACE / 2, GRACE);
     registry.expire(|_| false, start + GRACE, GRACE);
     assert_eq!(registry.samples().len(), 1);
+}
+
+fn in_pod(container: &str) -> Bearer {
+    let pod = Pod { namespace: "shop".into(), name: "cart-0".into(), ..Pod::default() };
+    let answer = Answer::Container { pod: Arc::new(pod), container: container.into() };
+    Bearer::of_answer(&answer, &name_of("/"))
+}
+
+#[test]
+fn a_pods_waits_outlive_its_containers_and_end_with_it() {
+    let start = Instant::now();
+    let mut registry = Registry::default();
+    registry.add_sched(&in_pod("migrate"), &gathered(5));
+    registry.add_sched(&in_pod("app"), &gathered(5));
+    registry.add_sched(&bearer("a"), &gathered(5));
+    let app = in_pod("app").workload;
+    registry.expire(|workload| *workload == app, start, GRACE);
+    registry.expire(|workload| *workload == app, start + GRACE, GRACE);
+    let waits = registry.pod_waits();
+    assert_eq!(registry.samples().len(), 1, "the init container has gone");
+    assert_eq!((waits.len(), waits[0].wait.count(), waits[0].wait.sum_ns), (1, 2, 20));
+    registry.expire(|_| false, start + GRACE, GRACE);
+    registry.expire(|_| false, start + 2 * GRACE, GRACE);
+    assert!(registry.pod_waits().is_empty());
+}
+
+#[test]
+fn a_container_of_which_only_the_pod_is_known_has_its_id_as_name() {
+    let id = "0123456789abcdef".repeat(4);
+    let name = name_of(&format!("/kubepods/pod11111111-2222-3333-4444-555555555555/{id}"));
+    let pod = Pod { namespace: "shop".into(), name: "cart-0".into(), ..Pod::default() };
+    let workload = Bearer::of_answer(&Answer::Pod { pod: Arc::new(pod) }, &name).workload;
+    assert_eq!((&*workload.namespace, &*workload.pod, workload.container), ("shop", "cart-0", id.clone()));
+    assert_eq!(Bearer::of_answer(&Answer::Unknown, &name).workload.container, id);
 }

@@ -274,7 +274,7 @@ proptest! {
         prop_assert!(!found.name.is_empty() && found.name.len() <= NAME_MAX);
         prop_assert!(!found.name.chars().any(is_unprintable));
         prop_assert!(found.container_id.is_none_or(|id| id.len() == ID_LENGTH && path.contains(&id)));
-        prop_assert_eq!(clean(&found.name), found.name);
+        prop_assert_eq!(printable(&found.name), found.name);
     }
 
     #[test]

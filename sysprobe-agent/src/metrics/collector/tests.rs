@@ -1,7 +1,9 @@
 //! The text forms of small snapshots.
 
 use super::*;
-use crate::snapshot::{AgentSample, SchedSample, VERSION, Workload, WorkloadKind};
+use crate::snapshot::{
+    AgentSample, HistogramScope, PodSample, PodWaits, SchedSample, VERSION, Workload, WorkloadKind,
+};
 
 fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
     let mut sched = SchedSample { voluntary_switches: 3, ..SchedSample::default() };
@@ -10,12 +12,14 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         sched.wait.sum_ns += wait;
     }
     let workload = Workload { container: container.into(), ..Workload::default() };
-    let row = WorkloadSample { workload, kind: WorkloadKind::Path, sched: Some(sched), cpu: None };
+    let row = WorkloadSample { workload, kind: WorkloadKind::Path, pod: None, sched: Some(sched), cpu: None };
     Snapshot {
         version: VERSION,
         monotonic_ns: 0,
         domains: vec![],
         workloads: vec![row],
+        pod_waits: Vec::new(),
+        histograms: HistogramScope::default(),
         agent: AgentSample::default(),
     }
 }
@@ -60,4 +64,26 @@ fn every_family_of_a_snapshot_is_encoded_in_both_forms() {
     }
     assert!(openmetrics.ends_with("# EOF\n"));
     assert!(!plain.contains("# EOF") && !plain.contains("# UNIT"));
+}
+
+#[test]
+fn histograms_of_a_pods_containers_are_one_unless_asked_for_apart() {
+    let mut both = snapshot("app", &[1_000]);
+    both.workloads[0].workload = Workload { namespace: "shop".into(), pod: "cart-0".into(), container: "app".into() };
+    both.workloads[0].pod = Some(PodSample::default());
+    let wait = both.workloads[0].sched.as_ref().expect("has sched").wait.clone();
+    both.pod_waits = vec![PodWaits { namespace: "shop".into(), pod: "cart-0".into(), wait }];
+    let counts = |scope| {
+        let text = render(Snapshot { histograms: scope, ..both.clone() }, Format::Plain).expect("encodes");
+        let lines = text.lines().filter(|line| line.starts_with("sysprobe_sched_wakeup_latency_seconds_count"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let line = |container: &str| {
+        format!(
+            "sysprobe_sched_wakeup_latency_seconds_count\
+             {{namespace=\"shop\",pod=\"cart-0\",container=\"{container}\"}} 1"
+        )
+    };
+    assert_eq!(counts(HistogramScope::Pod), [line("")]);
+    assert_eq!(counts(HistogramScope::Container), [line("app")]);
 }

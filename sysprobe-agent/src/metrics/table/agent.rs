@@ -73,9 +73,9 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_program_missed",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Runs of a kernel program that the kernel left out because it was already running on that CPU.",
+        help: "Runs of a kernel program that the kernel left out, because this or another one was running on that CPU.",
         labels: &["program"],
-        source: "bpf_prog_info.recursion_misses",
+        source: "bpf_prog_info.recursion_misses, bpf_link_info.perf_event.kprobe.missed",
         emit: |snapshot, emit| {
             for program in &snapshot.agent.programs {
                 emit.value(&[("program", &program.program)], program.missed as f64);
@@ -167,6 +167,28 @@ pub(super) static AGENT: &[Metric] = &[
             let time =
                 unknown.filter_map(|row| row.sched.as_ref()).map(|sched| sched.on_cpu_ns + sched.wait.sum_ns);
             emit.value(&[("domain", "sched")], seconds(time.sum()));
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_pod_watch_age",
+        unit: Unit::Seconds,
+        kind: Kind::Gauge,
+        help: "Time since the source that watches the pods was last heard of. No series without such a source.",
+        labels: &[],
+        source: "the API server's watch and its bookmarks, the container runtime's events",
+        emit: |snapshot, emit| emit.optional(snapshot.agent.pod_watch_age_ns.map(seconds)),
+    },
+    Metric {
+        name: "sysprobe_agent_pod_source_up",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Whether a source of pod names answers; `sysprobe check` tells why one does not.",
+        labels: &["source"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for source in &snapshot.agent.pod_sources {
+                emit.value(&[("source", &source.source)], f64::from(u8::from(source.up)));
+            }
         },
     },
     Metric {

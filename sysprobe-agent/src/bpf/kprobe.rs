@@ -1,0 +1,89 @@
+//! Kprobes. aya can attach them too, but keeps the link to itself, and the link tells what was missed.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use aya_obj::generated::{bpf_link_info, perf_event_attr};
+
+use super::syscall;
+
+/// The kind of performance counter that a kprobe is, as a number of this kernel's own.
+const KIND: &str = "/sys/bus/event_source/devices/kprobe/type";
+
+/// A program on the entry of a function. Dropping it detaches the program.
+#[derive(Debug)]
+pub(super) enum Kprobe {
+    Link(OwnedFd),
+    /// Before 5.15 the program hangs on the counter itself.
+    Counter {
+        _counter: OwnedFd,
+    },
+}
+
+impl Kprobe {
+    pub(super) fn attach(program: BorrowedFd<'_>, function: &str) -> io::Result<Self> {
+        let said =
+            |error: io::Error| io::Error::new(error.kind(), format!("a kprobe on {function}: {error}"));
+        Self::try_attach(program, function).map_err(said)
+    }
+
+    fn try_attach(program: BorrowedFd<'_>, function: &str) -> io::Result<Self> {
+        let counter = open(function)?;
+        match syscall::link_to_counter(program, counter.as_fd()) {
+            Ok(link) => Ok(Self::Link(link)),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                hang(program, &counter)?;
+                Ok(Self::Counter { _counter: counter })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hits for which the kernel did not even ask for the program, because they came in the middle of another kprobe.
+    /// 0 before 6.7.
+    pub(super) fn missed(&self) -> u64 {
+        let Self::Link(link) = self else { return 0 };
+        // SAFETY: a union of plain integers, of which the kernel fills the part for kprobes.
+        let missed =
+            |info: bpf_link_info| unsafe { info.__bindgen_anon_1.perf_event.__bindgen_anon_1.kprobe.missed };
+        syscall::link_info(link.as_fd()).map_or(0, missed)
+    }
+}
+
+/// A counter of the calls of a function. On whichever CPU they are counted, the program runs on all.
+fn open(function: &str) -> io::Result<OwnedFd> {
+    const EVERY_PROCESS: libc::pid_t = -1;
+    const CPU: libc::c_int = 0;
+    const NO_GROUP: libc::c_int = -1;
+    /// `PERF_FLAG_FD_CLOEXEC`.
+    const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+    let kind = std::fs::read_to_string(KIND)
+        .map_err(|error| io::Error::new(error.kind(), format!("{KIND}: {error}")))?;
+    let function = CString::new(function)?;
+    // SAFETY: plain integers, for which zero bytes are valid.
+    let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
+    attr.type_ = kind.trim().parse().map_err(io::Error::other)?;
+    attr.size = u32::try_from(size_of::<perf_event_attr>()).map_err(io::Error::other)?;
+    attr.__bindgen_anon_3.config1 = function.as_ptr() as u64;
+    // SAFETY: the attribute and the name in it live until the call returns.
+    let counter = unsafe {
+        libc::syscall(libc::SYS_perf_event_open, &raw const attr, EVERY_PROCESS, CPU, NO_GROUP, CLOSE_ON_EXEC)
+    };
+    let counter = i32::try_from(counter).map_err(io::Error::other)?;
+    if counter < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(counter) })
+}
+
+fn hang(program: BorrowedFd<'_>, counter: &OwnedFd) -> io::Result<()> {
+    /// `_IOW('$', 8, __u32)` of `include/uapi/linux/perf_event.h`.
+    const SET_BPF: libc::c_ulong = 0x4004_2408;
+    // SAFETY: the command takes a descriptor by value.
+    if unsafe { libc::ioctl(counter.as_raw_fd(), SET_BPF, program.as_raw_fd()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! The report for people.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::trial::{Trial, Verdict, first_taken};
+use super::{Agent, Report};
+use crate::cgroup::mounts::KeyHierarchy;
+use crate::host::Facts;
+use crate::plan::{Decision, DomainPlan, Plan};
+use crate::pods::{PodsPlan, SourceKind};
+use crate::probe::{self, Tier};
+use crate::snapshot::{DomainState, PodSourceSample};
+
+pub(super) fn write(out: &mut impl Write, report: &Report, socket: &Path) -> io::Result<()> {
+    facts(out, &report.facts)?;
+    writeln!(out, "Domains")?;
+    for plan in &report.plan.domains {
+        domain(out, plan, report.trials.as_deref())?;
+    }
+    pods(out, &report.plan.pods)?;
+    memory(out, &report.plan)?;
+    for warning in &report.plan.warnings {
+        writeln!(out, "Warning: {warning}")?;
+    }
+    agent(out, &report.agent, socket)
+}
+
+/// A line with a name before it.
+fn line(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "  {name:<14}{value}")
+}
+
+fn facts(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
+    writeln!(out, "Host")?;
+    line(out, "kernel", &facts.kernel)?;
+    line(out, "cpus", &format!("{} online, {} possible", facts.cpus.online.len(), facts.cpus.possible))?;
+    let missing = facts.privilege.missing();
+    let privileges =
+        if missing.is_empty() { "sufficient".into() } else { format!("lacks {}", missing.join(", ")) };
+    line(out, "privileges", &privileges)?;
+    match &facts.layout {
+        Ok(_) => line(out, "btf", &facts.btf_path.display().to_string())?,
+        Err(reason) => line(out, "btf", reason)?,
+    }
+    match &facts.hierarchy {
+        Ok(hierarchy) => line(out, "cgroups", &cgroups(&hierarchy.key))?,
+        Err(reason) => line(out, "cgroups", reason)?,
+    }
+    let seen = if facts.sees_all_processes { "all of the host" } else { "only those of a PID namespace" };
+    line(out, "processes", seen)
+}
+
+fn cgroups(key: &KeyHierarchy) -> String {
+    match key {
+        KeyHierarchy::V2 { root } => format!("v2 at {}", root.display()),
+        KeyHierarchy::V1 { root, .. } => format!("v1, cpu controller at {}", root.display()),
+    }
+}
+
+/// The domain, and below it its tiers in the order in which the agent tries them.
+fn domain(out: &mut impl Write, plan: &DomainPlan, trials: Option<&[Trial]>) -> io::Result<()> {
+    let candidates = match &plan.decision {
+        Decision::Off(reason) => return line(out, plan.name, &format!("off: {reason}")),
+        Decision::On(candidates) if candidates.is_empty() => return line(out, plan.name, "on"),
+        Decision::On(candidates) => candidates,
+    };
+    let state = match trials.map(|trials| first_taken(trials, plan.name)) {
+        Some(Some(tier)) => format!("on, by {}", tier.name()),
+        Some(None) => "off: the kernel takes none of its tiers".to_owned(),
+        None => "on, by the first tier that the kernel takes".to_owned(),
+    };
+    line(out, plan.name, &state)?;
+    let verdict = |tier| {
+        let mut trials = trials?.iter();
+        trials.find(|trial| (trial.domain, trial.tier) == (plan.name, tier)).map(|trial| &trial.verdict)
+    };
+    let mut rows: Vec<(Tier, String)> =
+        candidates.iter().map(|candidate| (candidate.tier, said(verdict(candidate.tier)))).collect();
+    rows.extend(plan.passed_over.iter().map(|reason| (reason.tier, format!("not tried: {}", reason.reason))));
+    rows.sort_by_key(|(tier, _)| probe::rank(plan.name, *tier));
+    rows.iter().try_for_each(|(tier, said)| row(out, *tier, said))
+}
+
+fn said(verdict: Option<&Verdict>) -> String {
+    match verdict {
+        Some(Verdict::Taken) => "taken".to_owned(),
+        Some(Verdict::Refused(reason)) => format!("refused: {reason}"),
+        None => "to be tried".to_owned(),
+    }
+}
+
+/// What the verifier says has lines of its own.
+fn row(out: &mut impl Write, tier: Tier, said: &str) -> io::Result<()> {
+    let mut lines = said.lines();
+    writeln!(out, "  {:<14}{:<8}{}", "", tier.name(), lines.next().unwrap_or_default())?;
+    lines.try_for_each(|line| writeln!(out, "  {:<22}  {line}", ""))
+}
+
+fn pods(out: &mut impl Write, plan: &PodsPlan) -> io::Result<()> {
+    writeln!(out, "Sources of pod names")?;
+    for source in SourceKind::ALL {
+        let passed_over = plan.passed_over.iter().find(|(passed, _)| *passed == source);
+        let said = passed_over.map_or("asked".to_owned(), |(_, reason)| format!("not asked: {reason}"));
+        line(out, source.name(), &said)?;
+    }
+    Ok(())
+}
+
+fn memory(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
+    writeln!(out, "Kernel memory of the maps")?;
+    for map in &plan.maps {
+        let (name, bytes, entries) = (map.map.to_lowercase(), map.bytes.div_ceil(1024), map.entries);
+        writeln!(out, "  {name:<14}{bytes:>10} KiB  {entries} entries")?;
+    }
+    writeln!(out, "  {:<14}{:>10} KiB", "total", plan.map_bytes().div_ceil(1024))
+}
+
+fn agent(out: &mut impl Write, agent: &Agent, socket: &Path) -> io::Result<()> {
+    let socket = socket.display();
+    match agent {
+        Agent::None => writeln!(out, "No agent is running (on {socket})"),
+        Agent::Silent(reason) => writeln!(out, "The agent on {socket} cannot be asked: {reason}"),
+        Agent::Running { domains, pod_sources } => {
+            writeln!(out, "Running agent (on {socket})")?;
+            domains.iter().try_for_each(|domain| running(out, domain))?;
+            pod_sources.iter().try_for_each(|source| answering(out, source))
+        }
+    }
+}
+
+fn running(out: &mut impl Write, domain: &DomainState) -> io::Result<()> {
+    let state = if domain.up { format!("up, by {}", domain.hook) } else { "off".to_owned() };
+    line(out, &domain.name, &state)?;
+    domain.reason.lines().try_for_each(|reason| line(out, "", reason))
+}
+
+fn answering(out: &mut impl Write, source: &PodSourceSample) -> io::Result<()> {
+    let said = if source.up { "answers".to_owned() } else { format!("does not answer: {}", source.reason) };
+    line(out, &source.source, &said)
+}

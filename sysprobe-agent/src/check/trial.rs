@@ -1,0 +1,81 @@
+//! Has the kernel verify every candidate of the plan, as the domains load them, but with the smallest maps and attaching
+//! nothing. So it says what it would say to the agent. What only shows when a program is attached, the facts have to tell.
+
+use serde::Serialize;
+use sysprobe_common::slot;
+
+use crate::bpf::{LoadError, Loader};
+use crate::cgroup::events::Events;
+use crate::host::Facts;
+use crate::plan::{Candidate, Decision, Plan};
+use crate::probe::{self, Tier, TierSet};
+use crate::sched::Sched;
+
+/// What became of one tier of a domain.
+#[derive(Debug, Serialize)]
+pub(super) struct Trial {
+    pub(super) domain: &'static str,
+    pub(super) tier: Tier,
+    pub(super) verdict: Verdict,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Taken,
+    Refused(String),
+}
+
+type Load = fn(&Loader, &'static TierSet, &Candidate, &Plan) -> Result<(), LoadError>;
+
+/// What starts each domain that has programs.
+const DOMAINS: [(&str, Load); 2] = [
+    ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
+    ("sched", |loader, set, candidate, plan| Sched::start(loader, set, candidate, plan).map(drop)),
+];
+
+pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
+    let mut smallest = plan.clone();
+    // Those that are fixed.
+    smallest.slots = slot::FIRST_FREE;
+    smallest.tasks = 1;
+    let loader = Loader::new(&facts.btf_path).objects_from(plan.objects.as_deref()).only_trying(rings());
+    let mut trials = Vec::new();
+    for (domain, load) in DOMAINS {
+        let Some(Decision::On(candidates)) = plan.decision(domain) else { continue };
+        for candidate in candidates {
+            let Some(set) = probe::tier_set(domain, candidate.tier) else { continue };
+            let verdict = match load(&loader, set, candidate, &smallest) {
+                Ok(()) => Verdict::Taken,
+                Err(error) => Verdict::Refused(error.to_string()),
+            };
+            trials.push(Trial { domain, tier: candidate.tier, verdict });
+        }
+    }
+    trials
+}
+
+/// The tier that an agent would use.
+pub(super) fn first_taken(trials: &[Trial], domain: &str) -> Option<Tier> {
+    let mut mine = trials.iter().filter(|trial| trial.domain == domain);
+    mine.find(|trial| matches!(trial.verdict, Verdict::Taken)).map(|trial| trial.tier)
+}
+
+/// The least that a ring buffer may have is a page.
+fn rings() -> Vec<(&'static str, u32)> {
+    // SAFETY: `sysconf` has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u32::try_from(page).map(|page| ("CGROUP_EVENTS", page)).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::PROBES;
+
+    #[test]
+    fn every_domain_with_programs_is_tried() {
+        let tried = DOMAINS.map(|(domain, _)| domain);
+        assert!(PROBES.iter().all(|probe| tried.contains(&probe.domain)), "{tried:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! Whose numbers a cgroup's are: those of its pod and container, else of what its path says. What belongs to a pod that
+//! nobody can name yet waits for a while, so that no number has to move from one series to another.
+//!
+//! Who the pods are is told by `pods`; this decides what to make of it.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use sysprobe_common::sched::SchedStats;
+use tokio::runtime::Handle;
+
+use crate::cgroup::name::Name;
+use crate::pods::{Answer, Pods, PodsPlan};
+use crate::workload::Bearer;
+
+/// How long numbers wait for the name of their pod. A pod is known long before its first container, and the API server
+/// tells of a container within a second.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Dead cgroups whose numbers may wait at the same time. What is beyond is charged at once.
+const ORPHANS_MAX: usize = 4096;
+
+pub(super) struct Attribution {
+    pods: Pods,
+    /// Whether some source may learn of a pod later than its cgroups are made.
+    may_learn: bool,
+    known: HashMap<u64, Bearer>,
+    /// Since when a cgroup waits for its name.
+    waiting: HashMap<u64, Instant>,
+    orphans: Vec<Orphan>,
+    /// The pods' changes when the orphans were last looked at.
+    looked: u64,
+}
+
+/// The last numbers of a cgroup that died nameless.
+struct Orphan {
+    name: Name,
+    gathered: SchedStats,
+    since: Instant,
+}
+
+impl Attribution {
+    /// Starts the sources of the plan.
+    pub(super) fn start(plan: &PodsPlan, handle: &Handle) -> Self {
+        Self {
+            pods: Pods::start(plan.clone(), handle),
+            may_learn: plan.kubernetes.is_some() || plan.kubelet.is_some() || plan.cri.is_some(),
+            known: HashMap::new(),
+            waiting: HashMap::new(),
+            orphans: Vec::new(),
+            looked: 0,
+        }
+    }
+
+    pub(super) const fn pods(&self) -> &Pods {
+        &self.pods
+    }
+
+    /// Finds out whose a cgroup is. `None` as long as its name may still come.
+    pub(super) fn settle(&mut self, id: u64, name: &Name, now: Instant) -> Option<&Bearer> {
+        if name.container_id.is_none() && name.pod_uid.is_none() {
+            return Some(self.settle_by_path(id, name));
+        }
+        let answer = self.pods.resolve(name);
+        if is_final(&answer, name) {
+            self.accept(id, &answer, name);
+        } else if !self.known.contains_key(&id) {
+            let since = *self.waiting.entry(id).or_insert(now);
+            if self.may_come(name) && now.duration_since(since) < PATIENCE {
+                return None;
+            }
+            self.accept(id, &answer, name);
+        }
+        // Else a source has forgotten the pod before its last process has gone: what was known stays.
+        self.waiting.remove(&id);
+        self.known.get(&id)
+    }
+
+    fn settle_by_path(&mut self, id: u64, name: &Name) -> &Bearer {
+        let bearer = self.known.entry(id).or_insert_with(|| Bearer::of_path(name));
+        // It was renamed.
+        if bearer.workload.container != name.name {
+            *bearer = Bearer::of_path(name);
+        }
+        bearer
+    }
+
+    fn accept(&mut self, id: u64, answer: &Answer, name: &Name) {
+        if self.known.get(&id).is_none_or(|bearer| !bearer.is_of(answer)) {
+            self.known.insert(id, Bearer::of_answer(answer, name));
+        }
+    }
+
+    const fn may_come(&self, name: &Name) -> bool {
+        self.may_learn && name.pod_uid.is_some()
+    }
+
+    /// Whom `settle` found last.
+    pub(super) fn bearer(&self, id: u64) -> Option<&Bearer> {
+        self.known.get(&id)
+    }
+
+    /// Forgets a cgroup.
+    pub(super) fn forget(&mut self, id: u64) {
+        self.known.remove(&id);
+        self.waiting.remove(&id);
+    }
+
+    /// Keeps what a cgroup gathered that died nameless; if there is no room, its numbers come back.
+    #[must_use]
+    pub(super) fn adopt(&mut self, name: &Name, gathered: &SchedStats, now: Instant) -> bool {
+        let has_room = self.orphans.len() < ORPHANS_MAX;
+        if has_room {
+            self.orphans.push(Orphan { name: name.clone(), gathered: *gathered, since: now });
+        }
+        has_room
+    }
+
+    /// Hands the numbers of the dead to `charge` whose names have come or will not come any more.
+    pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Bearer, &SchedStats)) {
+        let changes = self.pods.changes();
+        let is_news = changes != std::mem::replace(&mut self.looked, changes);
+        let pods = &mut self.pods;
+        self.orphans.retain(|orphan| {
+            let is_late = now.duration_since(orphan.since) >= PATIENCE;
+            if !is_news && !is_late {
+                return true;
+            }
+            let answer = pods.resolve(&orphan.name);
+            if !is_final(&answer, &orphan.name) && !is_late {
+                return true;
+            }
+            let bearer = match answer {
+                Answer::Unknown => Bearer::unknown(),
+                answer => Bearer::of_answer(&answer, &orphan.name),
+            };
+            charge(&bearer, &orphan.gathered);
+            false
+        });
+    }
+}
+
+/// Whether nothing better can come.
+const fn is_final(answer: &Answer, name: &Name) -> bool {
+    match answer {
+        Answer::Container { .. } | Answer::Sandbox { .. } | Answer::Plain { .. } => true,
+        Answer::Pod { .. } => name.container_id.is_none(),
+        Answer::Unknown => false,
+    }
+}

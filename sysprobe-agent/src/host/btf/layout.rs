@@ -1,0 +1,80 @@
+//! Offsets of members, and values of enumerators. Members of anonymous structs and unions count as their parent's, as in C.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use btf_rs::{Btf, BtfType, Type};
+use serde::Serialize;
+
+use super::Types;
+
+/// Offsets by path (`task_struct.sched_info.run_delay`), values of enumerators likewise. What is missing is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Layout(BTreeMap<String, u32>);
+
+impl Layout {
+    /// Looks up everything that `wanted` names, type by type.
+    pub(in crate::host) fn of<'a>(types: &Types, wanted: impl Iterator<Item = &'a str>) -> Self {
+        let mut by_type: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (name, members) in wanted.filter_map(|path| path.split_once('.')) {
+            by_type.entry(name).or_default().insert(members);
+        }
+        let mut layout = Self::default();
+        for (name, members) in by_type {
+            let candidates = types.named(name);
+            // The same name may stand for several types; the one that has the member is meant.
+            let value = |members| candidates.iter().find_map(|ty| value_of(&types.0, ty, members));
+            let found = members.into_iter().filter_map(|path| Some((format!("{name}.{path}"), value(path)?)));
+            layout.0.extend(found);
+        }
+        layout
+    }
+
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<u32> {
+        self.0.get(path).copied()
+    }
+
+    /// For tests and recorded facts.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, u32)>) -> Self {
+        Self(pairs.into_iter().map(|(path, value)| (path.to_owned(), value)).collect())
+    }
+}
+
+fn value_of(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
+    let Type::Enum(values) = ty else { return byte_offset(btf, ty, members) };
+    values.members.iter().find(|value| is_named(btf, *value, members)).map(btf_rs::EnumMember::val)
+}
+
+fn byte_offset(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
+    let (name, rest) = members.split_once('.').map_or((members, None), |(name, rest)| (name, Some(rest)));
+    let (bits, member_type) = find_member(btf, ty, name)?;
+    match rest {
+        None => Some(bits / 8),
+        Some(rest) => Some(bits / 8 + byte_offset(btf, &member_type, rest)?),
+    }
+}
+
+/// The bit offset and type of a member, found through anonymous members too.
+fn find_member(btf: &Btf, ty: &Type, name: &str) -> Option<(u32, Type)> {
+    let (Type::Struct(fields) | Type::Union(fields)) = ty else { return None };
+    fields.members.iter().find_map(|member| {
+        let member_type = strip_modifiers(btf, btf.resolve_chained_type(member).ok()?)?;
+        if is_named(btf, member, name) {
+            return Some((member.bit_offset(), member_type));
+        }
+        let anonymous = btf.resolve_name(member).is_ok_and(|name| name.is_empty());
+        let (inner, found) = anonymous.then(|| find_member(btf, &member_type, name)).flatten()?;
+        Some((member.bit_offset() + inner, found))
+    })
+}
+
+fn strip_modifiers(btf: &Btf, mut ty: Type) -> Option<Type> {
+    while let Type::Const(_) | Type::Volatile(_) | Type::Typedef(_) | Type::TypeTag(_) = ty {
+        ty = btf.resolve_chained_type(ty.as_btf_type()?).ok()?;
+    }
+    Some(ty)
+}
+
+fn is_named(btf: &Btf, member: &dyn BtfType, name: &str) -> bool {
+    btf.resolve_name(member).is_ok_and(|found| found == name)
+}

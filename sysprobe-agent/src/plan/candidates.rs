@@ -1,0 +1,52 @@
+//! Which tiers of a domain the facts leave, each with its globals.
+
+use super::{Candidate, Globals, Reason};
+use crate::config::Config;
+use crate::host::{Facts, Layout, Offers};
+use crate::probe::{Need, Probe, TierSet};
+
+/// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier begin with.
+pub(super) fn of(
+    probe: &Probe,
+    facts: &Facts,
+    config: &Config,
+    way: &Globals,
+) -> (Vec<Candidate>, Vec<Reason>) {
+    let (mut candidates, mut passed_over) = (Vec::new(), Vec::new());
+    for set in probe.tiers.iter().filter(|set| config.attach.is_none_or(|forced| forced == set.tier)) {
+        let tier = set.tier;
+        match require(set, &facts.offers).and_then(|()| globals(set, facts)) {
+            Ok(globals) => candidates.push(Candidate { tier, globals: [way.clone(), globals].concat() }),
+            Err(reason) => passed_over.push(Reason { tier, reason }),
+        }
+    }
+    (candidates, passed_over)
+}
+
+/// Fails with the first thing that the kernel is known not to have. What is unknown shows when it is tried.
+fn require(set: &TierSet, offers: &Offers) -> Result<(), String> {
+    let lacks = |need: &&Need| match need {
+        Need::Kprobes => offers.kprobes == Some(false),
+        Need::TaskStorage => offers.task_storage == Some(false),
+    };
+    if let Some(need) = set.needs.iter().find(lacks) {
+        return Err(format!("this kernel has no {}", need.means()));
+    }
+    let Some(known) = &offers.targets else { return Ok(()) };
+    let mut hooked = set.programs.iter().filter_map(|program| program.hook.target());
+    match hooked.find(|target| !known.contains(target)) {
+        Some(target) => Err(format!("this kernel has no {target}")),
+        None => Ok(()),
+    }
+}
+
+fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
+    let layout = facts.layout.as_ref().map_err(Clone::clone)?;
+    set.members.iter().map(|member| Ok((member.global, offset(layout, member.paths)?))).collect()
+}
+
+/// The offset under the first name that this kernel has.
+pub(super) fn offset(layout: &Layout, paths: &[&str]) -> Result<u32, String> {
+    let found = paths.iter().find_map(|path| layout.get(path));
+    found.ok_or_else(|| format!("this kernel has no {}", paths.join(" or ")))
+}

@@ -1,0 +1,47 @@
+//! One pod out of what several sources say of it, the most trustworthy first: each fills in what those before it do
+//! not know, and contradicts nothing.
+
+use std::sync::Arc;
+
+use crate::pods::id::ContainerId;
+use crate::pods::pod::Pod;
+
+/// What a container of a pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Container(Arc<str>),
+    Sandbox,
+}
+
+/// `None` if nobody says anything.
+pub(super) fn merge<'a>(mut views: impl Iterator<Item = &'a Arc<Pod>>) -> Option<Arc<Pod>> {
+    let best = views.next()?;
+    // One source alone is the usual case, and then nothing is copied.
+    let Some(second) = views.next() else { return Some(Arc::clone(best)) };
+    let mut pod = Pod::clone(best);
+    for view in std::iter::once(second).chain(views) {
+        fill(&mut pod, view);
+    }
+    Some(Arc::new(pod))
+}
+
+fn fill(pod: &mut Pod, view: &Pod) {
+    pod.node = pod.node.take().or_else(|| view.node.clone());
+    pod.owner = pod.owner.take().or_else(|| view.owner.clone());
+    pod.qos = pod.qos.or(view.qos);
+    pod.host_network = pod.host_network.or(view.host_network);
+    for container in &view.containers {
+        let ids: Vec<_> = container.ids.iter().filter(|id| !pod.has_id(id)).copied().collect();
+        pod.add_container(&container.name, container.kind, &ids);
+    }
+    let sandboxes: Vec<_> = view.sandboxes.iter().filter(|id| !pod.has_id(id)).copied().collect();
+    pod.sandboxes.extend(sandboxes);
+}
+
+/// Whose each id of a pod is.
+pub(super) fn roles(pod: &Pod) -> Vec<(ContainerId, Role)> {
+    let containers = pod.containers.iter().flat_map(|container| {
+        container.ids.iter().map(|id| (*id, Role::Container(Arc::clone(&container.name))))
+    });
+    containers.chain(pod.sandboxes.iter().map(|id| (*id, Role::Sandbox))).collect()
+}

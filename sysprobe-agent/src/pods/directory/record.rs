@@ -1,0 +1,129 @@
+//! One pod in the directory: what each source says of it, and the ids that were asked for and that nobody knows.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::merge::{Role, merge, roles};
+use crate::pods::id::ContainerId;
+use crate::pods::pod::Pod;
+use crate::pods::source::SourceKind;
+
+/// A container's id is in the pod's status within a second, of a busy node's within some. What is unknown for longer
+/// in a pod whose containers are all known is its sandbox.
+const SANDBOX_AFTER: Duration = Duration::from_secs(10);
+/// Nobody asks for what has died.
+const STRANGER_FORGOTTEN: Duration = Duration::from_secs(120);
+/// A pod that makes cgroups with names like ids must not fill the memory.
+const STRANGERS_MAX: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Record {
+    views: [Option<Arc<Pod>>; SourceKind::ALL.len()],
+    merged: Arc<Pod>,
+    gone: Option<Instant>,
+    /// When somebody last wanted to know.
+    pub(super) asked: Instant,
+    strangers: Vec<Stranger>,
+    sandbox: Option<ContainerId>,
+}
+
+/// An id in the pod's cgroup that no source knows.
+#[derive(Debug)]
+struct Stranger {
+    id: ContainerId,
+    first: Instant,
+    last: Instant,
+}
+
+impl Record {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            views: Default::default(),
+            merged: Arc::default(),
+            gone: None,
+            asked: now,
+            strangers: Vec::new(),
+            sandbox: None,
+        }
+    }
+
+    pub(super) const fn merged(&self) -> &Arc<Pod> {
+        &self.merged
+    }
+
+    pub(super) const fn gone(&self) -> Option<Instant> {
+        self.gone
+    }
+
+    pub(super) fn view(&self, source: SourceKind) -> Option<&Arc<Pod>> {
+        self.views[source as usize].as_ref()
+    }
+
+    pub(super) fn set(&mut self, source: SourceKind, pod: Arc<Pod>) {
+        self.views[source as usize] = Some(pod);
+        self.gone = None;
+    }
+
+    /// Takes back what the source and all less trustworthy ones say. What was last known stays for the grace.
+    pub(super) fn remove_from(&mut self, source: SourceKind, now: Instant) {
+        self.views[source as usize..].fill(None);
+        if self.views.iter().all(Option::is_none) {
+            self.gone.get_or_insert(now);
+        }
+    }
+
+    /// Only files of the runtime tell of it, and nobody will say when it goes.
+    pub(super) fn is_found_only(&self) -> bool {
+        let better = &self.views[..SourceKind::Runtime as usize];
+        better.iter().all(Option::is_none)
+    }
+
+    /// Merges what is said now. Returns whose the ids are, and the ids that are no longer spoken of.
+    pub(super) fn merge(&mut self) -> (Vec<(ContainerId, Role)>, Vec<ContainerId>) {
+        let before = roles(&self.merged).into_iter().map(|(id, _)| id);
+        let Some(merged) = merge(self.views.iter().flatten()) else {
+            return (Vec::new(), before.collect());
+        };
+        let given_up = before.filter(|id| !merged.has_id(id)).collect();
+        self.strangers.retain(|stranger| !merged.has_id(&stranger.id));
+        self.sandbox = self.sandbox.filter(|id| !merged.has_id(id));
+        self.merged = merged;
+        (roles(&self.merged), given_up)
+    }
+
+    /// Whether an id that no source knows can only be the sandbox. The API and the kubelet never tell of sandboxes, and
+    /// of a container only some time after its cgroup was made.
+    pub(super) fn must_be_sandbox(&mut self, id: ContainerId, now: Instant) -> bool {
+        // Only these two list every container that there should be.
+        let is_listed = self.view(SourceKind::Kubernetes).or(self.view(SourceKind::Kubelet)).is_some();
+        if !is_listed || !self.merged.sandboxes.is_empty() {
+            return false;
+        }
+        if self.sandbox.is_some() {
+            return self.sandbox == Some(id);
+        }
+        let since = self.meet(id, now);
+        let containers = &self.merged.containers;
+        let all_known =
+            !containers.is_empty() && containers.iter().all(|container| !container.ids.is_empty());
+        let is_sandbox = all_known && self.strangers.len() == 1 && now.duration_since(since) >= SANDBOX_AFTER;
+        if is_sandbox {
+            self.sandbox = Some(id);
+            self.strangers.clear();
+        }
+        is_sandbox
+    }
+
+    /// Since when the id has been asked for.
+    fn meet(&mut self, id: ContainerId, now: Instant) -> Instant {
+        self.strangers.retain(|stranger| now.duration_since(stranger.last) < STRANGER_FORGOTTEN);
+        if let Some(stranger) = self.strangers.iter_mut().find(|stranger| stranger.id == id) {
+            stranger.last = now;
+            return stranger.first;
+        }
+        if self.strangers.len() < STRANGERS_MAX {
+            self.strangers.push(Stranger { id, first: now, last: now });
+        }
+        now
+    }
+}

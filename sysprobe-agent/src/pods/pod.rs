@@ -1,0 +1,103 @@
+//! What is kept of a pod, whoever told of it: names, ids, and what the command line shows. Nothing else of an object
+//! that may have a hundred kilobytes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::ContainerId;
+use crate::cgroup::name::printable;
+
+/// A pod as one source or all of them together know it. What a source cannot tell is `None` or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    pub uid: Arc<str>,
+    /// The hash of a static pod's manifest. The API shows a mirror of such a pod with a UID of the mirror's own, while
+    /// the kubelet uses the hash as UID: it is what the cgroups carry.
+    pub static_hash: Option<Arc<str>>,
+    pub namespace: Arc<str>,
+    pub name: Arc<str>,
+    pub node: Option<Arc<str>>,
+    pub qos: Option<Qos>,
+    pub owner: Option<Owner>,
+    pub host_network: Option<bool>,
+    pub containers: Vec<Container>,
+    /// The pause containers, of which the API knows nothing.
+    pub sandboxes: Vec<ContainerId>,
+}
+
+/// One container of a pod's specification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    pub name: Arc<str>,
+    /// The running one and the one before it. Each restart makes a container with a new id.
+    pub ids: Vec<ContainerId>,
+    pub kind: Option<ContainerKind>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContainerKind {
+    Init,
+    /// An init container that goes on running.
+    Sidecar,
+    Ordinary,
+    Ephemeral,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Qos {
+    Guaranteed,
+    Burstable,
+    BestEffort,
+}
+
+/// What made the pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub kind: Arc<str>,
+    pub name: Arc<str>,
+    /// What made the owner, if the owner is a `ReplicaSet` with the name that a Deployment gives.
+    pub deployment: Option<Arc<str>>,
+}
+
+impl Pod {
+    /// What the pod's cgroups carry, and what it is known by.
+    #[must_use]
+    pub fn key(&self) -> &Arc<str> {
+        self.static_hash.as_ref().unwrap_or(&self.uid)
+    }
+
+    /// Adds an id to a container, and the container if it is new.
+    pub fn add_container(&mut self, name: &Arc<str>, kind: Option<ContainerKind>, ids: &[ContainerId]) {
+        let at = self.containers.iter().position(|container| container.name == *name).unwrap_or_else(|| {
+            self.containers.push(Container { name: Arc::clone(name), ids: Vec::new(), kind: None });
+            self.containers.len() - 1
+        });
+        let container = &mut self.containers[at];
+        container.kind = container.kind.or(kind);
+        container.ids.extend(ids);
+    }
+
+    pub(super) fn without_containers(&self) -> Self {
+        Self { containers: Vec::new(), sandboxes: Vec::new(), ..self.clone() }
+    }
+
+    /// Drops all but the last so many ids of each container and of the sandboxes.
+    pub(super) fn keep_newest(&mut self, count: usize) {
+        let containers = self.containers.iter_mut().map(|container| &mut container.ids);
+        for ids in containers.chain([&mut self.sandboxes]) {
+            ids.drain(..ids.len().saturating_sub(count));
+        }
+    }
+
+    pub(super) fn has_id(&self, id: &ContainerId) -> bool {
+        self.sandboxes.contains(id) || self.containers.iter().any(|container| container.ids.contains(id))
+    }
+}
+
+/// Text of somebody else, bounded and printable.
+#[must_use]
+pub(super) fn text(text: &str) -> Arc<str> {
+    printable(text).into()
+}

@@ -1,0 +1,177 @@
+//! The API server: one list of this node's pods, answered from its cache, then one watch. This is what fifteen
+//! thousand nodes do at once, so every request is one that cannot be avoided.
+//!
+//! A broken watch goes on where it was; only when the server has forgotten that place (410) there is another list.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use kube::api::{ListParams, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Request;
+use kube::{Client, Config};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, info};
+
+use super::backoff::random_part;
+use super::body::{Answer, Lines, ask, excerpt, whole};
+use super::{Change, Failure, Feed, Source, SourceKind};
+use crate::pods::plan::{Access, KubernetesPlan};
+use crate::pods::wire::{WirePodList, trim_all};
+use event::Event;
+
+mod event;
+
+const PODS: &str = "/api/v1/pods";
+/// The server ends each watch after this time and a part of the next, by chance: not all agents begin anew at once.
+const WATCH_AT_LEAST: Duration = Duration::from_secs(240);
+const WATCH_SPREAD: Duration = Duration::from_secs(50);
+/// The server sends a bookmark every minute or so. What has been silent for longer is a connection that has died.
+const SILENCE: Duration = Duration::from_secs(150);
+/// A watch that ends sooner is no watch: asking at once again would be a storm.
+const SHORTEST_WATCH: Duration = Duration::from_secs(1);
+/// A server that stops ends all watches at the same moment.
+const RECONNECT_WITHIN: Duration = Duration::from_secs(1);
+
+pub(in crate::pods) struct Api {
+    plan: KubernetesPlan,
+    client: Option<Client>,
+    /// Up to which version of the cluster's state everything has been heard; `None` before a list.
+    version: Option<String>,
+}
+
+impl Api {
+    pub(in crate::pods) const fn new(plan: KubernetesPlan) -> Self {
+        Self { plan, client: None, version: None }
+    }
+
+    async fn connect(&mut self) -> Result<Client, Failure> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
+        }
+        let mut config = match &self.plan.access {
+            Access::ServiceAccount => Config::incluster().context("reading the service account")?,
+            Access::Kubeconfig(path) => read_kubeconfig(path).await?,
+        };
+        // The retries of the library are many, at once, and hide an outage.
+        config.default_retry = false;
+        let client = Client::try_from(config).context("setting up the client of the API server")?;
+        Ok(self.client.insert(client).clone())
+    }
+
+    async fn follow(&mut self, feed: &Feed) -> Result<(), Failure> {
+        let client = self.connect().await?;
+        let mut listed: Option<Instant> = None;
+        loop {
+            if self.version.is_none() {
+                if listed.is_some_and(|listed| listed.elapsed() < SHORTEST_WATCH + self.plan.jitter) {
+                    return Err(anyhow!("the API server forgets at once what it has listed").into());
+                }
+                // Agents that start together, or that all lost their place when the server was restarted, spread out.
+                sleep(random_part(self.plan.jitter)).await;
+                self.version = Some(self.list(&client, feed).await?);
+                listed = Some(Instant::now());
+            }
+            self.watch(&client, feed).await?;
+            sleep(random_part(RECONNECT_WITHIN)).await;
+        }
+    }
+
+    /// Returns the version that a watch goes on from.
+    async fn list(&self, client: &Client, feed: &Feed) -> Result<String, Failure> {
+        let request =
+            Request::new(PODS).list(&self.list_params()).context("making the request for a list")?;
+        let Answer::Begun(body) = ask(client, request).await? else {
+            return Err(anyhow!("the API server has no list from its cache").into());
+        };
+        let list: WirePodList =
+            serde_json::from_slice(&whole(body).await?).context("reading the list of pods")?;
+        let version = list.metadata.resource_version.clone();
+        let pods = trim_all(list);
+        info!(pods = pods.len(), version, "Listed this node's pods.");
+        feed.send(Change::Synced(pods)).await;
+        Ok(version)
+    }
+
+    /// Version "0" is whatever the server has in its cache. A limit would silently make it a read from etcd.
+    fn list_params(&self) -> ListParams {
+        ListParams { limit: None, ..ListParams::default().match_any().fields(&self.selector()) }
+    }
+
+    fn selector(&self) -> String {
+        format!("spec.nodeName={}", self.plan.node)
+    }
+
+    /// Follows until the server ends it, which is no error. Without a version afterwards, a list is due.
+    async fn watch(&mut self, client: &Client, feed: &Feed) -> Result<(), Failure> {
+        let version = self.version.clone().unwrap_or_default();
+        let length = WATCH_AT_LEAST + random_part(WATCH_SPREAD);
+        let length = u32::try_from(length.as_secs()).expect("some minutes");
+        let params = WatchParams::default().fields(&self.selector()).timeout(length);
+        let request =
+            Request::new(PODS).watch(&params, &version).context("making the request for a watch")?;
+        debug!(version, "Watching this node's pods.");
+        let started = Instant::now();
+        let Answer::Begun(body) = ask(client, request).await? else {
+            self.version = None;
+            return Ok(());
+        };
+        feed.send(Change::Alive).await;
+        let mut lines = Lines::new(body);
+        loop {
+            let Ok(line) = timeout(SILENCE, lines.next()).await else {
+                // Or the server waits for a version that it will never reach: its database was restored.
+                self.version = None;
+                return Err(anyhow!("the watch has gone silent").into());
+            };
+            let Some(line) = line? else { break };
+            if !self.take_in(&line, feed).await? {
+                self.version = None;
+                return Ok(());
+            }
+        }
+        if started.elapsed() < SHORTEST_WATCH {
+            return Err(anyhow!("the API server ended the watch at once").into());
+        }
+        Ok(())
+    }
+
+    /// `false` if the server has forgotten the version that the watch went on from.
+    async fn take_in(&mut self, line: &[u8], feed: &Feed) -> Result<bool, Failure> {
+        if line.is_empty() {
+            return Ok(true);
+        }
+        let (change, version) = match Event::parse(line).context("reading an event of the watch")? {
+            Event::Applied(pod, version) => (Change::Applied(pod), version),
+            Event::Deleted(pod, version) => (Change::Deleted(pod), version),
+            Event::Bookmark(version) => (Change::Alive, version),
+            Event::Gone => return Ok(false),
+            Event::Refused => return Err(anyhow!("the watch was ended: {}", excerpt(line)).into()),
+        };
+        feed.send(change).await;
+        self.version = Some(version);
+        Ok(true)
+    }
+}
+
+async fn read_kubeconfig(path: &PathBuf) -> Result<Config, Failure> {
+    let reading = || format!("reading the kubeconfig {}", path.display());
+    let kubeconfig = Kubeconfig::read_from(path).with_context(reading)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    Ok(config.with_context(reading)?)
+}
+
+impl Source for Api {
+    const KIND: SourceKind = SourceKind::Kubernetes;
+
+    async fn run(&mut self, feed: &Feed) -> Failure {
+        match self.follow(feed).await {
+            Ok(()) => anyhow!("the watch is over").into(),
+            Err(failure) => failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

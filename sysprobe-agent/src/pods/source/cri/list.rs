@@ -1,0 +1,60 @@
+//! From the runtime's sandboxes and containers to pods.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::messages::{
+    Container, ContainerEventResponse, ContainerMetadata, PodSandbox, PodSandboxMetadata, PodSandboxStatus,
+};
+use crate::pods::id::ContainerId;
+use crate::pods::pod::{Pod, text};
+
+/// A pod has several sandboxes when the first one died, and so have the containers in them.
+pub(super) fn of_lists(sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -> Vec<Arc<Pod>> {
+    let mut pods: HashMap<Arc<str>, Pod> = HashMap::new();
+    let mut pod_of: HashMap<String, Arc<str>> = HashMap::new();
+    for sandbox in sandboxes {
+        let Some(found) = pod(&sandbox.id, sandbox.metadata) else { continue };
+        pod_of.insert(sandbox.id, Arc::clone(&found.uid));
+        pods.entry(Arc::clone(&found.uid))
+            .and_modify(|pod| pod.sandboxes.extend(&found.sandboxes))
+            .or_insert(found);
+    }
+    for container in containers {
+        let pod = pod_of.get(&container.pod_sandbox_id).and_then(|uid| pods.get_mut(uid));
+        if let Some(pod) = pod {
+            add(pod, &container.id, container.metadata);
+        }
+    }
+    pods.into_values().map(Arc::new).collect()
+}
+
+/// `None` when the sandbox has gone.
+pub(super) fn of_event(event: ContainerEventResponse) -> Option<Pod> {
+    let PodSandboxStatus { id, metadata } = event.pod_sandbox_status?;
+    let mut pod = pod(&id, metadata)?;
+    for container in event.containers_statuses {
+        add(&mut pod, &container.id, container.metadata);
+    }
+    Some(pod)
+}
+
+fn pod(sandbox: &str, metadata: Option<PodSandboxMetadata>) -> Option<Pod> {
+    let metadata = metadata?;
+    Some(Pod {
+        uid: text(&metadata.uid),
+        namespace: text(&metadata.namespace),
+        name: text(&metadata.name),
+        sandboxes: ContainerId::parse(sandbox).into_iter().collect(),
+        ..Pod::default()
+    })
+}
+
+fn add(pod: &mut Pod, id: &str, metadata: Option<ContainerMetadata>) {
+    if let (Some(id), Some(metadata)) = (ContainerId::parse(id), metadata) {
+        pod.add_container(&text(&metadata.name), None, &[id]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

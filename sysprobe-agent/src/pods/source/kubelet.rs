@@ -1,0 +1,112 @@
+//! The kubelet of this node: `GET /pods`, only while somebody asks for a container that nobody knows. It costs the API
+//! server nothing, and each answer is whole, so there is nothing to keep up.
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use hyper::Request;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use kube::{Client, Config};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::debug;
+
+use super::body::{Answer, ask, whole};
+use super::{Change, Demand, Failure, Feed, Source, SourceKind};
+use crate::pods::plan::KubeletPlan;
+use crate::pods::wire::{WirePodList, trim_all};
+
+/// The kubelet writes the whole list anew for each answer.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// A container is in the status some 100 ms after its cgroup is made, seconds on a busy node. Whoever asked need not
+/// ask again for that.
+const AGAIN_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+
+pub(in crate::pods) struct Kubelet {
+    plan: KubeletPlan,
+    demand: std::sync::Arc<Demand>,
+    client: Option<Client>,
+    asked: Option<Instant>,
+}
+
+impl Kubelet {
+    pub(in crate::pods) const fn new(plan: KubeletPlan, demand: std::sync::Arc<Demand>) -> Self {
+        Self { plan, demand, client: None, asked: None }
+    }
+
+    async fn answer(&mut self, feed: &Feed) -> Result<(), Failure> {
+        loop {
+            self.demand.asked().await;
+            self.poll(feed).await?;
+            for pause in AGAIN_AFTER {
+                sleep(pause).await;
+                if self.demand.is_satisfied() {
+                    break;
+                }
+                self.poll(feed).await?;
+            }
+        }
+    }
+
+    async fn poll(&mut self, feed: &Feed) -> Result<(), Failure> {
+        if let Some(asked) = self.asked {
+            sleep_until(asked + AT_MOST_EVERY).await;
+        }
+        self.asked = Some(Instant::now());
+        let client = self.connect()?;
+        let request = Request::get("/pods").header(AUTHORIZATION, self.authorization()?).body(Vec::new());
+        let request = request.context("making the request")?;
+        let Answer::Begun(body) = ask(&client, request).await? else {
+            return Err(anyhow!("the kubelet does not serve /pods any more").into());
+        };
+        let list: WirePodList =
+            serde_json::from_slice(&whole(body).await?).context("reading the list of pods")?;
+        let pods = trim_all(list);
+        debug!(pods = pods.len(), "The kubelet listed its pods.");
+        feed.send(Change::Synced(pods)).await;
+        Ok(())
+    }
+
+    fn connect(&mut self) -> Result<Client, Failure> {
+        if let Some(client) = &self.client {
+            return Ok(client.clone());
+        }
+        let url = self.plan.url.parse().with_context(|| format!("{} is no URL", self.plan.url))?;
+        let mut config = Config::new(url);
+        config.default_retry = false;
+        config.accept_invalid_certs = self.plan.insecure;
+        config.root_cert_file = Some(self.plan.ca.clone());
+        config.tls_server_name.clone_from(&self.plan.server_name);
+        config.connect_timeout = Some(Duration::from_secs(5));
+        let client = Client::try_from(config).context("setting up the client of the kubelet")?;
+        Ok(self.client.insert(client).clone())
+    }
+
+    /// Read each time: a token lives for an hour, and the file is small.
+    fn authorization(&self) -> anyhow::Result<HeaderValue> {
+        let path = &self.plan.token;
+        let token =
+            std::fs::read_to_string(path).with_context(|| format!("reading the token {}", path.display()))?;
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
+            .with_context(|| format!("{} is no token", path.display()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+}
+
+impl Source for Kubelet {
+    const KIND: SourceKind = SourceKind::Kubelet;
+
+    async fn run(&mut self, feed: &Feed) -> Failure {
+        match self.answer(feed).await {
+            Ok(()) => anyhow!("nobody asks any more").into(),
+            Err(failure) => {
+                // Whoever asked still wants to know.
+                self.demand.ask();
+                failure
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

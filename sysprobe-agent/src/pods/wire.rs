@@ -1,0 +1,228 @@
+//! A pod as the API server and the kubelet write it (`v1.Pod` in JSON), cut down while it is parsed: what is not named
+//! here is skipped and takes no memory.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+
+use super::id::ContainerId;
+use super::pod::{ContainerKind, Owner, Pod, Qos, text};
+
+/// Containers of one pod that are kept: a pod of the largest size that etcd takes has fewer.
+const CONTAINERS_MAX: usize = 512;
+
+/// The answer to a list request.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePodList {
+    pub(super) metadata: ListMeta,
+    #[serde(deserialize_with = "nullable")]
+    pub(super) items: Vec<WirePod>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ListMeta {
+    pub(super) resource_version: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WirePod {
+    metadata: Meta,
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Meta {
+    uid: String,
+    namespace: String,
+    name: String,
+    #[serde(deserialize_with = "nullable")]
+    labels: Labels,
+    #[serde(deserialize_with = "nullable")]
+    annotations: Annotations,
+    #[serde(deserialize_with = "nullable")]
+    owner_references: Vec<Reference>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Labels {
+    /// The Deployment's controller sets it, and ends the `ReplicaSet`'s name with it.
+    #[serde(rename = "pod-template-hash")]
+    template_hash: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "kubernetes.io/config.hash")]
+    hash: Option<String>,
+    #[serde(rename = "kubernetes.io/config.mirror")]
+    mirror: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Reference {
+    kind: String,
+    name: String,
+    controller: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    node_name: Option<String>,
+    host_network: bool,
+    #[serde(deserialize_with = "nullable")]
+    init_containers: Vec<SpecContainer>,
+    #[serde(deserialize_with = "nullable")]
+    containers: Vec<SpecContainer>,
+    #[serde(deserialize_with = "nullable")]
+    ephemeral_containers: Vec<SpecContainer>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecContainer {
+    name: String,
+    restart_policy: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    #[serde(deserialize_with = "unknown_is_none")]
+    qos_class: Option<Qos>,
+    #[serde(deserialize_with = "nullable")]
+    init_container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "nullable")]
+    container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "nullable")]
+    ephemeral_container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ContainerStatus {
+    name: String,
+    #[serde(rename = "containerID")]
+    container_id: Option<String>,
+    state: State,
+    last_state: State,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct State {
+    terminated: Option<Terminated>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Terminated {
+    #[serde(rename = "containerID")]
+    container_id: Option<String>,
+}
+
+/// Go writes an empty list as `null`.
+fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A class that is not known yet must not cost the pod its name.
+fn unknown_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Qos>, D::Error> {
+    let class: Option<String> = Option::deserialize(deserializer)?;
+    Ok(match class.as_deref() {
+        Some("Guaranteed") => Some(Qos::Guaranteed),
+        Some("Burstable") => Some(Qos::Burstable),
+        Some("BestEffort") => Some(Qos::BestEffort),
+        _ => None,
+    })
+}
+
+impl WirePod {
+    /// `None` for what cannot be a pod.
+    pub(super) fn trim(self) -> Option<Pod> {
+        let Self { metadata, spec, status } = self;
+        if metadata.uid.is_empty() || metadata.name.is_empty() {
+            return None;
+        }
+        let mut pod = Pod {
+            uid: text(&metadata.uid),
+            static_hash: metadata.static_hash().map(text),
+            namespace: text(&metadata.namespace),
+            name: text(&metadata.name),
+            node: spec.node_name.as_deref().map(text),
+            qos: status.qos_class,
+            owner: metadata.owner(),
+            host_network: Some(spec.host_network),
+            ..Pod::default()
+        };
+        let groups = [
+            (spec.init_containers, status.init_container_statuses, ContainerKind::Init),
+            (spec.containers, status.container_statuses, ContainerKind::Ordinary),
+            (spec.ephemeral_containers, status.ephemeral_container_statuses, ContainerKind::Ephemeral),
+        ];
+        for (containers, statuses, kind) in groups {
+            for container in containers.iter().take(CONTAINERS_MAX) {
+                let always = container.restart_policy.as_deref() == Some("Always");
+                let sidecar = always && kind == ContainerKind::Init;
+                let kind = if sidecar { ContainerKind::Sidecar } else { kind };
+                pod.add_container(&text(&container.name), Some(kind), &[]);
+            }
+            for status in statuses.iter().take(CONTAINERS_MAX) {
+                pod.add_container(&text(&status.name), Some(kind), &status.ids());
+            }
+        }
+        Some(pod)
+    }
+}
+
+impl Meta {
+    /// Only what the kubelet could have written counts: 32 digits, which no other pod has for a UID.
+    fn static_hash(&self) -> Option<&str> {
+        self.annotations.mirror.as_ref()?;
+        let hash = self.annotations.hash.as_deref()?;
+        (hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hash)
+    }
+
+    fn owner(&self) -> Option<Owner> {
+        let owner = self.owner_references.iter().find(|owner| owner.controller)?;
+        let deployment = self.labels.template_hash.as_ref().filter(|_| owner.kind == "ReplicaSet");
+        let deployment =
+            deployment.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
+        Some(Owner { kind: text(&owner.kind), name: text(&owner.name), deployment: deployment.map(text) })
+    }
+}
+
+impl ContainerStatus {
+    /// The current one first. A container that has ended stands in `state` until the next one has an id.
+    fn ids(&self) -> Vec<ContainerId> {
+        let ended = |state: &State| state.terminated.as_ref().and_then(|ended| ended.container_id.clone());
+        let ids = [self.container_id.clone(), ended(&self.state), ended(&self.last_state)];
+        let mut found = Vec::new();
+        for id in ids.iter().flatten().filter_map(|id| ContainerId::of_status(id)) {
+            if !found.contains(&id) {
+                found.push(id);
+            }
+        }
+        found
+    }
+}
+
+/// All pods of a list, each behind its own pointer.
+pub(super) fn trim_all(list: WirePodList) -> Vec<Arc<Pod>> {
+    list.items.into_iter().filter_map(WirePod::trim).map(Arc::new).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Pods as a real API server and a real kubelet write them, and odd ones.
+
+use super::*;
+use crate::pods::pod::Container;
+
+const A: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
+const B: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+fn trim(text: &str) -> Option<Pod> {
+    let text = text.replace("{A}", A).replace("{B}", B);
+    serde_json::from_str::<WirePod>(&text).expect("a pod").trim()
+}
+
+fn id(text: &str) -> ContainerId {
+    ContainerId::parse(text).expect("an id")
+}
+
+#[test]
+fn a_pod_of_a_deployment_with_every_kind_of_container() {
+    let pod = trim(
+        r#"{"metadata": {"uid": "u1", "namespace": "shop", "name": "web-5d4f8c7b9d-x2x4z",
+              "labels": {"app": "web", "pod-template-hash": "5d4f8c7b9d"}, "annotations": {"a": "b"},
+              "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:metadata": {}}}],
+              "ownerReferences": [{"kind": "Thing", "name": "t"},
+                                  {"kind": "ReplicaSet", "name": "web-5d4f8c7b9d", "controller": true}]},
+            "spec": {"nodeName": "node1", "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
+              "containers": [{"name": "web", "image": "web:1"}], "ephemeralContainers": [{"name": "debug"}]},
+            "status": {"phase": "Running", "qosClass": "Burstable",
+              "initContainerStatuses": [{"name": "setup", "containerID": "containerd://{B}",
+                "state": {"terminated": {"containerID": "containerd://{B}"}}, "lastState": {}}],
+              "containerStatuses": [{"name": "web", "containerID": "containerd://{A}", "state": {"running": {}},
+                "lastState": {"terminated": {"containerID": "containerd://{B}", "exitCode": 1}}}]}}"#,
+    )
+    .expect("a pod");
+    let container = |name: &str, kind, ids: &[&str]| Container {
+        name: name.into(),
+        ids: ids.iter().map(|text| id(text)).collect(),
+        kind: Some(kind),
+    };
+    let expected = Pod {
+        uid: "u1".into(),
+        static_hash: None,
+        namespace: "shop".into(),
+        name: "web-5d4f8c7b9d-x2x4z".into(),
+        node: Some("node1".into()),
+        qos: Some(Qos::Burstable),
+        owner: Some(Owner {
+            kind: "ReplicaSet".into(),
+            name: "web-5d4f8c7b9d".into(),
+            deployment: Some("web".into()),
+        }),
+        host_network: Some(false),
+        containers: vec![
+            container("setup", ContainerKind::Init, &[B]),
+            container("proxy", ContainerKind::Sidecar, &[]),
+            container("web", ContainerKind::Ordinary, &[A, B]),
+            container("debug", ContainerKind::Ephemeral, &[]),
+        ],
+        sandboxes: vec![],
+    };
+    assert_eq!(pod, expected);
+    assert_eq!(&**pod.key(), "u1");
+}
+
+#[test]
+fn a_container_that_waits_to_be_restarted_is_known_by_the_one_before() {
+    let pod = trim(
+        r#"{"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": [{"name": "c"}]},
+            "status": {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": {"terminated": {"containerID": "cri-o://{A}"}}}]}}"#,
+    );
+    assert_eq!(pod.expect("a pod").containers[0].ids, [id(A)]);
+}
+
+#[test]
+fn a_mirror_is_known_by_the_hash_of_its_manifest() {
+    let hash = "e7f9012b4c6d8e0f1a2b3c4d5e6f7081";
+    let mirror = |hash: &str, mirror: &str| {
+        let annotations = format!(r#""kubernetes.io/config.hash": "{hash}"{mirror}"#);
+        let pod = format!(r#"{{"metadata": {{"uid": "u", "name": "p", "annotations": {{{annotations}}}}}}}"#);
+        trim(&pod).expect("a pod").key().to_string()
+    };
+    let is_mirror = r#", "kubernetes.io/config.mirror": "x""#;
+    assert_eq!(mirror(hash, is_mirror), hash);
+    assert_eq!(mirror(hash, ""), "u", "no mirror");
+    assert_eq!(mirror("2c48913c-b29f-11e7-9350-020968147796", is_mirror), "u", "another pod's UID");
+}
+
+#[test]
+fn only_the_name_that_a_deployment_gives_tells_of_one() {
+    let deployment = |kind: &str, name: &str, hash: &str| {
+        let owner = format!(r#"[{{"kind": "{kind}", "name": "{name}", "controller": true}}]"#);
+        let labels = format!(r#"{{"pod-template-hash": "{hash}"}}"#);
+        let pod = format!(
+            r#"{{"metadata": {{"uid": "u", "name": "p", "labels": {labels}, "ownerReferences": {owner}}}}}"#
+        );
+        trim(&pod).expect("a pod").owner.expect("an owner").deployment.map(|name| name.to_string())
+    };
+    assert_eq!(deployment("ReplicaSet", "web-abc", "abc").as_deref(), Some("web"));
+    assert_eq!(deployment("ReplicaSet", "web", "abc"), None);
+    assert_eq!(deployment("ReplicaSet", "webabc", "abc"), None);
+    assert_eq!(deployment("DaemonSet", "web-abc", "abc"), None);
+}
+
+#[test]
+fn what_go_writes_for_nothing_is_nothing() {
+    let list: WirePodList = serde_json::from_str(r#"{"metadata": {}, "items": null}"#).expect("a list");
+    assert!(trim_all(list).is_empty());
+    let pod = trim(
+        r#"{"metadata": {"uid": "u", "name": "p", "labels": null, "annotations": null, "ownerReferences": null},
+            "spec": {"containers": null}, "status": {"containerStatuses": null, "qosClass": null}}"#,
+    );
+    assert_eq!(pod.expect("a pod").containers, []);
+    assert_eq!(trim(r#"{"metadata": {"name": "p"}}"#), None, "no UID");
+    let odd = trim(r#"{"metadata": {"uid": "u", "name": "p"}, "status": {"qosClass": "Platinum"}}"#);
+    assert_eq!(odd.expect("a pod").qos, None);
+}
+
+#[test]
+fn text_is_bounded_and_printable() {
+    let pod = trim(&format!(r#"{{"metadata": {{"uid": "u", "name": "p\u001b[2J{}"}}}}"#, "x".repeat(9000)));
+    let pod = pod.expect("a pod");
+    assert!(pod.name.len() <= crate::cgroup::name::NAME_MAX && !pod.name.contains('\u{1b}'));
+}

@@ -1,0 +1,81 @@
+//! What makes the kernel leave out runs of kprobes' programs: other work of the same kind on that CPU. An interrupt that
+//! comes in the middle of it frees tasks that have ended (RCU), and meets the agent's probe on `free_task` there.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::mem::zeroed;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use aya::maps::Array;
+use sysprobe_agent::bpf::Loader;
+use sysprobe_agent::probe::{Hook, Program, Tier, TierSet, tier_set};
+
+use crate::support::cgroup::Cgroup;
+use crate::support::process::{self, Load};
+
+/// Does something over and over on one CPU, where children end at the same time, until `seen` has returned.
+pub(crate) fn beside(cpu: usize, mut work: impl FnMut() + Send, seen: impl FnOnce()) {
+    let cgroup = Cgroup::new("disturbance");
+    let _children = Load::running(&cgroup, &[cpu], || {
+        loop {
+            process::in_child(|| ());
+        }
+    });
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(cpu);
+            while !done.load(Ordering::Relaxed) {
+                work();
+            }
+        });
+        // Also if it fails, so that the thread ends.
+        let _end = Defer(|| done.store(true, Ordering::Relaxed));
+        seen();
+    });
+}
+
+struct Defer<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Defer<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+fn pin(cpu: usize) {
+    // SAFETY: plain integers, for which zero is a value.
+    let mut set = unsafe { zeroed::<libc::cpu_set_t>() };
+    // SAFETY: the number is within the set, and the address is of a live value of that size.
+    let result = unsafe {
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}
+
+/// Writes a map's long value. The kernel runs no kprobe's program while it does so.
+pub(crate) fn map_writer() -> impl FnMut() + Send {
+    const WORDS: usize = 64 * 1024;
+    let mut map = Array::<_, [u64; WORDS]>::create(1, 0).expect("a map");
+    let value: Box<[u64; WORDS]> = vec![0; WORDS].try_into().expect("as many");
+    move || map.set(0, value.as_ref(), 0).expect("it is there")
+}
+
+/// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that one.
+pub(crate) fn probed_caller(btf: &Path) -> impl FnMut() + Send {
+    // Of the agent's programs, one that finds nothing to do there.
+    const PROGRAM: Program = Program { name: "sched_free_kp", hook: Hook::Kprobe("vfs_read"), does: "" };
+    let object = tier_set("sched", Tier::Kprobe).expect("in the table").object;
+    let set = TierSet { tier: Tier::Kprobe, object, programs: &[PROGRAM], members: &[], needs: &[] };
+    let loaded = Loader::new(btf).load(Box::leak(Box::new(set)), &[], &[]);
+    let mut loaded = loaded.expect("the kernel takes it");
+    loaded.attach().expect("there is such a function");
+    let mut file = File::open("/dev/null").expect("it is everywhere");
+    move || {
+        let _attached = &loaded;
+        assert_eq!(file.read(&mut [0]).expect("it can be read"), 0);
+    }
+}

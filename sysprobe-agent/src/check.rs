@@ -46,7 +46,10 @@ struct Report {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Agent {
-    Running { domains: Vec<DomainState>, pod_sources: Vec<PodSourceSample> },
+    Running {
+        domains: Vec<DomainState>,
+        pod_sources: Vec<PodSourceSample>,
+    },
     None,
     /// There is one, but what it does is not known, for this reason.
     Silent(String),

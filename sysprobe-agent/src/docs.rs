@@ -84,6 +84,9 @@ fn tier(out: &mut impl Write, set: &TierSet) -> io::Result<()> {
     for program in set.programs {
         writeln!(out, "| `{}` | {} | {} |", program.name, hook(program), program.does)?;
     }
+    for need in set.needs {
+        writeln!(out, "\nNeeds {}.", need.means())?;
+    }
     let members = set.members.iter().map(|member| {
         let names: Vec<String> = member.paths.iter().map(|path| format!("`{path}`")).collect();
         names.join(" or ")

@@ -203,7 +203,8 @@ impl Snapshot {
 }
 
 impl WorkloadKind {
-    pub const ALL: [Self; 6] = [Self::Container, Self::Pod, Self::Unit, Self::Path, Self::Kernel, Self::Unknown];
+    pub const ALL: [Self; 6] =
+        [Self::Container, Self::Pod, Self::Unit, Self::Path, Self::Kernel, Self::Unknown];
 
     /// As in labels and JSON.
     #[must_use]

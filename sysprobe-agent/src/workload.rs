@@ -185,8 +185,10 @@ fn describe(pod: &Pod) -> PodSample {
         uid: pod.uid.to_string(),
         node: pod.node.as_deref().map(str::to_owned),
         qos: pod.qos,
-        owner_kind: deployment.map_or_else(|| owner.map(|owner| owner.kind.to_string()), |_| Some("Deployment".into())),
-        owner_name: deployment.map_or_else(|| owner.map(|owner| owner.name.to_string()), |name| Some(name.into())),
+        owner_kind: deployment
+            .map_or_else(|| owner.map(|owner| owner.kind.to_string()), |_| Some("Deployment".into())),
+        owner_name: deployment
+            .map_or_else(|| owner.map(|owner| owner.name.to_string()), |name| Some(name.into())),
         host_network: pod.host_network,
     }
 }

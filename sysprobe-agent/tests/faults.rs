@@ -167,7 +167,7 @@ fn check_tells_what_a_running_agent_does() {
     let socket = agent.socket().to_str().expect("UTF-8");
     let check = check(&["--socket", socket, "--no-load"]);
     assert!(check["trials"].is_null(), "the kernel is not asked");
-    let domains = check["agent"]["running"].as_array().expect("it runs");
+    let domains = check["agent"]["running"]["domains"].as_array().expect("it runs");
     for domain in ["cgroup", "sched"] {
         let told = domains.iter().find(|told| told["name"] == domain).expect("a domain");
         assert!(told["up"] == true && told["hook"] == "raw_tp", "{told}");

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::programs::report::Spread;
+
 /// Repeated measurements of one thing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures(Vec<f64>);
@@ -13,6 +15,19 @@ impl Figures {
 
     pub(crate) fn median(&self) -> f64 {
         self.quantile(0.5)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn quartiles(&self) -> (f64, f64) {
+        (self.quantile(0.25), self.quantile(0.75))
+    }
+
+    pub(crate) fn spread(&self) -> Spread {
+        let (low, high) = self.quartiles();
+        Spread { median: self.median(), low, high, least: self.quantile(0.0) }
     }
 
     fn quantile(&self, share: f64) -> f64 {
@@ -37,11 +52,17 @@ impl Figures {
     }
 }
 
+impl FromIterator<f64> for Figures {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
 /// `median (first quartile - third quartile)`.
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
-        let (low, high) = (self.quantile(0.25), self.quantile(0.75));
+        let (low, high) = self.quartiles();
         write!(f, "{:.digits$} ({low:.digits$}-{high:.digits$})", self.median())
     }
 }

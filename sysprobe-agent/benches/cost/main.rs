@@ -7,6 +7,7 @@
 mod figures;
 mod hook;
 mod memory;
+mod programs;
 mod ring;
 mod scrape;
 mod slowdown;
@@ -17,6 +18,9 @@ use anyhow::{Context, Result, bail};
 
 use variants::Bench;
 
+/// The argument that asks for the programs' costs as data instead of the report: for `cargo xtask cost`.
+const PROGRAMS: &str = "programs";
+
 /// Sections, in the order of the report.
 const SECTIONS: [&str; 4] = ["hook", "slowdown", "memory", "scrape"];
 
@@ -25,6 +29,9 @@ fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     if words.first().is_some_and(|word| word == ring::RELAY) {
         return ring::relay();
+    }
+    if words.first().is_some_and(|word| word == PROGRAMS) {
+        return programs::main(words.get(1).and_then(|word| word.parse().ok()).unwrap_or(12));
     }
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(12);
     let chosen: Vec<&str> =

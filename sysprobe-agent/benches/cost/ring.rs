@@ -56,7 +56,7 @@ impl Ring {
         Ok(Self { out, back: next_in, relays: started, cgroups: Vec::new() })
     }
 
-    fn round(&mut self) -> io::Result<()> {
+    pub(crate) fn round(&mut self) -> io::Result<()> {
         self.out.write_all(&[1])?;
         self.back.read_exact(&mut [0])
     }
@@ -78,13 +78,22 @@ impl Ring {
         let start = Instant::now();
         let mut batches = Vec::new();
         while start.elapsed() < time {
-            let batch = Instant::now();
-            for _ in 0..BATCH {
-                self.round()?;
-            }
-            batches.push(batch.elapsed().as_secs_f64() * 1e9 / f64::from(BATCH));
+            batches.push(self.time_batch(BATCH)?);
         }
         Ok(batches)
+    }
+
+    /// The same of so many batches.
+    pub(crate) fn time_batches(&mut self, batches: usize, rounds: u32) -> io::Result<Vec<f64>> {
+        (0..batches).map(|_| self.time_batch(rounds)).collect()
+    }
+
+    fn time_batch(&mut self, rounds: u32) -> io::Result<f64> {
+        let start = Instant::now();
+        for _ in 0..rounds {
+            self.round()?;
+        }
+        Ok(start.elapsed().as_secs_f64() * 1e9 / f64::from(rounds))
     }
 }
 

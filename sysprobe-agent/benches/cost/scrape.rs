@@ -9,8 +9,8 @@ use aya::{Ebpf, EbpfLoader};
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
-    AgentSample, CpuSample, HistogramSample, SchedSample, Snapshot, Throttling, VERSION, Workload,
-    WorkloadKind, WorkloadSample,
+    AgentSample, CpuSample, HistogramSample, HistogramScope, SchedSample, Snapshot, Throttling, VERSION,
+    Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -160,6 +160,7 @@ fn snapshot() -> Snapshot {
             container: "checkout".into(),
         },
         kind: WorkloadKind::Container,
+        pod: None,
         sched: Some(SchedSample {
             wait: HistogramSample {
                 buckets: (0..hist::BUCKETS as u64).map(|bucket| bucket * 1_000 + u64::from(number)).collect(),
@@ -187,6 +188,8 @@ fn snapshot() -> Snapshot {
         monotonic_ns: 1,
         domains: Vec::new(),
         workloads: (0..WORKLOADS).map(row).collect(),
+        pod_waits: Vec::new(),
+        histograms: HistogramScope::default(),
         agent: AgentSample::default(),
     }
 }

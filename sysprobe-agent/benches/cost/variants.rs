@@ -5,7 +5,7 @@ use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, Decision, Plan, Shards};
-use sysprobe_agent::probe::{self, Hook, Program, Tier, TierSet};
+use sysprobe_agent::probe::{self, Hook, Object, Program, Tier, TierSet};
 use sysprobe_agent::sched::Sched;
 
 pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/bench.o"));
@@ -23,7 +23,8 @@ const fn program(name: &'static str, hook: Hook) -> Program {
 }
 
 const fn probe(programs: &'static [Program]) -> TierSet {
-    TierSet { tier: Tier::TpBtf, object: OBJECT, programs, members: &[] }
+    let object = Object { file: "bench.o", bytes: OBJECT };
+    TierSet { tier: Tier::TpBtf, object, programs, members: &[], needs: &[] }
 }
 
 pub(crate) static EMPTY: TierSet =

@@ -9,7 +9,9 @@ use crate::config::{Log, LogFormat};
 
 pub(super) fn start(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter)
-        .with_context(|| format!("log.filter {:?} is neither a level nor directives", log.filter))?;
+        .with_context(|| format!("log.filter {:?} is neither a level nor directives", log.filter))?
+        // It calls every failed request an error. Whoever asked hears of it too, and says it less often.
+        .add_directive("kube_client::client::builder=off".parse().context("silencing the client")?);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

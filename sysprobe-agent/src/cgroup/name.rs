@@ -76,10 +76,11 @@ fn container_at(parts: &[&str], at: usize) -> Option<Container> {
 const ID_LENGTH: usize = 64;
 
 /// `ID`, `RUNTIME-ID`, `RUNTIME-ID.scope`, and the `SLICE:RUNTIME:ID` that a runtime makes of systemd's syntax when it
-/// uses cgroupfs itself. The monitor process of CRI-O and Podman (`…-conmon-ID.scope`) is outside of the container.
+/// uses cgroupfs itself; `kata_ID` is the sandbox of a pod in a virtual machine. The monitor process of CRI-O and Podman
+/// (`…-conmon-ID.scope`) is outside of the container.
 fn container_id(part: &str) -> Option<&str> {
     let stem = part.strip_suffix(".scope").unwrap_or(part);
-    let (runtime, id) = stem.rsplit_once(['-', ':']).unwrap_or(("", stem));
+    let (runtime, id) = stem.rsplit_once(['-', ':', '_']).unwrap_or(("", stem));
     let is_id = id.len() == ID_LENGTH && id.bytes().all(is_lower_hex);
     (is_id && !runtime.ends_with("conmon")).then_some(id)
 }

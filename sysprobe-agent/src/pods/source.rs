@@ -26,6 +26,11 @@ pub(super) use feed::{Change, Demand, Feed, Update};
 pub(super) use kubelet::Kubelet;
 pub(super) use runtime::{Found, Runtime};
 
+use crate::cgroup::name::printable;
+
+/// As much of a reason as fits into a label.
+const REASON_MAX: usize = 300;
+
 /// Who says something, the most trustworthy first: where two disagree, the earlier one is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,17 +91,18 @@ pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
             failure = source.run(&feed) => failure,
             () = feed.closed() => return,
         };
-        feed.send(Change::Failed(failure.to_string())).await;
+        let reason: String = printable(&failure.to_string()).chars().take(REASON_MAX).collect();
+        feed.send(Change::Failed(reason.clone())).await;
         let pause = match &failure {
             Failure::Again(_) => backoff.next(started.elapsed()),
             Failure::After { pause, .. } => backoff.next_after(*pause),
             Failure::Never(_) => {
-                info!(source = name, reason = %failure, "A source of pod names is not to be had.");
+                info!(source = name, reason, "A source of pod names is not to be had.");
                 return;
             }
         };
         if backoff.is_worth_a_line() {
-            warn!(source = name, error = %failure, retry_in = ?pause, "A source of pod names failed.");
+            warn!(source = name, error = reason, retry_in = ?pause, "A source of pod names failed.");
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

@@ -3,8 +3,8 @@
 use sysprobe_common::hist;
 
 use crate::snapshot::{
-    AgentSample, CpuSample, DomainState, HistogramSample, HistogramScope, SchedSample, Snapshot, Throttling, VERSION,
-    Workload, WorkloadKind, WorkloadSample,
+    AgentSample, CpuSample, DomainState, HistogramSample, HistogramScope, SchedSample, Snapshot, Throttling,
+    VERSION, Workload, WorkloadKind, WorkloadSample,
 };
 
 pub(super) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";

@@ -57,6 +57,8 @@ const CONTAINERS: &[(&str, &str, bool)] = &[
     ("/kubepods/besteffort/pod{UID}/crio-{A}", UID, TOP),
     ("/kind/node/kubelet/kubepods/besteffort/pod{UID}/{A}", UID, TOP),
     ("/../../kubepods/besteffort/pod{UID}/{A}", UID, TOP),
+    ("/kubepods/burstable/pod{UID}/kata_{A}", UID, TOP),
+    ("/kata_overhead/{A}", "", TOP),
     // CRI-O and crun put the processes one level deeper.
     ("/kubepods/besteffort/pod{UID}/crio-{A}/container", UID, PART),
     ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-{A}.scope/container", UID, PART),
@@ -93,6 +95,85 @@ fn containers_of_every_runtime_and_driver() {
             is_top,
         };
         assert_eq!(name_of(&expand(path)), expected, "{path}");
+    }
+}
+
+/// The kubelet's own levels, above the runtime's: the same for every runtime, and for containers and sandboxes alike.
+fn pods_of_every_class_and_driver() -> Vec<(String, &'static str)> {
+    let mut pods = Vec::new();
+    for (uid, uid_) in [(UID, UID_), (HASH, HASH)] {
+        for class in ["", "burstable", "besteffort"] {
+            let below = if class.is_empty() { String::new() } else { format!("{class}/") };
+            pods.push((format!("/kubepods/{below}pod{uid}"), uid));
+            pods.push((format!("/some/root/kubepods/{below}pod{uid}"), uid));
+            let (slice, dash) = match class {
+                "" => (String::new(), String::new()),
+                class => (format!("kubepods-{class}.slice/"), format!("{class}-")),
+            };
+            pods.push((format!("/kubepods.slice/{slice}kubepods-{dash}pod{uid_}.slice"), uid));
+            let root = "/some.slice/some-root.slice/some-root-kubepods.slice";
+            let slice = slice.replace("kubepods", "some-root-kubepods");
+            pods.push((format!("{root}/{slice}some-root-kubepods-{dash}pod{uid_}.slice"), uid));
+        }
+    }
+    pods
+}
+
+#[test]
+fn every_class_driver_and_runtime_with_and_without_cgroups_inside() {
+    let containers = [
+        "{A}",
+        "cri-containerd-{A}.scope",
+        "crio-{A}",
+        "crio-{A}.scope",
+        "docker-{A}.scope",
+        "libpod-{A}.scope",
+    ];
+    let long = "n".repeat(250);
+    let inside = [
+        "",
+        "/container",
+        "/init.scope",
+        "/system.slice/cron.service",
+        "/..",
+        "/a/b/c/d",
+        &format!("/{long}"),
+    ];
+    for (pod, uid) in pods_of_every_class_and_driver() {
+        assert_eq!(name_of(&pod).pod_uid.as_deref(), Some(uid), "{pod}");
+        for (container, below) in
+            containers.iter().flat_map(|container| inside.map(|below| (container, below)))
+        {
+            let path = expand(&format!("{pod}/{container}{below}"));
+            let expected = Name {
+                name: A.to_owned(),
+                kind: WorkloadKind::Container,
+                container_id: Some(A.to_owned()),
+                pod_uid: Some(uid.to_owned()),
+                is_top: below.is_empty(),
+            };
+            assert_eq!(name_of(&path), expected, "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_name_of_250_characters_hides_no_container_and_makes_none() {
+    let long = "n".repeat(250);
+    for path in
+        ["/{long}/kubepods/pod{UID}/{A}", "/docker/{long}/{A}", "/{long}.slice/docker-{A}.scope/{long}"]
+    {
+        let found = name_of(&expand(&path.replace("{long}", &long)));
+        assert_eq!(found.container_id.as_deref(), Some(A), "{path}");
+    }
+    let nearly = [
+        format!("/docker/{}", "a".repeat(250)),
+        format!("/docker/{A}{}", "a".repeat(186)),
+        format!("/pod{long}"),
+    ];
+    for path in nearly {
+        let found = name_of(&path);
+        assert_eq!((found.container_id, found.pod_uid, found.name), (None, None, path.clone()), "{path}");
     }
 }
 
@@ -260,7 +341,8 @@ fn any_path() -> impl Strategy<Value = String> {
         ])
         .prop_map(ToOwned::to_owned),
         "[a-z]{0,6}-?[0-9a-f]{64}(\\.scope)?",
-        "pod[0-9a-f]{32}",
+        "(kubepods-)?pod[0-9a-f]{32}(\\.slice)?",
+        "(kubepods-burstable-)?pod[0-9a-f]{8}([-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}(\\.slice)?",
         "\\PC{0,40}",
         any::<String>(),
     ];
@@ -275,6 +357,27 @@ proptest! {
         prop_assert!(!found.name.chars().any(is_unprintable));
         prop_assert!(found.container_id.is_none_or(|id| id.len() == ID_LENGTH && path.contains(&id)));
         prop_assert_eq!(printable(&found.name), found.name);
+    }
+
+    #[test]
+    fn any_text_at_all_has_one_too(text in any::<String>(), bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        for path in [text, String::from_utf8_lossy(&bytes).into_owned()] {
+            let found = name_of(&path);
+            prop_assert!(!found.name.is_empty() && found.name.len() <= NAME_MAX);
+            prop_assert!(!found.name.chars().any(is_unprintable));
+        }
+    }
+
+    #[test]
+    fn ids_are_digits_and_nothing_else(path in any_path()) {
+        let found = name_of(&path);
+        let is_hex = |text: &str| text.bytes().all(is_lower_hex);
+        prop_assert!(found.container_id.is_none_or(|id| id.len() == ID_LENGTH && is_hex(&id)));
+        if let Some(uid) = found.pod_uid {
+            let lengths: Vec<_> = uid.split('-').map(str::len).collect();
+            prop_assert!(lengths == [32] || lengths == [8, 4, 4, 4, 12], "{}", uid);
+            prop_assert!(uid.split('-').all(is_hex), "{}", uid);
+        }
     }
 
     #[test]

@@ -69,13 +69,15 @@ fn every_family_of_a_snapshot_is_encoded_in_both_forms() {
 #[test]
 fn histograms_of_a_pods_containers_are_one_unless_asked_for_apart() {
     let mut both = snapshot("app", &[1_000]);
-    both.workloads[0].workload = Workload { namespace: "shop".into(), pod: "cart-0".into(), container: "app".into() };
+    both.workloads[0].workload =
+        Workload { namespace: "shop".into(), pod: "cart-0".into(), container: "app".into() };
     both.workloads[0].pod = Some(PodSample::default());
     let wait = both.workloads[0].sched.as_ref().expect("has sched").wait.clone();
     both.pod_waits = vec![PodWaits { namespace: "shop".into(), pod: "cart-0".into(), wait }];
     let counts = |scope| {
         let text = render(Snapshot { histograms: scope, ..both.clone() }, Format::Plain).expect("encodes");
-        let lines = text.lines().filter(|line| line.starts_with("sysprobe_sched_wakeup_latency_seconds_count"));
+        let lines =
+            text.lines().filter(|line| line.starts_with("sysprobe_sched_wakeup_latency_seconds_count"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     let line = |container: &str| {

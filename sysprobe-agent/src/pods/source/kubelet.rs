@@ -1,6 +1,7 @@
 //! The kubelet of this node: `GET /pods`, only while somebody asks for a container that nobody knows. It costs the API
 //! server nothing, and each answer is whole, so there is nothing to keep up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -17,33 +18,39 @@ use crate::pods::wire::{WirePodList, trim_all};
 
 /// The kubelet writes the whole list anew for each answer.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// A container is in the status some 100 ms after its cgroup is made, seconds on a busy node. Whoever asked need not
-/// ask again for that.
+/// A container is in the status some 100 ms after its cgroup is made.
+const STATUS_LAG: Duration = Duration::from_millis(250);
+/// On a busy node it takes seconds. Whoever asked need not ask again for that.
 const AGAIN_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 pub(in crate::pods) struct Kubelet {
     plan: KubeletPlan,
-    demand: std::sync::Arc<Demand>,
+    demand: Arc<Demand>,
     client: Option<Client>,
     asked: Option<Instant>,
 }
 
 impl Kubelet {
-    pub(in crate::pods) const fn new(plan: KubeletPlan, demand: std::sync::Arc<Demand>) -> Self {
+    pub(in crate::pods) const fn new(plan: KubeletPlan, demand: Arc<Demand>) -> Self {
         Self { plan, demand, client: None, asked: None }
     }
 
     async fn answer(&mut self, feed: &Feed) -> Result<(), Failure> {
+        let mut pauses = [].iter();
         loop {
-            self.demand.asked().await;
-            self.poll(feed).await?;
-            for pause in AGAIN_AFTER {
-                sleep(pause).await;
-                if self.demand.is_satisfied() {
-                    break;
+            tokio::select! {
+                () = self.demand.asked() => {
+                    sleep(STATUS_LAG).await;
+                    pauses = AGAIN_AFTER.iter();
                 }
-                self.poll(feed).await?;
+                () = pause(pauses.next()) => {
+                    if self.demand.is_satisfied() {
+                        pauses = [].iter();
+                        continue;
+                    }
+                }
             }
+            self.poll(feed).await?;
         }
     }
 
@@ -55,7 +62,7 @@ impl Kubelet {
         let client = self.connect()?;
         let request = Request::get("/pods").header(AUTHORIZATION, self.authorization()?).body(Vec::new());
         let request = request.context("making the request")?;
-        let Answer::Begun(body) = ask(&client, request).await? else {
+        let Answer::Begun(body) = ask(&client, request).await.map_err(explained)? else {
             return Err(anyhow!("the kubelet does not serve /pods any more").into());
         };
         let list: WirePodList =
@@ -90,6 +97,26 @@ impl Kubelet {
             .with_context(|| format!("{} is no token", path.display()))?;
         value.set_sensitive(true);
         Ok(value)
+    }
+}
+
+/// Says what to do where the library only says what is wrong.
+fn explained(failure: Failure) -> Failure {
+    match failure {
+        Failure::Again(error) if format!("{error:#}").contains("invalid peer certificate") => {
+            let what_to_do = "the kubelet's certificate is not trusted: name who signed it with pods.kubelet.ca, \
+                              and the name in it with pods.kubelet.server_name";
+            Failure::Again(error.context(what_to_do))
+        }
+        failure => failure,
+    }
+}
+
+/// Without a length, for ever.
+async fn pause(length: Option<&Duration>) {
+    match length {
+        Some(length) => sleep(*length).await,
+        None => std::future::pending().await,
     }
 }
 

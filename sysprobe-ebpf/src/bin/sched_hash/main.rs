@@ -167,20 +167,22 @@ fn book(task: Address) {
     }
 }
 
-/// The first booking of a task that nobody knows: it is older than the agent, or the hash was full at its birth.
+/// The first booking of a task that nobody knows: it is older than the agent, or the hash was full at its birth. What finds
+/// no room is not booked, or the next time would book it again.
 #[inline(always)]
 fn meet(task: Address, born: u64) {
-    let mut last = SchedTask::NEW;
     if born < started() {
-        let Some(past) = book::totals(task) else {
-            lose(SchedLoss::UnreadableTask);
-            return;
-        };
-        last = past;
-    } else {
-        book::book(task, &mut last);
+        match book::totals(task) {
+            Some(past) => remember(task, born, past),
+            None => lose(SchedLoss::UnreadableTask),
+        }
+        return;
     }
-    remember(task, born, last);
+    remember(task, born, SchedTask::NEW);
+    if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
+        // SAFETY: an entry is freed with its task, which is running here.
+        book::book(task, unsafe { &mut (*known).task });
+    }
 }
 
 #[inline(always)]

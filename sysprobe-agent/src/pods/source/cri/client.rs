@@ -1,4 +1,4 @@
-//! The three calls of `runtime.v1.RuntimeService` that are made.
+//! The two calls of `runtime.v1.RuntimeService` that are made.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use hyper::http::uri::PathAndQuery;
 use tokio::time::timeout;
 use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status, Streaming};
+use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
 use super::messages::{
-    Container, ContainerEventResponse, GetEventsRequest, ListContainersRequest, ListContainersResponse,
-    ListPodSandboxRequest, ListPodSandboxResponse, PodSandbox,
+    Container, ListContainersRequest, ListContainersResponse, ListPodSandboxRequest, ListPodSandboxResponse,
+    PodSandbox,
 };
 
 /// The runtime answers from memory.
@@ -21,7 +21,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// As the kubelet: containers carry all annotations of their pods.
 const MESSAGE_MAX: usize = 16 << 20;
 
-#[derive(Clone)]
 pub(super) struct Client {
     channel: Channel,
 }
@@ -47,34 +46,19 @@ impl Client {
         Ok(response.containers)
     }
 
-    /// Is there only when the runtime sends the first event, or refuses.
-    pub(super) async fn events(&self) -> Result<Streaming<ContainerEventResponse>, Status> {
-        let path = PathAndQuery::from_static("/runtime.v1.RuntimeService/GetContainerEvents");
-        let mut grpc = self.ready().await?;
-        let codec = ProstCodec::<GetEventsRequest, ContainerEventResponse>::default();
-        let response = grpc.server_streaming(Request::new(GetEventsRequest {}), path, codec).await?;
-        Ok(response.into_inner())
-    }
-
     async fn call<Q, A>(&self, path: &'static str, question: Q) -> Result<A, Status>
     where
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
         let answer = async {
-            let mut grpc = self.ready().await?;
+            let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
+            let ready = grpc.ready().await.map_err(anyhow::Error::from);
+            ready.map_err(|error| Status::unavailable(format!("{error:#}")))?;
             let path = PathAndQuery::from_static(path);
             grpc.unary(Request::new(question), path, ProstCodec::<Q, A>::default()).await
         };
         let answer = timeout(ANSWER_WITHIN, answer).await;
         Ok(answer.map_err(|_| Status::deadline_exceeded("no answer"))??.into_inner())
-    }
-
-    async fn ready(&self) -> Result<Grpc<Channel>, Status> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
-        grpc.ready()
-            .await
-            .map_err(|error| Status::unavailable(format!("{:#}", anyhow::Error::from(error))))?;
-        Ok(grpc)
     }
 }

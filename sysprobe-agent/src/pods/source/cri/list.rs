@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::messages::{
-    Container, ContainerEventResponse, ContainerMetadata, PodSandbox, PodSandboxMetadata, PodSandboxStatus,
-};
+use super::messages::{Container, ContainerMetadata, PodSandbox, PodSandboxMetadata};
 use crate::pods::id::ContainerId;
 use crate::pods::pod::{Pod, text};
 
@@ -27,16 +25,6 @@ pub(super) fn of_lists(sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -
         }
     }
     pods.into_values().map(Arc::new).collect()
-}
-
-/// `None` when the sandbox has gone.
-pub(super) fn of_event(event: ContainerEventResponse) -> Option<Pod> {
-    let PodSandboxStatus { id, metadata } = event.pod_sandbox_status?;
-    let mut pod = pod(&id, metadata)?;
-    for container in event.containers_statuses {
-        add(&mut pod, &container.id, container.metadata);
-    }
-    Some(pod)
 }
 
 fn pod(sandbox: &str, metadata: Option<PodSandboxMetadata>) -> Option<Pod> {

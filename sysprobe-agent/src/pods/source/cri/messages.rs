@@ -58,32 +58,3 @@ pub(super) struct ContainerMetadata {
     #[prost(string, tag = "1")]
     pub(super) name: String,
 }
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct GetEventsRequest {}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ContainerEventResponse {
-    /// Absent when the sandbox itself has gone.
-    #[prost(message, optional, tag = "4")]
-    pub(super) pod_sandbox_status: Option<PodSandboxStatus>,
-    /// All containers of the pod, not only the one that the event is about.
-    #[prost(message, repeated, tag = "5")]
-    pub(super) containers_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct PodSandboxStatus {
-    #[prost(string, tag = "1")]
-    pub(super) id: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) metadata: Option<PodSandboxMetadata>,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ContainerStatus {
-    #[prost(string, tag = "1")]
-    pub(super) id: String,
-    #[prost(message, optional, tag = "2")]
-    pub(super) metadata: Option<ContainerMetadata>,
-}

@@ -154,9 +154,14 @@ fn podman_containers() {
 #[test]
 fn what_is_no_plain_file_or_makes_no_sense_is_passed_over() {
     let host = Host::new();
-    let path = host.file(BUNDLE, "{");
-    assert_eq!(host.look_up(A, None), None);
-    fs::write(&path, vec![b' '; FILE_MAX as usize + 1]).expect("a file");
+    let bundle = r#"{"annotations": {"io.kubernetes.cri.container-name": "c", "io.kubernetes.cri.sandbox-name": "p",
+                     "io.kubernetes.cri.sandbox-namespace": "n", "io.kubernetes.cri.sandbox-uid": "u"}}"#;
+    let path = host.file(BUNDLE, bundle);
+    assert_eq!(host.look_up(A, None).as_deref(), Some("n/p/c of u"));
+    fs::write(&path, &bundle[1..]).expect("a file");
+    assert_eq!(host.look_up(A, None), None, "no JSON");
+    let blanks = " ".repeat(usize::try_from(FILE_MAX).expect("a size"));
+    fs::write(&path, blanks + bundle).expect("a file");
     assert_eq!(host.look_up(A, None), None, "too large");
     fs::remove_file(&path).expect("gone");
     std::os::unix::fs::symlink("/etc/passwd", &path).expect("a link");

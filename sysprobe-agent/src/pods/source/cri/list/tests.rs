@@ -1,8 +1,8 @@
-//! Lists and events of a runtime.
+//! Lists of a runtime.
 
 use prost::Message;
 
-use super::super::messages::{ContainerStatus, ListContainersResponse};
+use super::super::messages::{ListContainersResponse, ListPodSandboxResponse};
 use super::*;
 
 const S: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
@@ -10,11 +10,11 @@ const C: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde
 const D: &str = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 fn sandbox(id: &str, uid: &str) -> PodSandbox {
-    PodSandbox { id: id.into(), metadata: metadata(uid) }
+    PodSandbox { id: id.into(), metadata: Some(metadata(uid)) }
 }
 
-fn metadata(uid: &str) -> Option<PodSandboxMetadata> {
-    Some(PodSandboxMetadata { name: format!("pod-{uid}"), uid: uid.into(), namespace: "ns".into() })
+fn metadata(uid: &str) -> PodSandboxMetadata {
+    PodSandboxMetadata { name: format!("pod-{uid}"), uid: uid.into(), namespace: "ns".into() }
 }
 
 fn container(id: &str, sandbox: &str, name: &str) -> Container {
@@ -40,35 +40,27 @@ fn containers_find_their_pods_through_their_sandboxes() {
     assert_eq!((pods[1].sandboxes.len(), pods[1].containers.len()), (0, 0));
 }
 
+/// What containerd 1.6.20 answered a kubelet 1.36 had been using: a static pod, a pod of two containers, and the
+/// sandbox of one that had just been deleted.
 #[test]
-fn an_event_brings_the_whole_pod_or_nothing() {
-    let status = PodSandboxStatus { id: S.into(), metadata: metadata("a") };
-    let web = ContainerStatus { id: C.into(), metadata: Some(ContainerMetadata { name: "web".into() }) };
-    let event = ContainerEventResponse { pod_sandbox_status: Some(status), containers_statuses: vec![web] };
-    let pod = of_event(event).expect("a pod");
-    assert!(pod.has_id(&id(S)) && pod.has_id(&id(C)));
-    assert_eq!(of_event(ContainerEventResponse::default()), None);
-}
-
-/// `ListContainersResponse` with one container, as protobuf writes it: field 1, in it the fields 1 to 10 of which three
-/// are read.
-#[test]
-fn fields_that_are_not_needed_are_skipped() {
-    let text = |number: u8, text: &str| [&[number << 3 | 2, text.len() as u8][..], text.as_bytes()].concat();
-    let fields = [
-        text(1, C),
-        text(2, S),
-        text(3, "\u{a}\u{3}web\u{10}\u{2}"),
-        text(4, "\u{a}\u{1}i"),
-        text(5, "sha256:0"),
-        vec![6 << 3, 1],
-        vec![7 << 3, 0x80, 1],
-        text(8, "\u{a}\u{1}k\u{12}\u{1}v"),
-        text(10, "sha256:1"),
-    ]
-    .concat();
-    let mut bytes = vec![1 << 3 | 2, 0x80 | (fields.len() & 0x7f) as u8, (fields.len() >> 7) as u8];
-    bytes.extend(&fields);
-    let list = ListContainersResponse::decode(&bytes[..]).expect("a list");
-    assert_eq!(list.containers, [container(C, S, "web")]);
+fn the_lists_of_a_real_runtime_are_understood() {
+    let sandboxes =
+        ListPodSandboxResponse::decode(&include_bytes!("tests/sandboxes.bin")[..]).expect("a list");
+    let containers =
+        ListContainersResponse::decode(&include_bytes!("tests/containers.bin")[..]).expect("a list");
+    let mut pods = of_lists(sandboxes.items, containers.containers);
+    pods.sort_by_key(|pod| pod.name.clone());
+    let found = pods.iter().map(|pod| {
+        let mut names: Vec<_> = pod.containers.iter().map(|container| &*container.name).collect();
+        names.sort_unstable();
+        format!("{} {}/{} {} {}", pod.uid, pod.namespace, pod.name, pod.sandboxes.len(), names.join(","))
+    });
+    let expected = [
+        "52a555a1-e6fc-4c24-8158-7c43481f8ef0 default/be3 1 ",
+        "4ce460df-70a2-449a-8029-1af099760144 default/burst 1 c1,c2",
+        "bb39aa6cf6c9e17cdab712aa89a86f89 default/static-node1 1 st1",
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+    let c2 = id("cfaeb3decc86b85d60829ce1795180c521d804c2ecae266171829eb201760851");
+    assert!(pods[1].containers.iter().any(|container| &*container.name == "c2" && container.ids == [c2]));
 }

@@ -1,0 +1,182 @@
+//! What each program of the probe table costs per run, tier by tier, and what a switch costs with all of a tier's programs
+//! on: for `cargo xtask cost`, as lines of JSON. Where a clock's nanosecond is an instruction, all of this is instructions.
+//!
+//! A program's cost is its time by the kernel's statistics, less that of an empty program on the same hook over the same
+//! scripted work. The kernel's own way to a program is not in it: that shows in the round trips.
+
+mod empty;
+mod forked;
+mod meter;
+pub(crate) mod report;
+mod round_trip;
+mod running;
+mod scripts;
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use sysprobe_agent::bpf::{Loader, measure_programs};
+use sysprobe_agent::cgroup::mounts::KeyHierarchy;
+use sysprobe_agent::config::Config;
+use sysprobe_agent::host::Facts;
+use sysprobe_agent::plan::{Candidate, Decision, Plan};
+use sysprobe_agent::probe::{self, Hook, PROBES, Tier, TierSet};
+
+use crate::system;
+use empty::Empties;
+use meter::Meter;
+use report::{Host, Line, Refused};
+use running::Running;
+use scripts::{Dose, Scene, Script};
+
+/// How often all tasks are gone over.
+const ITERATIONS: u32 = 20;
+
+/// The kernel frees and patches later what was attached or ended, and nothing tells when it has.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// What starting a tier's programs takes.
+pub(crate) struct Stage {
+    loader: Loader,
+    facts: Facts,
+    plan: Plan,
+    tier: Tier,
+    cpu: u32,
+    times: u32,
+}
+
+/// Measures everything. What is repeated, and so often, need not be on a clock that is exact.
+pub(crate) fn main(times: u32) -> Result<()> {
+    let facts = Facts::collect(&Config::default());
+    let cpu = *facts.cpus.online.last().context("no CPU is online")?;
+    system::pin(cpu).context("pinning to one CPU")?;
+    system::batch().context("asking for the batch policy")?;
+    say(&Line::Host(Host { release: facts.kernel.clone(), cpus: facts.cpus.possible }))?;
+    let loader = Loader::new(&facts.btf_path);
+    let mut stage =
+        Stage { loader, plan: Plan::new(&facts, &Config::default()), facts, tier: Tier::TpBtf, cpu, times };
+    for tier in Tier::value_variants() {
+        stage.turn_to(*tier);
+        for probe in PROBES {
+            stage.measure(probe.domain)?;
+        }
+        if let Some(trip) = round_trip::measure(&stage)? {
+            say(&Line::RoundTrip(trip))?;
+        }
+    }
+    Ok(())
+}
+
+impl Stage {
+    fn turn_to(&mut self, tier: Tier) {
+        let config = Config { attach: Some(tier), ..Config::default() };
+        self.plan = Plan::new(&self.facts, &config);
+        self.tier = tier;
+    }
+
+    /// The domain's programs and what they are to be loaded with, or why there are none.
+    fn candidate(&self, domain: &str) -> Result<(&'static TierSet, &Candidate), String> {
+        let set = probe::tier_set(domain, self.tier).ok_or("the domain has no such tier")?;
+        match self.plan.decision(domain) {
+            Some(Decision::On(candidates)) => {
+                Ok((set, candidates.first().ok_or("the plan has no candidate")?))
+            }
+            Some(Decision::Off(reason)) => Err(reason.clone()),
+            None => Err("the plan has no such domain".to_owned()),
+        }
+    }
+
+    fn start(&self, domain: &'static str) -> Result<Running, String> {
+        let (set, candidate) = self.candidate(domain)?;
+        let started = Running::start(&self.loader, domain, set, candidate, &self.plan);
+        started.map_err(|error| error.to_string())
+    }
+
+    fn measure(&self, domain: &'static str) -> Result<()> {
+        let Some(set) = probe::tier_set(domain, self.tier) else { return Ok(()) };
+        let _statistics = measure_programs()?;
+        let mut running = match self.start(domain) {
+            Ok(running) => running,
+            Err(reason) => return say(&Line::Refused(self.refused(domain, &reason))),
+        };
+        let mut empties = Empties::start(&self.loader, set.programs.iter().map(|program| program.hook))?;
+        let mut meter = Meter::new(set);
+        if set.programs.iter().any(|program| program.hook == Hook::TaskIterator) {
+            for _ in 0..ITERATIONS {
+                let before = Meter::read(&running, &empties);
+                empties.iterate()?;
+                running.iterate(set)?;
+                meter.add(Script::Iterate, 1, &before, &Meter::read(&running, &empties));
+            }
+        }
+        for script in Script::of(set) {
+            self.play(script, &mut meter, &mut running, &empties)?;
+        }
+        meter.rows(domain, self.tier, &running).into_iter().try_for_each(|row| say(&Line::Program(row)))
+    }
+
+    fn refused(&self, domain: &str, reason: &str) -> Refused {
+        let reason = reason.lines().next().unwrap_or_default().to_owned();
+        Refused { domain: domain.to_owned(), tier: self.tier.name().to_owned(), reason }
+    }
+
+    fn play(
+        &self,
+        script: Script,
+        meter: &mut Meter,
+        running: &mut Running,
+        empties: &Empties,
+    ) -> Result<()> {
+        let scene = Scene {
+            root: self.root()?,
+            has_v1: self.has_v1(),
+            cpu: self.cpu,
+            set: meter.set(),
+            running,
+            empties,
+        };
+        let mut act = match script.open(&scene) {
+            Ok(act) => act,
+            Err(error) => {
+                meter.cannot(script, &format!("{error:#}"));
+                return Ok(());
+            }
+        };
+        settle();
+        let Dose { actions, warm_up, batches } = script.dose(self.times);
+        for batch in 0..warm_up + batches {
+            let before = Meter::read(running, empties);
+            for _ in 0..actions {
+                act.act().with_context(|| format!("playing {script:?}"))?;
+            }
+            if script.is_late() {
+                meter.wait_for(script, actions, &before, running, empties);
+            }
+            if batch >= warm_up {
+                meter.add(script, actions, &before, &Meter::read(running, empties));
+            }
+            running.drain();
+        }
+        Ok(())
+    }
+
+    fn has_v1(&self) -> bool {
+        self.plan.hierarchy.as_ref().is_some_and(|hierarchy| matches!(hierarchy.key, KeyHierarchy::V1 { .. }))
+    }
+
+    fn root(&self) -> Result<&std::path::Path> {
+        let hierarchy = self.plan.hierarchy.as_ref().context("no cgroup hierarchy")?;
+        Ok(hierarchy.key.root())
+    }
+}
+
+fn settle() {
+    thread::sleep(SETTLE);
+}
+
+fn say(line: &Line) -> Result<()> {
+    println!("{}", serde_json::to_string(line)?);
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Empty programs: one beside each program of a tier, on the same hook.
+
+use anyhow::{Context, Result};
+use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics};
+use sysprobe_agent::probe::{Hook, Object, Program, Tier, TierSet};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/empty.o"));
+
+/// In the order of the hooks that they were started for; dropping them detaches them.
+pub(crate) struct Empties(Vec<(Program, Loaded)>);
+
+impl Empties {
+    pub(crate) fn start(loader: &Loader, hooks: impl IntoIterator<Item = Hook>) -> Result<Self> {
+        let start = |hook| {
+            let mut loaded = loader.load(set(hook), &[], &[])?;
+            loaded.attach()?;
+            anyhow::Ok((program(hook), loaded))
+        };
+        let started = hooks.into_iter().map(start).collect::<Result<_>>();
+        started.map(Self).context("an empty program is refused where the product's is not")
+    }
+
+    pub(crate) fn programs(&self) -> Vec<ProgramStatistics> {
+        self.0.iter().flat_map(|(_, loaded)| loaded.programs()).collect()
+    }
+
+    /// Runs those that are run on demand.
+    pub(crate) fn run_on(&self, cpu: u32) -> Result<()> {
+        let wanted = self.0.iter().filter(|(program, _)| program.hook == Hook::OnDemand);
+        for (program, loaded) in wanted {
+            loaded.run_on(program.name, &[cpu])?;
+        }
+        Ok(())
+    }
+
+    /// Runs those that go over all tasks.
+    pub(crate) fn iterate(&mut self) -> Result<()> {
+        let wanted = self.0.iter_mut().filter(|(program, _)| program.hook == Hook::TaskIterator);
+        for (program, loaded) in wanted {
+            loaded.iterate(program.name)?;
+        }
+        Ok(())
+    }
+}
+
+const fn program(hook: Hook) -> Program {
+    let name = match hook {
+        Hook::TpBtf(_) => "empty_tp_btf",
+        Hook::Fentry(_) => "empty_fentry",
+        Hook::Kprobe(_) => "empty_kprobe",
+        Hook::RawTp(_) | Hook::OnDemand => "empty_raw_tp",
+        Hook::TaskIterator => "empty_iter",
+    };
+    Program { name, hook, does: "nothing" }
+}
+
+/// A table's row of its own. The few bytes are never given back: the loader wants rows that stay.
+fn set(hook: Hook) -> &'static TierSet {
+    let programs = Box::leak(Box::new([program(hook)]));
+    let object = Object { file: "empty.o", bytes: OBJECT };
+    Box::leak(Box::new(TierSet { tier: Tier::TpBtf, object, programs, members: &[], needs: &[] }))
+}

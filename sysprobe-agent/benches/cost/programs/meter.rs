@@ -1,0 +1,163 @@
+//! From the kernel's statistics before and after each batch of scripted work to what a program's run costs.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sysprobe_agent::bpf::ProgramStatistics;
+use sysprobe_agent::probe::{Hook, Tier, TierSet};
+
+use super::empty::Empties;
+use super::report::{Cost, Program};
+use super::running::Running;
+use super::scripts::Script;
+use crate::figures::Figures;
+
+/// How long the kernel may take to run what an action leads to: it frees a task after a grace period.
+const LATE: Duration = Duration::from_secs(2);
+
+/// What all batches told of a tier's programs, in the table's order.
+pub(crate) struct Meter {
+    set: &'static TierSet,
+    found: Vec<Found>,
+}
+
+#[derive(Clone, Default)]
+struct Found {
+    net: Figures,
+    empty: Figures,
+    runs: Figures,
+    obstacle: Option<String>,
+}
+
+/// The statistics at one moment: of the tier's programs and of the empty ones beside them.
+pub(crate) struct Reading(Vec<(Count, Count)>);
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    runs: u64,
+    ns: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(set: &'static TierSet) -> Self {
+        Self { set, found: vec![Found::default(); set.programs.len()] }
+    }
+
+    pub(crate) const fn set(&self) -> &'static TierSet {
+        self.set
+    }
+
+    pub(crate) fn read(running: &Running, empties: &Empties) -> Reading {
+        let pairs = running.programs().into_iter().zip(empties.programs());
+        Reading(pairs.map(|(product, empty)| (Count::of(&product), Count::of(&empty))).collect())
+    }
+
+    /// Waits until every program of the script has run as often as something was done; not for ever, since it may be
+    /// that one never does.
+    pub(crate) fn wait_for(
+        &self,
+        script: Script,
+        actions: u32,
+        before: &Reading,
+        running: &Running,
+        empties: &Empties,
+    ) {
+        let start = Instant::now();
+        let complete = || {
+            let after = Self::read(running, empties);
+            let mut runs = self.of(script).map(|index| before.until(&after, index).0.runs);
+            runs.all(|runs| runs >= u64::from(actions))
+        };
+        while !complete() && start.elapsed() < LATE {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Takes in what a batch did to the script's programs. One that did not run in it says nothing.
+    pub(crate) fn add(&mut self, script: Script, actions: u32, before: &Reading, after: &Reading) {
+        for index in self.of(script).collect::<Vec<_>>() {
+            let (product, empty) = before.until(after, index);
+            let (Some(gross), Some(idle)) = (product.mean(), empty.mean()) else { continue };
+            let found = &mut self.found[index];
+            found.net.push(gross - idle);
+            found.empty.push(idle);
+            found.runs.push(product.runs as f64 / f64::from(actions));
+        }
+    }
+
+    /// Why the script cannot be played here.
+    pub(crate) fn cannot(&mut self, script: Script, reason: &str) {
+        for index in self.of(script).collect::<Vec<_>>() {
+            self.found[index].obstacle = Some(reason.to_owned());
+        }
+    }
+
+    pub(crate) fn rows(&self, domain: &str, tier: Tier, running: &Running) -> Vec<Program> {
+        let statistics = running.programs();
+        let rows = self.set.programs.iter().zip(&self.found);
+        rows.map(|(program, found)| {
+            let verified =
+                statistics.iter().find(|row| row.name == program.name).map(|row| row.verified_instructions);
+            Program {
+                domain: domain.to_owned(),
+                tier: tier.name().to_owned(),
+                name: program.name.to_owned(),
+                hook: hook_name(program.hook).to_owned(),
+                verified: verified.filter(|count| *count > 0),
+                cost: found.cost(Script::of_hook(program.hook)),
+            }
+        })
+        .collect()
+    }
+
+    fn of(&self, script: Script) -> impl Iterator<Item = usize> {
+        let programs = self.set.programs.iter().enumerate();
+        programs
+            .filter(move |(_, program)| Script::of_hook(program.hook) == Some(script))
+            .map(|(index, _)| index)
+    }
+}
+
+impl Found {
+    fn cost(&self, script: Option<Script>) -> Result<Cost, String> {
+        if let Some(obstacle) = &self.obstacle {
+            return Err(obstacle.clone());
+        }
+        if script.is_none() {
+            return Err("no script drives this hook".to_owned());
+        }
+        if self.net.is_empty() {
+            return Err("it did not run".to_owned());
+        }
+        Ok(Cost { net: self.net.spread(), empty: self.empty.median(), runs: self.runs.median() })
+    }
+}
+
+impl Reading {
+    fn until(&self, after: &Self, index: usize) -> (Count, Count) {
+        let ((product, empty), (product_after, empty_after)) = (self.0[index], after.0[index]);
+        (product.until(product_after), empty.until(empty_after))
+    }
+}
+
+impl Count {
+    const fn of(statistics: &ProgramStatistics) -> Self {
+        Self { runs: statistics.runs, ns: statistics.run_ns }
+    }
+
+    const fn until(self, after: Self) -> Self {
+        Self { runs: after.runs - self.runs, ns: after.ns - self.ns }
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.runs > 0).then(|| self.ns as f64 / self.runs as f64)
+    }
+}
+
+const fn hook_name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::TpBtf(name) | Hook::Fentry(name) | Hook::Kprobe(name) | Hook::RawTp(name) => name,
+        Hook::OnDemand => "on demand",
+        Hook::TaskIterator => "task iterator",
+    }
+}

@@ -1,0 +1,74 @@
+//! What the measuring program tells `cargo xtask cost`, as lines of JSON. Both are built with this file, so that the two
+//! forms cannot drift apart.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Line {
+    Host(Host),
+    Program(Program),
+    Refused(Refused),
+    RoundTrip(RoundTrip),
+}
+
+/// Where it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Host {
+    pub(crate) release: String,
+    pub(crate) cpus: u32,
+}
+
+/// One program of one tier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Program {
+    pub(crate) domain: String,
+    pub(crate) tier: String,
+    pub(crate) name: String,
+    pub(crate) hook: String,
+    /// Instructions that the verifier went through; kernels before 5.16 do not tell.
+    pub(crate) verified: Option<u32>,
+    pub(crate) cost: Result<Cost, String>,
+}
+
+/// Nanoseconds per run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    /// Less what the empty program takes.
+    pub(crate) net: Spread,
+    /// The empty program's median.
+    pub(crate) empty: f64,
+    /// How often it ran for each action of the script.
+    pub(crate) runs: f64,
+}
+
+/// Repeated measurements of one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    /// The quartiles.
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// What is left when nothing came in between.
+    pub(crate) least: f64,
+}
+
+/// A domain that this kernel does not take through this tier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Refused {
+    pub(crate) domain: String,
+    pub(crate) tier: String,
+    pub(crate) reason: String,
+}
+
+/// A byte's way to another process on the same CPU and back, which is two wakeups and two switches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RoundTrip {
+    pub(crate) tier: String,
+    /// Nanoseconds without any program.
+    pub(crate) nothing: f64,
+    /// What an empty program on the switch's hook adds, and what all programs of the tier do.
+    pub(crate) empty: Spread,
+    pub(crate) product: Spread,
+}

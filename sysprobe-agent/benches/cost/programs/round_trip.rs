@@ -1,0 +1,66 @@
+//! What a switch costs with programs on it, the kernel's way to them included: the time of a round without any, with an
+//! empty one, and with all programs of a tier.
+
+use anyhow::Result;
+use sysprobe_agent::probe::{self, PROBES};
+
+use super::empty::Empties;
+use super::report::RoundTrip;
+use super::scripts::Script;
+use super::{Stage, settle};
+use crate::figures::Figures;
+use crate::ring::Ring;
+
+/// Rounds of a batch; few enough for most batches to go without a timer's interrupt.
+const ROUNDS: u32 = 50;
+const WARM_UP: usize = 5;
+const BATCHES: usize = 25;
+
+/// `None` for a tier that has nothing at the switch on this kernel.
+pub(super) fn measure(stage: &Stage) -> Result<Option<RoundTrip>> {
+    let everything =
+        || PROBES.iter().filter_map(|probe| Some((probe.domain, stage.start(probe.domain).ok()?)));
+    let domains: Vec<_> = everything().map(|(domain, _)| domain).collect();
+    let sets = domains.iter().filter_map(|domain| probe::tier_set(domain, stage.tier));
+    let hooks = sets.flat_map(|set| set.programs).map(|program| program.hook);
+    let Some(hook) = hooks.into_iter().find(|hook| Script::of_hook(*hook) == Some(Script::Switch)) else {
+        return Ok(None);
+    };
+    let mut ring = Ring::pair()?;
+    let [mut nothing, mut with_empty, mut with_product] = [const { Vec::new() }; 3];
+    nothing.push(slice(&mut ring)?);
+    for _ in 0..stage.times {
+        let empty = Empties::start(&stage.loader, [hook])?;
+        with_empty.push(slice(&mut ring)?);
+        drop(empty);
+        let product: Vec<_> = everything().collect();
+        with_product.push(slice(&mut ring)?);
+        drop(product);
+        nothing.push(slice(&mut ring)?);
+    }
+    // Against the slices without a program just before and after.
+    let added = |with: &[f64]| {
+        let pairs = with.iter().zip(nothing.windows(2));
+        pairs
+            .map(|(with, without)| with - f64::midpoint(without[0], without[1]))
+            .collect::<Figures>()
+            .spread()
+    };
+    Ok(Some(RoundTrip {
+        tier: stage.tier.name().to_owned(),
+        nothing: median(&nothing),
+        empty: added(&with_empty),
+        product: added(&with_product),
+    }))
+}
+
+/// Nanoseconds of a round.
+fn slice(ring: &mut Ring) -> Result<f64> {
+    settle();
+    let batches = ring.time_batches(WARM_UP + BATCHES, ROUNDS)?;
+    Ok(median(&batches[WARM_UP..]))
+}
+
+fn median(values: &[f64]) -> f64 {
+    values.iter().copied().collect::<Figures>().median()
+}

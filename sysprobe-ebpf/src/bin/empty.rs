@@ -1,0 +1,41 @@
+//! What `cargo xtask cost` subtracts: programs that do nothing, one for each kind of hook. Their run time is that of the
+//! kernel's own clock reads. Never in the agent.
+//!
+//! The hooks named here are only defaults: each program is attached where the one is that it is compared with.
+#![no_std]
+#![no_main]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+use core::ffi::c_void;
+
+use aya_ebpf::macros::{btf_tracepoint, fentry, kprobe, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
+
+#[btf_tracepoint(function = "sched_switch")]
+fn empty_tp_btf(_ctx: BtfTracePointContext) -> i32 {
+    0
+}
+
+#[fentry(function = "rcu_note_context_switch")]
+fn empty_fentry(_ctx: FEntryContext) -> i32 {
+    0
+}
+
+#[kprobe(function = "rcu_note_context_switch")]
+fn empty_kprobe(_ctx: ProbeContext) -> u32 {
+    0
+}
+
+/// Also what is run on demand.
+#[raw_tracepoint(tracepoint = "sched_switch")]
+fn empty_raw_tp(_ctx: RawTracePointContext) -> i32 {
+    0
+}
+
+#[unsafe(link_section = "iter/task")]
+#[unsafe(no_mangle)]
+extern "C" fn empty_iter(_ctx: *mut c_void) -> i32 {
+    0
+}
+
+sysprobe_ebpf::object!();

@@ -23,8 +23,6 @@ use support::process::{self, Load, cpus};
 use support::samples::Samples;
 use support::totals::{Totals, lost};
 use support::{command, figure, until};
-use sysprobe_agent::config::Config;
-use sysprobe_agent::host::Facts;
 use sysprobe_agent::probe::{PROBES, Tier, TierSet, tier_set};
 use sysprobe_agent::snapshot::DomainState;
 
@@ -183,12 +181,11 @@ fn a_socket_that_is_no_agents_does_not_keep_check_from_the_rest() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("agent.sock");
     let listener = UnixListener::bind(&path).expect("bound");
-    thread::scope(|scope| {
-        scope.spawn(|| drop(listener.accept().expect("somebody asks")));
-        let text = command::run_with(&["check", "--no-load", "--socket", path.to_str().expect("UTF-8")]);
-        assert_eq!(text.code, Some(0), "{}", text.stderr);
-        assert!(text.stdout.contains("cannot be asked") && text.stdout.contains("sched"), "{}", text.stdout);
-    });
+    // Until the test process ends.
+    thread::spawn(move || listener.incoming().for_each(drop));
+    let text = command::run_with(&["check", "--no-load", "--socket", path.to_str().expect("UTF-8")]);
+    assert_eq!(text.code, Some(0), "{}", text.stderr);
+    assert!(text.stdout.contains("cannot be asked") && text.stdout.contains("sched"), "{}", text.stdout);
 }
 
 /// Before 5.11 the kernel charges maps and programs to this limit, which is 64 KiB by default. Later it does not care.
@@ -311,6 +308,5 @@ fn runs_that_are_missed_beside_a_map_are_counted() {
 #[test]
 fn runs_that_are_missed_beside_another_kprobe_are_counted() {
     let Some(agent) = agent_by_kprobes() else { return };
-    let btf = Facts::collect(&Config::default()).btf_path;
-    assert_counts_what_is_missed(&agent, disturbance::probed_caller(&btf));
+    assert_counts_what_is_missed(&agent, disturbance::probed_caller());
 }

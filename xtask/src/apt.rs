@@ -48,7 +48,8 @@ pub(crate) fn install(packages: &[&str], why: &str) -> Result<()> {
     cmd::run(apt_get().args(["install", "--yes", "--no-install-recommends"]).args(packages))
 }
 
-fn update() -> Result<()> {
+/// Fetches the package lists, once per run.
+pub(crate) fn update() -> Result<()> {
     static DONE: OnceLock<()> = OnceLock::new();
     if DONE.get().is_none() {
         say::step("Fetching the distribution's package lists, so that what is installed is current.");

@@ -8,7 +8,9 @@ mod bench;
 mod build;
 mod ci;
 mod cmd;
+mod cost;
 mod docs;
+mod e2e;
 mod lint;
 mod paths;
 mod run;
@@ -42,8 +44,12 @@ enum Task {
     Test(test::Args),
     /// Run the kernel tests in virtual machines with kernels from 5.10 on
     Vm(vm::Args),
+    /// Run the agent beside real parts of Kubernetes and check every label
+    E2e(e2e::Args),
     /// Measure what the programs cost on this machine
     Bench(bench::Args),
+    /// Count what each program costs on each kernel, or check that none has become dearer
+    Cost(cost::Args),
     /// Check format, lints, licences, advisories and the repository's own rules
     Lint,
     /// Write the pages under docs/ that come from the agent's tables
@@ -61,7 +67,9 @@ fn main() -> ExitCode {
         Task::Run(args) => run::main(&args),
         Task::Test(args) => test::main(&args),
         Task::Vm(args) => vm::main(&args),
+        Task::E2e(args) => e2e::main(&args),
         Task::Bench(args) => bench::main(&args),
+        Task::Cost(args) => cost::main(&args),
         Task::Lint => lint::main(),
         Task::Docs(args) => docs::main(&args),
         Task::Tidy => tidy::main(),

@@ -9,6 +9,7 @@ mod initramfs;
 mod jobs;
 mod kernels;
 mod libtest;
+pub(crate) mod measure;
 mod mirror;
 mod modules;
 mod progress;
@@ -29,6 +30,7 @@ use anyhow::{Result, bail};
 use xtask_init::Job;
 
 use crate::{apt, build, say};
+use qemu::Processor;
 use tree::Kernel;
 
 /// What the laboratory is made of, by package.
@@ -191,7 +193,7 @@ impl Args {
 
     fn settings(&self) -> run::Settings {
         run::Settings {
-            kvm: self.kvm,
+            processor: if self.kvm { Processor::Virtualised } else { Processor::Emulated },
             hybrid: self.cgroup == Cgroup::V1,
             console: self.console,
             silence: Duration::from_secs(self.silence),

@@ -4,12 +4,13 @@
 //! A program's cost is its time by the kernel's statistics, less that of an empty program on the same hook over the same
 //! scripted work. The kernel's own way to a program is not in it: that shows in the round trips.
 
+mod acts;
+mod cast;
 mod empty;
 mod forked;
 mod meter;
 pub(crate) mod report;
 mod round_trip;
-mod running;
 mod scripts;
 
 use std::thread;
@@ -22,17 +23,13 @@ use sysprobe_agent::cgroup::mounts::KeyHierarchy;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
-use sysprobe_agent::probe::{self, Hook, PROBES, Tier, TierSet};
+use sysprobe_agent::probe::{self, PROBES, Tier, TierSet};
 
 use crate::system;
-use empty::Empties;
+use cast::{Cast, Running};
 use meter::Meter;
 use report::{Host, Line, Refused};
-use running::Running;
 use scripts::{Dose, Scene, Script};
-
-/// How often all tasks are gone over.
-const ITERATIONS: u32 = 20;
 
 /// The kernel frees and patches later what was attached or ended, and nothing tells when it has.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -44,10 +41,11 @@ pub(crate) struct Stage {
     plan: Plan,
     tier: Tier,
     cpu: u32,
+    /// How often what is cheap is repeated; once will do where the clock is exact.
     times: u32,
 }
 
-/// Measures everything. What is repeated, and so often, need not be on a clock that is exact.
+/// Measures everything, and says it line by line.
 pub(crate) fn main(times: u32) -> Result<()> {
     let facts = Facts::collect(&Config::default());
     let cpu = *facts.cpus.online.last().context("no CPU is online")?;
@@ -59,10 +57,13 @@ pub(crate) fn main(times: u32) -> Result<()> {
         Stage { loader, plan: Plan::new(&facts, &Config::default()), facts, tier: Tier::TpBtf, cpu, times };
     for tier in Tier::value_variants() {
         stage.turn_to(*tier);
+        let mut taken = Vec::new();
         for probe in PROBES {
-            stage.measure(probe.domain)?;
+            if stage.measure(probe.domain)? {
+                taken.push(probe.domain);
+            }
         }
-        if let Some(trip) = round_trip::measure(&stage)? {
+        if let Some(trip) = round_trip::measure(&stage, &taken)? {
             say(&Line::RoundTrip(trip))?;
         }
     }
@@ -94,27 +95,26 @@ impl Stage {
         started.map_err(|error| error.to_string())
     }
 
-    fn measure(&self, domain: &'static str) -> Result<()> {
-        let Some(set) = probe::tier_set(domain, self.tier) else { return Ok(()) };
+    /// Whether this kernel takes the domain's tier; if so, all of its programs are measured.
+    fn measure(&self, domain: &'static str) -> Result<bool> {
+        let Some(set) = probe::tier_set(domain, self.tier) else { return Ok(false) };
         let _statistics = measure_programs()?;
-        let mut running = match self.start(domain) {
+        let running = match self.start(domain) {
             Ok(running) => running,
-            Err(reason) => return say(&Line::Refused(self.refused(domain, &reason))),
-        };
-        let mut empties = Empties::start(&self.loader, set.programs.iter().map(|program| program.hook))?;
-        let mut meter = Meter::new(set);
-        if set.programs.iter().any(|program| program.hook == Hook::TaskIterator) {
-            for _ in 0..ITERATIONS {
-                let before = Meter::read(&running, &empties);
-                empties.iterate()?;
-                running.iterate(set)?;
-                meter.add(Script::Iterate, 1, &before, &Meter::read(&running, &empties));
+            Err(reason) => {
+                say(&Line::Refused(self.refused(domain, &reason)))?;
+                return Ok(false);
             }
-        }
+        };
+        let mut cast = Cast::new(&self.loader, set, running)?;
+        let mut meter = Meter::new(set);
         for script in Script::of(set) {
-            self.play(script, &mut meter, &mut running, &empties)?;
+            self.play(script, &mut meter, &mut cast)?;
         }
-        meter.rows(domain, self.tier, &running).into_iter().try_for_each(|row| say(&Line::Program(row)))
+        for row in meter.rows(domain, self.tier, &cast) {
+            say(&Line::Program(row))?;
+        }
+        Ok(true)
     }
 
     fn refused(&self, domain: &str, reason: &str) -> Refused {
@@ -122,21 +122,8 @@ impl Stage {
         Refused { domain: domain.to_owned(), tier: self.tier.name().to_owned(), reason }
     }
 
-    fn play(
-        &self,
-        script: Script,
-        meter: &mut Meter,
-        running: &mut Running,
-        empties: &Empties,
-    ) -> Result<()> {
-        let scene = Scene {
-            root: self.root()?,
-            has_v1: self.has_v1(),
-            cpu: self.cpu,
-            set: meter.set(),
-            running,
-            empties,
-        };
+    fn play(&self, script: Script, meter: &mut Meter, cast: &mut Cast) -> Result<()> {
+        let scene = Scene { root: self.root()?, has_v1: self.has_v1(), cpu: self.cpu, cast };
         let mut act = match script.open(&scene) {
             Ok(act) => act,
             Err(error) => {
@@ -147,17 +134,17 @@ impl Stage {
         settle();
         let Dose { actions, warm_up, batches } = script.dose(self.times);
         for batch in 0..warm_up + batches {
-            let before = Meter::read(running, empties);
+            let before = Meter::read(cast);
             for _ in 0..actions {
-                act.act().with_context(|| format!("playing {script:?}"))?;
+                act.act(cast).with_context(|| format!("playing {script:?}"))?;
             }
             if script.is_late() {
-                meter.wait_for(script, actions, &before, running, empties);
+                meter.wait_for(script, actions, &before, cast);
             }
             if batch >= warm_up {
-                meter.add(script, actions, &before, &Meter::read(running, empties));
+                meter.add(script, actions, &before, &Meter::read(cast));
             }
-            running.drain();
+            cast.drain();
         }
         Ok(())
     }

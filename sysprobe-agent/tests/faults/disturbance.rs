@@ -4,12 +4,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::zeroed;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use aya::maps::Array;
 use sysprobe_agent::bpf::Loader;
+use sysprobe_agent::config::Config;
+use sysprobe_agent::host::Facts;
+use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{Hook, Program, Tier, TierSet, tier_set};
 
 use crate::support::cgroup::Cgroup;
@@ -64,13 +66,21 @@ pub(crate) fn map_writer() -> impl FnMut() + Send {
     move || map.set(0, value.as_ref(), 0).expect("it is there")
 }
 
-/// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that one.
-pub(crate) fn probed_caller(btf: &Path) -> impl FnMut() + Send {
-    // Of the agent's programs, one that finds nothing to do there.
-    const PROGRAM: Program = Program { name: "sched_free_kp", hook: Hook::Kprobe("vfs_read"), does: "" };
+/// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that one, so its
+/// program is the longest that there is.
+pub(crate) fn probed_caller() -> impl FnMut() + Send {
+    const PROGRAM: Program = Program { name: "sched_switch_kp", hook: Hook::Kprobe("vfs_read"), does: "" };
+    let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };
+    let facts = Facts::collect(&config);
+    let plan = Plan::new(&facts, &config);
+    let Some(Decision::On(candidates)) = plan.decision("sched") else {
+        panic!("{:?}", plan.decision("sched"))
+    };
     let object = tier_set("sched", Tier::Kprobe).expect("in the table").object;
     let set = TierSet { tier: Tier::Kprobe, object, programs: &[PROGRAM], members: &[], needs: &[] };
-    let loaded = Loader::new(btf).load(Box::leak(Box::new(set)), &[], &[]);
+    let loader = Loader::new(&facts.btf_path);
+    let loaded =
+        loader.load(Box::leak(Box::new(set)), &candidates[0].globals, &[("SCHED_TASKS", plan.tasks)]);
     let mut loaded = loaded.expect("the kernel takes it");
     loaded.attach().expect("there is such a function");
     let mut file = File::open("/dev/null").expect("it is everywhere");

@@ -9,6 +9,9 @@ use xtask_init::Report;
 use super::libtest::{Heard, Listener, Verdict};
 use super::summary::{self, Outcome};
 
+/// The name of the job that is neither a test nor a line for the shell: it prints rows of data.
+pub(super) const MEASUREMENT: &str = "cost";
+
 /// How much of the console is shown when a run ends badly.
 const CONSOLE: usize = 40;
 
@@ -23,15 +26,26 @@ const ALARMS: [&str; 6] = [
     "blocked for more than",
 ];
 
+/// What a job's lines are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Tests,
+    /// A plain program, whose lines are shown.
+    Shell,
+    /// Rows of data for who ordered them, and other lines to be shown.
+    Measurement,
+}
+
 /// One run.
 pub(super) struct Progress {
     kernel: &'static str,
-    /// Name of the job that runs, and whether it is a plain program rather than tests.
-    job: Option<(String, bool)>,
+    job: Option<(String, Kind)>,
     listener: Listener,
     since: Instant,
     console: VecDeque<String>,
     pub(super) outcomes: Vec<Outcome>,
+    /// What a measurement has printed.
+    pub(super) rows: Vec<String>,
     pub(super) alarm: Option<String>,
     pub(super) error: Option<String>,
     pub(super) done: bool,
@@ -46,6 +60,7 @@ impl Progress {
             since: Instant::now(),
             console: VecDeque::new(),
             outcomes: Vec::new(),
+            rows: Vec::new(),
             alarm: None,
             error: None,
             done: false,
@@ -71,8 +86,8 @@ impl Progress {
     pub(super) fn report(&mut self, line: &str) -> Option<String> {
         match Report::parse(line) {
             Some(Report::Begin(job)) => {
-                let plain = job == super::jobs::SHELL;
-                (self.job, self.since) = (Some((job, plain)), Instant::now());
+                let kind = Kind::of(&job);
+                (self.job, self.since) = (Some((job, kind)), Instant::now());
                 None
             }
             Some(Report::End(status)) => self.ended(status),
@@ -89,8 +104,12 @@ impl Progress {
     }
 
     fn output(&mut self, line: &str) -> Option<String> {
-        let (job, plain) = self.job.as_ref()?;
-        if *plain {
+        let (job, kind) = self.job.as_ref()?;
+        if *kind == Kind::Measurement && line.starts_with('{') {
+            self.rows.push(line.to_owned());
+            return None;
+        }
+        if *kind != Kind::Tests {
             return (!line.is_empty()).then(|| format!("{:>5} | {line}", self.kernel));
         }
         match self.listener.hear(line) {
@@ -105,8 +124,8 @@ impl Progress {
 
     /// The job's end. Tests that fail were heard of; what remains is a job that ended in the middle.
     fn ended(&mut self, status: i32) -> Option<String> {
-        let (job, plain) = self.job.take()?;
-        if plain {
+        let (job, kind) = self.job.take()?;
+        if kind != Kind::Tests {
             let verdict = if status == 0 { Verdict::Ok } else { Verdict::Failed };
             return Some(self.judge(format!("{job} (status {status})"), verdict));
         }
@@ -124,10 +143,10 @@ impl Progress {
 
     /// The machine is gone or will be: the test that was running has failed.
     pub(super) fn broke_off(&mut self) -> Option<String> {
-        let (job, plain) = self.job.take()?;
+        let (job, kind) = self.job.take()?;
         let name = self.listener.unfinished();
         let test = match name {
-            Some(name) if !plain => format!("{job}::{name}"),
+            Some(name) if kind == Kind::Tests => format!("{job}::{name}"),
             _ => job,
         };
         Some(self.judge(test, Verdict::Failed))
@@ -138,6 +157,16 @@ impl Progress {
         let line = format!("{:>5} {test} ... {} ({})", self.kernel, summary::word(verdict), seconds(took));
         self.outcomes.push(Outcome { kernel: self.kernel, test, verdict });
         line
+    }
+}
+
+impl Kind {
+    fn of(job: &str) -> Self {
+        match job {
+            super::jobs::SHELL => Self::Shell,
+            MEASUREMENT => Self::Measurement,
+            _ => Self::Tests,
+        }
     }
 }
 
@@ -201,6 +230,15 @@ mod tests {
         let (progress, shown) = run(&["##guest begin shell", "hello", "##guest end 0"]);
         assert_eq!(shown[0], "  6.1 | hello");
         assert_eq!(outcomes(&progress), [("shell (status 0)", Verdict::Ok)]);
+    }
+
+    #[test]
+    fn a_measurements_rows_are_kept_and_its_other_lines_shown() {
+        let lines = ["##guest begin cost", "{\"host\":{}}", "Warming up.", "##guest end 0"];
+        let (progress, shown) = run(&lines);
+        assert_eq!(progress.rows, ["{\"host\":{}}"]);
+        assert_eq!(shown[0], "  6.1 | Warming up.");
+        assert_eq!(outcomes(&progress), [("cost (status 0)", Verdict::Ok)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::Result;
 use xtask_init::{Job, Orders};
 
 use super::progress::{Progress, seconds};
-use super::qemu::Machine;
+use super::qemu::{Machine, Processor};
 use super::summary::Outcome;
 use super::tail::Tail;
 use super::tree::Kernel;
@@ -25,7 +25,7 @@ const OFF: Duration = Duration::from_secs(10);
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
-    pub(super) kvm: bool,
+    pub(super) processor: Processor,
     pub(super) hybrid: bool,
     /// Show the console as it comes.
     pub(super) console: bool,
@@ -37,6 +37,8 @@ pub(super) struct Settings {
 /// What became of a run.
 pub(super) struct Ran {
     pub(super) outcomes: Vec<Outcome>,
+    /// What a measurement has printed.
+    pub(super) rows: Vec<String>,
     pub(super) complete: bool,
 }
 
@@ -49,15 +51,13 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         hybrid: settings.hybrid,
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         tree: kernel.modules.display().to_string(),
-        // Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in
-        // emulation, and the optimised one is the one that is shipped.
-        replaced: vec![(agent("release"), agent("debug"))],
+        replaced: if settings.processor == Processor::Counting { Vec::new() } else { vec![agents()] },
         directory: paths::root().join("sysprobe-agent").display().to_string(),
         path: jobs::search_path(),
         jobs: jobs.to_vec(),
     };
     initramfs::write(&initramfs, init, &modules, &orders)?;
-    let mut machine = Machine::start(kernel, &initramfs, settings.kvm)?;
+    let mut machine = Machine::start(kernel, &initramfs, settings.processor)?;
     let mut progress = Progress::new(kernel.label);
     let fault = listen(&mut machine, &mut progress, settings)?;
     if let Some(fault) = &fault {
@@ -65,11 +65,14 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         mourn(kernel, &progress, &machine, fault);
     }
     say::step(format_args!("Kernel {} took {}.", kernel.version, seconds(start.elapsed())));
-    Ok(Ran { outcomes: progress.outcomes, complete: fault.is_none() })
+    Ok(Ran { outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
 }
 
-fn agent(profile: &str) -> String {
-    paths::agent(profile).display().to_string()
+/// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in emulation, and
+/// the optimised one is the one that is shipped. What counts instructions is no test and needs no agent.
+fn agents() -> (String, String) {
+    let agent = |profile| paths::agent(profile).display().to_string();
+    (agent("release"), agent("debug"))
 }
 
 /// Follows the serial ports to the end; returns what went wrong with the machine, if something did.

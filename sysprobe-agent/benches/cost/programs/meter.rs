@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use sysprobe_agent::bpf::ProgramStatistics;
 use sysprobe_agent::probe::{Hook, Tier, TierSet};
 
-use super::empty::Empties;
+use super::cast::Cast;
 use super::report::{Cost, Program};
-use super::running::Running;
 use super::scripts::Script;
 use crate::figures::Figures;
 
@@ -29,7 +28,7 @@ struct Found {
     obstacle: Option<String>,
 }
 
-/// The statistics at one moment: of the tier's programs and of the empty ones beside them.
+/// The statistics at one moment: of the tier's programs, and of the empty ones beside them.
 pub(crate) struct Reading(Vec<(Count, Count)>);
 
 #[derive(Clone, Copy, Default)]
@@ -43,28 +42,17 @@ impl Meter {
         Self { set, found: vec![Found::default(); set.programs.len()] }
     }
 
-    pub(crate) const fn set(&self) -> &'static TierSet {
-        self.set
-    }
-
-    pub(crate) fn read(running: &Running, empties: &Empties) -> Reading {
-        let pairs = running.programs().into_iter().zip(empties.programs());
+    pub(crate) fn read(cast: &Cast) -> Reading {
+        let pairs = cast.statistics().into_iter();
         Reading(pairs.map(|(product, empty)| (Count::of(&product), Count::of(&empty))).collect())
     }
 
     /// Waits until every program of the script has run as often as something was done; not for ever, since it may be
     /// that one never does.
-    pub(crate) fn wait_for(
-        &self,
-        script: Script,
-        actions: u32,
-        before: &Reading,
-        running: &Running,
-        empties: &Empties,
-    ) {
+    pub(crate) fn wait_for(&self, script: Script, actions: u32, before: &Reading, cast: &Cast) {
         let start = Instant::now();
         let complete = || {
-            let after = Self::read(running, empties);
+            let after = Self::read(cast);
             let mut runs = self.of(script).map(|index| before.until(&after, index).0.runs);
             runs.all(|runs| runs >= u64::from(actions))
         };
@@ -92,20 +80,15 @@ impl Meter {
         }
     }
 
-    pub(crate) fn rows(&self, domain: &str, tier: Tier, running: &Running) -> Vec<Program> {
-        let statistics = running.programs();
-        let rows = self.set.programs.iter().zip(&self.found);
-        rows.map(|(program, found)| {
-            let verified =
-                statistics.iter().find(|row| row.name == program.name).map(|row| row.verified_instructions);
-            Program {
-                domain: domain.to_owned(),
-                tier: tier.name().to_owned(),
-                name: program.name.to_owned(),
-                hook: hook_name(program.hook).to_owned(),
-                verified: verified.filter(|count| *count > 0),
-                cost: found.cost(Script::of_hook(program.hook)),
-            }
+    pub(crate) fn rows(&self, domain: &str, tier: Tier, cast: &Cast) -> Vec<Program> {
+        let rows = self.set.programs.iter().zip(&self.found).zip(cast.statistics());
+        rows.map(|((program, found), (statistics, _))| Program {
+            domain: domain.to_owned(),
+            tier: tier.name().to_owned(),
+            name: program.name.to_owned(),
+            hook: hook_name(program.hook).to_owned(),
+            verified: Some(statistics.verified_instructions).filter(|count| *count > 0),
+            cost: found.cost(Script::of_hook(program.hook)),
         })
         .collect()
     }

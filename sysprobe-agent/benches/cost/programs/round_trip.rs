@@ -2,7 +2,7 @@
 //! empty one, and with all programs of a tier.
 
 use anyhow::Result;
-use sysprobe_agent::probe::{self, PROBES};
+use sysprobe_agent::probe;
 
 use super::empty::Empties;
 use super::report::RoundTrip;
@@ -16,14 +16,11 @@ const ROUNDS: u32 = 50;
 const WARM_UP: usize = 5;
 const BATCHES: usize = 25;
 
-/// `None` for a tier that has nothing at the switch on this kernel.
-pub(super) fn measure(stage: &Stage) -> Result<Option<RoundTrip>> {
-    let everything =
-        || PROBES.iter().filter_map(|probe| Some((probe.domain, stage.start(probe.domain).ok()?)));
-    let domains: Vec<_> = everything().map(|(domain, _)| domain).collect();
+/// With the domains whose tier this kernel takes. `None` if they have nothing at the switch.
+pub(super) fn measure(stage: &Stage, domains: &[&'static str]) -> Result<Option<RoundTrip>> {
     let sets = domains.iter().filter_map(|domain| probe::tier_set(domain, stage.tier));
-    let hooks = sets.flat_map(|set| set.programs).map(|program| program.hook);
-    let Some(hook) = hooks.into_iter().find(|hook| Script::of_hook(*hook) == Some(Script::Switch)) else {
+    let mut hooks = sets.flat_map(|set| set.programs).map(|program| program.hook);
+    let Some(hook) = hooks.find(|hook| Script::of_hook(*hook) == Some(Script::Switch)) else {
         return Ok(None);
     };
     let mut ring = Ring::pair()?;
@@ -33,7 +30,8 @@ pub(super) fn measure(stage: &Stage) -> Result<Option<RoundTrip>> {
         let empty = Empties::start(&stage.loader, [hook])?;
         with_empty.push(slice(&mut ring)?);
         drop(empty);
-        let product: Vec<_> = everything().collect();
+        let product: Result<Vec<_>, String> = domains.iter().map(|domain| stage.start(domain)).collect();
+        let product = product.map_err(anyhow::Error::msg)?;
         with_product.push(slice(&mut ring)?);
         drop(product);
         nothing.push(slice(&mut ring)?);

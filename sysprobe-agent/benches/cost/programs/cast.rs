@@ -1,0 +1,95 @@
+//! Who is measured: the programs of one domain's tier, started as the agent starts them, and an empty one beside each.
+
+use anyhow::Result;
+use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics};
+use sysprobe_agent::cgroup::events::Events;
+use sysprobe_agent::plan::{Candidate, Plan};
+use sysprobe_agent::probe::{Hook, TierSet};
+use sysprobe_agent::sched::Sched;
+
+use super::empty::Empties;
+
+/// Dropping it detaches all of them.
+pub(crate) struct Cast {
+    set: &'static TierSet,
+    running: Running,
+    empties: Empties,
+}
+
+/// A domain's attached programs.
+pub(crate) enum Running {
+    Sched(Box<Sched>),
+    Cgroup(Box<Events>),
+    /// A domain whose maps need no preparation.
+    Plain(Loaded),
+}
+
+impl Cast {
+    pub(crate) fn new(loader: &Loader, set: &'static TierSet, running: Running) -> Result<Self> {
+        let empties = Empties::start(loader, set.programs.iter().map(|program| program.hook))?;
+        Ok(Self { set, running, empties })
+    }
+
+    /// Statistics in the table's order: of the program, and of the empty one beside it.
+    pub(crate) fn statistics(&self) -> Vec<(ProgramStatistics, ProgramStatistics)> {
+        self.running.loaded().programs().zip(self.empties.programs()).collect()
+    }
+
+    /// Runs once what is run on demand.
+    pub(crate) fn run_on_demand(&self, cpu: u32) -> Result<()> {
+        for program in self.set.programs.iter().filter(|program| program.hook == Hook::OnDemand) {
+            self.running.loaded().run_on(program.name, &[cpu])?;
+        }
+        self.empties.run_on(cpu)
+    }
+
+    /// Goes over all tasks once more.
+    pub(crate) fn iterate(&mut self) -> Result<()> {
+        match &mut self.running {
+            Running::Sched(sched) => sched.seed_again()?,
+            Running::Cgroup(_) => {}
+            Running::Plain(loaded) => {
+                let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
+                for program in iterators {
+                    loaded.iterate(program.name)?;
+                }
+            }
+        }
+        self.empties.iterate()
+    }
+
+    /// Takes in what waits in ring buffers, as the agent does: a full one would save the programs work.
+    pub(crate) fn drain(&mut self) {
+        if let Running::Cgroup(events) = &mut self.running {
+            while events.pop().is_some() {}
+        }
+    }
+}
+
+impl Running {
+    pub(crate) fn start(
+        loader: &Loader,
+        domain: &str,
+        set: &'static TierSet,
+        candidate: &Candidate,
+        plan: &Plan,
+    ) -> Result<Self, LoadError> {
+        match domain {
+            "sched" => Sched::start(loader, set, candidate, plan).map(|sched| Self::Sched(Box::new(sched))),
+            "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
+            _ => {
+                let mut loaded = loader.load(set, &candidate.globals, &[])?;
+                loaded.attach()?;
+                Ok(Self::Plain(loaded))
+            }
+        }
+    }
+
+    fn loaded(&self) -> &Loaded {
+        match self {
+            Self::Sched(sched) => sched.loaded(),
+            Self::Cgroup(events) => events.loaded(),
+            Self::Plain(loaded) => loaded,
+        }
+    }
+}

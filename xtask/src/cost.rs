@@ -1,0 +1,171 @@
+//! `cargo xtask cost`: what every program of the agent costs, on this host in nanoseconds and on the test kernels in
+//! instructions, and with `--check` whether one has become dearer.
+//!
+//! The measuring program is the agent's (`sysprobe-agent/benches/cost/programs.rs`). This side runs it, keeps the counts in
+//! `docs/overhead.json`, compares new ones with them, and writes `docs/overhead.md`.
+
+mod compare;
+mod golden;
+mod page;
+mod program;
+
+#[path = "../../sysprobe-agent/benches/cost/programs/report.rs"]
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::vm::measure::Laboratory;
+use crate::{apt, paths, say};
+use compare::Finding;
+use golden::{Golden, Kernel};
+use page::Section;
+
+/// What `--check` takes: of the kernels with every tier, the one that nodes run most.
+const CHECKED: &str = "6.12";
+
+/// How often a busy host repeats what a guest does once.
+const HOST_TIMES: u32 = 12;
+/// Three differences have a median, should a guest ever be disturbed.
+const GUEST_TIMES: u32 = 3;
+
+#[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub(crate) struct Args {
+    /// Kernels by series, such as 5.10 or 6.12 (all of them; with --check, 6.12)
+    kernels: Vec<String>,
+    /// Write nothing; fail if a program has become dearer than docs/overhead.json says, by more than a tenth
+    #[arg(long, conflicts_with_all = ["host_only", "boots"])]
+    check: bool,
+    /// Measure on this host only
+    #[arg(long, conflicts_with_all = ["kernels", "boots"])]
+    host_only: bool,
+    /// Measure on the test kernels only
+    #[arg(long, conflicts_with = "host_only")]
+    lab_only: bool,
+    /// Measure nothing; write docs/overhead.md anew from what is known
+    #[arg(long, conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "boots"])]
+    page_only: bool,
+    /// Boot each kernel so many times and tell how far the counts differ
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    boots: u32,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    if args.page_only {
+        return write_page(&read_golden()?.unwrap_or_default(), Vec::new());
+    }
+    if !apt::root() {
+        bail!("the programs are measured in running kernels: run this as root");
+    }
+    if args.check { check(&args.kernels) } else { measure(args) }
+}
+
+fn measure(args: &Args) -> Result<()> {
+    let program = program::build()?;
+    let mut sections = Vec::new();
+    if !args.lab_only {
+        say::step("Measuring on this host; this takes some minutes. A quiet machine gives narrower spreads.");
+        sections.push(page::on_host(&program::run(&program, HOST_TIMES)?, &program::load()));
+    }
+    let mut golden = read_golden()?.unwrap_or_default();
+    if !args.host_only {
+        let boots = boot(&Laboratory::open(&args.kernels)?, &program, args.boots)?;
+        sections.push(page::differences(&boots));
+        for kernel in boots {
+            golden.replace(Kernel::least(kernel));
+        }
+        write(&golden_file(), &golden.to_text())?;
+    }
+    write_page(&golden, sections)
+}
+
+/// Boots the kernels and compares. What is too dear is counted in one more boot: a guest may be disturbed, but not twice.
+fn check(kernels: &[String]) -> Result<()> {
+    let golden = read_golden()?.context("docs/overhead.json is missing: run `cargo xtask cost`")?;
+    let default = [CHECKED.to_owned()];
+    let lab = Laboratory::open(if kernels.is_empty() { &default } else { kernels })?;
+    let program = program::build()?;
+    let mut findings = Vec::new();
+    for mut boots in boot(&lab, &program, 1)? {
+        let series = boots[0].series.clone();
+        let Some(known) = golden.kernel(&series) else {
+            bail!("docs/overhead.json has no kernel {series}: run `cargo xtask cost {series}`");
+        };
+        let mut found = compare::kernels(known, &boots[0]);
+        if found.iter().any(Finding::may_be_chance) {
+            say::step(format_args!(
+                "Something has become dearer on {series}: counting once more to be sure."
+            ));
+            let again = Laboratory::open(std::slice::from_ref(&series))?;
+            boots.extend(boot(&again, &program, 1)?.into_iter().flatten());
+            found = compare::kernels(known, &Kernel::least(boots));
+        }
+        findings.extend(found);
+    }
+    judge(&findings)
+}
+
+fn judge(findings: &[Finding]) -> Result<()> {
+    findings.iter().for_each(say::step);
+    let faults = findings.iter().filter(|finding| finding.is_fault()).count();
+    if faults > 0 {
+        bail!(
+            "{faults} figures are worse than docs/overhead.json says or not in it, see above: mend that, or accept them \
+             with `cargo xtask cost`"
+        );
+    }
+    say::step("No program has become dearer.");
+    Ok(())
+}
+
+/// What every boot of every kernel tells.
+fn boot(lab: &Laboratory, program: &Path, boots: u32) -> Result<Vec<Vec<Kernel>>> {
+    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES))?;
+    let kernels = |(label, boots): (&str, Vec<Vec<String>>)| {
+        boots.iter().map(|rows| Ok(Kernel::of(label, &program::parse(rows)?))).collect()
+    };
+    told.into_iter().map(kernels).collect()
+}
+
+fn read_golden() -> Result<Option<Golden>> {
+    let file = golden_file();
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    Golden::parse(&text).map(Some)
+}
+
+fn write_page(golden: &Golden, sections: Vec<Section>) -> Result<()> {
+    let old = fs::read_to_string(page_file()).unwrap_or_default();
+    write(&page_file(), &page::render(golden, sections, &old))
+}
+
+fn write(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| format!("writing {}", file.display()))?;
+    say::step(format_args!("Wrote {}.", file.display()));
+    Ok(())
+}
+
+fn golden_file() -> PathBuf {
+    paths::root().join("docs/overhead.json")
+}
+
+fn page_file() -> PathBuf {
+    paths::root().join("docs/overhead.md")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_shows_the_counts_that_are_kept() {
+        let golden = read_golden().unwrap().unwrap();
+        let page = fs::read_to_string(page_file()).unwrap();
+        assert_eq!(page::render(&golden, Vec::new(), &page), page, "run `cargo xtask cost`");
+    }
+}

@@ -1,0 +1,215 @@
+//! New counts against those that are kept. Pure.
+
+use std::fmt;
+
+use super::golden::{Kernel, Row};
+
+/// How much dearer a program may become, in percent: a compiler's next version may need a few instructions more.
+const TOLERANCE: u64 = 10;
+
+/// What is worth a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// Program or round trip, tier and kernel.
+    what: String,
+    news: News,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum News {
+    Dearer {
+        was: u64,
+        is: u64,
+    },
+    Cheaper {
+        was: u64,
+        is: u64,
+    },
+    /// There is nothing to compare it with.
+    New,
+    /// It had a count and has none any more.
+    Lost {
+        reason: String,
+    },
+    /// It is not in the table of probes any more.
+    Gone,
+    OtherRelease {
+        was: String,
+        is: String,
+    },
+}
+
+/// What is different on one kernel.
+pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if known.release != new.release {
+        let news = News::OtherRelease { was: known.release.clone(), is: new.release.clone() };
+        findings.push(Finding { what: format!("Kernel {}", new.series), news });
+    }
+    let mut find = |what: String, news: Option<News>| {
+        findings.extend(news.map(|news| Finding { what: format!("{what} on {}", new.series), news }));
+    };
+    for row in &new.programs {
+        let was = known.row(&row.tier, &row.program);
+        find(format!("`{}` ({})", row.program, row.tier), of_program(was, row));
+    }
+    for trip in &new.round_trips {
+        let news =
+            known.round_trip(&trip.tier).map_or(Some(News::New), |was| of_counts(was.product, trip.product));
+        find(format!("a round trip with all programs of {}", trip.tier), news);
+    }
+    for row in known.programs.iter().filter(|row| new.row(&row.tier, &row.program).is_none()) {
+        let refusal = new.refusal(&row.domain, &row.tier);
+        let news = refusal.map_or(News::Gone, |reason| News::Lost { reason: reason.to_owned() });
+        find(format!("`{}` ({})", row.program, row.tier), Some(news));
+    }
+    findings
+}
+
+fn of_program(was: Option<&Row>, is: &Row) -> Option<News> {
+    let Some(was) = was else { return Some(News::New) };
+    match (was.instructions, is.instructions) {
+        (Some(was), Some(is)) => of_counts(was, is),
+        (Some(_), None) => Some(News::Lost { reason: is.reason.clone().unwrap_or_default() }),
+        (None, Some(_)) => Some(News::New),
+        (None, None) => None,
+    }
+}
+
+fn of_counts(was: u64, is: u64) -> Option<News> {
+    if is * 100 > was * (100 + TOLERANCE) {
+        Some(News::Dearer { was, is })
+    } else if is * 100 < was * (100 - TOLERANCE) {
+        Some(News::Cheaper { was, is })
+    } else {
+        None
+    }
+}
+
+// === impl Finding ===
+
+impl Finding {
+    pub(super) const fn is_fault(&self) -> bool {
+        matches!(self.news, News::Dearer { .. } | News::New | News::Lost { .. })
+    }
+
+    /// Whether another boot may tell otherwise.
+    pub(super) const fn may_be_chance(&self) -> bool {
+        matches!(self.news, News::Dearer { .. })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = &self.what;
+        let percent = |was: u64, is: u64| (is as f64 / was as f64 - 1.0) * 100.0;
+        match &self.news {
+            News::Dearer { was, is } => {
+                write!(
+                    f,
+                    "DEARER: {what} takes {is} instructions instead of {was} ({:+.0} %).",
+                    percent(*was, *is)
+                )
+            }
+            News::Cheaper { was, is } => write!(
+                f,
+                "Cheaper: {what} takes {is} instructions instead of {was} ({:+.0} %). `cargo xtask cost` keeps it so.",
+                percent(*was, *is)
+            ),
+            News::New => write!(f, "NEW: {what} has no count in docs/overhead.json: run `cargo xtask cost`."),
+            News::Lost { reason } => write!(f, "LOST: {what} can no longer be measured: {reason}."),
+            News::Gone => write!(f, "Gone: {what}. `cargo xtask cost` forgets it."),
+            News::OtherRelease { was, is } => {
+                write!(f, "{what} is {is} here; the counts are from {was} and may differ a little.")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::golden::Trip;
+    use super::super::report::Refused;
+    use super::*;
+
+    fn row(program: &str, instructions: Option<u64>) -> Row {
+        let reason = instructions.is_none().then(|| "it did not run".to_owned());
+        let [domain, tier, hook] = ["sched", "tp_btf", "sched_switch"].map(str::to_owned);
+        Row { domain, tier, program: program.to_owned(), hook, instructions, verified: None, reason }
+    }
+
+    fn kernel(programs: Vec<Row>) -> Kernel {
+        Kernel { series: "6.12".to_owned(), release: "6.12.1".to_owned(), programs, ..Kernel::default() }
+    }
+
+    /// Whether the comparison fails, and what it says.
+    fn compare(known: Vec<Row>, new: Vec<Row>) -> (bool, Vec<String>) {
+        let findings = kernels(&kernel(known), &kernel(new));
+        (findings.iter().any(Finding::is_fault), findings.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn up_to_a_tenth_more_is_accepted() {
+        assert_eq!(compare(vec![row("a", Some(100))], vec![row("a", Some(110))]), (false, vec![]));
+        let (fails, said) = compare(vec![row("a", Some(100))], vec![row("a", Some(111))]);
+        assert!(fails);
+        assert_eq!(said, ["DEARER: `a` (tp_btf) on 6.12 takes 111 instructions instead of 100 (+11 %)."]);
+    }
+
+    #[test]
+    fn what_has_become_cheaper_is_told_and_accepted() {
+        let (fails, said) = compare(vec![row("a", Some(100))], vec![row("a", Some(80))]);
+        assert!(!fails && said[0].starts_with("Cheaper: `a`"), "{said:?}");
+    }
+
+    #[test]
+    fn a_program_that_nobody_has_counted_fails_and_says_what_to_do() {
+        for known in [vec![], vec![row("a", None)]] {
+            let (fails, said) = compare(known, vec![row("a", Some(1))]);
+            assert!(fails && said[0].contains("run `cargo xtask cost`"), "{said:?}");
+        }
+        assert_eq!(compare(vec![row("a", None)], vec![row("a", None)]), (false, vec![]));
+    }
+
+    #[test]
+    fn a_program_that_runs_no_more_fails() {
+        let (fails, said) = compare(vec![row("a", Some(1))], vec![row("a", None)]);
+        assert!(fails && said[0].contains("it did not run"), "{said:?}");
+    }
+
+    #[test]
+    fn a_tier_that_is_refused_fails_but_one_that_was_removed_does_not() {
+        let known = kernel(vec![row("a", Some(1))]);
+        let mut new = kernel(vec![]);
+        assert!(!kernels(&known, &new)[0].is_fault());
+        let [domain, tier, reason] = ["sched", "tp_btf", "the verifier says no"].map(str::to_owned);
+        new.refused.push(Refused { domain, tier, reason });
+        let findings = kernels(&known, &new);
+        assert!(findings[0].is_fault() && findings[0].to_string().contains("the verifier says no"));
+    }
+
+    #[test]
+    fn round_trips_are_compared_too() {
+        let with = |product| {
+            let round_trips = vec![Trip { tier: "kprobe".to_owned(), empty: 1, product }];
+            Kernel { round_trips, ..kernel(vec![]) }
+        };
+        assert_eq!(kernels(&with(1000), &with(1100)), []);
+        let findings = kernels(&with(1000), &with(1200));
+        assert!(findings[0].is_fault() && findings[0].may_be_chance());
+        assert!(
+            findings[0].to_string().contains("all programs of kprobe on 6.12 takes 1200"),
+            "{}",
+            findings[0]
+        );
+    }
+
+    #[test]
+    fn another_release_is_told() {
+        let mut new = kernel(vec![]);
+        new.release = "6.12.2".to_owned();
+        let findings = kernels(&kernel(vec![]), &new);
+        assert!(!findings[0].is_fault());
+        assert!(findings[0].to_string().starts_with("Kernel 6.12 is 6.12.2 here"), "{}", findings[0]);
+    }
+}

@@ -1,0 +1,179 @@
+//! `docs/overhead.json`: the counts that can be repeated, by kernel. Pure.
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use super::report::{Line, Program, Refused, RoundTrip};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Golden {
+    /// From the oldest to the newest.
+    pub(super) kernels: Vec<Kernel>,
+}
+
+/// What was counted on one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kernel {
+    pub(super) series: String,
+    pub(super) release: String,
+    pub(super) programs: Vec<Row>,
+    pub(super) round_trips: Vec<Trip>,
+    pub(super) refused: Vec<Refused>,
+}
+
+/// One program of one tier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) domain: String,
+    pub(super) tier: String,
+    pub(super) program: String,
+    pub(super) hook: String,
+    /// Instructions of a run; none if it could not be made to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) instructions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) verified: Option<u32>,
+    /// Why it has no count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+}
+
+/// Instructions that programs add to a round trip, which is two switches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Trip {
+    pub(super) tier: String,
+    pub(super) empty: u64,
+    pub(super) product: u64,
+}
+
+// === impl Golden ===
+
+impl Golden {
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        serde_json::from_str(text).context("docs/overhead.json has another form: run `cargo xtask cost`")
+    }
+
+    /// A line for each row, so that a change of one is a change of one line.
+    pub(super) fn to_text(&self) -> String {
+        let kernels: Vec<String> = self.kernels.iter().map(Kernel::to_text).collect();
+        format!("{{\"kernels\": [\n{}\n]}}\n", kernels.join(",\n"))
+    }
+
+    pub(super) fn kernel(&self, series: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.series == series)
+    }
+
+    /// Puts a kernel in the place of its older self.
+    pub(super) fn replace(&mut self, kernel: Kernel) {
+        self.kernels.retain(|known| known.series != kernel.series);
+        self.kernels.push(kernel);
+        let numbers = |kernel: &Kernel| -> Vec<u32> {
+            kernel.series.split('.').filter_map(|number| number.parse().ok()).collect()
+        };
+        self.kernels.sort_by_key(numbers);
+    }
+}
+
+// === impl Kernel ===
+
+impl Kernel {
+    /// What one boot has told.
+    pub(super) fn of(series: &str, lines: &[Line]) -> Self {
+        let mut kernel = Self { series: series.to_owned(), ..Self::default() };
+        for line in lines {
+            match line {
+                Line::Host(host) => kernel.release.clone_from(&host.release),
+                Line::Program(program) => kernel.programs.push(Row::of(program)),
+                Line::RoundTrip(trip) => kernel.round_trips.push(Trip::of(trip)),
+                Line::Refused(refused) => kernel.refused.push(refused.clone()),
+            }
+        }
+        kernel
+    }
+
+    /// The least of every count: whatever disturbs a guest adds.
+    pub(super) fn least(boots: Vec<Self>) -> Self {
+        let mut boots = boots.into_iter();
+        let mut least = boots.next().unwrap_or_default();
+        for boot in boots {
+            for row in &mut least.programs {
+                let other = boot.row(&row.tier, &row.program).and_then(|other| other.instructions);
+                row.instructions =
+                    row.instructions.map(|count| other.map_or(count, |other| count.min(other)));
+            }
+            for trip in &mut least.round_trips {
+                if let Some(other) = boot.round_trip(&trip.tier) {
+                    (trip.empty, trip.product) =
+                        (trip.empty.min(other.empty), trip.product.min(other.product));
+                }
+            }
+        }
+        least
+    }
+
+    pub(super) fn row(&self, tier: &str, program: &str) -> Option<&Row> {
+        self.programs.iter().find(|row| row.tier == tier && row.program == program)
+    }
+
+    pub(super) fn round_trip(&self, tier: &str) -> Option<&Trip> {
+        self.round_trips.iter().find(|trip| trip.tier == tier)
+    }
+
+    /// Why the kernel does not take a domain's tier.
+    pub(super) fn refusal(&self, domain: &str, tier: &str) -> Option<&str> {
+        let refused = self.refused.iter().find(|refused| refused.domain == domain && refused.tier == tier);
+        refused.map(|refused| &*refused.reason)
+    }
+
+    fn to_text(&self) -> String {
+        format!(
+            " {{\"series\": {}, \"release\": {},\n  \"programs\": {},\n  \"round_trips\": {},\n  \"refused\": {}}}",
+            json(&self.series),
+            json(&self.release),
+            lines(&self.programs),
+            lines(&self.round_trips),
+            lines(&self.refused)
+        )
+    }
+}
+
+fn lines<T: Serialize>(rows: &[T]) -> String {
+    let rows: Vec<String> = rows.iter().map(|row| format!("\n   {}", json(row))).collect();
+    format!("[{}]", rows.join(","))
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain data becomes JSON")
+}
+
+// === impl Row, Trip ===
+
+impl Row {
+    fn of(program: &Program) -> Self {
+        let count = program.cost.as_ref().map(|cost| whole(cost.net.least));
+        Self {
+            domain: program.domain.clone(),
+            tier: program.tier.clone(),
+            program: program.name.clone(),
+            hook: program.hook.clone(),
+            instructions: count.ok(),
+            verified: program.verified,
+            reason: count.err().cloned(),
+        }
+    }
+}
+
+impl Trip {
+    fn of(trip: &RoundTrip) -> Self {
+        // A difference of two times may be wrong either way, so this is not the least.
+        Self { tier: trip.tier.clone(), empty: whole(trip.empty.median), product: whole(trip.product.median) }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, far below 2^53")]
+fn whole(count: f64) -> u64 {
+    count.max(0.0).round() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The golden file: its text, and what becomes of several boots.
+
+use super::super::report::{Cost, Host, Spread};
+use super::*;
+
+fn spread(least: f64, median: f64) -> Spread {
+    Spread { median, low: median, high: median, least }
+}
+
+fn program(name: &str, cost: Result<Cost, String>) -> Line {
+    Line::Program(Program {
+        domain: "sched".to_owned(),
+        tier: "tp_btf".to_owned(),
+        name: name.to_owned(),
+        hook: "sched_switch".to_owned(),
+        verified: Some(2153),
+        cost,
+    })
+}
+
+fn boot(least: f64, added: f64) -> Kernel {
+    let cost = Cost { net: spread(least, least + 50.0), empty: 48.0, runs: 2.0 };
+    let lines = [
+        Line::Host(Host { release: "6.12.117".to_owned(), cpus: 1 }),
+        program("sched_switch_tp", Ok(cost)),
+        program("sched_other_tp", Err("no script drives this hook".to_owned())),
+        Line::RoundTrip(RoundTrip {
+            tier: "tp_btf".to_owned(),
+            nothing: 13_116.0,
+            empty: spread(180.0, 184.4),
+            product: spread(added, added),
+        }),
+        Line::Refused(Refused {
+            domain: "cgroup".to_owned(),
+            tier: "fentry".to_owned(),
+            reason: "\"no\"".to_owned(),
+        }),
+    ];
+    Kernel::of("6.12", &lines)
+}
+
+#[test]
+fn counts_are_whole_and_undisturbed() {
+    let kernel = boot(417.4, 1014.6);
+    let row = kernel.row("tp_btf", "sched_switch_tp").unwrap();
+    assert_eq!((row.instructions, row.verified, row.reason.as_deref()), (Some(417), Some(2153), None));
+    let other = kernel.row("tp_btf", "sched_other_tp").unwrap();
+    assert_eq!((other.instructions, other.reason.as_deref()), (None, Some("no script drives this hook")));
+    assert_eq!(kernel.round_trips, [Trip { tier: "tp_btf".to_owned(), empty: 184, product: 1015 }]);
+    assert_eq!(kernel.refusal("cgroup", "fentry"), Some("\"no\""));
+    assert_eq!(kernel.refusal("sched", "fentry"), None);
+}
+
+#[test]
+fn of_several_boots_the_least_counts() {
+    let least = Kernel::least(vec![boot(417.0, 3998.0), boot(430.0, 1015.0)]);
+    assert_eq!(least.row("tp_btf", "sched_switch_tp").unwrap().instructions, Some(417));
+    assert_eq!(least.round_trip("tp_btf").unwrap().product, 1015);
+    assert_eq!(least.row("tp_btf", "sched_other_tp").unwrap().instructions, None);
+}
+
+#[test]
+fn a_file_comes_back_as_it_was_written() {
+    let mut golden = Golden::default();
+    golden.replace(boot(417.0, 1015.0));
+    golden.replace(Kernel { series: "5.10".to_owned(), ..Kernel::default() });
+    golden.replace(Kernel { series: "6.1".to_owned(), ..Kernel::default() });
+    golden.replace(boot(400.0, 1000.0));
+    let series: Vec<&str> = golden.kernels.iter().map(|kernel| &*kernel.series).collect();
+    assert_eq!(series, ["5.10", "6.1", "6.12"]);
+    assert_eq!(golden.kernel("6.12"), Some(&boot(400.0, 1000.0)));
+    let text = golden.to_text();
+    assert_eq!(Golden::parse(&text).unwrap(), golden);
+    assert!(text.lines().any(|line| line.trim_start().starts_with("{\"domain\":\"sched\"")), "{text}");
+    assert!(Golden::parse("[]").is_err());
+}

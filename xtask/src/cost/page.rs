@@ -1,0 +1,130 @@
+//! `docs/overhead.md`: the counts that are kept, as tables, and what only the last measurement knows. Pure.
+//!
+//! A section of the page that is not measured anew stays as it is.
+
+mod tables;
+
+use super::golden::{Golden, Kernel};
+use super::report::Line;
+
+/// A heading and what is below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    title: &'static str,
+    body: String,
+}
+
+const IN_LAB: &str = "Instructions, on the test kernels";
+const DIFFERENCES: &str = "How far two boots differ";
+const ON_HOST: &str = "Nanoseconds, on one host";
+
+const INTRODUCTION: &str = "\
+# What the programs cost
+
+<!-- Made by `cargo xtask cost`; the counts are those of overhead.json. -->
+
+What each kernel program of the agent takes per run, by tier, and what a switch of tasks takes with all of a tier's
+programs on. A program's cost is its time by the kernel's own statistics (`run_time_ns` by `run_cnt`) less that of an empty
+program on the same hook over the same work. The kernel's way to a program (tracepoint, trampoline, breakpoint) is not in
+those statistics: it shows in the round trips.
+
+The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another process on the same CPU and
+back for the switch, threads begin and end, a sleeping process is moved between two cgroups, cgroups are made, removed and
+renamed, a domain is started anew for what goes over all tasks, and another process runs what is run on demand.
+";
+
+const HOW: &str = "\
+## How to repeat it
+
+| command | what it does |
+|---|---|
+| `cargo xtask cost` | measures on this host and on every test kernel, and writes this page and `overhead.json` |
+| `cargo xtask cost --host-only`, `--lab-only` | measures one of both; the page keeps the rest |
+| `cargo xtask cost 6.12 7.3` | the same for some kernels |
+| `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12), changes nothing, and fails where a program or a round trip takes over 10 % more than `overhead.json` says, or is not in it |
+| `cargo xtask bench` | compares the switch with other ways to do the same, on this host |
+
+All of them want root. A program of a new domain appears by itself. If no script drives its hook, the page says so: scripts are
+chosen by hook in the file named above.
+";
+
+/// The page, from the counts and the sections that were measured now; `old` is the page as it was.
+pub(super) fn render(golden: &Golden, mut measured: Vec<Section>, old: &str) -> String {
+    measured.push(in_lab(golden));
+    let section = |title: &'static str| {
+        let new = measured.iter().find(|section| section.title == title).map(|section| section.body.clone());
+        let body = new.or_else(|| old_body(old, title));
+        let body = body.unwrap_or_else(|| "Not measured yet: run `cargo xtask cost`.".to_owned());
+        format!("## {title}\n\n{}\n", body.trim())
+    };
+    let sections = [IN_LAB, DIFFERENCES, ON_HOST].map(section).join("\n");
+    format!("{INTRODUCTION}\n{sections}\n{HOW}")
+}
+
+/// What stands below a heading up to the next one.
+fn old_body(page: &str, title: &str) -> Option<String> {
+    let (_, rest) = page.split_once(&format!("## {title}\n"))?;
+    Some(rest.split("\n## ").next().unwrap_or(rest).trim().to_owned())
+}
+
+fn in_lab(golden: &Golden) -> Section {
+    let kernels: Vec<String> =
+        golden.kernels.iter().map(|kernel| format!("{} is `{}`", kernel.series, kernel.release)).collect();
+    let body = format!(
+        "In QEMU with `-icount shift=0,sleep=off` and one CPU, a nanosecond of the guest's clock is one instruction, whatever \
+         else the host does. {}. A count is the least of all batches and boots: what a run takes when no interrupt comes in \
+         between and the allocator has memory at hand. Instructions are no time: they overstate short loops and understate \
+         cache misses and clock reads.\n\n\
+         ### One run\n\n\
+         Instructions, and in brackets how many the verifier went through before it took the program (kernels before 5.16 do \
+         not tell).\n\n{}\n\
+         ### One switch\n\n\
+         Instructions that one switch takes longer with all programs of a tier on, the kernel's way to them included: half \
+         of what a round trip takes longer. In brackets the same with one empty program.\n\n{}\n{}",
+        kernels.join(", "),
+        tables::runs(golden),
+        tables::switches(golden),
+        tables::gaps(golden),
+    );
+    Section { title: IN_LAB, body }
+}
+
+/// How well the counts repeat; each element holds the boots of one kernel.
+pub(super) fn differences(boots: &[Vec<Kernel>]) -> Section {
+    let kernels: Vec<String> = boots
+        .iter()
+        .filter_map(|boots| Some(format!("{} ({})", boots.first()?.series, boots.len())))
+        .collect();
+    let body = format!(
+        "Kernels and how often each was booted in the last measurement: {}. {}",
+        kernels.join(", "),
+        tables::differences(boots)
+    );
+    Section { title: DIFFERENCES, body }
+}
+
+/// This host's nanoseconds.
+pub(super) fn on_host(lines: &[Line], load: &str) -> Section {
+    let host = lines.iter().find_map(|line| match line {
+        Line::Host(host) => {
+            Some(format!("Linux {}, {} CPUs, load {load} at the end", host.release, host.cpus))
+        }
+        _ => None,
+    });
+    let body = format!(
+        "{}. Medians and quartiles of all batches. Nobody's host is quiet: compare rows rather than runs, and believe a \
+         difference only if the quartiles lie apart. What runs rarely finds its memory cold and shows it here.\n\n\
+         ### One run\n\n{}\n\
+         ### One switch\n\n\
+         What one switch takes longer with an empty program and with all programs of a tier on: half of what a round trip \
+         takes longer, against the round trips without a program just before and after.\n\n{}\n{}",
+        host.unwrap_or_default(),
+        tables::host_runs(lines),
+        tables::host_switches(lines),
+        tables::host_gaps(lines),
+    );
+    Section { title: ON_HOST, body }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! The tables of the page.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::super::golden::{Golden, Kernel, Row};
+use super::super::report::{Cost, Line, Spread};
+
+/// The order of rows; a tier that is not among them comes last.
+const TIERS: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
+
+/// What names a row: domain, tier, program, hook.
+type Name<'a> = [&'a str; 4];
+
+pub(super) fn runs(golden: &Golden) -> String {
+    let kernels = &golden.kernels;
+    let mut out = head(&["domain", "tier", "program", "hook"], kernels.iter().map(|kernel| &*kernel.series));
+    let rows = kernels.iter().flat_map(|kernel| &kernel.programs).map(name);
+    for name @ [_, tier, program, _] in ordered(rows) {
+        let counts = kernels.iter().map(|kernel| count(kernel.row(tier, program)));
+        row(&mut out, words(name).into_iter().chain(counts));
+    }
+    out
+}
+
+pub(super) fn switches(golden: &Golden) -> String {
+    let kernels = &golden.kernels;
+    let mut out = head(&["tier"], kernels.iter().map(|kernel| &*kernel.series));
+    for tier in TIERS {
+        let trips = kernels.iter().map(|kernel| kernel.round_trip(tier));
+        let cells = trips.map(|trip| {
+            trip.map_or_else(dash, |trip| format!("{} ({})", half(trip.product), half(trip.empty)))
+        });
+        row(&mut out, [tier.to_owned()].into_iter().chain(cells));
+    }
+    out
+}
+
+/// What the tables have no number for, and why.
+pub(super) fn gaps(golden: &Golden) -> String {
+    let mut reasons = Reasons::default();
+    for kernel in &golden.kernels {
+        for refused in &kernel.refused {
+            reasons.add(&refused.reason, format!("{} {} on {}", refused.domain, refused.tier, kernel.series));
+        }
+        for row in &kernel.programs {
+            if let Some(reason) = &row.reason {
+                reasons.add(reason, format!("`{}` on {}", row.program, kernel.series));
+            }
+        }
+    }
+    reasons.to_text()
+}
+
+pub(super) fn differences(boots: &[Vec<Kernel>]) -> String {
+    let mut found = String::new();
+    let (mut counts, mut same) = (0, 0);
+    for boots in boots.iter().filter(|boots| boots.len() > 1) {
+        for (what, all) in figures(boots) {
+            counts += 1;
+            let (least, most) = (all.iter().min().copied(), all.iter().max().copied());
+            if least == most {
+                same += 1;
+            } else {
+                let all: Vec<String> = all.iter().map(u64::to_string).collect();
+                row(&mut found, [boots[0].series.clone(), what, all.join(", ")]);
+            }
+        }
+    }
+    if counts == 0 {
+        return "One boot tells of no difference.".to_owned();
+    }
+    let mut out = format!("Of {counts} counts {same} were the same in each boot.\n");
+    if !found.is_empty() {
+        out.push_str("The others:\n\n| kernel | what | counts |\n|---|---|---|\n");
+        out.push_str(&found);
+    }
+    out
+}
+
+/// Every count of a kernel, with what its boots say.
+fn figures(boots: &[Kernel]) -> Vec<(String, Vec<u64>)> {
+    let first = &boots[0];
+    let programs = first.programs.iter().map(|row| {
+        let counts = boots.iter().filter_map(|boot| boot.row(&row.tier, &row.program)?.instructions);
+        (format!("`{}` ({})", row.program, row.tier), counts.collect())
+    });
+    let trips = first.round_trips.iter().flat_map(|trip| {
+        let all: Vec<_> = boots.iter().filter_map(|boot| boot.round_trip(&trip.tier)).collect();
+        [
+            (
+                format!("round trip, empty program, {}", trip.tier),
+                all.iter().map(|trip| trip.empty).collect(),
+            ),
+            (
+                format!("round trip, all programs, {}", trip.tier),
+                all.iter().map(|trip| trip.product).collect(),
+            ),
+        ]
+    });
+    programs.chain(trips).collect()
+}
+
+pub(super) fn host_runs(lines: &[Line]) -> String {
+    let mut out = head(&["domain", "tier", "program", "hook"], ["ns", "quartiles", "empty program"]);
+    let costs: Vec<(Name<'_>, &Cost)> = lines.iter().filter_map(measured).collect();
+    for name in ordered(costs.iter().map(|(name, _)| *name)) {
+        let Some((_, cost)) = costs.iter().find(|(other, _)| *other == name) else { continue };
+        let Spread { median, low, high, .. } = cost.net;
+        let numbers = [format!("{median:.1}"), format!("{low:.1}-{high:.1}"), format!("{:.1}", cost.empty)];
+        row(&mut out, words(name).into_iter().chain(numbers));
+    }
+    out
+}
+
+pub(super) fn host_switches(lines: &[Line]) -> String {
+    let mut out = head(&["tier"], ["round trip without, ns", "empty program, ns", "all programs, ns"]);
+    for line in lines {
+        if let Line::RoundTrip(trip) = line {
+            let halves = |spread: Spread| {
+                let [median, low, high] = [spread.median, spread.low, spread.high].map(|ns| ns / 2.0);
+                format!("{median:+.0} ({low:+.0} to {high:+.0})")
+            };
+            let nothing = format!("{:.0}", trip.nothing);
+            row(&mut out, [trip.tier.clone(), nothing, halves(trip.empty), halves(trip.product)]);
+        }
+    }
+    out
+}
+
+pub(super) fn host_gaps(lines: &[Line]) -> String {
+    let mut reasons = Reasons::default();
+    for line in lines {
+        match line {
+            Line::Refused(refused) => {
+                reasons.add(&refused.reason, format!("{} {}", refused.domain, refused.tier));
+            }
+            Line::Program(program) => {
+                if let Err(reason) = &program.cost {
+                    reasons.add(reason, code(&program.name));
+                }
+            }
+            _ => {}
+        }
+    }
+    reasons.to_text()
+}
+
+fn measured(line: &Line) -> Option<(Name<'_>, &Cost)> {
+    let Line::Program(program) = line else { return None };
+    let name = [&*program.domain, &*program.tier, &*program.name, &*program.hook];
+    Some((name, program.cost.as_ref().ok()?))
+}
+
+fn name(row: &Row) -> Name<'_> {
+    [&row.domain, &row.tier, &row.program, &row.hook]
+}
+
+/// Each once, by domain and tier, and otherwise in the order in which they come.
+fn ordered<'a>(names: impl Iterator<Item = Name<'a>>) -> Vec<Name<'a>> {
+    let mut found: Vec<Name<'a>> = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    let place = |tier: &str| TIERS.iter().position(|other| *other == tier).unwrap_or(TIERS.len());
+    found.sort_by_key(|[domain, tier, ..]| (*domain, place(tier)));
+    found
+}
+
+fn count(row: Option<&Row>) -> String {
+    let Some(count) = row.and_then(|row| row.instructions) else { return dash() };
+    match row.and_then(|row| row.verified) {
+        Some(verified) => format!("{count} ({verified})"),
+        None => format!("{count} (-)"),
+    }
+}
+
+/// Of a round trip, which is two switches.
+fn half(count: u64) -> String {
+    if count.is_multiple_of(2) { format!("{}", count / 2) } else { format!("{}.5", count / 2) }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn words([domain, tier, program, hook]: Name<'_>) -> [String; 4] {
+    [domain.to_owned(), tier.to_owned(), code(program), code(hook)]
+}
+
+/// The head of a table: columns of words, then columns of numbers.
+fn head<'a>(words: &[&str], numbers: impl IntoIterator<Item = &'a str>) -> String {
+    let numbers: Vec<&str> = numbers.into_iter().collect();
+    let mut out = String::new();
+    row(&mut out, words.iter().chain(&numbers).map(|title| (*title).to_owned()));
+    out.push('|');
+    out.push_str(&"---|".repeat(words.len()));
+    out.push_str(&"---:|".repeat(numbers.len()));
+    out.push('\n');
+    out
+}
+
+fn row(out: &mut String, cells: impl IntoIterator<Item = String>) {
+    out.push('|');
+    for cell in cells {
+        write!(out, " {cell} |").expect("writing to a string cannot fail");
+    }
+    out.push('\n');
+}
+
+/// Who has no number, by reason.
+#[derive(Default)]
+struct Reasons(BTreeMap<String, Vec<String>>);
+
+impl Reasons {
+    fn add(&mut self, reason: &str, who: String) {
+        self.0.entry(reason.to_owned()).or_default().push(who);
+    }
+
+    fn to_text(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
+        let mut out = "Not measured:\n\n".to_owned();
+        for (reason, who) in &self.0 {
+            writeln!(out, "- {}: {reason}", who.join(", ")).expect("writing to a string cannot fail");
+        }
+        out
+    }
+}

@@ -1,0 +1,122 @@
+//! The page: its tables, and sections that outlive a measurement that leaves them out.
+
+use super::super::golden::{Row, Trip};
+use super::super::report::{Cost, Host, Program, Refused, RoundTrip, Spread};
+use super::*;
+
+fn row(tier: &str, program: &str, instructions: Option<u64>, verified: Option<u32>) -> Row {
+    Row {
+        domain: "sched".to_owned(),
+        tier: tier.to_owned(),
+        program: program.to_owned(),
+        hook: "sched_switch".to_owned(),
+        instructions,
+        verified,
+        reason: instructions.is_none().then(|| "it did not run".to_owned()),
+    }
+}
+
+fn kernel(series: &str, programs: Vec<Row>, product: u64) -> Kernel {
+    Kernel {
+        series: series.to_owned(),
+        release: format!("{series}.1"),
+        programs,
+        round_trips: vec![Trip { tier: "raw_tp".to_owned(), empty: 100, product }],
+        refused: Vec::new(),
+    }
+}
+
+fn golden() -> Golden {
+    let mut old = kernel("5.10", vec![row("raw_tp", "sched_rt", Some(1270), None)], 2636);
+    old.refused.push(Refused {
+        domain: "sched".to_owned(),
+        tier: "tp_btf".to_owned(),
+        reason: "there is no task storage".to_owned(),
+    });
+    let rows = vec![
+        row("tp_btf", "sched_tp", Some(417), Some(2153)),
+        row("tp_btf", "sched_odd", None, Some(9)),
+        row("raw_tp", "sched_rt", Some(1223), Some(7218)),
+    ];
+    Golden { kernels: vec![old, kernel("6.12", rows, 2627)] }
+}
+
+#[test]
+fn rows_are_programs_by_tier_and_columns_are_kernels() {
+    let page = render(&golden(), Vec::new(), "");
+    let wanted = "\
+| domain | tier | program | hook | 5.10 | 6.12 |
+|---|---|---|---|---:|---:|
+| sched | tp_btf | `sched_tp` | `sched_switch` | - | 417 (2153) |
+| sched | tp_btf | `sched_odd` | `sched_switch` | - | - |
+| sched | raw_tp | `sched_rt` | `sched_switch` | 1270 (-) | 1223 (7218) |
+";
+    assert!(page.contains(wanted), "{page}");
+    assert!(page.contains("| raw_tp | 1318 (50) | 1313.5 (50) |\n"), "{page}");
+}
+
+#[test]
+fn what_has_no_number_has_a_reason() {
+    let page = render(&golden(), Vec::new(), "");
+    assert!(page.contains("- sched tp_btf on 5.10: there is no task storage\n"), "{page}");
+    assert!(page.contains("- `sched_odd` on 6.12: it did not run\n"), "{page}");
+}
+
+fn host() -> Vec<Line> {
+    let spread = |median| Spread { median, low: median - 2.0, high: median + 2.0, least: 0.0 };
+    vec![
+        Line::Host(Host { release: "6.18".to_owned(), cpus: 2 }),
+        Line::Program(Program {
+            domain: "sched".to_owned(),
+            tier: "tp_btf".to_owned(),
+            name: "sched_tp".to_owned(),
+            hook: "sched_switch".to_owned(),
+            verified: None,
+            cost: Ok(Cost { net: spread(67.6), empty: 57.4, runs: 2.0 }),
+        }),
+        Line::RoundTrip(RoundTrip {
+            tier: "tp_btf".to_owned(),
+            nothing: 4900.0,
+            empty: spread(80.0),
+            product: spread(-10.0),
+        }),
+        Line::Refused(Refused {
+            domain: "sched".to_owned(),
+            tier: "kprobe".to_owned(),
+            reason: "there are none".to_owned(),
+        }),
+    ]
+}
+
+#[test]
+fn the_host_has_times_with_their_spread() {
+    let page = render(&golden(), vec![on_host(&host(), "0.5")], "");
+    assert!(page.contains("Linux 6.18, 2 CPUs, load 0.5"), "{page}");
+    assert!(
+        page.contains("| sched | tp_btf | `sched_tp` | `sched_switch` | 67.6 | 65.6-69.6 | 57.4 |\n"),
+        "{page}"
+    );
+    assert!(page.contains("| tp_btf | 4900 | +40 (+39 to +41) | -5 (-6 to -4) |\n"), "{page}");
+    assert!(page.contains("- sched kprobe: there are none\n"), "{page}");
+}
+
+#[test]
+fn what_is_not_measured_anew_stays() {
+    let first = render(&golden(), Vec::new(), "");
+    assert_eq!(first.matches("Not measured yet").count(), 2);
+    let full = render(&golden(), vec![on_host(&host(), "0.5"), differences(&[])], &first);
+    assert_eq!(render(&golden(), Vec::new(), &full), full);
+    let mut newer = golden();
+    newer.kernels[1].programs[0].instructions = Some(500);
+    let page = render(&newer, Vec::new(), &full);
+    assert!(page.contains("500 (2153)") && page.contains("67.6"), "{page}");
+}
+
+#[test]
+fn boots_that_differ_are_listed() {
+    let boot = |count, product| kernel("6.12", vec![row("raw_tp", "sched_rt", Some(count), None)], product);
+    let body = differences(&[vec![boot(100, 7), boot(103, 7)]]).body;
+    assert!(body.contains("6.12 (2). Of 3 counts 2 were the same in each boot."), "{body}");
+    assert!(body.contains("| 6.12 | `sched_rt` (raw_tp) | 100, 103 |"), "{body}");
+    assert!(differences(&[vec![boot(1, 1)]]).body.contains("One boot tells of no difference"));
+}

@@ -1,0 +1,90 @@
+//! The measuring program: building it, running it here, and reading what it prints.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::report::Line;
+use crate::{build, cmd, say};
+
+/// The benchmark that it is a part of.
+const BENCH: &str = "cost";
+
+/// Builds objects and program.
+pub(super) fn build() -> Result<PathBuf> {
+    build::objects()?;
+    say::step("Building the measuring program.");
+    let mut cargo = cmd::cargo();
+    cargo.args(["bench", "--no-run", "--locked", "--package", "sysprobe-agent", "--bench", BENCH]);
+    cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    let output = cargo.output().context("cargo cannot be started")?;
+    if !output.status.success() {
+        bail!("the measuring program cannot be built, see above");
+    }
+    executable(&String::from_utf8_lossy(&output.stdout)).context("cargo does not say where the program is")
+}
+
+pub(super) fn arguments(times: u32) -> [String; 2] {
+    ["programs".to_owned(), times.to_string()]
+}
+
+/// Runs it on this host.
+pub(super) fn run(program: &Path, times: u32) -> Result<Vec<Line>> {
+    let mut rows = Vec::new();
+    let mut command = cmd::tool(program);
+    let output = command.args(arguments(times)).stderr(Stdio::inherit()).output();
+    let output = output.with_context(|| format!("{} cannot be started", program.display()))?;
+    if !output.status.success() {
+        bail!("the measurement on this host failed ({})", output.status);
+    }
+    rows.extend(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned));
+    parse(&rows)
+}
+
+pub(super) fn parse(rows: &[String]) -> Result<Vec<Line>> {
+    let line = |row: &String| serde_json::from_str(row).with_context(|| format!("not a row: {row}"));
+    rows.iter().map(line).collect()
+}
+
+/// How busy this host is.
+pub(super) fn load() -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// The program among what cargo says it has built.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut built = messages.filter(|message| {
+        message.pointer("/target/name").is_some_and(|name| name == BENCH)
+            && message.pointer("/target/kind/0").is_some_and(|kind| kind == "bench")
+    });
+    built.find_map(|message| message.get("executable")?.as_str().map(PathBuf::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_cargos_messages() {
+        let messages = r#"
+{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"cost"},"executable":null}
+{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"cost"},"executable":"/t/release/cost"}
+{"reason":"compiler-artifact","target":{"kind":["bench"],"name":"cost"},"executable":"/t/release/deps/cost-1"}
+{"reason":"build-finished","success":true}
+"#;
+        assert_eq!(executable(messages).as_deref(), Some(Path::new("/t/release/deps/cost-1")));
+        assert_eq!(executable("{}"), None);
+    }
+
+    #[test]
+    fn rows_are_read_and_anything_else_is_refused() {
+        let row = r#"{"refused":{"domain":"sched","tier":"fentry","reason":"no"}}"#.to_owned();
+        assert!(matches!(&parse(&[row]).unwrap()[..], [Line::Refused(refused)] if refused.reason == "no"));
+        assert!(parse(&["{}".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! `cargo xtask e2e`: the agent beside a real etcd, API server, kubelet, container runtime and runc on this machine.
+//!
+//! The whole of it lives in a network and under mounts of its own, so nothing of the machine is used but its kernel.
+//! [`supervisor`] is outside and cleans up whatever happens; everything else runs inside.
+
+mod agent;
+mod cluster;
+mod container;
+mod http;
+mod image;
+mod kernel;
+mod kube;
+mod machine;
+mod parts;
+mod pki;
+mod places;
+mod pods;
+mod processes;
+mod report;
+mod rig;
+mod samples;
+mod scenario;
+mod scraper;
+mod service;
+mod supervisor;
+mod truth;
+mod wait;
+mod window;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Scenarios to run (all without any)
+    #[arg(value_enum)]
+    scenarios: Vec<scenario::Scenario>,
+    /// Leave the cluster and an agent up until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+    /// Use this program instead of building the agent
+    #[arg(long, value_name = "PROGRAM")]
+    agent: Option<PathBuf>,
+    /// How the supervisor starts this program again
+    #[arg(long, hide = true)]
+    inside: bool,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    if args.inside { rig::run(args) } else { supervisor::run(args) }
+}
+
+impl Args {
+    /// The arguments for the inner process, which runs `agent`.
+    fn words(&self, agent: PathBuf) -> Vec<OsString> {
+        let names = self.scenarios.iter().map(|scenario| scenario.name().into());
+        let keep = self.keep.then(|| "--keep".into());
+        names.chain(keep).chain(["--agent".into(), agent.into_os_string()]).collect()
+    }
+}

@@ -1,0 +1,123 @@
+//! The agent as a node would run it, with a configuration that chooses where pods come from.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use super::cluster::kubelet::URL as KUBELET_URL;
+use super::cluster::{AGENT, CRI_SOCKET, NODE, proxy};
+use super::samples::{self, Sample};
+use super::service::Service;
+use super::{http, kube, pki, places};
+use crate::cmd;
+
+const PORT: u16 = 9937;
+
+/// What `pods.sources` may say.
+pub(super) type Sources = &'static [&'static str];
+/// The API server, and the runtime's files for what it does not know yet.
+pub(super) const AUTO: Sources = &["auto"];
+pub(super) const KUBERNETES: Sources = &["kubernetes"];
+pub(super) const KUBELET: Sources = &["kubelet"];
+pub(super) const CRI: Sources = &["cri"];
+pub(super) const RUNTIME: Sources = &["runtime"];
+
+/// What an agent needs to reach its sources.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    program: PathBuf,
+    pub(super) kubeconfig: PathBuf,
+    pub(super) token: PathBuf,
+}
+
+/// Stopped when it is dropped.
+#[derive(Debug)]
+pub(super) struct Agent {
+    service: Service,
+}
+
+impl Agent {
+    /// Starts it and waits until it measures.
+    pub(super) fn start(access: &Access, sources: Sources) -> Result<Self> {
+        let config = places::state().join("sysprobe.toml");
+        fs::write(&config, access.configuration(sources))?;
+        let mut command = cmd::tool(&access.program);
+        command.args(["agent", "--listen", &format!("127.0.0.1:{PORT}"), "--config"]).arg(config);
+        command.arg("--socket").arg(places::state().join("agent.sock"));
+        let mut service = Service::start("agent", &mut command)?;
+        service.ready(|| http::get(PORT, "/readyz").is_ok_and(|answer| answer.status == 200))?;
+        Ok(Self { service })
+    }
+
+    /// It has no reason to end before it is told.
+    pub(super) fn stop(mut self) -> Result<()> {
+        self.service.running()?;
+        self.service.stop()
+    }
+}
+
+pub(super) fn scrape() -> Result<Vec<Sample>> {
+    let answer = http::get(PORT, "/metrics")?;
+    if answer.status != 200 {
+        bail!("the agent answered {} to a scrape: {}", answer.status, answer.body);
+    }
+    samples::parse(&answer.body)
+}
+
+impl Access {
+    /// Makes the agent's account.
+    pub(super) fn grant(program: PathBuf) -> Result<Self> {
+        let token = account()?;
+        let file = places::pki().join("agent.token");
+        fs::write(&file, &token).context("writing the agent's token")?;
+        Ok(Self { program, kubeconfig: proxy::kubeconfig(&token)?, token: file })
+    }
+
+    fn configuration(&self, sources: Sources) -> String {
+        let (kubeconfig, authority, token) =
+            (self.kubeconfig.display(), pki::authority_file(), self.token.display());
+        // A list of plain words is the same in Rust and in TOML.
+        format!(
+            r#"[pods]
+sources = {sources:?}
+jitter_seconds = 0
+node = "{NODE}"
+kubeconfig = "{kubeconfig}"
+[pods.kubelet]
+url = "{KUBELET_URL}"
+ca = "{}"
+token = "{token}"
+[pods.cri]
+socket = "{CRI_SOCKET}"
+"#,
+            authority.display()
+        )
+    }
+}
+
+/// The account of the agent, with no right but to look at pods; returns its token.
+fn account() -> Result<String> {
+    let (namespace, name) = AGENT;
+    kube::namespace(namespace)?;
+    let account = json!({ "metadata": { "name": name } });
+    kube::create(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), &account)?;
+    let rules = json!([
+        { "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"] },
+        { "apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"] },
+    ]);
+    let roles = "/apis/rbac.authorization.k8s.io/v1";
+    kube::create(&format!("{roles}/clusterroles"), &json!({ "metadata": { "name": name }, "rules": rules }))?;
+    let binding = json!({
+        "metadata": { "name": name },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace }],
+    });
+    kube::create(&format!("{roles}/clusterrolebindings"), &binding)?;
+    let request = json!({ "spec": { "expirationSeconds": 86_400 } });
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+    let answer = kube::create(&path, &request)?;
+    let token = answer["status"]["token"].as_str().context("the API server gave no token")?;
+    Ok(token.to_owned())
+}

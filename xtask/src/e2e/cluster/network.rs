@@ -1,0 +1,19 @@
+//! The rig's own network: loopback, and a bridge that bears the node's address. There is no way out of it, so no
+//! server in it can be reached, and no port is taken.
+
+use anyhow::Result;
+
+use crate::cmd;
+
+pub(super) fn up(address: &str) -> Result<()> {
+    let address = format!("{address}/24");
+    let steps: [&[&str]; 5] = [
+        &["link", "set", "lo", "up"],
+        &["link", "add", "node0", "type", "bridge"],
+        &["addr", "add", &address, "dev", "node0"],
+        &["link", "set", "node0", "up"],
+        // The kubelet looks for a default route to find the node's own address.
+        &["route", "add", "default", "dev", "node0"],
+    ];
+    steps.iter().try_for_each(|step| cmd::run(cmd::tool("ip").args(*step)))
+}

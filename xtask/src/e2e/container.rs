@@ -1,0 +1,126 @@
+//! Containers without a kubelet: runc starts them in the cgroup that a kubelet would have chosen.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use super::kernel::Hierarchy;
+use super::parts::Parts;
+use super::samples::Workload;
+use super::{image, kube, places, pods, processes, wait};
+use crate::cmd;
+
+/// Such a pod lives for a fifth of a second, give or take. It works for a small part of it only, so that even two CPUs
+/// have time to start ten of them a second.
+const WORK: &str = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; usleep 170000";
+
+/// The only container of such a pod.
+pub(super) const CONTAINER: &str = "main";
+
+/// What all of them share.
+#[derive(Debug)]
+pub(super) struct Bundle {
+    runc: PathBuf,
+    directory: PathBuf,
+}
+
+/// A pod with one container.
+#[derive(Debug)]
+pub(super) struct Short {
+    pub(super) namespace: &'static str,
+    pub(super) name: String,
+}
+
+impl Bundle {
+    pub(super) fn make(parts: &Parts) -> Result<Self> {
+        let directory = places::state().join("bundles");
+        image::root(parts, &directory.join("root"))?;
+        Ok(Self { runc: parts.runc(), directory })
+    }
+
+    fn runc(&self) -> Command {
+        let mut command = cmd::tool(&self.runc);
+        command.arg("--root").arg(self.directory.join("state"));
+        command
+    }
+
+    /// Writes what runc reads about one container.
+    fn add(&self, id: &str, cgroup: &str) -> Result<PathBuf> {
+        let config = json!({
+            "ociVersion": "1.0.2",
+            "process": { "args": ["sh", "-c", WORK], "cwd": "/", "env": ["PATH=/bin"], "user": { "uid": 0, "gid": 0 } },
+            "root": { "path": self.directory.join("root"), "readonly": true },
+            // runc fills /dev, which must not be in what all of them share.
+            "mounts": [
+                { "destination": "/proc", "type": "proc", "source": "proc" },
+                { "destination": "/dev", "type": "tmpfs", "source": "tmpfs" },
+            ],
+            "linux": {
+                "cgroupsPath": cgroup,
+                "namespaces": [{ "type": "pid" }, { "type": "mount" }, { "type": "ipc" }, { "type": "uts" }],
+            },
+        });
+        let bundle = self.directory.join(id);
+        fs::create_dir_all(&bundle)?;
+        fs::write(bundle.join("config.json"), config.to_string())?;
+        Ok(bundle)
+    }
+}
+
+impl Short {
+    pub(super) fn workload(&self) -> Workload {
+        Workload::new(self.namespace, &self.name, CONTAINER)
+    }
+
+    /// Runs it from its creation to its removal; returns the seconds of CPU that its cgroup has used.
+    pub(super) fn run(&self, bundle: &Bundle) -> Result<f64> {
+        let pod = pods::pod(self.namespace, &self.name, &[pods::container(CONTAINER, 1, &json!({}))]);
+        let pod = kube::create_pod(&pod)?;
+        let uid = pod["metadata"]["uid"].as_str().context("a pod without UID")?;
+        // 64 digits, and no two alike.
+        let id = uid.replace('-', "").repeat(2);
+        let cgroup = format!("{}/kubepods/besteffort/pod{uid}/{id}", places::CGROUP);
+        let pid = start(bundle, &id, &cgroup)?;
+        let path = format!("/api/v1/namespaces/{}/pods/{}", self.namespace, self.name);
+        let state = json!({ "running": { "startedAt": null } });
+        let container = json!({
+            "name": CONTAINER, "containerID": format!("containerd://{id}"), "state": state,
+            "image": image::NAME, "imageID": image::NAME, "ready": true, "restartCount": 0,
+        });
+        let status =
+            json!({ "phase": "Running", "qosClass": "BestEffort", "containerStatuses": [container] });
+        kube::patch_status(&path, &status)?;
+        wait::until("a short container ends", || Ok(has_ended(pid).then_some(())))?;
+        let used = Hierarchy::of_cpu_time()?.usage(&cgroup)?;
+        run(bundle.runc().args(["delete", &id]))?;
+        kube::delete_now(&path)?;
+        Ok(used as f64 / 1e9)
+    }
+}
+
+/// Returns the container's first process, whose parent has gone when this returns.
+fn start(bundle: &Bundle, id: &str, cgroup: &str) -> Result<u32> {
+    let directory = bundle.add(id, cgroup)?;
+    let pid_file = directory.join("pid");
+    let mut command = bundle.runc();
+    command.args(["run", "--detach", "--pid-file"]).arg(&pid_file).arg("--bundle").arg(&directory);
+    run(command.arg(id))?;
+    fs::read_to_string(pid_file)?.trim().parse().context("runc told no process")
+}
+
+/// Whether nothing of it runs any more: it has gone, or waits to be buried by the supervisor.
+fn has_ended(pid: u32) -> bool {
+    processes::field(pid, 3).is_none_or(|state| state == "Z")
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    // The container keeps its standard output open, so this must not be a pipe.
+    let status = command.stdout(std::process::Stdio::null()).status().context("starting runc")?;
+    if !status.success() {
+        bail!("runc failed ({status})");
+    }
+    Ok(())
+}

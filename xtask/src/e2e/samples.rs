@@ -1,0 +1,133 @@
+//! The text of a scrape as series and numbers.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+/// The labels that every workload's series has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Workload {
+    pub(super) namespace: String,
+    pub(super) pod: String,
+    pub(super) container: String,
+}
+
+/// One line of a scrape.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sample {
+    pub(super) name: String,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) value: f64,
+}
+
+impl Workload {
+    pub(super) fn new(namespace: &str, pod: &str, container: &str) -> Self {
+        Self { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
+    }
+
+    /// The pod that it is a container of.
+    pub(super) fn whole_pod(&self) -> Self {
+        Self::new(&self.namespace, &self.pod, "")
+    }
+
+    /// What belongs to no pod.
+    pub(super) fn own(container: &str) -> Self {
+        Self::new("", "", container)
+    }
+}
+
+impl std::fmt::Display for Workload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.namespace, self.pod, self.container)
+    }
+}
+
+impl Sample {
+    /// `None` for what is no workload's, such as the agent's numbers about itself.
+    pub(super) fn workload(&self) -> Option<Workload> {
+        let label = |name| self.labels.get(name).map(String::as_str);
+        Some(Workload::new(label("namespace")?, label("pod")?, label("container")?))
+    }
+
+    /// Whether it may only grow.
+    pub(super) fn is_counter(&self) -> bool {
+        ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| self.name.ends_with(suffix))
+    }
+
+    /// Name and labels, as one text.
+    pub(super) fn series(&self) -> String {
+        format!("{}{:?}", self.name, self.labels)
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Sample>> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| sample(line).with_context(|| format!("no sample: {line}"))).collect()
+}
+
+/// The value of each workload in one family, kinds and causes added up.
+pub(super) fn by_workload(samples: &[Sample], name: &str) -> BTreeMap<Workload, f64> {
+    let mut found = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.name == name) {
+        if let Some(workload) = sample.workload() {
+            *found.entry(workload).or_insert(0.0) += sample.value;
+        }
+    }
+    found
+}
+
+fn sample(line: &str) -> Option<Sample> {
+    let (series, value) = line.rsplit_once(' ')?;
+    let value = value.parse().ok()?;
+    let (name, labels) = match series.split_once('{') {
+        Some((name, text)) => (name, labels(text.strip_suffix('}')?)?),
+        None => (series, BTreeMap::new()),
+    };
+    Some(Sample { name: name.to_owned(), labels, value })
+}
+
+/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
+fn labels(mut text: &str) -> Option<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    while !text.is_empty() {
+        let (key, rest) = text.split_once("=\"")?;
+        let (value, length) = unescape(rest)?;
+        found.insert(key.to_owned(), value);
+        text = rest[length..].trim_start_matches(',');
+    }
+    Some(found)
+}
+
+/// The value up to its closing quote, and how long it was with that.
+fn unescape(text: &str) -> Option<(String, usize)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, at + 1)),
+            '\\' => value.push(match characters.next()?.1 {
+                'n' => '\n',
+                other => other,
+            }),
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scrape_is_read() {
+        let text = "# HELP x y\nx_total{namespace=\"n\",pod=\"p\",container=\"a \\\"b\\\\\",kind=\"1\"} 2\n\
+                    x_total{namespace=\"n\",pod=\"p\",container=\"a \\\"b\\\\\",kind=\"2\"} 3\nup 1\nbad{le=\"+Inf\"} +Inf\n";
+        let samples = parse(text).unwrap();
+        assert_eq!(samples.len(), 4);
+        let workload = Workload::new("n", "p", "a \"b\\");
+        assert_eq!(by_workload(&samples, "x_total"), BTreeMap::from([(workload, 5.0)]));
+        assert_eq!(samples[2].workload(), None);
+        assert!(parse("x{a=\"}").is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! What is tried on the cluster. Each scenario starts agents of its own and leaves the cluster as it found it.
+
+mod burst;
+mod cluster;
+mod first;
+mod fleet;
+mod labels;
+mod outage;
+mod sources;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use super::report::Report;
+use super::rig::Rig;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Pods of every kind run, in the cgroups that Kubernetes gives them
+    Cluster,
+    /// Labels from the API server
+    Labels,
+    /// Labels from the kubelet, the CRI and the runtime's files, each alone
+    Sources,
+    /// From the start of a container to its first series
+    First,
+    /// The API server goes, comes back without its history, and is busy
+    Outage,
+    /// 500 agents' clients at one API server
+    Fleet,
+    /// Pods that live for 200 ms, ten a second
+    Burst,
+}
+
+impl Scenario {
+    /// In the order in which they are run: the ones that stop parts of the cluster come last.
+    pub(super) fn chosen(names: &[Self]) -> Vec<Self> {
+        Self::value_variants()
+            .iter()
+            .copied()
+            .filter(|scenario| names.is_empty() || names.contains(scenario))
+            .collect()
+    }
+
+    /// As on the command line.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// As in the command line's help.
+    pub(super) fn about(self) -> String {
+        let help = self.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+        help.unwrap_or_default()
+    }
+
+    pub(super) fn run(self, rig: &mut Rig, report: &mut Report) -> Result<()> {
+        match self {
+            Self::Cluster => cluster::run(rig, report),
+            Self::Labels => labels::run(rig, report),
+            Self::Sources => sources::run(rig, report),
+            Self::First => first::run(rig, report),
+            Self::Outage => outage::run(rig, report),
+            Self::Fleet => fleet::run(rig, report),
+            Self::Burst => burst::run(rig, report),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Two hundred pods that live for a fifth of a second each, ten a second. A kubelet cannot start as many on a small
+//! machine, so runc starts their containers where a kubelet would have put them, and the rig reports them to the API
+//! server as a kubelet would.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::labels;
+use crate::e2e::agent::{self, Agent};
+use crate::e2e::container::{Bundle, CONTAINER, Short};
+use crate::e2e::report::{self, Report};
+use crate::e2e::rig::Rig;
+use crate::e2e::samples::Workload;
+use crate::e2e::scraper::Scraper;
+use crate::e2e::{kube, truth, wait};
+
+const NAME: &str = "burst";
+const NAMESPACE: &str = "e2e-burst";
+const PODS: u32 = 200;
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How much of all their time has to be theirs.
+const SHARE: f64 = 0.999;
+
+/// What one pod may be given too much: a rounding of each of its tasks.
+const EXCESS: f64 = 1e-3;
+
+pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
+    kube::namespace(NAMESPACE)?;
+    // A kubelet would end what it has not started.
+    rig.cluster.stop_kubelet()?;
+    let agent = Agent::start(&rig.access, agent::AUTO)?;
+    let scraper = Scraper::start(labels::SCRAPE_PAUSE);
+    let before = unattributed()?;
+    let bursted = burst(rig)?;
+    wait_for_scrapes(&scraper)?;
+    let ours = scraper.seen().on_cpu;
+    let what = "the CPU time of 200 short pods is theirs, to 99.9 %";
+    report.check(NAME, what, judge(&bursted, &by_pod(&ours)).map(|seen| bursted.describe(&seen)));
+    let what = "it bears the name of their container, to 99.9 %";
+    report.check(NAME, what, judge(&bursted, &ours));
+    let unattributed = unattributed()? - before;
+    report.check(
+        NAME,
+        "the rest is counted",
+        Ok(format!("{unattributed:.4} s became unattributed meanwhile")),
+    );
+    report.check(NAME, "no counter went backwards, no scrape failed", labels::course(&scraper));
+    drop(scraper);
+    agent.stop()?;
+    rig.cluster.start_kubelet()
+}
+
+/// What the kernel says of all of them.
+struct Burst {
+    /// The CPU time that each one's cgroup has used, in seconds.
+    used: BTreeMap<Workload, f64>,
+    /// Until the last one was started.
+    starting: Duration,
+}
+
+fn burst(rig: &mut Rig) -> Result<Burst> {
+    let bundle = Bundle::make(&rig.cluster.parts)?;
+    let (used, faults) = (Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
+    let start = Instant::now();
+    let mut starting = Duration::ZERO;
+    thread::scope(|scope| {
+        for number in 0..PODS {
+            thread::sleep((EVERY * number).saturating_sub(start.elapsed()));
+            let (bundle, used, faults) = (&bundle, &used, &faults);
+            scope.spawn(move || {
+                let short = Short { namespace: NAMESPACE, name: format!("short-{number}") };
+                match short.run(bundle) {
+                    Ok(time) => drop(lock(used).insert(short.workload(), time)),
+                    Err(error) => lock(faults).push(format!("{}: {error:#}", short.name)),
+                }
+            });
+            starting = start.elapsed();
+        }
+    });
+    let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    report::none_of(&faults, String::new())?;
+    Ok(Burst { used: used.into_inner().unwrap_or_else(PoisonError::into_inner), starting })
+}
+
+impl Burst {
+    fn describe(&self, seen: &str) -> String {
+        let rate = self.used.len() as f64 / self.starting.as_secs_f64();
+        format!("{seen}, of {} pods started by runc at {rate:.1} a second", self.used.len())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The last of them has been scraped when a whole scrape has begun after its end.
+fn wait_for_scrapes(scraper: &Scraper) -> Result<()> {
+    let done = scraper.seen().scrapes + 2;
+    wait::until("another scrape", || Ok((scraper.seen().scrapes >= done).then_some(())))
+}
+
+/// All of a pod's time as if it were that of its container.
+fn by_pod(ours: &BTreeMap<Workload, f64>) -> BTreeMap<Workload, f64> {
+    let mut found = BTreeMap::new();
+    for (workload, time) in ours {
+        *found.entry(Workload::new(&workload.namespace, &workload.pod, CONTAINER)).or_insert(0.0) += time;
+    }
+    found
+}
+
+fn judge(burst: &Burst, ours: &BTreeMap<Workload, f64>) -> Result<String> {
+    let (mut all, mut landed, mut faults) = (0.0, 0.0, Vec::new());
+    for (workload, used) in &burst.used {
+        let ours = ours.get(workload).copied().unwrap_or_default();
+        if ours > used + EXCESS {
+            faults.push(format!("{workload} used {used:.4} s and is charged {ours:.4} s"));
+        }
+        all += used;
+        landed += ours.min(*used);
+    }
+    report::none_of(&faults, String::new())?;
+    let text = format!("{:.3} % of {all:.3} s", landed / all * 100.0);
+    if landed / all < SHARE {
+        bail!("{text}");
+    }
+    Ok(text)
+}
+
+/// What the agent says that it could not attribute, and what it calls unknown, in seconds.
+fn unattributed() -> Result<f64> {
+    let samples = agent::scrape()?;
+    let counted = samples.iter().filter(|sample| sample.name == "sysprobe_agent_unattributed_seconds_total");
+    let counted: f64 = counted.map(|sample| sample.value).sum();
+    Ok(counted.max(truth::unknown_time(&samples)))
+}

@@ -1,0 +1,84 @@
+//! A part that runs for as long as it is wanted: its process, and the file with what it printed.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use super::{places, processes, wait};
+
+/// How much of a log is shown when its part has failed.
+const SHOWN_LINES: usize = 12;
+
+/// Killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Service {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Service {
+    pub(super) fn start(name: &'static str, command: &mut Command) -> Result<Self> {
+        let log = places::logs().join(format!("{name}.log"));
+        let file = OpenOptions::new().create(true).append(true).open(&log);
+        let file: File = file.with_context(|| format!("opening {}", log.display()))?;
+        // A group of its own: Ctrl-C is for the supervisor, which ends all of them.
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
+        let child = command.spawn().with_context(|| format!("starting {name}"))?;
+        Ok(Self { name, child, log })
+    }
+
+    /// Waits until it is ready, or says why it is not.
+    pub(super) fn ready(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<()> {
+        let what = format!("{} is ready", self.name);
+        let ready = wait::until(&what, || {
+            let has_ended = self.child.try_wait()?.is_some();
+            Ok((has_ended || is_ready()).then_some(()))
+        });
+        self.running()?;
+        ready.with_context(|| self.last_words())
+    }
+
+    /// An error if it has ended.
+    pub(super) fn running(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("{} has ended ({status}): {}", self.name, self.last_words());
+        }
+        Ok(())
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it end by itself.
+    pub(super) fn stop(mut self) -> Result<()> {
+        processes::terminate(self.pid());
+        wait::until(&format!("{} ends", self.name), || Ok(self.child.try_wait()?.map(drop)))
+    }
+
+    /// What it has in memory now, in bytes.
+    pub(super) fn memory(&self) -> Option<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_whitespace().next()?.parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
+    }
+
+    fn last_words(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+        format!("{}\n{last}", self.log.display())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // That it has ended already is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

@@ -119,3 +119,21 @@ fn threads() -> u32 {
 fn sees_all_processes() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|target| target.as_os_str() == "pid:[4026531836]")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_shown_is_unknown_and_not_missing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let counters = directory.path().join("devices");
+        assert_eq!(kprobes(&counters), None);
+        std::fs::create_dir(&counters).expect("made");
+        assert_eq!(kprobes(&counters), Some(false));
+        std::fs::create_dir(counters.join("kprobe")).expect("made");
+        assert_eq!(kprobes(&counters), Some(true));
+        let unknown = Offers::collect(None);
+        assert_eq!((unknown.targets, unknown.task_storage), (None, None));
+    }
+}

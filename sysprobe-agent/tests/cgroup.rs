@@ -36,10 +36,11 @@ fn slots_in_use(samples: &Samples) -> f64 {
 const AT_ONCE: usize = 20;
 
 /// Makes and removes so many cgroups; one of each batch runs a process. Their names and what they used.
-fn churn(count: usize) -> Vec<(String, u64)> {
+fn churn(attempt: u32, count: usize) -> Vec<(String, u64)> {
+    let name = |at: usize| format!("churn-{attempt}-{at}");
     let batch = |first| {
-        let _others: Vec<_> = (1..AT_ONCE).map(|at| Cgroup::new(&format!("churn-{}", first + at))).collect();
-        short_life(&format!("churn-{first}"))
+        let _others: Vec<_> = (1..AT_ONCE).map(|at| Cgroup::new(&name(first + at))).collect();
+        short_life(&name(first))
     };
     (0..count).step_by(AT_ONCE).map(batch).collect()
 }
@@ -64,7 +65,7 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
     // one attempt of three without such a neighbour is enough.
     for attempt in 1..=3 {
         let (before, start) = (agent.snapshot(), Instant::now());
-        let lives = churn(usize::try_from(COUNT).expect("small"));
+        let lives = churn(attempt, usize::try_from(COUNT).expect("small"));
         let took = start.elapsed();
         let after = agent.snapshot();
         let (born, died) = (heard(&after).0 - heard(&before).0, heard(&after).1 - heard(&before).1);

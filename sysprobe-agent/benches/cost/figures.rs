@@ -25,9 +25,13 @@ impl Figures {
         (self.quantile(0.25), self.quantile(0.75))
     }
 
+    pub(crate) fn least(&self) -> f64 {
+        self.quantile(0.0)
+    }
+
     pub(crate) fn spread(&self) -> Spread {
         let (low, high) = self.quartiles();
-        Spread { median: self.median(), low, high, least: self.quantile(0.0) }
+        Spread { median: self.median(), low, high }
     }
 
     fn quantile(&self, share: f64) -> f64 {

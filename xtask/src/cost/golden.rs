@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::report::{Line, Program, Refused, RoundTrip};
+use super::report::{Line, Program, Refused, RoundTrip, Spread};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Golden {
@@ -150,7 +150,7 @@ fn json(value: &impl Serialize) -> String {
 
 impl Row {
     fn of(program: &Program) -> Self {
-        let count = program.cost.as_ref().map(|cost| whole(cost.net.least));
+        let count = program.cost.as_ref().map(|cost| whole(cost.steady));
         Self {
             domain: program.domain.clone(),
             tier: program.tier.clone(),
@@ -165,8 +165,8 @@ impl Row {
 
 impl Trip {
     fn of(trip: &RoundTrip) -> Self {
-        // A difference of two times may be wrong either way, so this is not the least.
-        Self { tier: trip.tier.clone(), empty: whole(trip.empty.median), product: whole(trip.product.median) }
+        let added = |spread: Spread| whole(spread.median);
+        Self { tier: trip.tier.clone(), empty: added(trip.empty), product: added(trip.product) }
     }
 }
 

@@ -30,7 +30,10 @@ those statistics: it shows in the round trips.
 
 The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another process on the same CPU and
 back for the switch, threads begin and end, a sleeping process is moved between two cgroups, cgroups are made, removed and
-renamed, a domain is started anew for what goes over all tasks, and another process runs what is run on demand.
+renamed, and another process runs what is run on demand. What goes over all tasks is run again when it has met them: the
+first time, which is once at start, the kernel allocates memory for each task as well. Renames exist in hierarchies of version
+1 only: where the key is one of version 2, as on the test kernels, the program passes those of others over, and that is what
+is measured.
 ";
 
 const HOW: &str = "\
@@ -40,7 +43,7 @@ const HOW: &str = "\
 |---|---|
 | `cargo xtask cost` | measures on this host and on every test kernel, and writes this page and `overhead.json` |
 | `cargo xtask cost --host-only`, `--lab-only` | measures one of both; the page keeps the rest |
-| `cargo xtask cost 6.12 7.3` | the same for some kernels |
+| `cargo xtask cost 6.12 7.3` | the same, with these test kernels only |
 | `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12), changes nothing, and fails where a program or a round trip takes over 10 % more than `overhead.json` says, or is not in it |
 | `cargo xtask bench` | compares the switch with other ways to do the same, on this host |
 
@@ -72,9 +75,9 @@ fn in_lab(golden: &Golden) -> Section {
         golden.kernels.iter().map(|kernel| format!("{} is `{}`", kernel.series, kernel.release)).collect();
     let body = format!(
         "In QEMU with `-icount shift=0,sleep=off` and one CPU, a nanosecond of the guest's clock is one instruction, whatever \
-         else the host does. {}. A count is the least of all batches and boots: what a run takes when no interrupt comes in \
-         between and the allocator has memory at hand. Instructions are no time: they overstate short loops and understate \
-         cache misses and clock reads.\n\n\
+         else the host does. {}. A count is the median of all batches, and for programs of a thread's birth and death the \
+         least, when the allocator has memory at hand; of several boots it is the least. Instructions are no time: they \
+         overstate short loops and understate cache misses and clock reads.\n\n\
          ### One run\n\n\
          Instructions, and in brackets how many the verifier went through before it took the program (kernels before 5.16 do \
          not tell).\n\n{}\n\

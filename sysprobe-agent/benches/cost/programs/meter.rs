@@ -106,13 +106,13 @@ impl Found {
         if let Some(obstacle) = &self.obstacle {
             return Err(obstacle.clone());
         }
-        if script.is_none() {
-            return Err("no script drives this hook".to_owned());
-        }
+        let script = script.ok_or("no script drives this hook")?;
         if self.net.is_empty() {
             return Err("it did not run".to_owned());
         }
-        Ok(Cost { net: self.net.spread(), empty: self.empty.median(), runs: self.runs.median() })
+        let (net, empty, runs) = (self.net.spread(), self.empty.median(), self.runs.median());
+        let steady = if script.allocates() { self.net.least() } else { net.median };
+        Ok(Cost { net, steady, empty, runs })
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Program {
 pub(crate) struct Cost {
     /// Less what the empty program takes.
     pub(crate) net: Spread,
+    /// What of it repeats best: on a clock that counts instructions, to the last one.
+    pub(crate) steady: f64,
     /// The empty program's median.
     pub(crate) empty: f64,
     /// How often it ran for each action of the script.
@@ -50,8 +52,6 @@ pub(crate) struct Spread {
     /// The quartiles.
     pub(crate) low: f64,
     pub(crate) high: f64,
-    /// What is left when nothing came in between.
-    pub(crate) least: f64,
 }
 
 /// A domain that this kernel does not take through this tier.

@@ -78,12 +78,17 @@ impl Script {
         matches!(self, Self::Thread)
     }
 
+    /// Whether the kernel takes memory for what happens, now from one place and now from another, for many batches on end.
+    /// What the program itself takes then shows in the cheapest batch only.
+    pub(crate) const fn allocates(self) -> bool {
+        matches!(self, Self::Thread)
+    }
+
     /// What runs often is cheap and drowns in a busy machine's noise: `times` as many batches of it.
     pub(crate) const fn dose(self, times: u32) -> Dose {
         match self {
             Self::Switch => Dose { actions: 100, warm_up: 10, batches: 20 * times },
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
-            // The kernel takes memory now from one place and now from another, for many batches on end.
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
             Self::Iterate => Dose { actions: 1, warm_up: 3, batches: 20 },
             // Single runs of programs that interrupts do not spare, which a median passes over.

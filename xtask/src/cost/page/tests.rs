@@ -63,7 +63,7 @@ fn what_has_no_number_has_a_reason() {
 }
 
 fn host() -> Vec<Line> {
-    let spread = |median| Spread { median, low: median - 2.0, high: median + 2.0, least: 0.0 };
+    let spread = |median| Spread { median, low: median - 2.0, high: median + 2.0 };
     vec![
         Line::Host(Host { release: "6.18".to_owned(), cpus: 2 }),
         Line::Program(Program {
@@ -72,7 +72,7 @@ fn host() -> Vec<Line> {
             name: "sched_tp".to_owned(),
             hook: "sched_switch".to_owned(),
             verified: None,
-            cost: Ok(Cost { net: spread(67.6), empty: 57.4, runs: 2.0 }),
+            cost: Ok(Cost { net: spread(67.6), steady: 67.6, empty: 57.4, runs: 2.0 }),
         }),
         Line::RoundTrip(RoundTrip {
             tier: "tp_btf".to_owned(),

@@ -231,7 +231,7 @@ fn tasks_that_find_the_hash_full_are_counted() {
     let snapshot = agent.snapshot();
     let ours = Totals::of_workload(&snapshot, &cgroup.name).since(before);
     figure(&format!("full: agent {ours:?}, kernel {truth:?}, {} lost", lost(&snapshot, "task_storage_full")));
-    assert!(ours.arrivals <= truth.arrivals, "{ours:?} {truth:?}");
+    assert!(ours.on_cpu_ns <= truth.on_cpu_ns && ours.arrivals <= truth.arrivals, "{ours:?} {truth:?}");
     let exported =
         agent.scrape().get("sysprobe_agent_lost_updates_total", &[("reason", "task_storage_full")]);
     assert!(exported > 0.5, "{exported}");

@@ -55,8 +55,7 @@ impl Object for Typed {
 
     #[inline(always)]
     fn u16(self, offset: &Global<u32>) -> Option<u16> {
-        // SAFETY: as in `load_u64`.
-        Some(unsafe { self.0.add(offset.load() as usize).cast::<u16>().read_volatile() })
+        Some(self.load_u16(offset))
     }
 
     /// A null pointer's members read as zero.
@@ -100,6 +99,13 @@ impl Typed {
     pub fn load_u32(self, offset: &Global<u32>) -> u32 {
         // SAFETY: as in `load_u64`.
         unsafe { self.0.add(offset.load() as usize).cast::<u32>().read_volatile() }
+    }
+
+    #[inline(always)]
+    #[must_use]
+    fn load_u16(self, offset: &Global<u32>) -> u16 {
+        // SAFETY: as in `load_u64`.
+        unsafe { self.0.add(offset.load() as usize).cast::<u16>().read_volatile() }
     }
 }
 

@@ -4,7 +4,6 @@
 //! The hooks named here are only defaults: each program is attached where the one is that it is compared with.
 #![no_std]
 #![no_main]
-#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 use core::ffi::c_void;
 

@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 
-use crate::{docs, lint, say, test};
+use crate::{cost, docs, lint, say, test};
 
 pub(crate) fn main() -> Result<()> {
     lint::main()?;
     test::main(&test::Args::everything())?;
     docs::main(&docs::Args::checking())?;
+    cost::main(&cost::Args::checking())?;
     say::step("Everything passed.");
     Ok(())
 }

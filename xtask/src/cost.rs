@@ -53,6 +53,19 @@ pub(crate) struct Args {
     boots: u32,
 }
 
+impl Args {
+    pub(crate) fn checking() -> Self {
+        Self {
+            kernels: Vec::new(),
+            check: true,
+            host_only: false,
+            lab_only: false,
+            page_only: false,
+            boots: 1,
+        }
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<()> {
     if args.page_only {
         return write_page(&read_golden()?.unwrap_or_default(), Vec::new());

@@ -58,6 +58,7 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 pub struct Domains {
     pub sched: bool,
+    pub vfs: bool,
     pub cpu: bool,
 }
 
@@ -91,7 +92,7 @@ impl Default for Config {
             grace_seconds: 60,
             histograms: HistogramScope::Pod,
             program_statistics: false,
-            domains: Domains { sched: true, cpu: true },
+            domains: Domains::default(),
             pods: PodsConfig::default(),
             log: Log::default(),
         }
@@ -100,7 +101,7 @@ impl Default for Config {
 
 impl Default for Domains {
     fn default() -> Self {
-        Self { sched: true, cpu: true }
+        Self { sched: true, vfs: true, cpu: true }
     }
 }
 
@@ -135,7 +136,7 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if config.domains == (Domains { sched: false, cpu: false }) {
+        if config.domains == (Domains { sched: false, vfs: false, cpu: false }) {
             let nothing = "domains.sched and domains.cpu are both false, which leaves nothing to export: \
                            turn one of them on";
             return Err(malformed(nothing.to_owned()));

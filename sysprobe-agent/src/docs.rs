@@ -96,10 +96,13 @@ fn tier(out: &mut impl Write, set: &TierSet) -> io::Result<()> {
 
 fn hook(program: &Program) -> String {
     match program.hook {
-        Hook::TpBtf(target) | Hook::Fentry(target) | Hook::Kprobe(target) | Hook::RawTp(target) => {
-            format!("`{target}`")
-        }
         Hook::OnDemand => "run by the agent on each CPU before it reads".into(),
         Hook::TaskIterator => "task iterator, once at start".into(),
+        Hook::Fexit(_) | Hook::Kretprobe(_) => format!("return of {}", hooked(program)),
+        _ => hooked(program),
     }
+}
+
+fn hooked(program: &Program) -> String {
+    program.hooked().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }

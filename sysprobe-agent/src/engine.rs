@@ -2,6 +2,7 @@
 //! lock around it; every method is short and none waits for anything but the kernel.
 
 mod attribution;
+mod charging;
 mod identity;
 mod report;
 mod start;
@@ -10,9 +11,8 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use sysprobe_common::sched::SchedStats;
 use tokio::runtime::Handle;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
@@ -20,8 +20,9 @@ use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
 use crate::plan::{Decision, Plan};
-use crate::sched::{Owner, Sched};
+use crate::sched::Sched;
 use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind};
+use crate::vfs::Vfs;
 use crate::workload::{Bearer, CpuSeen, Registry};
 use attribution::Attribution;
 use identity::Identity;
@@ -36,6 +37,7 @@ pub struct Engine {
     identity: Identity,
     attribution: Attribution,
     sched: Option<Sched>,
+    vfs: Option<Vfs>,
     cpu: Option<CpuFiles>,
     cpu_seen: HashMap<u64, CpuSeen>,
     registry: Registry,
@@ -63,6 +65,9 @@ impl Engine {
         let sched = start_domain("sched", &plan, &mut domains, |set, candidate| {
             Sched::start(&loader, set, candidate, &plan)
         });
+        let vfs = start_domain("vfs", &plan, &mut domains, |set, candidate| {
+            Vfs::start(&loader, set, candidate, &plan)
+        });
         let cpu = match plan.decision("cpu") {
             Some(Decision::On(_)) => Some(CpuFiles::new(hierarchy.key.clone())),
             _ => None,
@@ -83,6 +88,7 @@ impl Engine {
             identity,
             attribution,
             sched,
+            vfs,
             cpu,
             cpu_seen: HashMap::new(),
             registry,
@@ -105,7 +111,7 @@ impl Engine {
             self.bury(id, now);
         }
         let registry = &mut self.registry;
-        self.attribution.place_orphans(now, |bearer, gathered| registry.add_sched(bearer, gathered));
+        self.attribution.place_orphans(now, |bearer, gathered| registry.add(bearer, gathered));
         self.greet_the_unknown(now);
     }
 
@@ -118,21 +124,14 @@ impl Engine {
         }
     }
 
-    /// Books a dead cgroup's last numbers and frees its slot.
     fn bury(&mut self, id: u64, now: Instant) {
-        if let Some(cgroup) = self.identity.tree().get(id)
-            && let Some(sched) = &mut self.sched
-        {
+        if let Some(cgroup) = self.identity.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
-            let released = sched.release(id, |gathered| {
-                if let Some(bearer) = attribution.settle(id, &cgroup.name, now) {
-                    registry.add_sched(bearer, gathered);
-                } else if !attribution.adopt(&cgroup.name, gathered, now) {
-                    registry.add_sched(&Bearer::unknown(), gathered);
-                }
-            });
-            if let Err(error) = released {
-                error!(%error, "The slot of a dead cgroup is lost.");
+            if let Some(sched) = &mut self.sched {
+                charging::bury(sched.slots(), (id, &cgroup.name), attribution, registry, now);
+            }
+            if let Some(vfs) = &mut self.vfs {
+                charging::bury(vfs.slots(), (id, &cgroup.name), attribution, registry, now);
             }
         }
         self.cpu_seen.remove(&id);
@@ -144,7 +143,7 @@ impl Engine {
     pub fn collect(&mut self) -> Snapshot {
         let start = Instant::now();
         self.tick();
-        let monotonic_ns = self.collect_sched();
+        let monotonic_ns = self.collect_slots();
         self.collect_cpu();
         self.expire(start);
         let workloads = self.registry.samples();
@@ -155,61 +154,27 @@ impl Engine {
             monotonic_ns,
             domains: self.domains.clone(),
             workloads,
-            pod_waits: self.registry.pod_waits(),
+            pods: self.registry.pods(),
             histograms: self.plan.histograms,
             agent,
         }
     }
 
     /// Says at what moment everything was booked.
-    fn collect_sched(&mut self) -> u64 {
-        let Some(sched) = &mut self.sched else { return monotonic_ns() };
-        if let Err(error) = sched.flush() {
+    fn collect_slots(&mut self) -> u64 {
+        if let Some(Err(error)) = self.sched.as_ref().map(Sched::flush) {
             warn!(%error, "What is running now could not be booked.");
         }
         let flushed = monotonic_ns();
-        if let Err(error) = sched.list_slots() {
-            error!(%error, "The map of slots could not be read.");
+        let (identity, attribution, registry) =
+            (&mut self.identity, &mut self.attribution, &mut self.registry);
+        if let Some(sched) = &mut self.sched {
+            charging::collect(sched.slots(), identity, attribution, registry);
         }
-        // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a name.
-        self.identity.update(Instant::now());
-        if sched.owners().any(|id| self.identity.tree().get(id).is_none()) {
-            self.identity.look_again(Instant::now());
+        if let Some(vfs) = &mut self.vfs {
+            charging::collect(vfs.slots(), identity, attribution, registry);
         }
-        let (tree, now) = (self.identity.tree(), Instant::now());
-        for (id, cgroup) in sched.owners().filter_map(|id| Some((id, tree.get(id)?))) {
-            self.attribution.settle(id, &cgroup.name, now);
-        }
-        let (attribution, registry) = (&self.attribution, &mut self.registry);
-        sched.read(
-            |id| attribution.bearer(id).is_some(),
-            |owner, gathered| match owner {
-                Owner::Kernel => registry.add_sched(&Bearer::kernel(), gathered),
-                Owner::Unknown => registry.add_sched(&Bearer::unknown(), gathered),
-                Owner::Cgroup(id) => {
-                    let unknown = Bearer::unknown();
-                    registry.add_sched(attribution.bearer(id).unwrap_or(&unknown), gathered);
-                }
-            },
-        );
-        self.release_the_unheard();
         flushed
-    }
-
-    /// Slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.
-    fn release_the_unheard(&mut self) {
-        let Some(sched) = &mut self.sched else { return };
-        if !self.identity.sees_everything() {
-            return;
-        }
-        let unheard: Vec<u64> = sched.owners().filter(|id| self.identity.tree().get(*id).is_none()).collect();
-        for id in unheard {
-            let registry = &mut self.registry;
-            let charge = |gathered: &SchedStats| registry.add_sched(&Bearer::unknown(), gathered);
-            if let Err(error) = sched.release(id, charge) {
-                error!(%error, "The slot of a cgroup that has gone is lost.");
-            }
-        }
     }
 
     /// Tasks that are running but unknown, because their birth was missed, are made known from now on.

@@ -15,6 +15,8 @@ pub mod cgroup;
 pub mod cpu;
 pub mod pods;
 pub mod sched;
+pub mod slots;
+pub mod vfs;
 
 pub mod engine;
 mod workload;

@@ -174,8 +174,13 @@ impl fmt::Display for Reason {
 /// What every tier needs: rights, BTF, and the globals that lead from a task to its cgroup in the key hierarchy.
 fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
     const POINTER: u32 = 8;
-    if probe.domain == "sched" && !config.domains.sched {
-        return Err("turned off by the configuration (domains.sched)".into());
+    let wanted = match probe.domain {
+        "sched" => config.domains.sched,
+        "vfs" => config.domains.vfs,
+        _ => true,
+    };
+    if !wanted {
+        return Err(format!("turned off by the configuration (domains.{})", probe.domain));
     }
     let missing = facts.privilege.missing();
     if !missing.is_empty() {

@@ -6,6 +6,7 @@
 
 mod cgroup;
 mod sched;
+mod vfs;
 
 use std::fmt;
 
@@ -48,9 +49,9 @@ pub struct Object {
 pub enum Tier {
     /// Typed tracepoints.
     TpBtf,
-    /// Function entries by BPF trampoline.
+    /// Function entries and returns by BPF trampoline.
     Fentry,
-    /// Function entries by breakpoint or ftrace.
+    /// Function entries and returns by breakpoint or ftrace.
     Kprobe,
     /// Raw tracepoints, which need no BTF in the kernel.
     RawTp,
@@ -61,6 +62,10 @@ pub struct Program {
     pub name: &'static str,
     pub hook: Hook,
     pub does: &'static str,
+    /// Names that the hooked function had in older kernels, the newest first.
+    pub older: &'static [&'static str],
+    /// Whether the tier is of no use without it. What is not required is left out if the kernel refuses it.
+    pub required: bool,
 }
 
 /// How a program gets to run.
@@ -68,7 +73,9 @@ pub struct Program {
 pub enum Hook {
     TpBtf(&'static str),
     Fentry(&'static str),
+    Fexit(&'static str),
     Kprobe(&'static str),
+    Kretprobe(&'static str),
     RawTp(&'static str),
     /// Never attached: the agent runs it on each CPU before it reads.
     OnDemand,
@@ -100,7 +107,7 @@ pub struct Member {
 }
 
 /// Every domain with kernel programs.
-pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE];
+pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE, vfs::PROBE];
 
 /// The programs of a domain's tier.
 #[must_use]
@@ -132,7 +139,7 @@ const fn member(global: &'static str, paths: &'static [&'static str]) -> Member 
 }
 
 const fn program(name: &'static str, hook: Hook, does: &'static str) -> Program {
-    Program { name, hook, does }
+    Program::new(name, hook, does)
 }
 
 /// From a task's `css_set` to its cgroup by way of the default hierarchy, or of a controller's.
@@ -151,7 +158,34 @@ pub fn wanted() -> impl Iterator<Item = &'static str> {
 /// Everything that the table hooks.
 pub fn targets() -> impl Iterator<Item = Target> {
     let sets = PROBES.iter().flat_map(|probe| probe.tiers);
-    sets.flat_map(|set| set.programs).filter_map(|program| program.hook.target())
+    sets.flat_map(|set| set.programs).flat_map(Program::targets)
+}
+
+impl Program {
+    /// A program without which its tier is of no use, on a hook that was always called so.
+    #[must_use]
+    pub const fn new(name: &'static str, hook: Hook, does: &'static str) -> Self {
+        Self { name, hook, does, older: &[], required: true }
+    }
+
+    /// What it hooks: its target under the newest name, then under the older ones.
+    pub fn targets(&self) -> impl Iterator<Item = Target> {
+        self.hook.target().into_iter().chain(self.older.iter().copied().map(Target::Function))
+    }
+
+    /// The names of the function or tracepoint that it hooks, in the same order.
+    pub fn hooked(&self) -> impl Iterator<Item = &'static str> {
+        self.targets().map(Target::name)
+    }
+}
+
+impl Target {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Function(name) | Self::Tracepoint(name) => name,
+        }
+    }
 }
 
 impl Hook {
@@ -160,7 +194,9 @@ impl Hook {
     pub const fn target(self) -> Option<Target> {
         match self {
             Self::TpBtf(name) | Self::RawTp(name) => Some(Target::Tracepoint(name)),
-            Self::Fentry(name) | Self::Kprobe(name) => Some(Target::Function(name)),
+            Self::Fentry(name) | Self::Fexit(name) | Self::Kprobe(name) | Self::Kretprobe(name) => {
+                Some(Target::Function(name))
+            }
             Self::OnDemand | Self::TaskIterator => None,
         }
     }
@@ -202,8 +238,8 @@ impl Tier {
     pub const fn means(self) -> &'static str {
         match self {
             Self::TpBtf => "typed tracepoints",
-            Self::Fentry => "function entries, by BPF trampoline",
-            Self::Kprobe => "function entries, by kprobe",
+            Self::Fentry => "functions, by BPF trampoline",
+            Self::Kprobe => "functions, by kprobe",
             Self::RawTp => "raw tracepoints",
         }
     }

@@ -1,43 +1,23 @@
-//! Scheduler: starts the programs, and turns their slots into what each cgroup gathered since it was last read.
+//! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-
-use aya::maps::{HashMap, MapData, Stack};
+use sysprobe_common::hist;
 use sysprobe_common::sched::{SchedLoss, SchedStats};
-use sysprobe_common::{hist, slot};
 
-use crate::bpf::{Entries, LoadError, Loaded, Loader, MappedArray};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
 use crate::host;
-use crate::plan::{Candidate, Plan, Shards};
+use crate::plan::{Candidate, Plan};
 use crate::probe::{self, TierSet};
+use crate::slots::{Counters, Names, Slots};
 use crate::snapshot::{HistogramSample, LostUpdates, SchedSample};
 
 /// The attached programs and their maps.
 pub struct Sched {
     loaded: Loaded,
-    stats: MappedArray<SchedStats>,
+    slots: Slots<SchedStats>,
     losses: MappedArray<u64>,
-    slots: HashMap<MapData, u64, u32>,
-    /// The same map, for reading it in batches.
-    slots_descriptor: OwnedFd,
-    free: Stack<MapData, u32>,
-    entries: Entries,
-    shards: Shards,
-    /// What each slot held when it was last read.
-    last: Vec<SchedStats>,
 }
 
-/// Whose numbers a slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    Cgroup(u64),
-    Kernel,
-    Unknown,
-}
-
-const ZERO: SchedStats =
-    SchedStats { wait_ns: 0, on_cpu_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
+const MAPS: Names = Names { stats: "SCHED_STATS", known: "SCHED_SLOTS", free: "SCHED_FREE" };
 
 impl Sched {
     /// Loads and attaches; from here on everything that runs is counted.
@@ -53,11 +33,7 @@ impl Sched {
             ("CFG_SHARD_BITS", plan.shards.bits),
             ("CFG_SHARED", u32::from(plan.shards.shared)),
         ]);
-        let mut sizes = vec![
-            ("SCHED_STATS", plan.slots * plan.shards.count()),
-            ("SCHED_SLOTS", plan.slots),
-            ("SCHED_FREE", plan.slots),
-        ];
+        let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
         if probe::keeps_tasks_in_hash(set.tier) {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
@@ -65,29 +41,10 @@ impl Sched {
             sizes.push(("SCHED_TASKS", plan.tasks));
         }
         let mut loaded = loader.load(set, &globals, &sizes)?;
-        let mut sched = Self {
-            stats: loaded.map_array("SCHED_STATS")?,
-            losses: loaded.map_array("SCHED_LOSSES")?,
-            slots_descriptor: loaded.map_descriptor("SCHED_SLOTS")?,
-            slots: loaded.take_map("SCHED_SLOTS")?,
-            free: loaded.take_map("SCHED_FREE")?,
-            entries: Entries::with_capacity(plan.slots),
-            shards: plan.shards,
-            last: vec![ZERO; plan.slots as usize],
-            loaded,
-        };
-        // The stack gives back what was pushed last: low numbers first keep the used memory together.
-        for slot in (slot::FIRST_FREE..plan.slots).rev() {
-            sched.give_back(slot)?;
-        }
-        sched.loaded.attach()?;
-        Ok(sched)
-    }
-
-    fn give_back(&mut self, slot: u32) -> Result<(), LoadError> {
-        let full =
-            |error: aya::maps::MapError| LoadError::Map { map: "SCHED_FREE", reason: error.to_string() };
-        self.free.push(slot, 0).map_err(full)
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, plan.shards)?;
+        let losses = loaded.map_array("SCHED_LOSSES")?;
+        loaded.attach()?;
+        Ok(Self { loaded, slots, losses })
     }
 
     /// Books what runs at this moment, so that a reader sees it.
@@ -95,37 +52,8 @@ impl Sched {
         self.loaded.run_on("sched_flush", &host::online_cpus())
     }
 
-    /// Looks up which cgroups have slots now, for `read`.
-    pub fn list_slots(&mut self) -> io::Result<()> {
-        self.entries.read(self.slots_descriptor.as_fd())
-    }
-
-    /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is not known
-    /// yet keeps its numbers. No slot has been released since they were listed.
-    pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(Owner, &SchedStats)) {
-        for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
-            take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
-        }
-        for (id, slot) in self.entries.iter().filter(|(id, _)| knows(*id)) {
-            take(Owner::Cgroup(id), &gathered(&self.stats, self.shards, &mut self.last, slot));
-        }
-    }
-
-    /// Frees the slot of a cgroup that has gone, and hands what it gathered last to `take`.
-    pub fn release(&mut self, id: u64, take: impl FnOnce(&SchedStats)) -> Result<(), LoadError> {
-        // Most cgroups never ran anything of their own, and so have no slot.
-        let Ok(slot) = self.slots.get(&id, 0) else { return Ok(()) };
-        take(&gathered(&self.stats, self.shards, &mut self.last, slot));
-        let failed =
-            |error: aya::maps::MapError| LoadError::Map { map: "SCHED_SLOTS", reason: error.to_string() };
-        self.slots.remove(&id).map_err(failed)?;
-        for element in elements(self.shards, slot) {
-            self.stats.write(element, ZERO);
-        }
-        if let Some(last) = self.last.get_mut(slot as usize) {
-            *last = ZERO;
-        }
-        self.give_back(slot)
+    pub const fn slots(&mut self) -> &mut Slots<SchedStats> {
+        &mut self.slots
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
@@ -134,11 +62,6 @@ impl Sched {
             reason: loss.reason().into(),
             count: self.losses.read(loss as usize).unwrap_or(0),
         })
-    }
-
-    /// The cgroups that had slots when they were last listed.
-    pub fn owners(&self) -> impl Iterator<Item = u64> {
-        self.entries.iter().map(|(id, _)| id)
     }
 
     /// Bookings that were lost because nobody knew the task.
@@ -155,7 +78,7 @@ impl Sched {
     /// How many cgroups had a slot when they were last listed.
     #[must_use]
     pub const fn slots_in_use(&self) -> u64 {
-        self.entries.len() as u64
+        self.slots.in_use()
     }
 
     #[must_use]
@@ -164,43 +87,18 @@ impl Sched {
     }
 }
 
-fn elements(shards: Shards, slot: u32) -> std::ops::Range<usize> {
-    let first = (slot << shards.bits) as usize;
-    first..first + shards.count() as usize
-}
+impl Counters for SchedStats {
+    const ZERO: Self =
+        Self { wait_ns: 0, on_cpu_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
 
-/// The sum over a slot's shards, less what it was last time. Every number wraps, so differences are right across a wrap.
-fn gathered(
-    stats: &MappedArray<SchedStats>,
-    shards: Shards,
-    last: &mut [SchedStats],
-    slot: u32,
-) -> SchedStats {
-    let mut total = ZERO;
-    for element in elements(shards, slot) {
-        if let Some(shard) = stats.read(element) {
-            combine(&mut total, &shard, u64::wrapping_add, u32::wrapping_add);
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
+        self.wait_ns = wide(self.wait_ns, other.wait_ns);
+        self.on_cpu_ns = wide(self.on_cpu_ns, other.on_cpu_ns);
+        self.voluntary = narrow(self.voluntary, other.voluntary);
+        self.involuntary = narrow(self.involuntary, other.involuntary);
+        for (own, other) in self.wait.iter_mut().zip(&other.wait) {
+            *own = narrow(*own, *other);
         }
-    }
-    let Some(last) = last.get_mut(slot as usize) else { return ZERO };
-    let mut difference = total;
-    combine(&mut difference, last, u64::wrapping_sub, u32::wrapping_sub);
-    *last = total;
-    difference
-}
-
-fn combine(
-    into: &mut SchedStats,
-    other: &SchedStats,
-    wide: fn(u64, u64) -> u64,
-    narrow: fn(u32, u32) -> u32,
-) {
-    into.wait_ns = wide(into.wait_ns, other.wait_ns);
-    into.on_cpu_ns = wide(into.on_cpu_ns, other.on_cpu_ns);
-    into.voluntary = narrow(into.voluntary, other.voluntary);
-    into.involuntary = narrow(into.involuntary, other.involuntary);
-    for (into, other) in into.wait.iter_mut().zip(&other.wait) {
-        *into = narrow(*into, *other);
     }
 }
 

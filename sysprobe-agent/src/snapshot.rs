@@ -4,11 +4,12 @@
 
 use serde::{Deserialize, Serialize};
 use sysprobe_common::hist;
+use sysprobe_common::vfs::Operation;
 
 use crate::pods::pod::Qos;
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,8 +20,8 @@ pub struct Snapshot {
     pub domains: Vec<DomainState>,
     /// At most one entry per `Workload`, in no particular order.
     pub workloads: Vec<WorkloadSample>,
-    /// The waits of whole pods, those of containers that have gone included.
-    pub pod_waits: Vec<PodWaits>,
+    /// Whole pods, with what containers did that have gone.
+    pub pods: Vec<PodTotals>,
     /// Which of the two histograms is exported for a container in a pod.
     pub histograms: HistogramScope,
     pub agent: AgentSample,
@@ -35,11 +36,13 @@ pub enum HistogramScope {
     Container,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PodWaits {
+/// What histograms are made of for a pod. A sum over its containers would go backwards with each that goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodTotals {
     pub namespace: String,
     pub pod: String,
     pub wait: HistogramSample,
+    pub vfs: VfsSample,
 }
 
 /// Whether a domain works, and through what.
@@ -85,6 +88,7 @@ pub struct WorkloadSample {
     /// `None` for what is no pod.
     pub pod: Option<PodSample>,
     pub sched: Option<SchedSample>,
+    pub vfs: Option<VfsSample>,
     pub cpu: Option<CpuSample>,
 }
 
@@ -108,6 +112,33 @@ pub struct SchedSample {
     pub on_cpu_ns: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
+}
+
+/// The storage operations of one workload. What it never did is left out of the JSON form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VfsSample {
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub read: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub write: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub fsync: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub open: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub create: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub unlink: OperationSample,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationSample {
+    /// All calls, those that failed included.
+    pub latency: HistogramSample,
+    pub errors: u64,
+    /// What reads and writes moved.
+    pub bytes: u64,
 }
 
 /// The CPU controller's totals and settings of one workload, as its cgroup files tell them.
@@ -199,6 +230,40 @@ impl Snapshot {
     pub fn workloads_by_kind(&self) -> [(&'static str, usize); 6] {
         WorkloadKind::ALL
             .map(|kind| (kind.name(), self.workloads.iter().filter(|workload| workload.kind == kind).count()))
+    }
+}
+
+impl VfsSample {
+    #[must_use]
+    pub const fn of(&self, operation: Operation) -> &OperationSample {
+        match operation {
+            Operation::Read => &self.read,
+            Operation::Write => &self.write,
+            Operation::Fsync => &self.fsync,
+            Operation::Open => &self.open,
+            Operation::Create => &self.create,
+            Operation::Unlink => &self.unlink,
+        }
+    }
+
+    #[must_use]
+    pub const fn of_mut(&mut self, operation: Operation) -> &mut OperationSample {
+        match operation {
+            Operation::Read => &mut self.read,
+            Operation::Write => &mut self.write,
+            Operation::Fsync => &mut self.fsync,
+            Operation::Open => &mut self.open,
+            Operation::Create => &mut self.create,
+            Operation::Unlink => &mut self.unlink,
+        }
+    }
+}
+
+impl OperationSample {
+    /// Whether there was no such call.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.latency.count() == 0
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sysprobe_common::sched::SchedStats;
+use sysprobe_common::vfs::VfsStats;
 
 use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
-use crate::sched;
+use crate::{sched, vfs};
 use crate::snapshot::{
-    CpuSample, HistogramSample, PodSample, PodWaits, Throttling, Workload, WorkloadKind, WorkloadSample,
+    CpuSample, PodSample, PodTotals, Throttling, Workload, WorkloadKind, WorkloadSample,
 };
 
 /// Who bears a cgroup's numbers.
@@ -26,8 +27,8 @@ pub(crate) struct Bearer {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     workloads: HashMap<Workload, Totals>,
-    /// Waits by namespace and pod. A sum over the workloads would go backwards with each container that goes.
-    pods: HashMap<(String, String), HistogramSample>,
+    /// By namespace and pod.
+    pods: HashMap<(String, String), PodTotals>,
 }
 
 #[derive(Debug)]
@@ -44,18 +45,53 @@ pub(crate) struct CpuSeen {
     throttling: Throttling,
 }
 
+/// What a domain gathered for one cgroup.
+pub(crate) trait Charge: Send {
+    /// Whether that is nothing at all.
+    fn is_idle(&self) -> bool;
+    fn add_to(&self, workload: &mut WorkloadSample);
+    fn add_to_pod(&self, pod: &mut PodTotals);
+}
+
+impl Charge for SchedStats {
+    fn is_idle(&self) -> bool {
+        sched::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        sched::accumulate(workload.sched.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        sched::accumulate_waits(&mut pod.wait, self);
+    }
+}
+
+impl Charge for VfsStats {
+    fn is_idle(&self) -> bool {
+        vfs::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        vfs::accumulate(workload.vfs.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        vfs::accumulate(&mut pod.vfs, self);
+    }
+}
+
 impl Registry {
-    /// Adds to a workload's scheduler totals. What was never active makes no series.
-    pub(crate) fn add_sched(&mut self, bearer: &Bearer, gathered: &SchedStats) {
-        if sched::is_idle(gathered) {
+    /// Adds to a workload's totals. What was never active makes no series.
+    pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
+        if gathered.is_idle() {
             return;
         }
-        let sample = self.sample(bearer);
-        sched::accumulate(sample.sched.get_or_insert_default(), gathered);
+        gathered.add_to(self.sample(bearer));
         if bearer.pod.is_some() {
             let Workload { namespace, pod, .. } = &bearer.workload;
-            let of_pod = self.pods.entry((namespace.clone(), pod.clone())).or_default();
-            sched::accumulate_waits(of_pod, gathered);
+            let new = || PodTotals { namespace: namespace.clone(), pod: pod.clone(), ..PodTotals::default() };
+            gathered.add_to_pod(self.pods.entry((namespace.clone(), pod.clone())).or_insert_with(new));
         }
     }
 
@@ -85,7 +121,7 @@ impl Registry {
         // Two look-ups, so that the usual case (it is known) copies no strings.
         if !self.workloads.contains_key(workload) {
             let sample =
-                WorkloadSample { workload: workload.clone(), kind: *kind, pod: None, sched: None, cpu: None };
+                WorkloadSample { workload: workload.clone(), kind: *kind, pod: None, sched: None, vfs: None, cpu: None };
             self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });
         }
         let totals = self.workloads.get_mut(workload).expect("it was inserted above if it was not there");
@@ -118,13 +154,8 @@ impl Registry {
     }
 
     #[must_use]
-    pub(crate) fn pod_waits(&self) -> Vec<PodWaits> {
-        let waits = |((namespace, pod), wait): (&(String, String), &HistogramSample)| PodWaits {
-            namespace: namespace.clone(),
-            pod: pod.clone(),
-            wait: wait.clone(),
-        };
-        self.pods.iter().map(waits).collect()
+    pub(crate) fn pods(&self) -> Vec<PodTotals> {
+        self.pods.values().cloned().collect()
     }
 }
 

@@ -35,7 +35,7 @@ impl Search {
         let set: &'static TierSet = Box::leak(Box::new(TierSet {
             tier: Tier::RawTp,
             object: Object { file: "hist.o", bytes: object.leak() },
-            programs: &[Program { name: PROGRAM, hook: Hook::OnDemand, does: "" }],
+            programs: const { &[Program::new(PROGRAM, Hook::OnDemand, "")] },
             members: &[],
             needs: &[],
         }));

@@ -1,21 +1,18 @@
 //! Tier against tier: agents that hook the kernel differently watch the same load at the same time and must tell the
-//! same of it. A tier that this kernel does not have is said to be missing, with the agent's reason, and only a lack
-//! that shows without the agent as well is accepted.
+//! same of it.
 //!
 //! One test counts what others would disturb: each test takes [`HOST`] before it makes a cgroup.
 
 mod support;
 
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use support::agent::{Agent, Options};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
+use support::tiers::{Watcher, watchers};
 use support::totals::{Totals, lost};
 use support::{SharedNumbers, figure, shared, until, within};
 use sysprobe_agent::probe::Tier;
@@ -29,81 +26,25 @@ fn host() -> MutexGuard<'static, ()> {
     HOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const TIERS: [Tier; 4] = [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp];
-
 /// How far `rcu_note_context_switch` is behind with a thread's time on CPU: the kernel brings the total up to date once
 /// a tick, which is 10 ms where it is longest, and after the hook. Twice that for a tick that comes late.
 const LAG_NS: u64 = 20_000_000;
 
-/// An agent that was told to use this tier.
-struct Watcher {
-    tier: Tier,
-    agent: Agent,
+/// What the scheduler's tests ask a watcher.
+trait Watches {
+    fn is_exact(&self) -> bool;
+    fn totals(&self, cgroup: &Cgroup) -> Totals;
 }
 
-impl Watcher {
-    fn start(tier: Tier) -> Self {
-        let arguments = ["--attach", tier.name()];
-        Self { tier, agent: Agent::with(Options { arguments: &arguments, ..Options::default() }) }
-    }
-
-    /// Whether the domain is up through the tier; it may be off only for a reason.
-    fn has(&self, domain: &str) -> bool {
-        let name = self.tier.name();
-        let snapshot = self.agent.snapshot();
-        let state = snapshot.domains.iter().find(|state| state.name == domain).expect("a domain");
-        if !state.up {
-            figure(&format!("{domain} by {name}: not on this kernel: {}", state.reason));
-            assert!(is_missing(self.tier, domain, &state.reason), "{name} should work: {}", state.reason);
-        }
-        assert!(!state.up || state.hook == name, "told to use {name}, uses {}", state.hook);
-        state.up
-    }
-
+impl Watches for Watcher {
     /// The switch is booked when it is counted, and with it everything before; not so at a function's entry.
-    const fn is_exact(&self) -> bool {
+    fn is_exact(&self) -> bool {
         matches!(self.tier, Tier::TpBtf | Tier::RawTp)
     }
 
     fn totals(&self, cgroup: &Cgroup) -> Totals {
         Totals::of_workload(&self.agent.snapshot(), &cgroup.name)
     }
-}
-
-/// One agent per tier that this kernel has, all at the same time.
-fn watchers(domain: &str) -> Vec<Watcher> {
-    let mut watchers: Vec<_> = thread::scope(|scope| {
-        let starts = TIERS.map(|tier| scope.spawn(move || Watcher::start(tier)));
-        starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
-    });
-    watchers.retain(|watcher| watcher.has(domain));
-    assert!(!watchers.is_empty(), "no tier works");
-    watchers
-}
-
-/// Whether the kernel lacks what the tier needs, by its own word. What the verifier dislikes is never a lack: that is
-/// for us to mend.
-fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
-    /// Before it, programs of this kind may not use task storage.
-    const TASK_STORAGE: (u32, u32) = (5, 13);
-    let has_no_storage = domain == "sched" && kernel() < TASK_STORAGE;
-    match tier {
-        Tier::TpBtf => has_no_storage,
-        Tier::Fentry => has_no_storage || (!reason.contains("verifier") && !has_kprobes()),
-        Tier::Kprobe => !has_kprobes(),
-        Tier::RawTp => false,
-    }
-}
-
-fn kernel() -> (u32, u32) {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
-    let mut numbers = release.split(['.', '-']).map_while(|number| number.trim().parse().ok());
-    (numbers.next().expect("a version"), numbers.next().expect("a version"))
-}
-
-/// A kernel that has them can change the entries of its functions, which `fentry` needs too.
-fn has_kprobes() -> bool {
-    Path::new("/sys/bus/event_source/devices/kprobe").exists()
 }
 
 /// What the fork loop and its children have said; in memory that the test shares.

@@ -9,3 +9,4 @@ pub mod cgroup;
 pub mod hist;
 pub mod sched;
 pub mod slot;
+pub mod vfs;

@@ -123,9 +123,20 @@ pub fn read_u32(address: u64, offset: &Global<u32>) -> Option<u32> {
     read(address, offset)
 }
 
+/// Reads eight bytes at an address.
+#[inline(always)]
+#[must_use]
+pub fn read_u64_at(address: u64) -> Option<u64> {
+    read_at(address)
+}
+
 #[inline(always)]
 fn read<T>(address: u64, offset: &Global<u32>) -> Option<T> {
-    let source = (address + u64::from(offset.load())) as *const T;
+    read_at(address + u64::from(offset.load()))
+}
+
+#[inline(always)]
+fn read_at<T>(address: u64) -> Option<T> {
     // SAFETY: the helper checks the address and fails on a bad one; the types are plain integers.
-    unsafe { bpf_probe_read_kernel(source) }.ok()
+    unsafe { bpf_probe_read_kernel(address as *const T) }.ok()
 }

@@ -10,6 +10,8 @@ pub mod atomic;
 pub mod cgroup;
 pub mod counter;
 pub mod kernel;
+pub mod registers;
+pub mod slots;
 pub mod task_storage;
 
 /// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic handler, which the

@@ -86,7 +86,7 @@ fn product(bench: &Bench, shards: Shards) -> Result<(Figures, Figures)> {
     }
     let mut seen = 0_u64;
     let read = repeat(|| {
-        sched.list_slots()?;
+        sched.slots().list()?;
         sched.read(|_| true, |_, gathered| seen += 1 + gathered.on_cpu_ns);
         Ok(())
     })?;
@@ -188,7 +188,7 @@ fn snapshot() -> Snapshot {
         monotonic_ns: 1,
         domains: Vec::new(),
         workloads: (0..WORKLOADS).map(row).collect(),
-        pod_waits: Vec::new(),
+        pods: Vec::new(),
         histograms: HistogramScope::default(),
         agent: AgentSample::default(),
     }

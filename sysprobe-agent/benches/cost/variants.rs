@@ -19,7 +19,7 @@ const WAKEUP_NEW: Hook = Hook::TpBtf("sched_wakeup_new");
 const SEED: Program = program("bench_seed", Hook::TaskIterator);
 
 const fn program(name: &'static str, hook: Hook) -> Program {
-    Program { name, hook, does: "" }
+    Program::new(name, hook, "")
 }
 
 const fn probe(programs: &'static [Program]) -> TierSet {

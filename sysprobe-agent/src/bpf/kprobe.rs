@@ -11,7 +11,7 @@ use super::syscall;
 /// The kind of performance counter that a kprobe is, as a number of this kernel's own.
 const KIND: &str = "/sys/bus/event_source/devices/kprobe/type";
 
-/// A program on the entry of a function. Dropping it detaches the program.
+/// A program on the entry or the returns of a function. Dropping it detaches the program.
 #[derive(Debug)]
 pub(super) enum Kprobe {
     Link(OwnedFd),
@@ -21,15 +21,22 @@ pub(super) enum Kprobe {
     },
 }
 
+/// Where a function is hooked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Entry,
+    Return,
+}
+
 impl Kprobe {
-    pub(super) fn attach(program: BorrowedFd<'_>, function: &str) -> io::Result<Self> {
+    pub(super) fn attach(program: BorrowedFd<'_>, function: &str, at: Place) -> io::Result<Self> {
         let said =
             |error: io::Error| io::Error::new(error.kind(), format!("a kprobe on {function}: {error}"));
-        Self::try_attach(program, function).map_err(said)
+        Self::try_attach(program, function, at).map_err(said)
     }
 
-    fn try_attach(program: BorrowedFd<'_>, function: &str) -> io::Result<Self> {
-        let counter = open(function)?;
+    fn try_attach(program: BorrowedFd<'_>, function: &str, at: Place) -> io::Result<Self> {
+        let counter = open(function, at)?;
         match syscall::link_to_counter(program, counter.as_fd()) {
             Ok(link) => Ok(Self::Link(link)),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
@@ -52,12 +59,14 @@ impl Kprobe {
 }
 
 /// A counter of the calls of a function. On whichever CPU they are counted, the program runs on all.
-fn open(function: &str) -> io::Result<OwnedFd> {
+fn open(function: &str, at: Place) -> io::Result<OwnedFd> {
     const EVERY_PROCESS: libc::pid_t = -1;
     const CPU: libc::c_int = 0;
     const NO_GROUP: libc::c_int = -1;
     /// `PERF_FLAG_FD_CLOEXEC`.
     const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+    /// `format/retprobe` beside `type` says that it is the first bit of `config`, as it has been since 4.17.
+    const AT_RETURN: u64 = 1;
     let kind = std::fs::read_to_string(KIND)
         .map_err(|error| io::Error::new(error.kind(), format!("{KIND}: {error}")))?;
     let function = CString::new(function)?;
@@ -65,6 +74,7 @@ fn open(function: &str) -> io::Result<OwnedFd> {
     let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
     attr.type_ = kind.trim().parse().map_err(io::Error::other)?;
     attr.size = u32::try_from(size_of::<perf_event_attr>()).map_err(io::Error::other)?;
+    attr.config = if matches!(at, Place::Return) { AT_RETURN } else { 0 };
     attr.__bindgen_anon_3.config1 = function.as_ptr() as u64;
     // SAFETY: the attribute and the name in it live until the call returns.
     let counter = unsafe {

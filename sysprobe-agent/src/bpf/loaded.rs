@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use aya::Ebpf;
 use aya::maps::Map;
-use aya::programs::{BtfTracePoint, FEntry, Iter, KProbe, Program, ProgramError, RawTracePoint};
+use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, Program, ProgramError, RawTracePoint};
 
-use super::kprobe::Kprobe;
+use super::kprobe::{Kprobe, Place};
 use super::reason::{chain, refusal};
 use super::{LoadError, MappedArray, syscall};
-use crate::probe::{Hook, TierSet};
+use crate::probe::{self, Hook, TierSet};
 
 /// A domain's object with its programs attached. Dropping it detaches and unloads them.
 #[derive(Debug)]
@@ -21,11 +21,13 @@ pub struct Loaded {
     attaches: bool,
     /// By the programs' names.
     kprobes: Vec<(&'static str, Kprobe)>,
+    /// Programs that the kernel refused and that are not required, with its reasons.
+    left_out: Vec<(&'static probe::Program, String)>,
 }
 
 impl Loaded {
     pub(super) const fn new(ebpf: Ebpf, set: &'static TierSet, attaches: bool) -> Self {
-        Self { ebpf, set, attaches, kprobes: Vec::new() }
+        Self { ebpf, set, attaches, kprobes: Vec::new(), left_out: Vec::new() }
     }
 
     /// Attaches the programs in the table's order. Maps that they rely on have been filled before.
@@ -34,38 +36,55 @@ impl Loaded {
             return Ok(());
         }
         let mut kprobes = Vec::new();
-        self.each_program(|program, hook| match hook {
+        self.each_program(|program, row| match row.hook {
             Hook::TpBtf(_) => <&mut BtfTracePoint>::try_from(program)?.attach().map(drop),
             Hook::Fentry(_) => <&mut FEntry>::try_from(program)?.attach().map(drop),
-            Hook::Kprobe(function) => {
-                let program = <&mut KProbe>::try_from(program)?;
-                let kprobe =
-                    Kprobe::attach(program.fd()?.as_fd(), function).map_err(ProgramError::IOError)?;
-                kprobes.push(kprobe);
+            Hook::Fexit(_) => <&mut FExit>::try_from(program)?.attach().map(drop),
+            Hook::Kprobe(_) | Hook::Kretprobe(_) => {
+                let at = if matches!(row.hook, Hook::Kprobe(_)) { Place::Entry } else { Place::Return };
+                let program = <&mut KProbe>::try_from(program)?.fd()?.as_fd();
+                let attach = |function| Kprobe::attach(program, function, at).map_err(ProgramError::IOError);
+                kprobes.push((row.name, first_name(row, attach)?));
                 Ok(())
             }
             Hook::RawTp(tracepoint) => <&mut RawTracePoint>::try_from(program)?.attach(tracepoint).map(drop),
             Hook::OnDemand => Ok(()),
             Hook::TaskIterator => run_iterator(program.try_into()?),
         })?;
-        let rows = self.set.programs.iter().filter(|row| matches!(row.hook, Hook::Kprobe(_)));
-        self.kprobes = rows.map(|row| row.name).zip(kprobes).collect();
+        self.kprobes = kprobes;
         Ok(())
     }
 
+    /// What the kernel refuses is left out if it can be, and so is the other program on the same function.
     pub(super) fn each_program(
         &mut self,
-        mut act: impl FnMut(&mut Program, Hook) -> Result<(), ProgramError>,
+        mut act: impl FnMut(&mut Program, &probe::Program) -> Result<(), ProgramError>,
     ) -> Result<(), LoadError> {
         for row in self.set.programs {
+            if self.left_out.iter().any(|(other, _)| other.hook.target() == row.hook.target()) {
+                continue;
+            }
             let program = self
                 .ebpf
                 .program_mut(row.name)
                 .ok_or(LoadError::Absent { kind: "program", name: row.name })?;
-            act(program, row.hook)
-                .map_err(|error| LoadError::Program { program: row.name, reason: refusal(&error) })?;
+            match act(program, row) {
+                Ok(()) => {}
+                Err(error) if row.required => {
+                    return Err(LoadError::Program { program: row.name, reason: refusal(&error) });
+                }
+                Err(error) => self.left_out.push((row, refusal(&error))),
+            }
         }
         Ok(())
+    }
+
+    /// What is not seen because the kernel refused a program, as sentences.
+    pub fn left_out(&self) -> impl Iterator<Item = String> {
+        self.left_out.iter().map(|(program, reason)| {
+            let functions: Vec<_> = program.hooked().collect();
+            format!("calls of {} are not seen: {reason}", functions.join(" or "))
+        })
     }
 
     /// Takes a map out of the object, as the caller's own type.
@@ -152,6 +171,21 @@ pub struct ProgramStatistics {
     pub missed: u64,
     /// 0 before kernel 5.16.
     pub verified_instructions: u32,
+}
+
+/// Tries the names that a function has had, one after the other; the last refusal counts.
+pub(super) fn first_name<T>(
+    row: &probe::Program,
+    mut act: impl FnMut(&'static str) -> Result<T, ProgramError>,
+) -> Result<T, ProgramError> {
+    let mut tried = Err(ProgramError::IOError(std::io::Error::other("the table names no function")));
+    for function in row.hooked() {
+        tried = act(function);
+        if tried.is_ok() {
+            break;
+        }
+    }
+    tried
 }
 
 /// Reading an iterator's file to its end is what runs it over every task.

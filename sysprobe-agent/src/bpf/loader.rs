@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use aya::programs::{BtfTracePoint, FEntry, Iter, KProbe, ProgramError, RawTracePoint};
+use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, ProgramError, RawTracePoint};
 use aya::{Btf, EbpfLoader};
 
 use super::reason::chain;
+use super::loaded::first_name;
 use super::{Loaded, memlock};
 use crate::probe::{Hook, Object, TierSet};
 
@@ -75,10 +76,17 @@ impl Loader {
         let object = self.read(&set.object)?;
         let ebpf = loader.load(&object).map_err(|error| LoadError::Object(chain(&error)))?;
         let mut loaded = Loaded::new(ebpf, set, self.trial.is_none());
-        loaded.each_program(|program, hook| match hook {
+        loaded.each_program(|program, row| match row.hook {
             Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, self.btf()?),
-            Hook::Fentry(function) => <&mut FEntry>::try_from(program)?.load(function, self.btf()?),
-            Hook::Kprobe(_) => <&mut KProbe>::try_from(program)?.load(),
+            Hook::Fentry(_) => {
+                let program = <&mut FEntry>::try_from(program)?;
+                first_name(row, |function| program.load(function, self.btf()?))
+            }
+            Hook::Fexit(_) => {
+                let program = <&mut FExit>::try_from(program)?;
+                first_name(row, |function| program.load(function, self.btf()?))
+            }
+            Hook::Kprobe(_) | Hook::Kretprobe(_) => <&mut KProbe>::try_from(program)?.load(),
             Hook::RawTp(_) | Hook::OnDemand => <&mut RawTracePoint>::try_from(program)?.load(),
             Hook::TaskIterator => <&mut Iter>::try_from(program)?.load("task", self.btf()?),
         })?;

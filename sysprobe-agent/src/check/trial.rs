@@ -10,6 +10,7 @@ use crate::host::Facts;
 use crate::plan::{Candidate, Decision, Plan};
 use crate::probe::{self, Tier, TierSet};
 use crate::sched::Sched;
+use crate::vfs::Vfs;
 
 /// What became of one tier of a domain.
 #[derive(Debug, Serialize)]
@@ -29,9 +30,10 @@ pub(super) enum Verdict {
 type Load = fn(&Loader, &'static TierSet, &Candidate, &Plan) -> Result<(), LoadError>;
 
 /// What starts each domain that has programs.
-const DOMAINS: [(&str, Load); 2] = [
+const DOMAINS: [(&str, Load); 3] = [
     ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
     ("sched", |loader, set, candidate, plan| Sched::start(loader, set, candidate, plan).map(drop)),
+    ("vfs", |loader, set, candidate, plan| Vfs::start(loader, set, candidate, plan).map(drop)),
 ];
 
 pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {

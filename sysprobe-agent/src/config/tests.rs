@@ -53,8 +53,9 @@ fn what_is_written_comes_back() {
 #[test]
 fn one_domain_is_enough() {
     for (text, domains) in [
-        ("domains.sched = false", Domains { sched: false, cpu: true }),
-        ("domains.cpu = false", Domains { sched: true, cpu: false }),
+        ("domains.sched = false", Domains { sched: false, ..Domains::default() }),
+        ("domains.vfs = false", Domains { vfs: false, ..Domains::default() }),
+        ("domains.cpu = false", Domains { cpu: false, ..Domains::default() }),
     ] {
         assert_eq!(parse(text), Ok(Config { domains, ..Config::default() }));
     }

@@ -6,12 +6,11 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sysprobe_common::sched::SchedStats;
 use tokio::runtime::Handle;
 
 use crate::cgroup::name::Name;
 use crate::pods::{Answer, Pods, PodsPlan};
-use crate::workload::Bearer;
+use crate::workload::{Bearer, Charge};
 
 /// How long numbers wait for the name of their pod. A pod is known long before its first container, and the API server
 /// tells of a container within a second.
@@ -31,10 +30,10 @@ pub(super) struct Attribution {
     looked: u64,
 }
 
-/// The last numbers of a cgroup that died nameless.
+/// The last numbers of a cgroup that died nameless, in one domain.
 struct Orphan {
     name: Name,
-    gathered: SchedStats,
+    gathered: Box<dyn Charge>,
     since: Instant,
 }
 
@@ -107,16 +106,16 @@ impl Attribution {
 
     /// Keeps what a cgroup gathered that died nameless; if there is no room, its numbers come back.
     #[must_use]
-    pub(super) fn adopt(&mut self, name: &Name, gathered: &SchedStats, now: Instant) -> bool {
+    pub(super) fn adopt(&mut self, name: &Name, gathered: Box<dyn Charge>, now: Instant) -> bool {
         let has_room = self.orphans.len() < ORPHANS_MAX;
         if has_room {
-            self.orphans.push(Orphan { name: name.clone(), gathered: *gathered, since: now });
+            self.orphans.push(Orphan { name: name.clone(), gathered, since: now });
         }
         has_room
     }
 
     /// Hands the numbers of the dead to `charge` whose names have come or will not come any more.
-    pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Bearer, &SchedStats)) {
+    pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Bearer, &dyn Charge)) {
         let changes = self.pods.changes();
         let is_news = changes != std::mem::replace(&mut self.looked, changes);
         let pods = &mut self.pods;
@@ -133,7 +132,7 @@ impl Attribution {
                 Answer::Unknown => Bearer::unknown(),
                 answer => Bearer::of_answer(&answer, &orphan.name),
             };
-            charge(&bearer, &orphan.gathered);
+            charge(&bearer, orphan.gathered.as_ref());
             false
         });
     }

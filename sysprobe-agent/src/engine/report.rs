@@ -7,12 +7,14 @@ use crate::bpf::Loaded;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
 use crate::sched::Sched;
+use crate::vfs::Vfs;
 use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample};
 
 impl Engine {
     pub(super) fn describe_agent(&mut self) -> AgentSample {
         let (cgroups_born, cgroups_died) = self.identity.tree().counts();
         let mut lost_updates: Vec<LostUpdates> = self.sched.iter().flat_map(Sched::losses).collect();
+        lost_updates.extend(self.vfs.iter().flat_map(Vfs::losses));
         let lost = |domain: &str, reason: &str, count| LostUpdates {
             domain: domain.into(),
             reason: reason.into(),
@@ -25,7 +27,8 @@ impl Engine {
             lost("cgroup", "malformed", self.identity.malformed()),
             lost("cpu", "unreadable", self.cpu_unreadable),
         ]);
-        let loaded = [self.identity.loaded(), self.sched.as_ref().map(Sched::loaded)];
+        let loaded =
+            [self.identity.loaded(), self.sched.as_ref().map(Sched::loaded), self.vfs.as_ref().map(Vfs::loaded)];
         let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
         AgentSample {
             lost_updates,
@@ -42,12 +45,16 @@ impl Engine {
     }
 
     fn map_samples(&mut self) -> Vec<MapSample> {
-        let slots = self.sched.as_ref().map(Sched::slots_in_use);
+        let entries = |map: &str| match map {
+            "SCHED_SLOTS" => self.sched.as_ref().map(Sched::slots_in_use),
+            "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
+            _ => None,
+        };
         let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
         let maps = self.plan.maps.iter().filter(|map| on(map.domain));
         let sample = |map: &MapMemory| MapSample {
             map: map.map.to_lowercase(),
-            entries: if map.map == "SCHED_SLOTS" { slots } else { None },
+            entries: entries(map.map),
             capacity: u64::from(map.entries),
             bytes: map.bytes,
         };

@@ -12,9 +12,12 @@ use super::table::{self, Kind, Metric, Unit};
 use super::text::{self, Format};
 use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadSample, bucket_upper};
 
-/// The classic buckets that scrapers of text get: every power of two from 4 microseconds to 8 seconds. Finer would be
-/// dear for a server that keeps one series per bucket.
+/// The classic buckets that scrapers of text get: powers of two from 4 microseconds to 8 seconds. Finer would be dear for a
+/// server that keeps one series per bucket.
 const CLASSIC: std::ops::RangeInclusive<i32> = -18..=3;
+/// Of how many powers of two one has a bucket: each, or where a histogram is multiplied by operations every third.
+const EACH: i32 = 1;
+const EVERY_THIRD: i32 = 3;
 
 /// Writes a snapshot in one of the text forms.
 pub fn render(snapshot: Snapshot, format: Format) -> Result<String, fmt::Error> {
@@ -87,14 +90,26 @@ impl Emit<'_> {
     }
 
     pub(super) fn histogram(&mut self, workload: &Workload, sample: &HistogramSample) {
+        self.buckets(&labels_of(workload), &classic_buckets(sample, EACH), sample);
+    }
+
+    pub(super) fn operation_histogram(
+        &mut self,
+        workload: &Workload,
+        operation: &str,
+        sample: &HistogramSample,
+    ) {
+        let [namespace, pod, container] = labels_of(workload);
+        let labels = [namespace, pod, container, ("operation", operation)];
+        self.buckets(&labels, &classic_buckets(sample, EVERY_THIRD), sample);
+    }
+
+    fn buckets(&mut self, labels: Labels, buckets: &[(f64, u64)], sample: &HistogramSample) {
         if self.result.is_ok() {
-            let buckets = classic_buckets(sample);
-            let labels = labels_of(workload);
             let sum = table::seconds(sample.sum_ns);
-            let encoded = self.family.encode_family(&labels.as_slice()).and_then(|mut encoder| {
-                encoder.encode_histogram::<NoLabelSet>(sum, sample.count(), &buckets, None)
+            self.result = self.family.encode_family(&labels).and_then(|mut encoder| {
+                encoder.encode_histogram::<NoLabelSet>(sum, sample.count(), buckets, None)
             });
-            self.result = encoded;
         }
     }
 }
@@ -112,13 +127,13 @@ fn labels_of(workload: &Workload) -> [(&str, &str); 3] {
 }
 
 /// The kernel's buckets merged into the classic ones, not cumulative. Exact: every classic bound is a kernel bound.
-fn classic_buckets(sample: &HistogramSample) -> Vec<(f64, u64)> {
-    let mut buckets = Vec::with_capacity(CLASSIC.count() + 1);
+fn classic_buckets(sample: &HistogramSample, of_octaves: i32) -> Vec<(f64, u64)> {
+    let mut buckets = Vec::new();
     let mut gathered = 0;
     for (bucket, count) in sample.buckets.iter().enumerate() {
         gathered += count;
         let index = hist::native_index(bucket);
-        if index % 4 == 0 && CLASSIC.contains(&(index / 4)) {
+        if index % (4 * of_octaves) == 0 && CLASSIC.contains(&(index / 4)) {
             buckets.push((bucket_upper(bucket), gathered));
             gathered = 0;
         }

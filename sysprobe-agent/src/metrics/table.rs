@@ -4,10 +4,12 @@
 
 use super::collector::Emit;
 use crate::snapshot::{
-    CpuSample, HistogramScope, PodWaits, SchedSample, Snapshot, Throttling, Workload, WorkloadSample,
+    HistogramScope, PodTotals, SchedSample, Snapshot, Workload, WorkloadSample,
 };
 
 mod agent;
+mod cpu;
+mod vfs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -42,10 +44,10 @@ const SWITCHES: &[&str] = &["namespace", "pod", "container", "kind"];
 
 /// All families, in the order of the exposition.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    WORKLOADS.iter().chain(agent::AGENT)
+    SCHED.iter().chain(vfs::VFS).chain(cpu::CPU).chain(agent::AGENT)
 }
 
-static WORKLOADS: &[Metric] = &[
+static SCHED: &[Metric] = &[
     Metric {
         name: "sysprobe_sched_wakeup_latency",
         unit: Unit::Seconds,
@@ -80,95 +82,37 @@ static WORKLOADS: &[Metric] = &[
             each_sched(snapshot, |row, sched| emit.workload(row, seconds(sched.on_cpu_ns)));
         },
     },
-    Metric {
-        name: "sysprobe_cpu_usage",
-        unit: Unit::Seconds,
-        kind: Kind::Counter,
-        help: "CPU time of the cgroup and those below it, as the kernel accounts it.",
-        labels: WORKLOAD,
-        source: "cpu.stat usage_usec; cpuacct.usage on cgroup v1",
-        emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(seconds(cpu.usage_ns?))),
-    },
-    Metric {
-        name: "sysprobe_cpu_periods",
-        unit: Unit::None,
-        kind: Kind::Counter,
-        help: "Enforcement periods of the CPU quota in which the cgroup was runnable.",
-        labels: WORKLOAD,
-        source: "cpu.stat nr_periods",
-        emit: |snapshot, emit| each_throttling(snapshot, emit, |throttling| throttling.periods as f64),
-    },
-    Metric {
-        name: "sysprobe_cpu_throttled_periods",
-        unit: Unit::None,
-        kind: Kind::Counter,
-        help: "Enforcement periods in which the cgroup used up its CPU quota and was throttled.",
-        labels: WORKLOAD,
-        source: "cpu.stat nr_throttled",
-        emit: |snapshot, emit| {
-            each_throttling(snapshot, emit, |throttling| throttling.throttled_periods as f64);
-        },
-    },
-    Metric {
-        name: "sysprobe_cpu_throttled",
-        unit: Unit::Seconds,
-        kind: Kind::Counter,
-        help: "Time that the cgroup was throttled, summed over its CPUs.",
-        labels: WORKLOAD,
-        source: "cpu.stat throttled_usec; throttled_time on cgroup v1",
-        emit: |snapshot, emit| each_throttling(snapshot, emit, |throttling| seconds(throttling.throttled_ns)),
-    },
-    Metric {
-        name: "sysprobe_cpu_quota",
-        unit: Unit::Cores,
-        kind: Kind::Gauge,
-        help: "CPU limit: quota divided by period. No series without a limit.",
-        labels: WORKLOAD,
-        source: "cpu.max; cpu.cfs_quota_us and cpu.cfs_period_us on cgroup v1",
-        emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| cpu.quota_cores),
-    },
-    Metric {
-        name: "sysprobe_cpu_period",
-        unit: Unit::Seconds,
-        kind: Kind::Gauge,
-        help: "Length of an enforcement period of the CPU quota.",
-        labels: WORKLOAD,
-        source: "cpu.max; cpu.cfs_period_us on cgroup v1",
-        emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(microseconds(cpu.period_us?))),
-    },
-    Metric {
-        name: "sysprobe_cpu_burst",
-        unit: Unit::Seconds,
-        kind: Kind::Gauge,
-        help: "Unused quota that may be saved up and used on top of the limit.",
-        labels: WORKLOAD,
-        source: "cpu.max.burst; cpu.cfs_burst_us on cgroup v1",
-        emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(microseconds(cpu.burst_us?))),
-    },
-    Metric {
-        name: "sysprobe_cpu_weight",
-        unit: Unit::None,
-        kind: Kind::Gauge,
-        help: "Share of CPU under contention, from 1 to 10000; 100 is the kernel's default.",
-        labels: WORKLOAD,
-        source: "cpu.weight; cpu.shares by the kubelet's formula on cgroup v1",
-        emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(cpu.weight? as f64)),
-    },
 ];
 
-/// Those of a pod's containers are one, unless the configuration wants them apart.
 fn wait_histograms(snapshot: &Snapshot, emit: &mut Emit) {
+    histograms(
+        snapshot,
+        |row, emit| {
+            if let Some(sched) = &row.sched {
+                emit.histogram(&row.workload, &sched.wait);
+            }
+        },
+        |pod, workload, emit| emit.histogram(workload, &pod.wait),
+        emit,
+    );
+}
+
+/// Those of a pod's containers are one, unless the configuration wants them apart.
+fn histograms(
+    snapshot: &Snapshot,
+    of_workload: impl Fn(&WorkloadSample, &mut Emit),
+    of_pod: impl Fn(&PodTotals, &Workload, &mut Emit),
+    emit: &mut Emit,
+) {
     let by_pod = snapshot.histograms == HistogramScope::Pod;
-    each_sched(snapshot, |row, sched| {
-        if !(by_pod && row.pod.is_some()) {
-            emit.histogram(&row.workload, &sched.wait);
-        }
-    });
-    if by_pod {
-        for PodWaits { namespace, pod, wait } in &snapshot.pod_waits {
-            let workload = Workload { namespace: namespace.clone(), pod: pod.clone(), ..Workload::default() };
-            emit.histogram(&workload, wait);
-        }
+    for row in snapshot.workloads.iter().filter(|row| !(by_pod && row.pod.is_some())) {
+        of_workload(row, emit);
+    }
+    for pod in snapshot.pods.iter().filter(|_| by_pod) {
+        let PodTotals { namespace, pod: name, .. } = pod;
+        let workload =
+            Workload { namespace: namespace.clone(), pod: name.clone(), ..Workload::default() };
+        of_pod(pod, &workload, emit);
     }
 }
 
@@ -180,28 +124,8 @@ fn each_sched(snapshot: &Snapshot, mut emit: impl FnMut(&WorkloadSample, &SchedS
     }
 }
 
-fn each_cpu_value(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&CpuSample) -> Option<f64>) {
-    for row in &snapshot.workloads {
-        if let Some(value) = row.cpu.as_ref().and_then(&value) {
-            emit.workload(row, value);
-        }
-    }
-}
-
-/// Only cgroups with a quota, or with one in the past, have periods worth a series.
-fn each_throttling(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&Throttling) -> f64) {
-    each_cpu_value(snapshot, emit, |cpu| {
-        let throttling = cpu.throttling.as_ref()?;
-        (cpu.quota_cores.is_some() || throttling.periods > 0).then(|| value(throttling))
-    });
-}
-
 pub(crate) fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
-}
-
-fn microseconds(microseconds: u64) -> f64 {
-    microseconds as f64 / 1e6
 }
 
 impl Metric {

@@ -3,7 +3,7 @@
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
 use crate::host::{Facts, Layout, Offers};
-use crate::probe::{Need, Probe, TierSet};
+use crate::probe::{Need, Probe, Program, TierSet};
 
 /// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier begin with.
 pub(super) fn of(
@@ -33,11 +33,18 @@ fn require(set: &TierSet, offers: &Offers) -> Result<(), String> {
         return Err(format!("this kernel has no {}", need.means()));
     }
     let Some(known) = &offers.targets else { return Ok(()) };
-    let mut hooked = set.programs.iter().filter_map(|program| program.hook.target());
-    match hooked.find(|target| !known.contains(target)) {
-        Some(target) => Err(format!("this kernel has no {target}")),
+    let mut required = set.programs.iter().filter(|program| program.required);
+    let is_absent = |program: &&Program| {
+        program.hook.target().is_some() && !program.targets().any(|target| known.contains(&target))
+    };
+    match required.find(is_absent) {
+        Some(program) => Err(format!("this kernel has no {}", names(program))),
         None => Ok(()),
     }
+}
+
+fn names(program: &Program) -> String {
+    program.targets().map(|target| target.to_string()).collect::<Vec<_>>().join(" or ")
 }
 
 fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {

@@ -3,9 +3,12 @@
 use serde::Serialize;
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
+use sysprobe_common::vfs::syscall::TABLE;
+use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
 
 use super::{Plan, Shards};
 use crate::probe::{self, Tier};
+use crate::vfs;
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,6 +30,10 @@ const RING_OVERHEAD: u64 = 3 * 4096;
 /// allocator rounds them. An estimate: the kernel accounts neither to the map.
 const TASK_STORAGE: u64 = 320;
 
+/// The numbers of system calls.
+const SYSCALLS: u32 = 512;
+const _: () = assert!(SYSCALLS as usize == TABLE);
+
 /// The maps of those domains for which `tier` knows one.
 pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<MapMemory> {
     let mut maps = Vec::new();
@@ -41,6 +48,14 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             map("sched", "SCHED_TASKS", plan.threads, u64::from(plan.threads) * TASK_STORAGE)
         });
     }
+    if let Some(vfs) = tier("vfs") {
+        maps.extend(vfs_maps(plan.slots, vfs::shards(plan)));
+        maps.push(if probe::keeps_tasks_in_hash(vfs) {
+            map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<Call>()))
+        } else {
+            map("vfs", "VFS_TASKS", plan.threads, u64::from(plan.threads) * TASK_STORAGE)
+        });
+    }
     maps
 }
 
@@ -51,6 +66,17 @@ fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
         map("sched", "SCHED_SLOTS", slots, hash_bytes(slots, size_of::<u64>())),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
+    ]
+}
+
+fn vfs_maps(slots: u32, shards: Shards) -> [MapMemory; 5] {
+    let elements = slots * shards.count();
+    [
+        map("vfs", "VFS_STATS", elements, u64::from(elements) * size_of::<VfsStats>() as u64),
+        map("vfs", "VFS_SLOTS", slots, hash_bytes(slots, size_of::<u64>())),
+        map("vfs", "VFS_FREE", slots, u64::from(slots) * 4),
+        map("vfs", "VFS_LOSSES", VfsLoss::COUNT, 4096),
+        map("vfs", "VFS_SYSCALLS", SYSCALLS, u64::from(SYSCALLS) * 8),
     ]
 }
 

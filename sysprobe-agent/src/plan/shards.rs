@@ -20,6 +20,12 @@ impl Shards {
         Self { bits: shards.trailing_zeros(), shared: possible > MAX_SHARDS }
     }
 
+    /// The same with no more than so many, a power of two.
+    #[must_use]
+    pub const fn at_most(self, count: u32) -> Self {
+        if self.count() <= count { self } else { Self { bits: count.trailing_zeros(), shared: true } }
+    }
+
     #[must_use]
     pub const fn count(self) -> u32 {
         1 << self.bits

@@ -45,7 +45,7 @@ pub(super) fn sample(
     sched: Option<SchedSample>,
     cpu: Option<CpuSample>,
 ) -> WorkloadSample {
-    WorkloadSample { workload, kind: WorkloadKind::Container, pod: None, sched, cpu }
+    WorkloadSample { workload, kind: WorkloadKind::Container, pod: None, sched, vfs: None, cpu }
 }
 
 pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
@@ -60,7 +60,7 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         monotonic_ns: seconds * 1_000_000_000,
         domains: vec![up("sched", "tp_btf"), up("cpu", "file")],
         workloads,
-        pod_waits: Vec::new(),
+        pods: Vec::new(),
         histograms: HistogramScope::default(),
         agent: AgentSample::default(),
     }

@@ -27,7 +27,7 @@ fn an_idle_slot_makes_no_workload() {
     let mut registry = Registry::default();
     let nothing =
         SchedStats { on_cpu_ns: 0, wait_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
-    registry.add_sched(&bearer("a"), &nothing);
+    registry.add(&bearer("a"), &nothing);
     assert!(registry.samples().is_empty());
 }
 
@@ -49,10 +49,10 @@ fn several_cgroups_of_one_workload_add_up() {
 fn totals_survive_a_cgroup_and_end_with_the_grace() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add_sched(&bearer("a"), &gathered(5));
+    registry.add(&bearer("a"), &gathered(5));
     registry.expire(|_| false, start, GRACE);
     assert_eq!(registry.samples().len(), 1);
-    registry.add_sched(&bearer("a"), &gathered(6));
+    registry.add(&bearer("a"), &gathered(6));
     assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
     registry.expire(|_| false, start, GRACE);
     registry.expire(|_| false, start + GRACE / 2, GRACE);
@@ -65,7 +65,7 @@ fn totals_survive_a_cgroup_and_end_with_the_grace() {
 fn one_that_comes_back_within_the_grace_starts_it_anew() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add_sched(&bearer("a"), &gathered(5));
+    registry.add(&bearer("a"), &gathered(5));
     registry.expire(|_| false, start, GRACE);
     registry.expire(|_| true, start + GRACE / 2, GRACE);
     registry.expire(|_| false, start + GRACE, GRACE);
@@ -82,18 +82,18 @@ fn in_pod(container: &str) -> Bearer {
 fn a_pods_waits_outlive_its_containers_and_end_with_it() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add_sched(&in_pod("migrate"), &gathered(5));
-    registry.add_sched(&in_pod("app"), &gathered(5));
-    registry.add_sched(&bearer("a"), &gathered(5));
+    registry.add(&in_pod("migrate"), &gathered(5));
+    registry.add(&in_pod("app"), &gathered(5));
+    registry.add(&bearer("a"), &gathered(5));
     let app = in_pod("app").workload;
     registry.expire(|workload| *workload == app, start, GRACE);
     registry.expire(|workload| *workload == app, start + GRACE, GRACE);
-    let waits = registry.pod_waits();
+    let waits = registry.pods();
     assert_eq!(registry.samples().len(), 1, "the init container has gone");
     assert_eq!((waits.len(), waits[0].wait.count(), waits[0].wait.sum_ns), (1, 2, 20));
     registry.expire(|_| false, start + GRACE, GRACE);
     registry.expire(|_| false, start + 2 * GRACE, GRACE);
-    assert!(registry.pod_waits().is_empty());
+    assert!(registry.pods().is_empty());
 }
 
 #[test]

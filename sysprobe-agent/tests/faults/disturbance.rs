@@ -69,7 +69,7 @@ pub(crate) fn map_writer() -> impl FnMut() + Send {
 /// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that one, so its
 /// program is the longest that there is.
 pub(crate) fn probed_caller() -> impl FnMut() + Send {
-    const PROGRAM: Program = Program { name: "sched_switch_kp", hook: Hook::Kprobe("vfs_read"), does: "" };
+    const PROGRAM: Program = Program::new("sched_switch_kp", Hook::Kprobe("vfs_read"), "");
     let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };
     let facts = Facts::collect(&config);
     let plan = Plan::new(&facts, &config);

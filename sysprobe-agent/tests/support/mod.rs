@@ -15,6 +15,8 @@ pub(crate) mod command;
 pub(crate) mod http;
 pub(crate) mod process;
 pub(crate) mod samples;
+pub(crate) mod storage;
+pub(crate) mod tiers;
 pub(crate) mod totals;
 
 /// Far longer than anything takes, on a machine with other work too.

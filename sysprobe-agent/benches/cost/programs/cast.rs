@@ -6,6 +6,7 @@ use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::plan::{Candidate, Plan};
 use sysprobe_agent::probe::{Hook, TierSet};
 use sysprobe_agent::sched::Sched;
+use sysprobe_agent::vfs::Vfs;
 
 use super::empty::Empties;
 
@@ -20,13 +21,14 @@ pub(crate) struct Cast {
 pub(crate) enum Running {
     Sched(Box<Sched>),
     Cgroup(Box<Events>),
+    Vfs(Box<Vfs>),
     /// A domain whose maps need no preparation.
     Plain(Loaded),
 }
 
 impl Cast {
     pub(crate) fn new(loader: &Loader, set: &'static TierSet, running: Running) -> Result<Self> {
-        let empties = Empties::start(loader, set.programs.iter().map(|program| program.hook))?;
+        let empties = Empties::start(loader, set.programs)?;
         Ok(Self { set, running, empties })
     }
 
@@ -47,7 +49,7 @@ impl Cast {
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
             Running::Sched(sched) => sched.seed_again()?,
-            Running::Cgroup(_) => {}
+            Running::Cgroup(_) | Running::Vfs(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -76,6 +78,7 @@ impl Running {
     ) -> Result<Self, LoadError> {
         match domain {
             "sched" => Sched::start(loader, set, candidate, plan).map(|sched| Self::Sched(Box::new(sched))),
+            "vfs" => Vfs::start(loader, set, candidate, plan).map(|vfs| Self::Vfs(Box::new(vfs))),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
@@ -89,6 +92,7 @@ impl Running {
         match self {
             Self::Sched(sched) => sched.loaded(),
             Self::Cgroup(events) => events.loaded(),
+            Self::Vfs(vfs) => vfs.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }

@@ -10,13 +10,13 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF")
 pub(crate) struct Empties(Vec<(Program, Loaded)>);
 
 impl Empties {
-    pub(crate) fn start(loader: &Loader, hooks: impl IntoIterator<Item = Hook>) -> Result<Self> {
-        let start = |hook| {
-            let mut loaded = loader.load(set(hook), &[], &[])?;
+    pub(crate) fn start(loader: &Loader, programs: impl IntoIterator<Item = &'static Program>) -> Result<Self> {
+        let start = |program| {
+            let mut loaded = loader.load(set(program), &[], &[])?;
             loaded.attach()?;
-            anyhow::Ok((program(hook), loaded))
+            anyhow::Ok((like(program), loaded))
         };
-        let started = hooks.into_iter().map(start).collect::<Result<_>>();
+        let started = programs.into_iter().map(start).collect::<Result<_>>();
         started.map(Self).context("an empty program is refused where the product's is not")
     }
 
@@ -43,20 +43,23 @@ impl Empties {
     }
 }
 
-const fn program(hook: Hook) -> Program {
+const fn like(program: &Program) -> Program {
+    let Program { hook, older, .. } = *program;
     let name = match hook {
         Hook::TpBtf(_) => "empty_tp_btf",
         Hook::Fentry(_) => "empty_fentry",
+        Hook::Fexit(_) => "empty_fexit",
         Hook::Kprobe(_) => "empty_kprobe",
+        Hook::Kretprobe(_) => "empty_kretprobe",
         Hook::RawTp(_) | Hook::OnDemand => "empty_raw_tp",
         Hook::TaskIterator => "empty_iter",
     };
-    Program { name, hook, does: "nothing" }
+    Program { older, ..Program::new(name, hook, "nothing") }
 }
 
 /// A table's row of its own. The few bytes are never given back: the loader wants rows that stay.
-fn set(hook: Hook) -> &'static TierSet {
-    let programs = Box::leak(Box::new([program(hook)]));
+fn set(program: &Program) -> &'static TierSet {
+    let programs = Box::leak(Box::new([like(program)]));
     let object = Object { file: "empty.o", bytes: OBJECT };
     Box::leak(Box::new(TierSet { tier: Tier::TpBtf, object, programs, members: &[], needs: &[] }))
 }

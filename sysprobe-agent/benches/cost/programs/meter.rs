@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sysprobe_agent::bpf::ProgramStatistics;
-use sysprobe_agent::probe::{Hook, Tier, TierSet};
+use sysprobe_agent::probe::{Hook, Target, Tier, TierSet};
 
 use super::cast::Cast;
 use super::report::{Cost, Program};
@@ -137,10 +137,10 @@ impl Count {
     }
 }
 
-const fn hook_name(hook: Hook) -> &'static str {
+fn hook_name(hook: Hook) -> &'static str {
     match hook {
-        Hook::TpBtf(name) | Hook::Fentry(name) | Hook::Kprobe(name) | Hook::RawTp(name) => name,
         Hook::OnDemand => "on demand",
         Hook::TaskIterator => "task iterator",
+        _ => hook.target().map_or("", Target::name),
     }
 }

@@ -19,15 +19,15 @@ const BATCHES: usize = 25;
 /// With the domains whose tier this kernel takes. `None` if they have nothing at the switch.
 pub(super) fn measure(stage: &Stage, domains: &[&'static str]) -> Result<Option<RoundTrip>> {
     let sets = domains.iter().filter_map(|domain| probe::tier_set(domain, stage.tier));
-    let mut hooks = sets.flat_map(|set| set.programs).map(|program| program.hook);
-    let Some(hook) = hooks.find(|hook| Script::of_hook(*hook) == Some(Script::Switch)) else {
+    let mut programs = sets.flat_map(|set| set.programs);
+    let Some(at_switch) = programs.find(|program| Script::of_hook(program.hook) == Some(Script::Switch)) else {
         return Ok(None);
     };
     let mut ring = Ring::pair()?;
     let [mut nothing, mut with_empty, mut with_product] = [const { Vec::new() }; 3];
     nothing.push(slice(&mut ring)?);
     for _ in 0..stage.times {
-        let empty = Empties::start(&stage.loader, [hook])?;
+        let empty = Empties::start(&stage.loader, [at_switch])?;
         with_empty.push(slice(&mut ring)?);
         drop(empty);
         let product: Result<Vec<_>, String> = domains.iter().map(|domain| stage.start(domain)).collect();

@@ -51,12 +51,12 @@ impl Script {
 
     /// What makes a hook's programs run.
     pub(crate) fn of_hook(hook: Hook) -> Option<Self> {
-        let name = match hook {
+        match hook {
             Hook::OnDemand => return Some(Self::Demand),
             Hook::TaskIterator => return Some(Self::Iterate),
-            Hook::TpBtf(name) | Hook::Fentry(name) | Hook::Kprobe(name) | Hook::RawTp(name) => name,
-        };
-        Some(match name {
+            _ => {}
+        }
+        Some(match hook.target()?.name() {
             "sched_switch" | "rcu_note_context_switch" => Self::Switch,
             "task_newtask" | "wake_up_new_task" | "sched_process_free" | "free_task" => Self::Thread,
             "cgroup_attach_task" => Self::Move,

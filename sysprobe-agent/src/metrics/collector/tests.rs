@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::snapshot::{
-    AgentSample, HistogramScope, PodSample, PodWaits, SchedSample, VERSION, Workload, WorkloadKind,
+    AgentSample, HistogramScope, PodSample, PodTotals, SchedSample, VERSION, Workload, WorkloadKind,
 };
 
 fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
@@ -12,13 +12,13 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         sched.wait.sum_ns += wait;
     }
     let workload = Workload { container: container.into(), ..Workload::default() };
-    let row = WorkloadSample { workload, kind: WorkloadKind::Path, pod: None, sched: Some(sched), cpu: None };
+    let row = WorkloadSample { workload, kind: WorkloadKind::Path, pod: None, sched: Some(sched), vfs: None, cpu: None };
     Snapshot {
         version: VERSION,
         monotonic_ns: 0,
         domains: vec![],
         workloads: vec![row],
-        pod_waits: Vec::new(),
+        pods: Vec::new(),
         histograms: HistogramScope::default(),
         agent: AgentSample::default(),
     }
@@ -73,7 +73,7 @@ fn histograms_of_a_pods_containers_are_one_unless_asked_for_apart() {
         Workload { namespace: "shop".into(), pod: "cart-0".into(), container: "app".into() };
     both.workloads[0].pod = Some(PodSample::default());
     let wait = both.workloads[0].sched.as_ref().expect("has sched").wait.clone();
-    both.pod_waits = vec![PodWaits { namespace: "shop".into(), pod: "cart-0".into(), wait }];
+    both.pods = vec![PodTotals { namespace: "shop".into(), pod: "cart-0".into(), wait, ..PodTotals::default() }];
     let counts = |scope| {
         let text = render(Snapshot { histograms: scope, ..both.clone() }, Format::Plain).expect("encodes");
         let lines =

@@ -12,11 +12,11 @@ use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
 use sysprobe_ebpf::counter::count;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
+use sysprobe_ebpf::slots::OFF_TASK_FLAGS;
 
 use crate::slots::find_slot;
 
 settings!(
-    OFF_TASK_FLAGS,
     OFF_TASK_NIVCSW,
     OFF_TASK_NVCSW,
     OFF_TASK_ON_CPU_TIME,

@@ -1,0 +1,100 @@
+//! From the slots of a domain to workloads: the same for every domain that charges cgroups.
+
+use std::time::Instant;
+
+use tracing::error;
+
+use super::attribution::Attribution;
+use super::identity::Identity;
+use crate::cgroup::name::Name;
+use crate::slots::{Counters, Owner, Slots};
+use crate::workload::{Bearer, Charge, Registry};
+
+/// Takes in everything that a domain's slots hold now.
+pub(super) fn collect<S: Counters + Charge>(
+    slots: &mut Slots<S>,
+    identity: &mut Identity,
+    attribution: &mut Attribution,
+    registry: &mut Registry,
+) {
+    list(slots, identity, attribution);
+    charge(slots, attribution, registry);
+    release_unheard(slots, identity, registry);
+}
+
+/// Looks up which cgroups have slots, and finds out whose they are.
+fn list<S: Counters>(
+    slots: &mut Slots<S>,
+    identity: &mut Identity,
+    attribution: &mut Attribution,
+) {
+    if let Err(error) = slots.list() {
+        error!(%error, "The map of slots could not be read.");
+    }
+    let now = Instant::now();
+    // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a name.
+    identity.update(now);
+    if slots.owners().any(|id| identity.tree().get(id).is_none()) {
+        identity.look_again(now);
+    }
+    let tree = identity.tree();
+    for (id, cgroup) in slots.owners().filter_map(|id| Some((id, tree.get(id)?))) {
+        attribution.settle(id, &cgroup.name, now);
+    }
+}
+
+/// Charges what was gathered since the last time. What belongs to nobody yet stays where it is.
+fn charge<S: Counters + Charge>(
+    slots: &mut Slots<S>,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
+    slots.read(
+        |id| attribution.bearer(id).is_some(),
+        |owner, gathered| match owner {
+            Owner::Kernel => registry.add(&Bearer::kernel(), gathered),
+            Owner::Unknown => registry.add(&Bearer::unknown(), gathered),
+            Owner::Cgroup(id) => {
+                let unknown = Bearer::unknown();
+                registry.add(attribution.bearer(id).unwrap_or(&unknown), gathered);
+            }
+        },
+    );
+}
+
+/// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.
+fn release_unheard<S: Counters + Charge>(
+    slots: &mut Slots<S>,
+    identity: &Identity,
+    registry: &mut Registry,
+) {
+    if !identity.sees_everything() {
+        return;
+    }
+    let unheard: Vec<u64> = slots.owners().filter(|id| identity.tree().get(*id).is_none()).collect();
+    for id in unheard {
+        if let Err(error) = slots.release(id, |gathered| registry.add(&Bearer::unknown(), gathered)) {
+            error!(%error, "The slot of a cgroup that has gone is lost.");
+        }
+    }
+}
+
+/// Books a dead cgroup's last numbers and frees its slot.
+pub(super) fn bury<S: Counters + Charge + 'static>(
+    slots: &mut Slots<S>,
+    (id, name): (u64, &Name),
+    attribution: &mut Attribution,
+    registry: &mut Registry,
+    now: Instant,
+) {
+    let released = slots.release(id, |gathered| {
+        if let Some(bearer) = attribution.settle(id, name, now) {
+            registry.add(bearer, gathered);
+        } else if !attribution.adopt(name, Box::new(*gathered), now) {
+            registry.add(&Bearer::unknown(), gathered);
+        }
+    });
+    if let Err(error) = released {
+        error!(%error, "The slot of a dead cgroup is lost.");
+    }
+}

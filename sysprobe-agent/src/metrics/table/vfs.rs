@@ -1,0 +1,93 @@
+//! Storage operations.
+
+use sysprobe_common::vfs::Operation;
+
+use super::{Emit, Kind, Metric, Unit, histograms};
+use crate::snapshot::{OperationSample, Snapshot, VfsSample, Workload};
+
+const LABELS: &[&str] = &["namespace", "pod", "container", "operation"];
+const FUNCTIONS: &str = "vfs_read, vfs_write, vfs_fsync_range, do_filp_open (do_file_open since 7.0), do_mkdirat, do_unlinkat \
+                         and their siblings (docs/probes.md), or the system calls";
+
+pub(super) static VFS: &[Metric] = &[
+    Metric {
+        name: "sysprobe_vfs_operations",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Calls on files, directories and block devices that are storage, those that failed included.",
+        labels: LABELS,
+        source: FUNCTIONS,
+        emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.latency.count())),
+    },
+    Metric {
+        name: "sysprobe_vfs_errors",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Those of them that failed.",
+        labels: LABELS,
+        source: FUNCTIONS,
+        emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.errors)),
+    },
+    Metric {
+        name: "sysprobe_vfs",
+        unit: Unit::Bytes,
+        kind: Kind::Counter,
+        help: "What reads and writes moved, from the page cache or the device.",
+        labels: LABELS,
+        source: "what the same functions return",
+        emit: |snapshot, emit| {
+            each(snapshot, emit, |operation, sample| operation.moves_bytes().then_some(sample.bytes));
+        },
+    },
+    Metric {
+        name: "sysprobe_vfs_latency",
+        unit: Unit::Seconds,
+        kind: Kind::Histogram,
+        help: "Time from the beginning of a call to its end, as its caller waited.",
+        labels: LABELS,
+        source: "bpf_ktime_get_ns at entry and return of the same functions",
+        emit: |snapshot, emit| {
+            histograms(
+                snapshot,
+                |row, emit| {
+                    for (operation, sample) in used(row.vfs.as_ref()) {
+                        emit.operation_histogram(&row.workload, operation.name(), &sample.latency);
+                    }
+                },
+                |pod, workload, emit| {
+                    for (operation, sample) in used(Some(&pod.vfs)) {
+                        emit.operation_histogram(workload, operation.name(), &sample.latency);
+                    }
+                },
+                emit,
+            );
+        },
+    },
+];
+
+/// The operations that there were, with their numbers.
+fn used(sample: Option<&VfsSample>) -> impl Iterator<Item = (Operation, &OperationSample)> {
+    let all = sample.into_iter().flat_map(|vfs| Operation::ALL.map(|operation| (operation, vfs.of(operation))));
+    all.filter(|(_, sample)| !sample.is_unused())
+}
+
+fn each(
+    snapshot: &Snapshot,
+    emit: &mut Emit,
+    value: impl Fn(Operation, &OperationSample) -> Option<u64>,
+) {
+    for row in &snapshot.workloads {
+        for (operation, sample) in used(row.vfs.as_ref()) {
+            if let Some(value) = value(operation, sample) {
+                let Workload { namespace, pod, container } = &row.workload;
+                let labels = [
+                    ("namespace", namespace.as_str()),
+                    ("pod", pod),
+                    ("container", container),
+                    ("operation", operation.name()),
+                ];
+                emit.value(&labels, value as f64);
+            }
+        }
+    }
+}

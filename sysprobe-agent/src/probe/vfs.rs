@@ -1,0 +1,125 @@
+//! Storage operations.
+
+use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
+use super::{Member, Need, Object, Probe, Program, Tier, TierSet, member, object, program};
+
+/// The call that a task is in is in its storage; typed pointers.
+static OBJECT: Object = object!("vfs.o");
+/// It is in a hash; addresses.
+static HASH_OBJECT: Object = object!("vfs_hash.o");
+
+macro_rules! members {
+    ($($more:expr),* $(,)?) => {
+        &[
+            member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+            member("OFF_TASK_FILES", &["task_struct.files"]),
+            member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+            member("OFF_TASK_FS", &["task_struct.fs"]),
+            member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
+            member("OFF_CGROUP_KN", &["cgroup.kn"]),
+            member("OFF_KN_ID", &["kernfs_node.id"]),
+            member("OFF_DENTRY_SB", &["dentry.d_sb"]),
+            member("OFF_FDTABLE_FD", &["fdtable.fd"]),
+            member("OFF_FDTABLE_MAX", &["fdtable.max_fds"]),
+            member("OFF_FILENAME_NAME", &["filename.name"]),
+            member("OFF_FILES_TABLE", &["files_struct.fdt"]),
+            member("OFF_FILE_INODE", &["file.f_inode"]),
+            member("OFF_FILE_MODE", &["file.f_mode"]),
+            member("OFF_FS_WORKING", &["fs_struct.pwd.dentry"]),
+            member("OFF_INODE_MODE", &["inode.i_mode"]),
+            member("OFF_INODE_SB", &["inode.i_sb"]),
+            member("OFF_SB_MAGIC", &["super_block.s_magic"]),
+            $($more),*
+        ]
+    };
+}
+
+static MEMBERS: &[Member] = members!();
+/// x86 has a word of states of its own, other architectures a flag.
+static SYSCALL_MEMBERS: &[Member] =
+    members!(member("OFF_TASK_COMPAT", &["task_struct.thread_info.status", "task_struct.thread_info.flags"]));
+
+const BEGINS: &str = "takes note of a call that begins";
+const ENDS: &str = "books the call that ends";
+
+/// Two programs on one function, the one at its return first: a call that is taken note of will then also be booked.
+macro_rules! around {
+    ($entry:ident, $exit:ident; $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
+        &[$(
+            Program { older: $older, required: $required, ..program($end, $exit($function), ENDS) },
+            Program { older: $older, required: $required, ..program($begin, $entry($function), BEGINS) },
+        )+]
+    };
+}
+
+const REQUIRED: bool = true;
+/// Without it, the calls that come this way only are missing.
+const OPTIONAL: bool = false;
+
+macro_rules! functions {
+    ($entry:ident, $exit:ident) => {
+        around! { $entry, $exit;
+            "vfs_read_in" "vfs_read_out" "vfs_read" &[], REQUIRED;
+            "vfs_readv_in" "vfs_readv_out" "vfs_readv" &[], OPTIONAL;
+            "vfs_iread_in" "vfs_iread_out" "vfs_iter_read" &[], OPTIONAL;
+            "vfs_write_in" "vfs_write_out" "vfs_write" &[], REQUIRED;
+            "vfs_writev_in" "vfs_writev_out" "vfs_writev" &[], OPTIONAL;
+            "vfs_iwrite_in" "vfs_iwrite_out" "vfs_iter_write" &[], OPTIONAL;
+            "vfs_fsync_in" "vfs_fsync_out" "vfs_fsync_range" &[], REQUIRED;
+            "vfs_sync_in" "vfs_sync_out" "sync_file_range" &[], OPTIONAL;
+            "vfs_splice_in" "vfs_splice_out" "do_splice" &[], OPTIONAL;
+            "vfs_send_in" "vfs_send_out" "do_splice_direct" &[], OPTIONAL;
+            "vfs_copy_in" "vfs_copy_out" "vfs_copy_file_range" &[], OPTIONAL;
+            "vfs_open_in" "vfs_open_out" "do_file_open" &["do_filp_open"], REQUIRED;
+            "vfs_mkdir_in" "vfs_mkdir_out" "filename_mkdirat" &["do_mkdirat"], OPTIONAL;
+            "vfs_mknod_in" "vfs_mknod_out" "filename_mknodat" &["do_mknodat"], OPTIONAL;
+            "vfs_link_in" "vfs_link_out" "filename_linkat" &["do_linkat"], OPTIONAL;
+            "vfs_slink_in" "vfs_slink_out" "filename_symlinkat" &["do_symlinkat"], OPTIONAL;
+            "vfs_rename_in" "vfs_rename_out" "filename_renameat2" &["do_renameat2"], OPTIONAL;
+            "vfs_unlink_in" "vfs_unlink_out" "filename_unlinkat" &["do_unlinkat"], REQUIRED;
+            "vfs_rmdir_in" "vfs_rmdir_out" "filename_rmdir" &["do_rmdir"], OPTIONAL;
+        }
+    };
+}
+
+pub(super) const PROBE: Probe = Probe {
+    domain: "vfs",
+    summary: "Storage operations: how many, how long, how many bytes, how many errors. The tiers by function see what goes \
+              through the VFS, io_uring's synchronisations and kernel threads included; those by tracepoint see system calls",
+    tiers: &[
+        TierSet {
+            tier: Tier::Fentry,
+            object: OBJECT,
+            programs: functions!(Fentry, Fexit),
+            members: MEMBERS,
+            needs: &[Need::TaskStorage],
+        },
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            programs: &[
+                program("vfs_exit_tp", TpBtf("sys_exit"), ENDS),
+                program("vfs_enter_tp", TpBtf("sys_enter"), BEGINS),
+            ],
+            members: SYSCALL_MEMBERS,
+            needs: &[Need::TaskStorage],
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: HASH_OBJECT,
+            programs: &[
+                program("vfs_exit_rt", RawTp("sys_exit"), ENDS),
+                program("vfs_enter_rt", RawTp("sys_enter"), BEGINS),
+            ],
+            members: SYSCALL_MEMBERS,
+            needs: &[],
+        },
+        TierSet {
+            tier: Tier::Kprobe,
+            object: HASH_OBJECT,
+            programs: functions!(Kprobe, Kretprobe),
+            members: MEMBERS,
+            needs: &[Need::Kprobes],
+        },
+    ],
+};

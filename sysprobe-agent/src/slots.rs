@@ -1,0 +1,147 @@
+//! What a domain's programs keep per cgroup: numbers in slots. Which cgroup has which slot, what each slot gathered since it
+//! was last read, and how a slot is taken back.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::maps::{HashMap, MapData, MapError, Stack};
+use sysprobe_common::slot;
+
+use crate::bpf::{Entries, LoadError, Loaded, MappedArray};
+use crate::plan::Shards;
+
+/// The numbers of one slot. Each wraps by itself, so differences are right across a wrap.
+pub trait Counters: Copy {
+    const ZERO: Self;
+
+    /// Combines each number with the other's, the 64-bit ones by `wide` and the 32-bit ones by `narrow`.
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32);
+}
+
+/// The maps of a domain, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    pub stats: &'static str,
+    pub known: &'static str,
+    pub free: &'static str,
+}
+
+/// Whose numbers a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    Cgroup(u64),
+    Kernel,
+    Unknown,
+}
+
+pub struct Slots<S> {
+    names: Names,
+    stats: MappedArray<S>,
+    known: HashMap<MapData, u64, u32>,
+    /// The same map, for reading it in batches.
+    descriptor: OwnedFd,
+    free: Stack<MapData, u32>,
+    entries: Entries,
+    shards: Shards,
+    /// What each slot held when it was last read.
+    last: Vec<S>,
+}
+
+impl Names {
+    /// The sizes of the maps.
+    #[must_use]
+    pub const fn sizes(&self, slots: u32, shards: Shards) -> [(&'static str, u32); 3] {
+        [(self.stats, slots * shards.count()), (self.known, slots), (self.free, slots)]
+    }
+}
+
+impl<S: Counters> Slots<S> {
+    /// Takes the maps of a domain whose programs do not run yet, and fills the stack of free slots.
+    pub fn new(loaded: &mut Loaded, names: Names, slots: u32, shards: Shards) -> Result<Self, LoadError> {
+        let mut all = Self {
+            names,
+            stats: loaded.map_array(names.stats)?,
+            descriptor: loaded.map_descriptor(names.known)?,
+            known: loaded.take_map(names.known)?,
+            free: loaded.take_map(names.free)?,
+            entries: Entries::with_capacity(slots),
+            shards,
+            last: vec![S::ZERO; slots as usize],
+        };
+        // The stack gives back what was pushed last: low numbers first keep the used memory together.
+        for slot in (slot::FIRST_FREE..slots).rev() {
+            all.give_back(slot)?;
+        }
+        Ok(all)
+    }
+
+    fn give_back(&mut self, slot: u32) -> Result<(), LoadError> {
+        self.free.push(slot, 0).map_err(|error| failed(self.names.free, &error))
+    }
+
+    /// Looks up which cgroups have slots now, for `read`.
+    pub fn list(&mut self) -> io::Result<()> {
+        self.entries.read(self.descriptor.as_fd())
+    }
+
+    /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is not known
+    /// yet keeps its numbers. No slot has been released since they were listed.
+    pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(Owner, &S)) {
+        for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
+            take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
+        }
+        for (id, slot) in self.entries.iter().filter(|(id, _)| knows(*id)) {
+            take(Owner::Cgroup(id), &gathered(&self.stats, self.shards, &mut self.last, slot));
+        }
+    }
+
+    /// Frees the slot of a cgroup that has gone, and hands what it gathered last to `take`.
+    pub fn release(&mut self, id: u64, take: impl FnOnce(&S)) -> Result<(), LoadError> {
+        // Most cgroups never did anything of their own, and so have no slot.
+        let Ok(slot) = self.known.get(&id, 0) else { return Ok(()) };
+        take(&gathered(&self.stats, self.shards, &mut self.last, slot));
+        self.known.remove(&id).map_err(|error| failed(self.names.known, &error))?;
+        for element in elements(self.shards, slot) {
+            self.stats.write(element, S::ZERO);
+        }
+        if let Some(last) = self.last.get_mut(slot as usize) {
+            *last = S::ZERO;
+        }
+        self.give_back(slot)
+    }
+
+    /// The cgroups that had slots when they were last listed.
+    pub fn owners(&self) -> impl Iterator<Item = u64> {
+        self.entries.iter().map(|(id, _)| id)
+    }
+
+    /// How many they were.
+    #[must_use]
+    pub const fn in_use(&self) -> u64 {
+        self.entries.len() as u64
+    }
+}
+
+fn failed(map: &'static str, error: &MapError) -> LoadError {
+    LoadError::Map { map, reason: error.to_string() }
+}
+
+fn elements(shards: Shards, slot: u32) -> std::ops::Range<usize> {
+    let first = (slot << shards.bits) as usize;
+    first..first + shards.count() as usize
+}
+
+/// The sum over a slot's shards, less what it was last time.
+fn gathered<S: Counters>(stats: &MappedArray<S>, shards: Shards, last: &mut [S], slot: u32) -> S {
+    let mut total = S::ZERO;
+    for element in elements(shards, slot) {
+        if let Some(shard) = stats.read(element) {
+            total.combine(&shard, u64::wrapping_add, u32::wrapping_add);
+        }
+    }
+    let Some(last) = last.get_mut(slot as usize) else { return S::ZERO };
+    let mut difference = total;
+    difference.combine(last, u64::wrapping_sub, u32::wrapping_sub);
+    *last = total;
+    difference
+}

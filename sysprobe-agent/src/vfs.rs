@@ -1,0 +1,138 @@
+//! Storage: starts the programs, and adds what each cgroup gathered to its workload's totals.
+
+mod registers;
+mod syscalls;
+
+use aya::maps::{Array, MapData};
+use sysprobe_common::hist;
+use sysprobe_common::vfs::{Operation, OperationStats, VfsLoss, VfsStats};
+
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
+use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::{self, TierSet};
+use crate::slots::{Counters, Names, Slots};
+use crate::snapshot::{LostUpdates, OperationSample, VfsSample};
+
+/// The attached programs and their maps.
+pub struct Vfs {
+    loaded: Loaded,
+    slots: Slots<VfsStats>,
+    losses: MappedArray<u64>,
+}
+
+const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE" };
+
+/// A slot is six times that of the scheduler, and calls are rarer than switches: fewer CPUs have one of their own.
+const MAX_SHARDS: u32 = 4;
+
+/// How the CPUs share a slot.
+#[must_use]
+pub fn shards(plan: &Plan) -> Shards {
+    plan.shards.at_most(MAX_SHARDS)
+}
+
+impl Vfs {
+    /// Loads and attaches; from here on every call that begins is counted.
+    pub fn start(
+        loader: &Loader,
+        set: &'static TierSet,
+        candidate: &Candidate,
+        plan: &Plan,
+    ) -> Result<Self, LoadError> {
+        let shards = shards(plan);
+        let mut globals = candidate.globals.clone();
+        globals.extend(registers::GLOBALS);
+        globals.push(("CFG_SHARD_BITS", shards.bits));
+        let mut sizes = MAPS.sizes(plan.slots, shards).to_vec();
+        if probe::keeps_tasks_in_hash(set.tier) {
+            sizes.push(("VFS_CALLS", plan.tasks));
+        }
+        let mut loaded = loader.load(set, &globals, &sizes)?;
+        fill_syscalls(loaded.take_map("VFS_SYSCALLS")?)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, shards)?;
+        let losses = loaded.map_array("VFS_LOSSES")?;
+        loaded.attach()?;
+        Ok(Self { loaded, slots, losses })
+    }
+
+    pub const fn slots(&mut self) -> &mut Slots<VfsStats> {
+        &mut self.slots
+    }
+
+    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
+        VfsLoss::ALL.into_iter().map(|loss| LostUpdates {
+            domain: "vfs".into(),
+            reason: loss.reason().into(),
+            count: self.losses.read(loss as usize).unwrap_or(0),
+        })
+    }
+
+    /// How many cgroups had a slot when they were last listed.
+    #[must_use]
+    pub const fn slots_in_use(&self) -> u64 {
+        self.slots.in_use()
+    }
+
+    #[must_use]
+    pub const fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+fn fill_syscalls(mut map: Array<MapData, u32>) -> Result<(), LoadError> {
+    for (number, call) in syscalls::table() {
+        let failed = |error: aya::maps::MapError| LoadError::Map {
+            map: "VFS_SYSCALLS",
+            reason: error.to_string(),
+        };
+        map.set(number, call.encode(), 0).map_err(failed)?;
+    }
+    Ok(())
+}
+
+const NOTHING: OperationStats =
+    OperationStats { latency_ns: 0, bytes: 0, errors: 0, pad: 0, latency: [0; hist::BUCKETS] };
+
+impl Counters for VfsStats {
+    const ZERO: Self = Self { operations: [NOTHING; Operation::COUNT] };
+
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
+        for (own, other) in self.operations.iter_mut().zip(&other.operations) {
+            own.latency_ns = wide(own.latency_ns, other.latency_ns);
+            own.bytes = wide(own.bytes, other.bytes);
+            own.errors = narrow(own.errors, other.errors);
+            for (own, other) in own.latency.iter_mut().zip(&other.latency) {
+                *own = narrow(*own, *other);
+            }
+        }
+    }
+}
+
+/// Adds what was gathered to a workload's totals.
+pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
+    for (operation, gathered) in Operation::ALL.into_iter().zip(&gathered.operations) {
+        accumulate_operation(total.of_mut(operation), gathered);
+    }
+}
+
+fn accumulate_operation(total: &mut OperationSample, gathered: &OperationStats) {
+    if is_unused(gathered) {
+        return;
+    }
+    total.errors += u64::from(gathered.errors);
+    total.bytes += gathered.bytes;
+    total.latency.sum_ns += gathered.latency_ns;
+    for (total, gathered) in total.latency.buckets.iter_mut().zip(&gathered.latency) {
+        *total += u64::from(*gathered);
+    }
+}
+
+fn is_unused(gathered: &OperationStats) -> bool {
+    gathered.latency.iter().all(|count| *count == 0)
+}
+
+/// Whether anything was gathered at all.
+#[must_use]
+pub fn is_idle(gathered: &VfsStats) -> bool {
+    gathered.operations.iter().all(is_unused)
+}

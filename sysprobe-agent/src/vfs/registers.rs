@@ -1,0 +1,37 @@
+//! Where a `pt_regs` keeps its registers, by architecture. It is what debuggers see (`ptrace(2)`), so it never changes.
+
+macro_rules! offset {
+    ($field:ident) => {
+        std::mem::offset_of!(libc::user_regs_struct, $field) as u32
+    };
+}
+
+pub(super) const GLOBALS: [(&str, u32); 7] = registers();
+
+/// `TS_COMPAT` of arch/x86/include/asm/thread_info.h.
+#[cfg(target_arch = "x86_64")]
+const fn registers() -> [(&'static str, u32); 7] {
+    [
+        ("OFF_REGISTER_ARGUMENT_0", offset!(rdi)),
+        ("OFF_REGISTER_ARGUMENT_1", offset!(rsi)),
+        ("OFF_REGISTER_ARGUMENT_2", offset!(rdx)),
+        ("OFF_REGISTER_ARGUMENT_3", offset!(r10)),
+        ("OFF_REGISTER_SYSCALL", offset!(orig_rax)),
+        ("OFF_REGISTER_STACK", offset!(rsp)),
+        ("CFG_COMPAT", 2),
+    ]
+}
+
+/// `TIF_32BIT` of arch/arm64/include/asm/thread_info.h; the number of the system call is behind what debuggers see.
+#[cfg(target_arch = "aarch64")]
+const fn registers() -> [(&'static str, u32); 7] {
+    [
+        ("OFF_REGISTER_ARGUMENT_0", offset!(regs)),
+        ("OFF_REGISTER_ARGUMENT_1", offset!(regs) + 8),
+        ("OFF_REGISTER_ARGUMENT_2", offset!(regs) + 16),
+        ("OFF_REGISTER_ARGUMENT_3", offset!(regs) + 24),
+        ("OFF_REGISTER_SYSCALL", size_of::<libc::user_regs_struct>() as u32 + 8),
+        ("OFF_REGISTER_STACK", offset!(sp)),
+        ("CFG_COMPAT", 1 << 22),
+    ]
+}

@@ -1,0 +1,111 @@
+//! File systems of a test's own, mounted on a directory of its own and gone at the end.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// What can be mounted everywhere that the tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tmpfs,
+    /// In a file, by a loop device.
+    Ext4,
+    Xfs,
+    /// Over two directories of a tmpfs.
+    Overlay,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::Tmpfs, Self::Ext4, Self::Xfs, Self::Overlay];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tmpfs => "tmpfs",
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Overlay => "overlay",
+        }
+    }
+}
+
+/// Unmounted at the end, the innermost first.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    mounts: Vec<PathBuf>,
+    _directory: TempDir,
+}
+
+impl Storage {
+    /// With room for so many bytes; file systems on a device have 320 MiB, of which nothing is taken before it is written.
+    pub(crate) fn of(kind: Kind, bytes: u64) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut storage = Self { mounts: Vec::new(), _directory: directory };
+        match kind {
+            Kind::Tmpfs => storage.tmpfs(bytes),
+            Kind::Ext4 | Kind::Xfs => storage.on_device(kind),
+            Kind::Overlay => storage.overlay(bytes),
+        }
+        storage
+    }
+
+    /// Where files go.
+    pub(crate) fn path(&self) -> &Path {
+        self.mounts.last().expect("something is mounted")
+    }
+
+    fn place(&mut self, name: &str) -> PathBuf {
+        let place = self._directory.path().join(name);
+        fs::create_dir(&place).expect("a directory");
+        place
+    }
+
+    fn tmpfs(&mut self, bytes: u64) {
+        let place = self.place("memory");
+        run(Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"]).arg(&place));
+        self.mounts.push(place);
+    }
+
+    fn on_device(&mut self, kind: Kind) {
+        // The least that mkfs.xfs makes is 300 MiB.
+        const BYTES: u64 = 320 << 20;
+        // Where the test runs in memory already, a file there is no slower than anywhere.
+        self.tmpfs(BYTES + (64 << 20));
+        let image = self.path().join("image");
+        File::create(&image).and_then(|file| file.set_len(BYTES)).expect("an image");
+        let quiet = if kind == Kind::Xfs { "-q" } else { "-F" };
+        run(Command::new(format!("mkfs.{}", kind.name())).arg(quiet).arg(&image));
+        let place = self.place("device");
+        run(Command::new("mount").args(["-t", kind.name(), "-o", "loop"]).arg(&image).arg(&place));
+        self.mounts.push(place);
+    }
+
+    fn overlay(&mut self, bytes: u64) {
+        self.tmpfs(bytes);
+        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| self.path().join(name));
+        for directory in [&lower, &upper, &work] {
+            fs::create_dir(directory).expect("a directory");
+        }
+        let options =
+            format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+        let place = self.place("merged");
+        run(Command::new("mount").args(["-t", "overlay", "-o", &options, "overlay"]).arg(&place));
+        self.mounts.push(place);
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        for place in self.mounts.iter().rev() {
+            // Lazily: what a test that failed has left running there shall not keep it.
+            let unmounted = Command::new("umount").arg("--lazy").arg(place).status();
+            assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", place.display());
+        }
+    }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

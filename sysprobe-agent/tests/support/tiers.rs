@@ -1,0 +1,75 @@
+//! Agents that hook the kernel differently and watch the same load. A tier that this kernel does not have is said to be
+//! missing, with the agent's reason, and only a lack that shows without the agent as well is accepted.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use sysprobe_agent::probe::Tier;
+
+use super::agent::{Agent, Options};
+use super::figure;
+
+const TIERS: [Tier; 4] = [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp];
+
+/// An agent that was told to use this tier.
+pub(crate) struct Watcher {
+    pub(crate) tier: Tier,
+    pub(crate) agent: Agent,
+}
+
+impl Watcher {
+    fn start(tier: Tier) -> Self {
+        let arguments = ["--attach", tier.name()];
+        Self { tier, agent: Agent::with(Options { arguments: &arguments, ..Options::default() }) }
+    }
+
+    /// Whether the domain is up through the tier; it may be off only for a reason.
+    fn has(&self, domain: &str) -> bool {
+        let name = self.tier.name();
+        let snapshot = self.agent.snapshot();
+        let state = snapshot.domains.iter().find(|state| state.name == domain).expect("a domain");
+        if !state.up {
+            figure(&format!("{domain} by {name}: not on this kernel: {}", state.reason));
+            assert!(is_missing(self.tier, domain, &state.reason), "{name} should work: {}", state.reason);
+        }
+        assert!(!state.up || state.hook == name, "told to use {name}, uses {}", state.hook);
+        state.up
+    }
+}
+
+/// One agent per tier that this kernel has, all at the same time.
+pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
+    let mut watchers: Vec<_> = thread::scope(|scope| {
+        let starts = TIERS.map(|tier| scope.spawn(move || Watcher::start(tier)));
+        starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
+    });
+    watchers.retain(|watcher| watcher.has(domain));
+    assert!(!watchers.is_empty(), "no tier works");
+    watchers
+}
+
+/// Whether the kernel lacks what the tier needs, by its own word. What the verifier dislikes is never a lack: that is
+/// for us to mend.
+fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
+    /// Before it, programs of this kind may not use task storage.
+    const TASK_STORAGE: (u32, u32) = (5, 13);
+    let has_no_storage = domain != "cgroup" && kernel() < TASK_STORAGE;
+    match tier {
+        Tier::TpBtf => has_no_storage,
+        Tier::Fentry => has_no_storage || (!reason.contains("verifier") && !has_kprobes()),
+        Tier::Kprobe => !has_kprobes(),
+        Tier::RawTp => false,
+    }
+}
+
+fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.trim().parse().ok());
+    (numbers.next().expect("a version"), numbers.next().expect("a version"))
+}
+
+/// A kernel that has them can change the entries of its functions, which `fentry` needs too.
+fn has_kprobes() -> bool {
+    Path::new("/sys/bus/event_source/devices/kprobe").exists()
+}

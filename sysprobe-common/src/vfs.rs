@@ -1,0 +1,154 @@
+//! Storage as programs see it: the operations that are told apart, what is kept of each per cgroup, the call that a task
+//! is in, and the ways a call can be lost.
+
+pub mod pseudo;
+pub mod syscall;
+
+use crate::hist;
+
+/// What a call is to the one who makes it. The value of the `operation` label.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    Read = 0,
+    Write = 1,
+    /// `fsync`, `fdatasync`, `sync_file_range`, `msync`.
+    Fsync = 2,
+    /// An open that found the file.
+    Open = 3,
+    /// Whatever makes a name: an open that made the file, `mkdir`, `mknod`, `link`, `symlink`, `rename`.
+    Create = 4,
+    /// Whatever removes one: `unlink`, `rmdir`.
+    Unlink = 5,
+}
+
+impl Operation {
+    pub const COUNT: usize = 6;
+    pub const ALL: [Self; Self::COUNT] =
+        [Self::Read, Self::Write, Self::Fsync, Self::Open, Self::Create, Self::Unlink];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Fsync => "fsync",
+            Self::Open => "open",
+            Self::Create => "create",
+            Self::Unlink => "unlink",
+        }
+    }
+
+    /// Its bit in [`Call::operations`].
+    #[must_use]
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    /// Whether calls of this kind move bytes.
+    #[must_use]
+    pub const fn moves_bytes(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
+}
+
+/// What one shard of one slot holds of one operation. Seven cache lines; a booking touches the first and the one of its
+/// bucket. All is added to atomically: a task may be preempted in the middle of it.
+///
+/// The 32-bit numbers wrap. The agent reads them more often than they can and keeps 64 bits.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationStats {
+    /// Nanoseconds that callers waited: the sum over all of `latency`.
+    pub latency_ns: u64,
+    /// What was moved.
+    pub bytes: u64,
+    /// How many of the calls failed.
+    pub errors: u32,
+    /// Always 0.
+    pub pad: u32,
+    /// Calls by length, those that failed included.
+    pub latency: [u32; hist::BUCKETS],
+}
+
+const _: () = assert!(size_of::<OperationStats>() == 448 && align_of::<OperationStats>() == 8);
+
+/// What one shard of one slot holds, by operation.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VfsStats {
+    pub operations: [OperationStats; Operation::COUNT],
+}
+
+/// The outermost call that a task is in. Calls within it (an overlay's into the file system below, the flush of a
+/// synchronous write) are part of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Where on the task's stack the call is; 0 without one. What is deeper has a lower address.
+    pub frame: u64,
+    /// `CLOCK_MONOTONIC` at its beginning.
+    pub start: u64,
+    /// The address of the name, for a call that may end without a file.
+    pub name: u64,
+    /// The directory that the name is relative to.
+    pub directory: i32,
+    /// What it counts as: bits of [`Operation::bit`].
+    pub operations: u32,
+}
+
+impl Call {
+    pub const NONE: Self = Self { frame: 0, start: 0, name: 0, directory: 0, operations: 0 };
+}
+
+/// The same in a task's storage, with the slot of the cgroup that the task was last seen in.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TaskCall {
+    pub call: Call,
+    pub cgroup: u64,
+    pub slot: u32,
+    /// Always 0.
+    pub pad: u32,
+}
+
+const _: () = assert!(size_of::<Call>() == 32 && size_of::<TaskCall>() == 48);
+
+/// Why a call was lost or could not be attributed. One counter each, shared by all CPUs.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VfsLoss {
+    /// A call ended whose beginning was not seen: it is older than the agent, or the kernel left the program out.
+    BeginningMissed = 0,
+    /// A call began in a task that is still in another one, whose end was not seen.
+    EndMissed = 1,
+    /// No room for the call of another task.
+    TaskStorageFull = 2,
+    /// No free slot for a new cgroup: its calls are charged to `unknown`.
+    NoFreeSlot = 3,
+    /// A member on the way from the task to its cgroup could not be read.
+    UnreadableCgroup = 4,
+}
+
+impl VfsLoss {
+    pub const COUNT: u32 = 5;
+    pub const ALL: [Self; Self::COUNT as usize] = [
+        Self::BeginningMissed,
+        Self::EndMissed,
+        Self::TaskStorageFull,
+        Self::NoFreeSlot,
+        Self::UnreadableCgroup,
+    ];
+
+    /// The value of the `reason` label.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::BeginningMissed => "beginning_missed",
+            Self::EndMissed => "end_missed",
+            Self::TaskStorageFull => "task_storage_full",
+            Self::NoFreeSlot => "no_free_slot",
+            Self::UnreadableCgroup => "unreadable_cgroup",
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Adds what a call did to its cgroup's slot.
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::bpf_get_smp_processor_id;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::vfs::{Operation, VfsLoss, VfsStats};
+use sysprobe_common::hist;
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::{atomic, counter, settings};
+
+settings!(
+    /// Shards per slot, as a power of two.
+    CFG_SHARD_BITS,
+);
+
+/// `slot << shard_bits | shard`. Sized by the agent.
+#[btf_map]
+static VFS_STATS: Array<VfsStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+#[btf_map]
+static VFS_SLOTS: Known = Known::new();
+#[btf_map]
+static VFS_FREE: Free = Free::new();
+#[btf_map]
+static VFS_LOSSES: Array<u64, { VfsLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// What came of a call, and how long it took.
+pub(crate) struct Outcome {
+    /// Bits of [`Operation::bit`].
+    pub(crate) operations: u32,
+    /// What the call returned: bytes or 0, or an error below 0.
+    pub(crate) result: i64,
+    pub(crate) took: u64,
+}
+
+#[inline(always)]
+pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
+    slots::find(&VFS_SLOTS, &VFS_FREE, task, id, |missing| {
+        lose(match missing {
+            Missing::UnreadableCgroup => VfsLoss::UnreadableCgroup,
+            Missing::NoFreeSlot => VfsLoss::NoFreeSlot,
+        });
+    })
+}
+
+/// A transfer may be a reading and a writing, everything else is one operation.
+#[inline(always)]
+pub(crate) fn book(slot: u32, outcome: &Outcome) {
+    let writes = Operation::Write.bit();
+    if outcome.operations & writes != 0 {
+        add(slot, Operation::Write, outcome);
+    }
+    let rest = outcome.operations & !writes;
+    if rest != 0 {
+        add(slot, operation(rest), outcome);
+    }
+}
+
+/// The operation whose bit is set; the compiler has no instruction for it.
+#[inline(always)]
+const fn operation(bit: u32) -> Operation {
+    match bit {
+        1 => Operation::Read,
+        4 => Operation::Fsync,
+        8 => Operation::Open,
+        16 => Operation::Create,
+        _ => Operation::Unlink,
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::cast_sign_loss, reason = "it is above 0")]
+fn add(slot: u32, operation: Operation, outcome: &Outcome) {
+    // SAFETY: the helper only returns a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let bits = CFG_SHARD_BITS.load();
+    let shard = (slot << bits) + (cpu & ((1 << bits) - 1));
+    let Some(stats) = VFS_STATS.get_ptr_mut(shard) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let Some(stats) = (unsafe { (*stats).operations.get_mut(operation as usize) }) else { return };
+    atomic::add_u64(&mut stats.latency_ns, outcome.took);
+    if outcome.result < 0 {
+        atomic::add_u32(&mut stats.errors, 1);
+    } else if outcome.result > 0 {
+        atomic::add_u64(&mut stats.bytes, outcome.result as u64);
+    }
+    if let Some(bucket) = stats.latency.get_mut(hist::bucket_of(outcome.took)) {
+        atomic::add_u32(bucket, 1);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn lose(loss: VfsLoss) {
+    counter::count(&VFS_LOSSES, loss as u32);
+}

@@ -1,0 +1,103 @@
+//! One call from its beginning to its end. Whoever calls finds where a task's call is kept.
+
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use sysprobe_common::vfs::syscall::{Syscall, WORKING};
+use sysprobe_common::vfs::{Call, Operation, VfsLoss};
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::registers::Arguments;
+
+use crate::booking::lose;
+use crate::{file, name};
+
+/// An operation on a file. `None` if that is no storage.
+#[inline(always)]
+pub(crate) fn on_file(file: impl Object, operation: Operation) -> u32 {
+    if file::is_storage(file) { operation.bit() } else { 0 }
+}
+
+/// From one file to another: a reading, a writing, or both.
+#[inline(always)]
+pub(crate) fn on_files<A: Object, B: Object>(from: A, to: B) -> u32 {
+    on_file(from, Operation::Read) | on_file(to, Operation::Write)
+}
+
+/// An operation on a name.
+#[inline(always)]
+pub(crate) fn on_name(task: impl Object, directory: i32, name: u64, operation: Operation) -> u32 {
+    if name::is_storage(task, directory, name) { operation.bit() } else { 0 }
+}
+
+/// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's memory brought in,
+/// which a program cannot.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "as the kernel takes its arguments")]
+pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Arguments) -> Call {
+    let is_storage = |place: u32| {
+        file::of_descriptor(task, arguments.get(place) as u32).is_some_and(file::is_storage)
+    };
+    let call = |operations| Call { operations, ..Call::NONE };
+    match syscall {
+        Syscall::None => Call::NONE,
+        Syscall::File { operations, descriptor } => {
+            call(if is_storage(descriptor) { operations } else { 0 })
+        }
+        Syscall::Transfer { from, to } => {
+            let reads = if is_storage(from) { Operation::Read.bit() } else { 0 };
+            let writes = if is_storage(to) { Operation::Write.bit() } else { 0 };
+            call(reads | writes)
+        }
+        // `MS_SYNC` of include/uapi/asm-generic/mman-common.h: the others only start it.
+        Syscall::Memory { operations } => call(if arguments.get(2) & 4 == 0 { 0 } else { operations }),
+        Syscall::Name { operations, directory, name: place } => {
+            let directory =
+                if directory == WORKING { name::WORKING_DIRECTORY } else { arguments.get(directory) as i32 };
+            Call { name: arguments.get(place), directory, operations, ..Call::NONE }
+        }
+    }
+}
+
+/// Takes note of a call, unless the task is in one already of which this one is a part.
+#[inline(always)]
+pub(crate) fn begin(current: &mut Call, new: Call) {
+    if current.frame != 0 {
+        if new.frame < current.frame {
+            return;
+        }
+        // The stack has been unwound beyond the other one.
+        lose(VfsLoss::EndMissed);
+    }
+    // SAFETY: the helper only returns a number.
+    *current = Call { start: unsafe { bpf_ktime_get_ns() }, ..new };
+}
+
+/// The call that ends here with its length, if it is the one that the task is in. Only if it is in one.
+/// Its end may see the stack with so many bytes less on it than its beginning.
+#[inline(always)]
+pub(crate) fn end(current: &mut Call, frame: u64, popped: u64) -> Option<(Call, u64)> {
+    if frame != current.frame && frame != current.frame + popped {
+        return None;
+    }
+    let call = *current;
+    current.frame = 0;
+    // SAFETY: the helper only returns a number.
+    let now = unsafe { bpf_ktime_get_ns() };
+    Some((call, now.saturating_sub(call.start)))
+}
+
+/// The error that a function returned instead of a pointer, as by the kernel's `IS_ERR`.
+#[inline(always)]
+#[expect(clippy::cast_possible_wrap, reason = "that is how errors are told")]
+pub(crate) const fn error(pointer: u64) -> Option<i64> {
+    if pointer >= 0xffff_ffff_ffff_f000 { Some(pointer as i64) } else { None }
+}
+
+/// What an open was, now that it is over: the file that it found tells whether that is storage and whether it is new.
+/// Without a file, the name has to tell.
+#[inline(always)]
+pub(crate) fn of_open<T: Object>(opened: Option<T>, call: &Call, task: impl Object) -> u32 {
+    let Some(opened) = opened else { return on_name(task, call.directory, call.name, Operation::Open) };
+    if !file::is_storage(opened) {
+        return 0;
+    }
+    if file::was_created(opened) { Operation::Create.bit() } else { Operation::Open.bit() }
+}

@@ -1,0 +1,71 @@
+//! Whether something is storage: a file, directory or block device on a file system that is no window into the kernel.
+//! Costs four reads, all of memory that the call itself uses.
+
+use sysprobe_common::vfs::pseudo;
+use sysprobe_ebpf::kernel::{Address, Object, read_u64_at};
+use sysprobe_ebpf::settings;
+
+settings!(
+    OFF_DENTRY_SB,
+    OFF_FDTABLE_FD,
+    OFF_FDTABLE_MAX,
+    OFF_FILES_TABLE,
+    OFF_FILE_INODE,
+    OFF_FILE_MODE,
+    OFF_FS_WORKING,
+    OFF_INODE_MODE,
+    OFF_INODE_SB,
+    OFF_SB_MAGIC,
+    OFF_TASK_FILES,
+    OFF_TASK_FS,
+);
+
+/// `FMODE_CREATED` of include/linux/fs.h, since 4.19.
+const CREATED: u32 = 0x0010_0000;
+
+/// The kinds of include/uapi/linux/stat.h.
+const KIND: u16 = 0o170_000;
+const DIRECTORY: u16 = 0o040_000;
+const BLOCK_DEVICE: u16 = 0o060_000;
+const REGULAR: u16 = 0o100_000;
+
+#[inline(always)]
+pub(crate) fn is_storage<T: Object>(file: T) -> bool {
+    let Some(inode) = file.follow(&OFF_FILE_INODE) else { return false };
+    let kind = inode.u16(&OFF_INODE_MODE).unwrap_or(0) & KIND;
+    if kind != REGULAR && kind != DIRECTORY && kind != BLOCK_DEVICE {
+        return false;
+    }
+    inode.follow(&OFF_INODE_SB).is_some_and(holds_storage)
+}
+
+/// Whether an open made the file.
+#[inline(always)]
+pub(crate) fn was_created(file: impl Object) -> bool {
+    file.u32(&OFF_FILE_MODE).unwrap_or(0) & CREATED != 0
+}
+
+/// The open file of a descriptor.
+#[inline(always)]
+pub(crate) fn of_descriptor<T: Object>(task: T, descriptor: u32) -> Option<Address> {
+    let table = task.follow(&OFF_TASK_FILES)?.follow(&OFF_FILES_TABLE)?;
+    if descriptor >= table.u32(&OFF_FDTABLE_MAX)? {
+        return None;
+    }
+    let files = table.u64(&OFF_FDTABLE_FD)?;
+    let file = read_u64_at(files + 8 * u64::from(descriptor))?;
+    (file != 0).then_some(Address(file))
+}
+
+/// Whether the task's working directory is on storage.
+#[inline(always)]
+pub(crate) fn works_in_storage<T: Object>(task: T) -> bool {
+    let directory = task.follow(&OFF_TASK_FS).and_then(|fs| fs.follow(&OFF_FS_WORKING));
+    directory.and_then(|directory| directory.follow(&OFF_DENTRY_SB)).is_some_and(holds_storage)
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "magic numbers have 32 bits")]
+fn holds_storage(super_block: impl Object) -> bool {
+    super_block.u64(&OFF_SB_MAGIC).is_some_and(|magic| !pseudo::is_pseudo(magic as u32))
+}

@@ -1,0 +1,107 @@
+//! The VFS's functions by BPF trampolines. Both programs of a function share one trampoline, so they get the same address as
+//! context, which lies on the task's stack: it tells calls within calls apart.
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::macros::{fentry, fexit};
+use aya_ebpf::programs::{FEntryContext, FExitContext};
+use sysprobe_common::vfs::{Call, Operation, VfsLoss};
+use sysprobe_ebpf::kernel::Typed;
+
+use crate::booking::lose;
+use crate::table::functions;
+use crate::{begin, call, current, end};
+
+#[inline(always)]
+fn frame(ctx: &impl EbpfContext) -> u64 {
+    ctx.as_ptr() as u64
+}
+
+/// An argument or result that is a `struct file *`.
+#[inline(always)]
+fn file(address: *const u8) -> Typed {
+    // SAFETY: the table names the places of files only.
+    unsafe { Typed::new(address) }
+}
+
+macro_rules! on_file {
+    ($($entry:ident $return:ident $operation:ident, file $file:literal, result $result:literal as $type:ty;)+) => {$(
+        #[fentry]
+        fn $entry(ctx: FEntryContext) -> i32 {
+            let operations = call::on_file(file(ctx.arg($file)), Operation::$operation);
+            begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[fexit]
+        fn $return(ctx: FExitContext) -> i32 {
+            let result = i64::from(ctx.arg::<u64>($result) as $type);
+            let began = end(current(), frame(&ctx), |call| (call.operations, result));
+            if !began && call::on_file(file(ctx.arg($file)), Operation::$operation) != 0 {
+                lose(VfsLoss::BeginningMissed);
+            }
+            0
+        }
+    )+};
+}
+
+macro_rules! transfer {
+    ($($entry:ident $return:ident;)+) => {$(
+        #[fentry]
+        fn $entry(ctx: FEntryContext) -> i32 {
+            let operations = call::on_files(file(ctx.arg(0)), file(ctx.arg(2)));
+            begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[fexit]
+        fn $return(ctx: FExitContext) -> i32 {
+            let result = ctx.arg::<u64>(6) as i64;
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
+macro_rules! on_name {
+    ($($entry:ident $return:ident $operation:ident,
+        directory $directory:literal, name $name:literal, result $result:literal;)+) => {$(
+        #[fentry]
+        fn $entry(ctx: FEntryContext) -> i32 {
+            let task = current();
+            let (directory, name) = (ctx.arg::<i32>($directory), ctx.arg::<u64>($name));
+            let operations = call::on_name(task, directory, name, Operation::$operation);
+            begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[fexit]
+        fn $return(ctx: FExitContext) -> i32 {
+            let result = i64::from(ctx.arg::<u64>($result) as i32);
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
+functions!(on_file, transfer, on_name);
+
+/// proto: v5.10- `struct file *do_filp_open(int dfd, struct filename *pathname, const struct open_flags *op)`
+///
+/// Renamed `do_file_open` in 7.0.
+#[fentry]
+fn vfs_open_in(ctx: FEntryContext) -> i32 {
+    let (directory, name) = (ctx.arg::<i32>(0), ctx.arg::<u64>(1));
+    let call = Call { frame: frame(&ctx), name, directory, operations: Operation::Open.bit(), ..Call::NONE };
+    begin(current(), call);
+    0
+}
+
+#[fexit]
+fn vfs_open_out(ctx: FExitContext) -> i32 {
+    let (task, opened) = (current(), ctx.arg::<u64>(3));
+    end(task, frame(&ctx), |call| match call::error(opened) {
+        Some(error) => (call::of_open(None::<Typed>, call, task), error),
+        None => (call::of_open(Some(file(ctx.arg(3))), call, task), 0),
+    });
+    0
+}

@@ -1,0 +1,98 @@
+//! Storage as programs see it: which calls a cgroup makes, how often they fail, how much they move and how long they take.
+//! This object keeps the call that a task is in with the task.
+//!
+//! Two ways lead here. The VFS's own functions, hooked at entry and return, see everything that goes through them. Where no
+//! function can be hooked, the system calls have to do: `sys_enter` and `sys_exit` see every call of every task, look its
+//! number up in a table, and leave at once if it is none of storage's.
+//!
+//! Only what concerns storage is taken note of at a call's beginning (`file.rs`, `name.rs`), so the end of any other call
+//! finds nothing and costs one look-up. Of calls within calls, the outermost counts.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+mod booking;
+mod call;
+mod file;
+mod functions;
+mod name;
+mod syscalls;
+mod table;
+
+use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+use sysprobe_common::slot;
+use sysprobe_common::vfs::{Call, TaskCall, VfsLoss};
+use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::task_storage::TaskStorage;
+
+use booking::{Outcome, book, find_slot, lose};
+
+/// What leads to the members of kernel objects.
+type Task = Typed;
+
+#[unsafe(link_section = ".maps")]
+#[unsafe(export_name = "VFS_TASKS")]
+static VFS_TASKS: TaskStorage<TaskCall> = TaskStorage::new();
+
+const NEW: TaskCall = TaskCall { call: Call::NONE, cgroup: 0, slot: slot::UNKNOWN, pad: 0 };
+
+/// proto: v5.10- `(struct pt_regs *regs, long id)`
+#[btf_tracepoint(function = "sys_enter")]
+fn vfs_enter_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the registers.
+    syscalls::enter(unsafe { Typed::new(ctx.arg(0)) }, ctx.arg(1));
+    0
+}
+
+/// proto: v5.10- `(struct pt_regs *regs, long ret)`
+#[btf_tracepoint(function = "sys_exit")]
+fn vfs_exit_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the registers.
+    syscalls::exit(unsafe { Typed::new(ctx.arg(0)) }, ctx.arg(1));
+    0
+}
+
+#[inline(always)]
+fn current() -> Typed {
+    // SAFETY: the helper returns a typed pointer to the current task.
+    unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) }
+}
+
+#[inline(always)]
+fn begin(task: Typed, new: Call) {
+    if new.operations == 0 {
+        return;
+    }
+    let Some(state) = VFS_TASKS.get(task).or_else(|| VFS_TASKS.get_or_insert(task, &mut { NEW })) else {
+        lose(VfsLoss::TaskStorageFull);
+        return;
+    };
+    // SAFETY: task storage stays valid while the task does, and only the task itself uses it.
+    call::begin(unsafe { &mut (*state).call }, new);
+}
+
+/// Books the call that ends, if it counts. `conclude` says what it was after all, and what came of it. `false` if the task is
+/// in no call that began.
+#[inline(always)]
+fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> bool {
+    let Some(state) = VFS_TASKS.get(task) else { return false };
+    // SAFETY: as in `begin`.
+    let state = unsafe { &mut *state };
+    if state.call.frame == 0 {
+        return false;
+    }
+    let Some((call, took)) = call::end(&mut state.call, frame, 0) else { return true };
+    let (operations, result) = conclude(&call);
+    let cgroup = id_of_task(task);
+    if cgroup != state.cgroup || state.slot == slot::UNKNOWN {
+        (state.cgroup, state.slot) = (cgroup, find_slot(task, cgroup));
+    }
+    book(state.slot, &Outcome { operations, result, took });
+    true
+}
+
+sysprobe_ebpf::object!();

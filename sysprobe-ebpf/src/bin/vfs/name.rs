@@ -1,0 +1,43 @@
+//! Whether a name leads to storage, for calls that have no file: it is not below a directory where pseudo file systems are
+//! mounted as usual, and what it is relative to is on storage.
+
+use aya_ebpf::helpers::{bpf_probe_read_kernel_str_bytes, bpf_probe_read_user_str_bytes};
+use sysprobe_common::vfs::pseudo::leads_to_pseudo;
+use sysprobe_ebpf::kernel::{Object, read_u64};
+use sysprobe_ebpf::settings;
+
+use crate::file;
+
+settings!(OFF_FILENAME_NAME);
+
+/// `AT_FDCWD` of include/uapi/linux/fcntl.h.
+pub(crate) const WORKING_DIRECTORY: i32 = -100;
+
+/// Names that functions are called with: a `struct filename`, or as system calls and some functions before 5.15 have it, the
+/// caller's own memory.
+#[inline(always)]
+#[expect(clippy::cast_sign_loss, reason = "a negative descriptor is none, and large as unsigned")]
+pub(crate) fn is_storage(task: impl Object, directory: i32, name: u64) -> bool {
+    let Some(start) = beginning(name) else { return false };
+    if start[0] == b'/' {
+        return !leads_to_pseudo(start);
+    }
+    if directory == WORKING_DIRECTORY {
+        return file::works_in_storage(task);
+    }
+    file::of_descriptor(task, directory as u32).is_some_and(file::is_storage)
+}
+
+/// The first bytes, zeros after the end. `None` if the caller named an address where nothing is.
+#[inline(always)]
+fn beginning(name: u64) -> Option<[u8; 8]> {
+    let mut start = [0; 8];
+    // An address of the caller's is none in the kernel: the first read fails then, and the last one does otherwise.
+    let read = match read_u64(name, &OFF_FILENAME_NAME) {
+        // SAFETY: the helper checks the address.
+        Some(text) => unsafe { bpf_probe_read_kernel_str_bytes(text as *const u8, &mut start) }.is_ok(),
+        // SAFETY: as above.
+        None => unsafe { bpf_probe_read_user_str_bytes(name as *const u8, &mut start) }.is_ok(),
+    };
+    read.then_some(start)
+}

@@ -1,0 +1,40 @@
+//! The VFS's functions that are hooked, and where each has what a program wants of it. Both objects make their programs from
+//! this table; the agent's table of probes says which kernel calls a function how.
+
+/// Hands the rows to three macros: functions of a file, from one file to another, of a name in a directory. Numbers are
+/// places of arguments; the result of a function with so many arguments is at `result`.
+macro_rules! functions {
+    ($on_file:ident, $transfer:ident, $on_name:ident) => {
+        // proto: v5.10- `ssize_t vfs_read(struct file *, char *, size_t, loff_t *)`, likewise `vfs_write`, `vfs_iter_*`
+        // proto: v5.10- `ssize_t vfs_readv(struct file *, struct iovec *, unsigned long, loff_t *, rwf_t)`
+        // proto: v5.10- `int vfs_fsync_range(struct file *, loff_t, loff_t, int datasync)`
+        // proto: v5.10- `int sync_file_range(struct file *, loff_t, loff_t, unsigned int)`
+        $on_file! {
+            vfs_read_in vfs_read_out Read, file 0, result 4 as i64;
+            vfs_readv_in vfs_readv_out Read, file 0, result 5 as i64;
+            vfs_iread_in vfs_iread_out Read, file 0, result 4 as i64;
+            vfs_write_in vfs_write_out Write, file 0, result 4 as i64;
+            vfs_writev_in vfs_writev_out Write, file 0, result 5 as i64;
+            vfs_iwrite_in vfs_iwrite_out Write, file 0, result 4 as i64;
+            vfs_fsync_in vfs_fsync_out Fsync, file 0, result 4 as i32;
+            vfs_sync_in vfs_sync_out Fsync, file 0, result 4 as i32;
+        }
+        // proto: v5.10- `(struct file *from, loff_t, struct file *to, loff_t, size_t, unsigned int)`
+        $transfer! {
+            vfs_splice_in vfs_splice_out;
+            vfs_send_in vfs_send_out;
+            vfs_copy_in vfs_copy_out;
+        }
+        // proto: v5.15- `(int directory, struct filename *, …)`; before, some take the caller's `const char __user *`
+        $on_name! {
+            vfs_mkdir_in vfs_mkdir_out Create, directory 0, name 1, result 3;
+            vfs_mknod_in vfs_mknod_out Create, directory 0, name 1, result 4;
+            vfs_link_in vfs_link_out Create, directory 2, name 3, result 5;
+            vfs_slink_in vfs_slink_out Create, directory 1, name 2, result 3;
+            vfs_rename_in vfs_rename_out Create, directory 2, name 3, result 5;
+            vfs_unlink_in vfs_unlink_out Unlink, directory 0, name 1, result 2;
+            vfs_rmdir_in vfs_rmdir_out Unlink, directory 0, name 1, result 2;
+        }
+    };
+}
+pub(crate) use functions;

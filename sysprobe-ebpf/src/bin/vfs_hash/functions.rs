@@ -1,0 +1,99 @@
+//! The VFS's functions by kprobes and kretprobes. The stack pointer tells calls within calls apart.
+
+use aya_ebpf::EbpfContext;
+use aya_ebpf::macros::{kprobe, kretprobe};
+use aya_ebpf::programs::{ProbeContext, RetProbeContext};
+use sysprobe_common::vfs::{Call, Operation};
+use sysprobe_ebpf::kernel::Address;
+use sysprobe_ebpf::registers;
+
+use crate::table::functions;
+use crate::{begin, call, current, end};
+
+#[inline(always)]
+fn frame(ctx: &impl EbpfContext) -> u64 {
+    registers::stack(ctx)
+}
+
+#[inline(always)]
+fn argument(ctx: &ProbeContext, place: usize) -> u64 {
+    ctx.arg(place).unwrap_or(0)
+}
+
+macro_rules! on_file {
+    ($($entry:ident $return:ident $operation:ident, file $file:literal, result $result:literal as $type:ty;)+) => {$(
+        #[kprobe]
+        fn $entry(ctx: ProbeContext) -> u32 {
+            let operations = call::on_file(Address(argument(&ctx, $file)), Operation::$operation);
+            begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[kretprobe]
+        fn $return(ctx: RetProbeContext) -> u32 {
+            let result = i64::from(ctx.ret::<u64>() as $type);
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
+macro_rules! transfer {
+    ($($entry:ident $return:ident;)+) => {$(
+        #[kprobe]
+        fn $entry(ctx: ProbeContext) -> u32 {
+            let operations = call::on_files(Address(argument(&ctx, 0)), Address(argument(&ctx, 2)));
+            begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[kretprobe]
+        fn $return(ctx: RetProbeContext) -> u32 {
+            let result = ctx.ret::<u64>() as i64;
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
+macro_rules! on_name {
+    ($($entry:ident $return:ident $operation:ident,
+        directory $directory:literal, name $name:literal, result $result:literal;)+) => {$(
+        #[kprobe]
+        fn $entry(ctx: ProbeContext) -> u32 {
+            let task = current();
+            let (directory, name) = (argument(&ctx, $directory) as i32, argument(&ctx, $name));
+            let operations = call::on_name(task, directory, name, Operation::$operation);
+            begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[kretprobe]
+        fn $return(ctx: RetProbeContext) -> u32 {
+            let result = i64::from(ctx.ret::<u64>() as i32);
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
+functions!(on_file, transfer, on_name);
+
+/// See the other object.
+#[kprobe]
+fn vfs_open_in(ctx: ProbeContext) -> u32 {
+    let (directory, name) = (argument(&ctx, 0) as i32, argument(&ctx, 1));
+    let call = Call { frame: frame(&ctx), name, directory, operations: Operation::Open.bit(), ..Call::NONE };
+    begin(current(), call);
+    0
+}
+
+#[kretprobe]
+fn vfs_open_out(ctx: RetProbeContext) -> u32 {
+    let (task, opened) = (current(), ctx.ret::<u64>());
+    end(task, frame(&ctx), |call| match call::error(opened) {
+        Some(error) => (call::of_open(None::<Address>, call, task), error),
+        None => (call::of_open(Some(Address(opened)), call, task), 0),
+    });
+    0
+}

@@ -1,0 +1,99 @@
+//! Storage, for kernels and hooks without task storage: the same numbers as the `vfs` object, with the call that a task is in
+//! kept in a hash by thread, and with reads that the verifier need not understand.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+#[path = "../vfs/booking.rs"]
+mod booking;
+#[path = "../vfs/call.rs"]
+mod call;
+#[path = "../vfs/file.rs"]
+mod file;
+mod functions;
+#[path = "../vfs/name.rs"]
+mod name;
+#[path = "../vfs/syscalls.rs"]
+mod syscalls;
+#[path = "../vfs/table.rs"]
+mod table;
+
+use aya_ebpf::btf_maps::HashMap;
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::helpers::generated::bpf_get_current_task;
+use aya_ebpf::macros::{btf_map, raw_tracepoint};
+use aya_ebpf::programs::RawTracePointContext;
+use sysprobe_common::vfs::{Call, VfsLoss};
+use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::kernel::Address;
+
+use booking::{Outcome, book, find_slot, lose};
+
+/// See the other object.
+type Task = Address;
+
+/// x86 has taken it from the stack when a function has returned; elsewhere it is not there.
+const RETURN_ADDRESS: u64 = 8;
+
+/// By thread: process and thread id. What is there is a call that has begun. Sized by the agent.
+#[btf_map]
+static VFS_CALLS: HashMap<u64, Call, 1> = HashMap::new();
+
+#[raw_tracepoint(tracepoint = "sys_enter")]
+fn vfs_enter_rt(ctx: RawTracePointContext) -> i32 {
+    syscalls::enter(Address(ctx.arg(0)), ctx.arg(1));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "sys_exit")]
+fn vfs_exit_rt(ctx: RawTracePointContext) -> i32 {
+    syscalls::exit(Address(ctx.arg(0)), ctx.arg(1));
+    0
+}
+
+#[inline(always)]
+fn current() -> Address {
+    // SAFETY: the helper only returns an address.
+    Address(unsafe { bpf_get_current_task() })
+}
+
+#[inline(always)]
+fn begin(_task: Address, new: Call) {
+    if new.operations == 0 {
+        return;
+    }
+    let thread = bpf_get_current_pid_tgid();
+    let mut call = Call::NONE;
+    if let Some(current) = VFS_CALLS.get_ptr_mut(thread) {
+        // SAFETY: an entry is removed by its own thread only.
+        call = unsafe { *current };
+    }
+    let begun = call.start;
+    call::begin(&mut call, new);
+    if call.start != begun && VFS_CALLS.insert(thread, call, 0).is_err() {
+        lose(VfsLoss::TaskStorageFull);
+    }
+}
+
+/// See `end` of the other object.
+#[inline(always)]
+fn end(task: Address, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> bool {
+    let thread = bpf_get_current_pid_tgid();
+    let Some(current) = VFS_CALLS.get_ptr_mut(thread) else { return false };
+    // SAFETY: an entry is removed by its own thread only.
+    let Some((call, took)) = call::end(unsafe { &mut *current }, frame, RETURN_ADDRESS) else { return true };
+    remove(thread);
+    let (operations, result) = conclude(&call);
+    let slot = find_slot(task, id_of_task(task));
+    book(slot, &Outcome { operations, result, took });
+    true
+}
+
+#[inline(always)]
+#[expect(clippy::let_underscore_must_use, reason = "it was there a moment ago, and only its own thread removes it")]
+fn remove(thread: u64) {
+    let _ = VFS_CALLS.remove(thread);
+}
+
+sysprobe_ebpf::object!();

@@ -5,7 +5,7 @@ mod syscalls;
 
 use aya::maps::{Array, MapData};
 use sysprobe_common::hist;
-use sysprobe_common::vfs::{Operation, OperationStats, VfsLoss, VfsStats};
+use sysprobe_common::vfs::{Operation, OperationStats, SHARDS, VfsLoss, VfsStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
 use crate::plan::{Candidate, Plan, Shards};
@@ -22,15 +22,6 @@ pub struct Vfs {
 
 const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE" };
 
-/// A slot is six times that of the scheduler, and calls are rarer than switches: fewer CPUs have one of their own.
-const MAX_SHARDS: u32 = 4;
-
-/// How the CPUs share a slot.
-#[must_use]
-pub fn shards(plan: &Plan) -> Shards {
-    plan.shards.at_most(MAX_SHARDS)
-}
-
 impl Vfs {
     /// Loads and attaches; from here on every call that begins is counted.
     pub fn start(
@@ -39,17 +30,15 @@ impl Vfs {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let shards = shards(plan);
         let mut globals = candidate.globals.clone();
         globals.extend(registers::GLOBALS);
-        globals.push(("CFG_SHARD_BITS", shards.bits));
-        let mut sizes = MAPS.sizes(plan.slots, shards).to_vec();
+        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
         if probe::keeps_tasks_in_hash(set.tier) {
             sizes.push(("VFS_CALLS", plan.tasks));
         }
         let mut loaded = loader.load(set, &globals, &sizes)?;
         fill_syscalls(loaded.take_map("VFS_SYSCALLS")?)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, shards)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let losses = loaded.map_array("VFS_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, losses })
@@ -81,10 +70,8 @@ impl Vfs {
 
 fn fill_syscalls(mut map: Array<MapData, u32>) -> Result<(), LoadError> {
     for (number, call) in syscalls::table() {
-        let failed = |error: aya::maps::MapError| LoadError::Map {
-            map: "VFS_SYSCALLS",
-            reason: error.to_string(),
-        };
+        let failed =
+            |error: aya::maps::MapError| LoadError::Map { map: "VFS_SYSCALLS", reason: error.to_string() };
         map.set(number, call.encode(), 0).map_err(failed)?;
     }
     Ok(())
@@ -94,10 +81,10 @@ const NOTHING: OperationStats =
     OperationStats { latency_ns: 0, bytes: 0, errors: 0, pad: 0, latency: [0; hist::BUCKETS] };
 
 impl Counters for VfsStats {
-    const ZERO: Self = Self { operations: [NOTHING; Operation::COUNT] };
+    const ZERO: Self = Self { transfers: [[NOTHING; 2]; SHARDS], others: [NOTHING; Operation::COUNT - 2] };
 
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
-        for (own, other) in self.operations.iter_mut().zip(&other.operations) {
+        for (own, other) in self.all_mut().zip(other.all()) {
             own.latency_ns = wide(own.latency_ns, other.latency_ns);
             own.bytes = wide(own.bytes, other.bytes);
             own.errors = narrow(own.errors, other.errors);
@@ -110,8 +97,10 @@ impl Counters for VfsStats {
 
 /// Adds what was gathered to a workload's totals.
 pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
-    for (operation, gathered) in Operation::ALL.into_iter().zip(&gathered.operations) {
-        accumulate_operation(total.of_mut(operation), gathered);
+    for operation in Operation::ALL {
+        for gathered in gathered.of(operation) {
+            accumulate_operation(total.of_mut(operation), gathered);
+        }
     }
 }
 
@@ -134,5 +123,5 @@ fn is_unused(gathered: &OperationStats) -> bool {
 /// Whether anything was gathered at all.
 #[must_use]
 pub fn is_idle(gathered: &VfsStats) -> bool {
-    gathered.operations.iter().all(is_unused)
+    gathered.all().all(is_unused)
 }

@@ -11,10 +11,8 @@ use sysprobe_common::vfs::VfsStats;
 use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
+use crate::snapshot::{CpuSample, PodSample, PodTotals, Throttling, Workload, WorkloadKind, WorkloadSample};
 use crate::{sched, vfs};
-use crate::snapshot::{
-    CpuSample, PodSample, PodTotals, Throttling, Workload, WorkloadKind, WorkloadSample,
-};
 
 /// Who bears a cgroup's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,8 +118,14 @@ impl Registry {
         let Bearer { workload, kind, pod } = bearer;
         // Two look-ups, so that the usual case (it is known) copies no strings.
         if !self.workloads.contains_key(workload) {
-            let sample =
-                WorkloadSample { workload: workload.clone(), kind: *kind, pod: None, sched: None, vfs: None, cpu: None };
+            let sample = WorkloadSample {
+                workload: workload.clone(),
+                kind: *kind,
+                pod: None,
+                sched: None,
+                vfs: None,
+                cpu: None,
+            };
             self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });
         }
         let totals = self.workloads.get_mut(workload).expect("it was inserted above if it was not there");

@@ -1,11 +1,11 @@
 //! Storage operations of known loads, by every tier that this kernel has at the same time: each must count what the load
 //! did, no more and no less.
 
-mod support;
 #[path = "vfs/calls.rs"]
 mod calls;
 #[path = "vfs/counts.rs"]
 mod counts;
+mod support;
 
 use std::path::Path;
 

@@ -52,7 +52,7 @@ impl Operation {
     }
 }
 
-/// What one shard of one slot holds of one operation. Seven cache lines; a booking touches the first and the one of its
+/// What a slot holds of one operation, or one of its shards. Seven cache lines; a booking touches the first and the one of its
 /// bucket. All is added to atomically: a task may be preempted in the middle of it.
 ///
 /// The 32-bit numbers wrap. The agent reads them more often than they can and keeps 64 bits.
@@ -73,11 +73,44 @@ pub struct OperationStats {
 
 const _: () = assert!(size_of::<OperationStats>() == 448 && align_of::<OperationStats>() == 8);
 
-/// What one shard of one slot holds, by operation.
+/// How many CPUs add to reads and writes without disturbing each other. What is rarer than those all CPUs share.
+pub const SHARDS: usize = 4;
+
+/// What a slot holds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VfsStats {
-    pub operations: [OperationStats; Operation::COUNT],
+    /// Reads and writes: the shard of CPU `n` is `n % SHARDS`.
+    pub transfers: [[OperationStats; 2]; SHARDS],
+    /// The other operations, in their order.
+    pub others: [OperationStats; Operation::COUNT - 2],
+}
+
+impl VfsStats {
+    /// Where CPU `cpu` adds to an operation. `None` for no operation at all.
+    #[inline]
+    pub fn of_mut(&mut self, operation: Operation, cpu: u32) -> Option<&mut OperationStats> {
+        let number = operation as usize;
+        match number.checked_sub(2) {
+            Some(other) => self.others.get_mut(other),
+            None => self.transfers.get_mut(cpu as usize % SHARDS)?.get_mut(number),
+        }
+    }
+
+    /// All that there is of an operation.
+    pub fn of(&self, operation: Operation) -> impl Iterator<Item = &OperationStats> {
+        let number = operation as usize;
+        let shards = self.transfers.iter().filter_map(move |shard| shard.get(number));
+        shards.chain(number.checked_sub(2).and_then(|other| self.others.get(other)))
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut OperationStats> {
+        self.transfers.iter_mut().flatten().chain(&mut self.others)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &OperationStats> {
+        self.transfers.iter().flatten().chain(&self.others)
+    }
 }
 
 /// The outermost call that a task is in. Calls within it (an overlay's into the file system below, the flush of a

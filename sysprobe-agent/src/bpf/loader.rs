@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, ProgramError, RawTracePoint};
 use aya::{Btf, EbpfLoader};
 
-use super::reason::chain;
 use super::loaded::first_name;
+use super::reason::chain;
 use super::{Loaded, memlock};
 use crate::probe::{Hook, Object, TierSet};
 

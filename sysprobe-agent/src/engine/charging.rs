@@ -23,11 +23,7 @@ pub(super) fn collect<S: Counters + Charge>(
 }
 
 /// Looks up which cgroups have slots, and finds out whose they are.
-fn list<S: Counters>(
-    slots: &mut Slots<S>,
-    identity: &mut Identity,
-    attribution: &mut Attribution,
-) {
+fn list<S: Counters>(slots: &mut Slots<S>, identity: &mut Identity, attribution: &mut Attribution) {
     if let Err(error) = slots.list() {
         error!(%error, "The map of slots could not be read.");
     }
@@ -44,11 +40,7 @@ fn list<S: Counters>(
 }
 
 /// Charges what was gathered since the last time. What belongs to nobody yet stays where it is.
-fn charge<S: Counters + Charge>(
-    slots: &mut Slots<S>,
-    attribution: &Attribution,
-    registry: &mut Registry,
-) {
+fn charge<S: Counters + Charge>(slots: &mut Slots<S>, attribution: &Attribution, registry: &mut Registry) {
     slots.read(
         |id| attribution.bearer(id).is_some(),
         |owner, gathered| match owner {
@@ -63,11 +55,7 @@ fn charge<S: Counters + Charge>(
 }
 
 /// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.
-fn release_unheard<S: Counters + Charge>(
-    slots: &mut Slots<S>,
-    identity: &Identity,
-    registry: &mut Registry,
-) {
+fn release_unheard<S: Counters + Charge>(slots: &mut Slots<S>, identity: &Identity, registry: &mut Registry) {
     if !identity.sees_everything() {
         return;
     }

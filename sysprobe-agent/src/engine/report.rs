@@ -7,8 +7,8 @@ use crate::bpf::Loaded;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
 use crate::sched::Sched;
-use crate::vfs::Vfs;
 use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample};
+use crate::vfs::Vfs;
 
 impl Engine {
     pub(super) fn describe_agent(&mut self) -> AgentSample {
@@ -27,8 +27,11 @@ impl Engine {
             lost("cgroup", "malformed", self.identity.malformed()),
             lost("cpu", "unreadable", self.cpu_unreadable),
         ]);
-        let loaded =
-            [self.identity.loaded(), self.sched.as_ref().map(Sched::loaded), self.vfs.as_ref().map(Vfs::loaded)];
+        let loaded = [
+            self.identity.loaded(),
+            self.sched.as_ref().map(Sched::loaded),
+            self.vfs.as_ref().map(Vfs::loaded),
+        ];
         let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
         AgentSample {
             lost_updates,

@@ -3,9 +3,7 @@
 //! not part of `name` and get appended.
 
 use super::collector::Emit;
-use crate::snapshot::{
-    HistogramScope, PodTotals, SchedSample, Snapshot, Workload, WorkloadSample,
-};
+use crate::snapshot::{HistogramScope, PodTotals, SchedSample, Snapshot, Workload, WorkloadSample};
 
 mod agent;
 mod cpu;
@@ -110,8 +108,7 @@ fn histograms(
     }
     for pod in snapshot.pods.iter().filter(|_| by_pod) {
         let PodTotals { namespace, pod: name, .. } = pod;
-        let workload =
-            Workload { namespace: namespace.clone(), pod: name.clone(), ..Workload::default() };
+        let workload = Workload { namespace: namespace.clone(), pod: name.clone(), ..Workload::default() };
         of_pod(pod, &workload, emit);
     }
 }

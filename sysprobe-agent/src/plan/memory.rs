@@ -8,7 +8,6 @@ use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
 
 use super::{Plan, Shards};
 use crate::probe::{self, Tier};
-use crate::vfs;
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +48,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
         });
     }
     if let Some(vfs) = tier("vfs") {
-        maps.extend(vfs_maps(plan.slots, vfs::shards(plan)));
+        maps.extend(vfs_maps(plan.slots));
         maps.push(if probe::keeps_tasks_in_hash(vfs) {
             map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<Call>()))
         } else {
@@ -69,10 +68,9 @@ fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
     ]
 }
 
-fn vfs_maps(slots: u32, shards: Shards) -> [MapMemory; 5] {
-    let elements = slots * shards.count();
+fn vfs_maps(slots: u32) -> [MapMemory; 5] {
     [
-        map("vfs", "VFS_STATS", elements, u64::from(elements) * size_of::<VfsStats>() as u64),
+        map("vfs", "VFS_STATS", slots, u64::from(slots) * size_of::<VfsStats>() as u64),
         map("vfs", "VFS_SLOTS", slots, hash_bytes(slots, size_of::<u64>())),
         map("vfs", "VFS_FREE", slots, u64::from(slots) * 4),
         map("vfs", "VFS_LOSSES", VfsLoss::COUNT, 4096),

@@ -14,16 +14,13 @@ pub struct Shards {
 }
 
 impl Shards {
+    /// For what all CPUs add to.
+    pub const ONE: Self = Self { bits: 0, shared: true };
+
     #[must_use]
     pub const fn for_cpus(possible: u32) -> Self {
         let shards = if possible < MAX_SHARDS { possible.next_power_of_two() } else { MAX_SHARDS };
         Self { bits: shards.trailing_zeros(), shared: possible > MAX_SHARDS }
-    }
-
-    /// The same with no more than so many, a power of two.
-    #[must_use]
-    pub const fn at_most(self, count: u32) -> Self {
-        if self.count() <= count { self } else { Self { bits: count.trailing_zeros(), shared: true } }
     }
 
     #[must_use]

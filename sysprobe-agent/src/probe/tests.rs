@@ -42,7 +42,8 @@ fn no_beginning_is_hooked_before_its_end() {
     let ends = |hook| matches!(hook, Hook::Fexit(_) | Hook::Kretprobe(_));
     for set in PROBES.iter().flat_map(|probe| probe.tiers) {
         for (at, end) in set.programs.iter().enumerate().filter(|(_, program)| ends(program.hook)) {
-            let begin = set.programs.iter().skip(at + 1).find(|program| program.hook.target() == end.hook.target());
+            let begin =
+                set.programs.iter().skip(at + 1).find(|program| program.hook.target() == end.hook.target());
             let begin = begin.unwrap_or_else(|| panic!("{} has no beginning after it", end.name));
             assert_eq!((begin.required, begin.older), (end.required, end.older), "{}", end.name);
         }

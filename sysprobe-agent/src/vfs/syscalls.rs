@@ -13,10 +13,7 @@ const fn name(operation: Operation, directory: u32, name: u32) -> Syscall {
 
 /// By the numbers of this architecture.
 pub(super) fn table() -> impl Iterator<Item = (u32, Syscall)> {
-    EVERYWHERE
-        .iter()
-        .chain(OLDER)
-        .filter_map(|(number, call)| Some((u32::try_from(*number).ok()?, *call)))
+    EVERYWHERE.iter().chain(OLDER).filter_map(|(number, call)| Some((u32::try_from(*number).ok()?, *call)))
 }
 
 /// What places arguments as on every architecture.

@@ -80,8 +80,16 @@ mod tests {
         assert!(PSEUDO.iter().all(|(_, magic)| is_pseudo(*magic)));
         // ext4, xfs, btrfs, overlayfs, tmpfs, nfs, fuse, ceph, zfs, 9p, virtiofs is fuse.
         let storage = [
-            0xef53, 0x5846_5342, 0x9123_683e, 0x794c_7630, 0x0102_1994, 0x6969, 0x6573_5546, 0x00c3_6400,
-            0x2fc1_2fc1, 0x0102_1997,
+            0xef53,
+            0x5846_5342,
+            0x9123_683e,
+            0x794c_7630,
+            0x0102_1994,
+            0x6969,
+            0x6573_5546,
+            0x00c3_6400,
+            0x2fc1_2fc1,
+            0x0102_1997,
         ];
         assert!(!storage.into_iter().any(is_pseudo));
     }

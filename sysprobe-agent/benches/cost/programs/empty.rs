@@ -10,7 +10,10 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF")
 pub(crate) struct Empties(Vec<(Program, Loaded)>);
 
 impl Empties {
-    pub(crate) fn start(loader: &Loader, programs: impl IntoIterator<Item = &'static Program>) -> Result<Self> {
+    pub(crate) fn start(
+        loader: &Loader,
+        programs: impl IntoIterator<Item = &'static Program>,
+    ) -> Result<Self> {
         let start = |program| {
             let mut loaded = loader.load(set(program), &[], &[])?;
             loaded.attach()?;

@@ -20,7 +20,8 @@ const BATCHES: usize = 25;
 pub(super) fn measure(stage: &Stage, domains: &[&'static str]) -> Result<Option<RoundTrip>> {
     let sets = domains.iter().filter_map(|domain| probe::tier_set(domain, stage.tier));
     let mut programs = sets.flat_map(|set| set.programs);
-    let Some(at_switch) = programs.find(|program| Script::of_hook(program.hook) == Some(Script::Switch)) else {
+    let Some(at_switch) = programs.find(|program| Script::of_hook(program.hook) == Some(Script::Switch))
+    else {
         return Ok(None);
     };
     let mut ring = Ring::pair()?;

@@ -12,7 +12,14 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         sched.wait.sum_ns += wait;
     }
     let workload = Workload { container: container.into(), ..Workload::default() };
-    let row = WorkloadSample { workload, kind: WorkloadKind::Path, pod: None, sched: Some(sched), vfs: None, cpu: None };
+    let row = WorkloadSample {
+        workload,
+        kind: WorkloadKind::Path,
+        pod: None,
+        sched: Some(sched),
+        vfs: None,
+        cpu: None,
+    };
     Snapshot {
         version: VERSION,
         monotonic_ns: 0,
@@ -73,7 +80,8 @@ fn histograms_of_a_pods_containers_are_one_unless_asked_for_apart() {
         Workload { namespace: "shop".into(), pod: "cart-0".into(), container: "app".into() };
     both.workloads[0].pod = Some(PodSample::default());
     let wait = both.workloads[0].sched.as_ref().expect("has sched").wait.clone();
-    both.pods = vec![PodTotals { namespace: "shop".into(), pod: "cart-0".into(), wait, ..PodTotals::default() }];
+    both.pods =
+        vec![PodTotals { namespace: "shop".into(), pod: "cart-0".into(), wait, ..PodTotals::default() }];
     let counts = |scope| {
         let text = render(Snapshot { histograms: scope, ..both.clone() }, Format::Plain).expect("encodes");
         let lines =

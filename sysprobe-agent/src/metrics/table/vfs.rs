@@ -67,15 +67,12 @@ pub(super) static VFS: &[Metric] = &[
 
 /// The operations that there were, with their numbers.
 fn used(sample: Option<&VfsSample>) -> impl Iterator<Item = (Operation, &OperationSample)> {
-    let all = sample.into_iter().flat_map(|vfs| Operation::ALL.map(|operation| (operation, vfs.of(operation))));
+    let all =
+        sample.into_iter().flat_map(|vfs| Operation::ALL.map(|operation| (operation, vfs.of(operation))));
     all.filter(|(_, sample)| !sample.is_unused())
 }
 
-fn each(
-    snapshot: &Snapshot,
-    emit: &mut Emit,
-    value: impl Fn(Operation, &OperationSample) -> Option<u64>,
-) {
+fn each(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(Operation, &OperationSample) -> Option<u64>) {
     for row in &snapshot.workloads {
         for (operation, sample) in used(row.vfs.as_ref()) {
             if let Some(value) = value(operation, sample) {

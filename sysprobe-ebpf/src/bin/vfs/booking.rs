@@ -4,18 +4,13 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::vfs::{Operation, VfsLoss, VfsStats};
 use sysprobe_common::hist;
+use sysprobe_common::vfs::{Operation, VfsLoss, VfsStats};
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
-use sysprobe_ebpf::{atomic, counter, settings};
+use sysprobe_ebpf::{atomic, counter};
 
-settings!(
-    /// Shards per slot, as a power of two.
-    CFG_SHARD_BITS,
-);
-
-/// `slot << shard_bits | shard`. Sized by the agent.
+/// By slot. Sized by the agent.
 #[btf_map]
 static VFS_STATS: Array<VfsStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
@@ -74,11 +69,9 @@ const fn operation(bit: u32) -> Operation {
 fn add(slot: u32, operation: Operation, outcome: &Outcome) {
     // SAFETY: the helper only returns a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let bits = CFG_SHARD_BITS.load();
-    let shard = (slot << bits) + (cpu & ((1 << bits) - 1));
-    let Some(stats) = VFS_STATS.get_ptr_mut(shard) else { return };
+    let Some(stats) = VFS_STATS.get_ptr_mut(slot) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let Some(stats) = (unsafe { (*stats).operations.get_mut(operation as usize) }) else { return };
+    let Some(stats) = (unsafe { &mut *stats }).of_mut(operation, cpu) else { return };
     atomic::add_u64(&mut stats.latency_ns, outcome.took);
     if outcome.result < 0 {
         atomic::add_u32(&mut stats.errors, 1);

@@ -30,17 +30,18 @@ pub(crate) fn on_name(task: impl Object, directory: i32, name: u64, operation: O
 /// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's memory brought in,
 /// which a program cannot.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "as the kernel takes its arguments")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "as the kernel takes its arguments"
+)]
 pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Arguments) -> Call {
-    let is_storage = |place: u32| {
-        file::of_descriptor(task, arguments.get(place) as u32).is_some_and(file::is_storage)
-    };
+    let is_storage =
+        |place: u32| file::of_descriptor(task, arguments.get(place) as u32).is_some_and(file::is_storage);
     let call = |operations| Call { operations, ..Call::NONE };
     match syscall {
         Syscall::None => Call::NONE,
-        Syscall::File { operations, descriptor } => {
-            call(if is_storage(descriptor) { operations } else { 0 })
-        }
+        Syscall::File { operations, descriptor } => call(if is_storage(descriptor) { operations } else { 0 }),
         Syscall::Transfer { from, to } => {
             let reads = if is_storage(from) { Operation::Read.bit() } else { 0 };
             let writes = if is_storage(to) { Operation::Write.bit() } else { 0 };

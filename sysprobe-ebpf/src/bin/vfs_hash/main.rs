@@ -91,7 +91,10 @@ fn end(task: Address, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) ->
 }
 
 #[inline(always)]
-#[expect(clippy::let_underscore_must_use, reason = "it was there a moment ago, and only its own thread removes it")]
+#[expect(
+    clippy::let_underscore_must_use,
+    reason = "it was there a moment ago, and only its own thread removes it"
+)]
 fn remove(thread: u64) {
     let _ = VFS_CALLS.remove(thread);
 }

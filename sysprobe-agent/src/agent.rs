@@ -1,4 +1,4 @@
-//! Running the engine: as the node agent behind HTTP and the local socket, or inside `top` for as long as it shows.
+//! Running the engine: as the node agent behind HTTP and the local socket, or inside a command for as long as it shows a table.
 
 mod http;
 mod logging;
@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::host::Facts;
 use crate::plan::{Decision, Plan};
 use crate::snapshot::Snapshot;
-use crate::top::{self, TopArgs};
+use crate::top::{self, Selection, args::WindowArgs};
 
 /// How long answers that are under way may take after the signal to stop.
 const GRACEFUL_STOP: Duration = Duration::from_secs(5);
@@ -54,12 +54,12 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     runtime()?.block_on(serve(config))
 }
 
-/// `sysprobe top`: shows the running agent's numbers, or loads the programs itself.
-pub fn run_top(args: TopArgs, config: &Config) -> anyhow::Result<()> {
+/// `sysprobe top` and `sysprobe io`: shows the running agent's numbers, or loads the programs itself.
+pub fn show(args: WindowArgs, selection: Selection, config: &Config) -> anyhow::Result<()> {
     runtime()?.block_on(async {
         match client::Client::connect(&config.socket).await? {
-            Some(client) => top::run(args, client).await,
-            None => top::run(args, Local::start(config)?).await,
+            Some(client) => top::run(args, selection, client).await,
+            None => top::run(args, selection, Local::start(config)?).await,
         }
     })
 }
@@ -149,7 +149,7 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     Ok((facts, plan))
 }
 
-/// An engine of `top`'s own.
+/// An engine of the command's own.
 struct Local {
     engine: Shared,
     /// What works less well than it could, as the agent's log would say.

@@ -12,7 +12,8 @@ use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
 use crate::probe::Tier;
-use crate::top::TopArgs;
+use crate::top::args::WindowArgs;
+use crate::top::{IoArgs, Selection, TopArgs};
 use crate::{agent, check, docs, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
@@ -31,7 +32,11 @@ enum Command {
     /// Run the node agent: metrics over HTTP, and a local socket for the other commands.
     Agent(AgentArgs),
     /// Show the workloads of this host live: CPU, throttling, waits for a CPU, switches.
-    Top(TopCommand),
+    #[command(after_help = top::args::TOP_EXAMPLE)]
+    Top(TableCommand<TopArgs>),
+    /// Show the storage operations of this host's workloads live: reads, writes, fsyncs, and what fails.
+    #[command(after_help = top::args::IO_EXAMPLE)]
+    Io(TableCommand<IoArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -77,10 +82,9 @@ pub struct HostArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = top::args::EXAMPLE)]
-struct TopCommand {
+struct TableCommand<A: Args> {
     #[command(flatten)]
-    top: TopArgs,
+    table: A,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -106,7 +110,8 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
-            Command::Top(args) => args.host.config(None).and_then(|config| agent::run_top(args.top, &config)),
+            Command::Top(args) => show(args.table.selection(), args.table.window, args.host),
+            Command::Io(args) => show(args.table.selection(), args.table.window, args.host),
             Command::Check(args) => args.run(),
             Command::Docs { page } => docs::run(page),
         };
@@ -116,6 +121,10 @@ impl Cli {
             Err(error) => complain(&error),
         }
     }
+}
+
+fn show(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
+    agent::show(window, selection, &host.config(None)?)
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.
@@ -183,13 +192,21 @@ mod tests {
 
     #[test]
     fn a_socket_is_refused_as_in_the_file() {
-        for command in ["agent", "top", "check"] {
+        for command in ["agent", "top", "io", "check"] {
             let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
             let message = refused.expect_err("a relative path").to_string();
             assert!(
                 message.contains("--socket") && message.contains("the path must be absolute"),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn tables_have_an_example() {
+        for command in ["top", "io"] {
+            let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
+            assert!(help.contains(&format!("sysprobe {command} --once")), "{help}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! `sysprobe top`: what every workload did in the last window, live or once, for people or for scripts.
+//! `sysprobe top` and `sysprobe io`: what every workload did in the last window, live or once, for people or for
+//! scripts. They differ in what they are about (`topic`) and in their columns.
 //!
 //! Two snapshots make a window (`rows`), which is shown as a live table (`app`, `input`, `view`, `live`), as plain text
 //! (`table`) or as JSON (`json`). Where snapshots come from is the caller's business: it implements [`Source`].
@@ -20,11 +21,14 @@ mod input;
 pub mod json;
 mod live;
 pub mod rows;
+mod sparkline;
 mod table;
+pub mod topic;
 mod view;
 
-pub use args::TopArgs;
-use args::{Mode, Output};
+pub use args::{IoArgs, TopArgs};
+use args::{Mode, Output, WindowArgs};
+pub use rows::Selection;
 
 /// Where snapshots come from.
 pub trait Source {
@@ -44,25 +48,25 @@ pub trait Source {
 const PLAIN_WIDTH: usize = 80;
 
 /// Shows windows until the user has seen enough: one with `--once`.
-pub async fn run(args: TopArgs, mut source: impl Source) -> anyhow::Result<()> {
+pub async fn run(args: WindowArgs, selection: Selection, mut source: impl Source) -> anyhow::Result<()> {
     let first = source.next().await?;
     let mode = args.mode(args::interactive_terminal());
     if mode != Mode::Live {
-        return print_windows(&args, mode, first, source).await;
+        return print_windows(&args, &selection, mode, first, source).await;
     }
     // A terminal that cannot be driven still takes text.
     match live::Screen::open() {
-        Ok(screen) => live::run(screen, settings(&args, source.describe()), first, source).await,
+        Ok(screen) => live::run(screen, settings(&args, selection, source.describe()), first, source).await,
         Err(error) => {
             tracing::warn!(%error, "The terminal cannot show a live table; printing one per interval.");
-            print_windows(&args, Mode::Plain, first, source).await
+            print_windows(&args, &selection, Mode::Plain, first, source).await
         }
     }
 }
 
-fn settings(args: &TopArgs, source: String) -> app::Settings {
+fn settings(args: &WindowArgs, selection: Selection, source: String) -> app::Settings {
     app::Settings {
-        selection: args.selection(),
+        selection,
         interval: args.interval,
         wide: args.output == Output::Wide,
         color: args.color(std::env::var_os("NO_COLOR").as_deref()),
@@ -72,13 +76,14 @@ fn settings(args: &TopArgs, source: String) -> app::Settings {
 
 /// A reader that has gone (`| head`) ends it quietly.
 async fn print_windows(
-    args: &TopArgs,
+    args: &WindowArgs,
+    selection: &Selection,
     mode: Mode,
     first: Snapshot,
     mut source: impl Source,
 ) -> anyhow::Result<()> {
     warn(&mut io::stderr().lock(), source.warnings());
-    let (selection, origin) = (args.selection(), source.describe());
+    let origin = source.describe();
     let mut ticks = ticks(args.interval).await;
     let mut earlier = first;
     let mut separator = "";
@@ -86,10 +91,10 @@ async fn print_windows(
         ticks.tick().await;
         let later = source.next().await?;
         let text = match mode {
-            Mode::Json => json::line(&earlier, &later, &selection, &origin)?,
+            Mode::Json => json::line(&earlier, &later, selection, &origin)?,
             Mode::Live | Mode::Plain => {
                 let width = plain_width(args.output);
-                let table = table::text(&earlier, &later, &selection, &origin, width);
+                let table = table::text(&earlier, &later, selection, &origin, width);
                 format!("{}{table}", std::mem::replace(&mut separator, "\n"))
             }
         };

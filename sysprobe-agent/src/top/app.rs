@@ -7,12 +7,15 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::{
     input::{self, Command},
-    rows::{self, Row, Selection},
+    rows::{self, Row, Selection, SortKey},
     view,
 };
 use crate::snapshot::{DomainState, Snapshot, Workload};
 
 mod steps;
+mod trends;
+
+use trends::Trends;
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -70,8 +73,20 @@ pub(super) struct App {
     cursor: Option<Cursor>,
     /// The last sample. While frozen, newer than what is shown.
     newest: Arc<Snapshot>,
-    shown: Option<(Arc<Snapshot>, Arc<Snapshot>)>,
+    /// Up to the last sample. While frozen, newer than what is shown.
+    trends: Arc<Trends>,
+    shown: Option<Window>,
+    /// What the other table was sorted by, if it was shown before.
+    other_sort: Option<SortKey>,
     size: (u16, u16),
+}
+
+/// What the rows are made of.
+#[derive(Debug)]
+struct Window {
+    earlier: Arc<Snapshot>,
+    later: Arc<Snapshot>,
+    trends: Arc<Trends>,
 }
 
 /// The selected row: the workload is what is selected, the index is where it was last.
@@ -92,7 +107,9 @@ impl App {
             offset: 0,
             cursor: None,
             newest: first,
+            trends: Arc::default(),
             shown: None,
+            other_sort: None,
             size: (width, height),
         }
     }
@@ -104,7 +121,7 @@ impl App {
 
     /// The length of the window shown; `None` until there are two samples.
     pub(super) fn window(&self) -> Option<Duration> {
-        self.shown.as_ref().map(|(earlier, later)| rows::window(earlier, later))
+        self.shown.as_ref().map(|shown| rows::window(&shown.earlier, &shown.later))
     }
 
     /// The number of workloads, whether shown or not.
@@ -117,7 +134,7 @@ impl App {
     }
 
     fn current(&self) -> &Snapshot {
-        self.shown.as_ref().map_or(&self.newest, |(_, later)| later)
+        self.shown.as_ref().map_or(&self.newest, |shown| &shown.later)
     }
 
     /// Takes an event into the state.
@@ -140,9 +157,11 @@ impl App {
 
     fn sample(&mut self, sample: Arc<Snapshot>) -> Action {
         let earlier = std::mem::replace(&mut self.newest, sample);
+        let later = Arc::clone(&self.newest);
+        Arc::make_mut(&mut self.trends).record(&earlier, &later);
         self.error = None;
         if !self.frozen {
-            self.shown = Some((earlier, Arc::clone(&self.newest)));
+            self.shown = Some(Window { earlier, later, trends: Arc::clone(&self.trends) });
             self.select_rows();
         }
         Action::Draw
@@ -150,8 +169,11 @@ impl App {
 
     /// Makes the rows anew and finds the selected workload again; if it has gone, its place stays selected.
     fn select_rows(&mut self) {
-        let Some((earlier, later)) = &self.shown else { return };
+        let Some(Window { earlier, later, trends }) = &self.shown else { return };
         self.rows = rows::rows(earlier, later, &self.settings.selection);
+        for row in &mut self.rows {
+            row.fsync_trend = trends.of(&row.workload);
+        }
         let Some(cursor) = &self.cursor else { return };
         let found = self.rows.iter().position(|row| row.workload == cursor.workload);
         self.select(found.unwrap_or(cursor.index));
@@ -195,13 +217,14 @@ impl App {
             Command::Help => self.focus = Focus::Help(0),
             Command::Filter => self.focus = Focus::Filter,
             Command::NextSort => {
-                self.reselect(|selection| selection.sort = steps::sort_key(selection.sort, 1));
+                self.reselect(|selection| selection.sort = steps::sort_key(selection, 1));
             }
             Command::PreviousSort => {
-                self.reselect(|selection| selection.sort = steps::sort_key(selection.sort, -1));
+                self.reselect(|selection| selection.sort = steps::sort_key(selection, -1));
             }
             Command::Reverse => self.reselect(|selection| selection.reverse = !selection.reverse),
             Command::Idle => self.reselect(|selection| selection.all = !selection.all),
+            Command::OtherTopic => self.switch_topic(),
             Command::Freeze => self.frozen = !self.frozen,
             Command::Up | Command::Down | Command::PageUp | Command::PageDown => self.step(command),
             Command::Bottom => self.select(usize::MAX),
@@ -226,6 +249,16 @@ impl App {
             (Some(index), _) => index + page,
         };
         self.select(index);
+    }
+
+    /// Each table keeps what it is sorted by.
+    fn switch_topic(&mut self) {
+        let topic = self.settings.selection.topic.other();
+        let sort = self.other_sort.replace(self.settings.selection.sort);
+        self.reselect(|selection| {
+            selection.topic = topic;
+            selection.sort = sort.unwrap_or(topic.default_sort());
+        });
     }
 
     fn reselect(&mut self, change: impl FnOnce(&mut Selection)) {
@@ -261,7 +294,7 @@ impl App {
 
     /// Everything but scrolling closes the overlay.
     fn help_key(&mut self, key: KeyEvent, scrolled: u16) -> Action {
-        let last = view::help_scroll_end(self.size);
+        let last = view::help_scroll_end(self.settings.selection.topic, self.size);
         self.focus = match input::command(key) {
             Some(Command::Up) => Focus::Help(scrolled.saturating_sub(1)),
             Some(Command::Down) => Focus::Help((scrolled + 1).min(last)),

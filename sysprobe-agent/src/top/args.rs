@@ -1,20 +1,45 @@
-//! The flags of `sysprobe top`, and what they mean together: which of the three ways to show (live, plain, JSON) is
-//! taken. The flag that names the agent's socket is not here: every command of the CLI has that one.
+//! The flags of the commands that show a table, and what they mean together: which of the three ways to show (live,
+//! plain, JSON) is taken. The flag that names the agent's socket is not here: every command of the CLI has that one.
 
 use std::{ffi::OsStr, io::IsTerminal, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 
-use super::rows::{Selection, SortKey};
+use super::{
+    rows::{Selection, SortKey},
+    topic::Topic,
+};
 
 /// A shorter window holds too few samples for a p99, and costs a collection each time.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Live table of workloads: CPU, throttling, waits for a CPU, switches.
+/// The flags of `sysprobe top`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLE)]
 pub struct TopArgs {
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Sort by this column, largest first (`name`: from a to z).
+    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Top), default_value = "cpu")]
+    pub sort: SortKey,
+}
+
+/// The flags of `sysprobe io`.
+#[derive(Args, Clone, Debug)]
+pub struct IoArgs {
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Sort by this column, largest first (`name`: from a to z).
+    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Io), default_value = "fsync99")]
+    pub sort: SortKey,
+}
+
+/// The flags that all tables have.
+#[derive(Args, Clone, Debug)]
+pub struct WindowArgs {
     /// Measure one window, print it and exit.
     #[arg(long)]
     pub once: bool,
@@ -24,9 +49,6 @@ pub struct TopArgs {
     /// The length of a window: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "2")]
     pub interval: Duration,
-    /// Sort by this column, largest first (`name`: from a to z).
-    #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
-    pub sort: SortKey,
     /// Show only workloads whose namespace, pod or container contains this text, in upper or lower case.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub filter: String,
@@ -38,8 +60,10 @@ pub struct TopArgs {
     pub no_color: bool,
 }
 
-pub const EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
+pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
     sysprobe top --once --interval 5 --sort p99 | head -12";
+pub const IO_EXAMPLE: &str = "Example: the ten workloads whose fsyncs took longest in the next five seconds\n  \
+    sysprobe io --once --interval 5 | head -12";
 
 /// What is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -62,6 +86,20 @@ pub enum Mode {
 }
 
 impl TopArgs {
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        self.window.selection(Topic::Top, self.sort)
+    }
+}
+
+impl IoArgs {
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        self.window.selection(Topic::Io, self.sort)
+    }
+}
+
+impl WindowArgs {
     /// Anything that is no interactive terminal gets plain text.
     #[must_use]
     pub fn mode(&self, terminal: bool) -> Mode {
@@ -72,9 +110,8 @@ impl TopArgs {
         }
     }
 
-    #[must_use]
-    pub fn selection(&self) -> Selection {
-        Selection { sort: self.sort, reverse: false, filter: self.filter.clone(), all: self.all }
+    fn selection(&self, topic: Topic, sort: SortKey) -> Selection {
+        Selection { topic, sort, reverse: false, filter: self.filter.clone(), all: self.all }
     }
 
     /// Whether colour is wanted, given the value of `NO_COLOR` (<https://no-color.org>: empty means nothing).
@@ -89,6 +126,12 @@ impl TopArgs {
 pub fn interactive_terminal() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Takes the words for the columns of this table.
+fn sort_parser(topic: Topic) -> impl TypedValueParser<Value = SortKey> {
+    let words = topic.sort_keys().into_iter().filter_map(|key| key.to_possible_value());
+    PossibleValuesParser::new(words).try_map(|word| SortKey::from_str(&word, false))
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {

@@ -1,31 +1,44 @@
-//! The one table of columns: title, width, content, meaning. The plain table, the live table and the help take
-//! everything from it. Which columns a width has room for is decided here, too.
+//! What a column is, and which columns a width has room for. Each table has one list of them (`overview`, `storage`):
+//! the plain table, the live table, the help and the sort keys take everything from it.
 
 use super::{
-    format::{self, NUMBER_WIDTH},
-    rows::{Row, SortKey},
+    format,
+    rows::{Row, Selection, SortKey},
+    sparkline,
 };
+
+mod overview;
+mod storage;
+
+pub(super) use overview::TOP;
+pub(super) use storage::IO;
 
 /// A column of numbers, right-aligned. The name is not one of them: it gets the width that they leave.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// Room for the content, and for the title with a sort marker.
-    pub(super) width: usize,
+    /// Room for the content, and for the title with a sort marker. The least, for what grows.
+    width: usize,
     pub(super) sort: Option<SortKey>,
     /// Lower ranks are the last to go when space gets scarce.
     rank: u8,
     /// Shown only when asked for or when there is plenty of space.
-    pub(super) extra: bool,
+    extra: bool,
     pub(super) help: &'static str,
-    pub(super) cell: fn(&Row) -> String,
+    pub(super) content: Content,
+}
+
+/// What a cell shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content {
+    Text(fn(&Row) -> String),
+    /// A sparkline of as many of the last windows as there is space for. Only a live table has them.
+    Trend(fn(&Row) -> &[Option<f64>]),
 }
 
 pub(super) const NAME_TITLE: &str = "NAME";
 /// Ends a number that calls for attention, so that colour is never the only sign.
 pub(super) const ALARM: char = '!';
-/// Where kubernetes-mixin's alert `CPUThrottlingHigh` fires.
-const ALARMING_THROTTLED_RATIO: f64 = 0.25;
 /// A name in fewer columns is no longer recognised.
 const SHORTEST_NAME: usize = 16;
 /// Extra columns are welcome only beside a name that is mostly whole.
@@ -33,122 +46,13 @@ const ROOMY_NAME: usize = 40;
 /// The eye loses the line between a name and numbers that are further away.
 const LONGEST_NAME: usize = 60;
 
-/// In the order in which they are shown.
-pub(super) static COLUMNS: [Column; 12] = [
-    Column {
-        title: "CPU",
-        width: 5,
-        sort: Some(SortKey::Cpu),
-        rank: 0,
-        extra: false,
-        help: "CPUs in use, on average",
-        cell: |row| format::or_nothing(row.cpu_cores, format::cores),
-    },
-    Column {
-        title: "QUOTA",
-        width: 6,
-        sort: None,
-        rank: 7,
-        extra: true,
-        help: "CPUs allowed (cpu.max)",
-        cell: |row| format::or_nothing(row.quota_cores, format::cores),
-    },
-    Column {
-        title: "THROT",
-        width: 6,
-        sort: Some(SortKey::Throttled),
-        rank: 2,
-        extra: false,
-        help: "quota periods cut short; ! from 25%",
-        cell: throttled_cell,
-    },
-    Column {
-        title: "THRTIME",
-        width: NUMBER_WIDTH + 2,
-        sort: None,
-        rank: 8,
-        extra: true,
-        help: "time throttled, per second",
-        cell: |row| format::or_nothing(row.throttled_rate, |rate| format!("{}/s", format::duration(rate))),
-    },
-    Column {
-        title: "WAIT50",
-        width: 7,
-        sort: Some(SortKey::P50),
-        rank: 4,
-        extra: false,
-        help: "median wait for a CPU",
-        cell: |row| format::or_nothing(row.wait_p50, format::duration),
-    },
-    Column {
-        title: "WAIT99",
-        width: 7,
-        sort: Some(SortKey::P99),
-        rank: 1,
-        extra: false,
-        help: "99 of 100 waits were shorter",
-        cell: |row| format::or_nothing(row.wait_p99, format::duration),
-    },
-    Column {
-        title: "WAITMAX",
-        width: 8,
-        sort: Some(SortKey::Max),
-        rank: 3,
-        extra: false,
-        help: "no wait was longer",
-        cell: |row| format::or_nothing(row.wait_max, format::duration),
-    },
-    Column {
-        title: "WAITING",
-        width: 7,
-        sort: None,
-        rank: 9,
-        extra: true,
-        help: "tasks waiting, on average",
-        cell: |row| format::or_nothing(row.waiting, format::cores),
-    },
-    Column {
-        title: "SWITCH",
-        width: 7,
-        sort: Some(SortKey::Switches),
-        rank: 5,
-        extra: false,
-        help: "context switches of both sorts",
-        cell: |row| format::or_nothing(row.switch_rate(), format::rate),
-    },
-    Column {
-        title: "VOL",
-        width: NUMBER_WIDTH,
-        sort: None,
-        rank: 10,
-        extra: true,
-        help: "switches because it had to wait",
-        cell: |row| format::or_nothing(row.voluntary_rate, format::rate),
-    },
-    Column {
-        title: "INVOL",
-        width: NUMBER_WIDTH,
-        sort: None,
-        rank: 6,
-        extra: false,
-        help: "switches against its will",
-        cell: |row| format::or_nothing(row.involuntary_rate, format::rate),
-    },
-    Column {
-        title: "KIND",
-        width: 9,
-        sort: None,
-        rank: 11,
-        extra: true,
-        help: "what the name is the name of",
-        cell: |row| row.kind.name().to_owned(),
-    },
-];
-
-fn throttled_cell(row: &Row) -> String {
-    let alarming = row.throttled_ratio.is_some_and(|ratio| ratio >= ALARMING_THROTTLED_RATIO);
-    let text = format::or_nothing(row.throttled_ratio, format::percent);
-    if alarming { format!("{text}{ALARM}") } else { text }
+/// Where a table is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Whether the extra columns are asked for.
+    pub(super) wide: bool,
+    /// Whether windows follow each other in the same place, so that there is a trend.
+    pub(super) live: bool,
 }
 
 /// What is shown in a given width.
@@ -156,32 +60,85 @@ fn throttled_cell(row: &Row) -> String {
 pub(super) struct Layout {
     /// Columns for the name.
     pub(super) name: usize,
-    pub(super) columns: Vec<&'static Column>,
+    pub(super) columns: Vec<Placed>,
+}
+
+/// A column with the width that it got.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) column: &'static Column,
+    pub(super) width: usize,
 }
 
 impl Layout {
-    /// Takes columns by rank as long as the name keeps enough; `wide` asks for the extra ones.
-    pub(super) fn fit(width: usize, wide: bool) -> Self {
-        let mut ranked: Vec<&'static Column> = COLUMNS.iter().collect();
-        ranked.sort_by_key(|column| column.rank);
+    /// Takes columns by rank as long as the name keeps enough. The column that rows are sorted by comes first, and is
+    /// there even if the name has to go: without it the order makes no sense.
+    pub(super) fn fit(width: usize, selection: &Selection, form: Form) -> Self {
+        let is_sorted = |column: &Column| column.sort == Some(selection.sort);
+        let mut ranked = available(selection, form);
+        ranked.sort_by_key(|column| (!is_sorted(column), column.rank));
         let mut name = width;
         let mut taken = Vec::new();
         for column in ranked {
-            let least = if column.extra && !wide { ROOMY_NAME } else { SHORTEST_NAME };
-            if name < column.width + 1 + least {
+            let least = if column.extra && !form.wide { ROOMY_NAME } else { SHORTEST_NAME };
+            if name < column.width + 1 + least && !is_sorted(column) {
                 break;
             }
-            name -= column.width + 1;
+            name = name.saturating_sub(column.width + 1);
             taken.push(column.rank);
         }
-        let columns = COLUMNS.iter().filter(|column| taken.contains(&column.rank)).collect();
-        Self { name: name.min(LONGEST_NAME), columns }
+        let mut columns = available(selection, form);
+        columns.retain(|column| taken.contains(&column.rank));
+        let mut layout = Self::of(name, columns);
+        layout.lengthen_trend();
+        layout
     }
 
     /// Every column, and a name of any width.
-    pub(super) fn everything(name: usize) -> Self {
-        Self { name, columns: COLUMNS.iter().collect() }
+    pub(super) fn everything(name: usize, selection: &Selection) -> Self {
+        Self::of(name, available(selection, Form::default()))
     }
+
+    fn of(name: usize, columns: Vec<&'static Column>) -> Self {
+        let columns = columns.into_iter().map(|column| Placed { column, width: column.width });
+        Self { name, columns: columns.collect() }
+    }
+
+    /// A trend gets what a roomy name can spare; what is left makes the name no longer than the eye can follow.
+    fn lengthen_trend(&mut self) {
+        for placed in &mut self.columns {
+            if let Content::Trend(_) = placed.column.content {
+                let wish = sparkline::WINDOWS.saturating_sub(placed.width);
+                let more = wish.min(self.name.saturating_sub(ROOMY_NAME));
+                placed.width += more;
+                self.name -= more;
+            }
+        }
+        self.name = self.name.min(LONGEST_NAME);
+    }
+}
+
+impl Placed {
+    /// What the row has in this column, no wider than a trend may be.
+    pub(super) fn cell(&self, row: &Row) -> String {
+        match self.column.content {
+            Content::Text(cell) => cell(row),
+            Content::Trend(windows) => {
+                let windows = windows(row);
+                sparkline::line(&windows[windows.len().saturating_sub(self.width)..])
+            }
+        }
+    }
+
+    /// The text, filled up to the column's width.
+    pub(super) fn pad(&self, text: &str) -> String {
+        format::pad_left(text, self.width)
+    }
+}
+
+fn available(selection: &Selection, form: Form) -> Vec<&'static Column> {
+    let is_shown = |column: &&Column| form.live || matches!(column.content, Content::Text(_));
+    selection.topic.columns().iter().filter(is_shown).collect()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use sysprobe_common::hist;
 
 use crate::snapshot::{
-    AgentSample, CpuSample, DomainState, HistogramSample, HistogramScope, SchedSample, Snapshot, Throttling,
-    VERSION, Workload, WorkloadKind, WorkloadSample,
+    AgentSample, CpuSample, DomainState, HistogramSample, HistogramScope, OperationSample, SchedSample,
+    Snapshot, Throttling, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 
 pub(super) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
@@ -40,6 +40,16 @@ pub(super) fn cpu(usage_ns: u64, periods: u64, throttled_periods: u64, throttled
     }
 }
 
+pub(super) fn operation(latencies_ns: &[u64], errors: u64, bytes: u64) -> OperationSample {
+    OperationSample { latency: histogram(latencies_ns), errors, bytes }
+}
+
+/// A workload that did nothing but call fsync.
+pub(super) fn flushing(workload: Workload, latencies_ns: &[u64]) -> WorkloadSample {
+    let vfs = VfsSample { fsync: operation(latencies_ns, 0, 0), ..VfsSample::default() };
+    WorkloadSample { vfs: Some(vfs), ..sample(workload, None, None) }
+}
+
 pub(super) fn sample(
     workload: Workload,
     sched: Option<SchedSample>,
@@ -58,7 +68,7 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
     Snapshot {
         version: VERSION,
         monotonic_ns: seconds * 1_000_000_000,
-        domains: vec![up("sched", "tp_btf"), up("cpu", "file")],
+        domains: vec![up("sched", "tp_btf"), up("vfs", "fentry"), up("cpu", "file")],
         workloads,
         pods: Vec::new(),
         histograms: HistogramScope::default(),
@@ -66,9 +76,20 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
     }
 }
 
-pub(super) fn without_cpu(mut snapshot: Snapshot) -> Snapshot {
-    let reason = "no cgroup with a `cpu` controller is mounted".to_owned();
-    snapshot.domains[1] = DomainState { name: "cpu".to_owned(), up: false, hook: String::new(), reason };
+pub(super) fn without(mut snapshot: Snapshot, name: &str, reason: &str) -> Snapshot {
+    let domain = snapshot.domains.iter_mut().find(|domain| domain.name == name).expect("it is there");
+    *domain = DomainState { up: false, hook: String::new(), reason: reason.to_owned(), ..domain.clone() };
+    snapshot
+}
+
+pub(super) fn without_cpu(snapshot: Snapshot) -> Snapshot {
+    without(snapshot, "cpu", "no cgroup with a `cpu` controller is mounted")
+}
+
+/// As on a kernel that refused the programs.
+pub(super) fn without_vfs(snapshot: Snapshot) -> Snapshot {
+    let mut snapshot = without(snapshot, "vfs", "the kernel has no BTF");
+    snapshot.workloads.iter_mut().for_each(|sample| sample.vfs = None);
     snapshot
 }
 
@@ -84,10 +105,12 @@ pub(super) fn node() -> (Snapshot, Snapshot) {
         workload("", "", "ssh.service"),
         workload("shop", "idle-0", "server"),
     ];
-    let earlier =
-        names.iter().map(|name| sample(name.clone(), Some(sched(0, &[], 0, 0)), Some(cpu(0, 0, 0, 0))));
-    let later = names.iter().zip(node_totals()).map(|(name, (sched, cpu))| {
-        let mut sample = sample(name.clone(), Some(sched), Some(cpu));
+    let earlier = names.iter().map(|name| {
+        let sample = sample(name.clone(), Some(sched(0, &[], 0, 0)), Some(cpu(0, 0, 0, 0)));
+        WorkloadSample { vfs: Some(VfsSample::default()), ..sample }
+    });
+    let later = names.iter().zip(node_totals()).zip(node_storage()).map(|((name, (sched, cpu)), vfs)| {
+        let mut sample = WorkloadSample { vfs: Some(vfs), ..sample(name.clone(), Some(sched), Some(cpu)) };
         sample.kind = match name.container.as_str() {
             "kernel" => WorkloadKind::Kernel,
             unit if unit.ends_with(".service") => WorkloadKind::Unit,
@@ -110,4 +133,29 @@ fn node_totals() -> [(SchedSample, CpuSample); 8] {
         (SchedSample::default(), cpu(0, 0, 0, 0)),
         (SchedSample::default(), cpu(0, 0, 0, 0)),
     ]
+}
+
+/// Of eight workloads one fills a table that another, with less to do, waits for.
+fn node_storage() -> [VfsSample; 8] {
+    let (us, ms) = (1_000, 1_000_000);
+    let mut storage: [VfsSample; 8] = Default::default();
+    storage[0] = VfsSample {
+        read: operation(&[2 * us, 2 * us, 300 * us, 9 * ms], 0, 48_000),
+        write: operation(&[5 * us; 20], 0, 163_840),
+        fsync: operation(&[400 * us, 2 * ms, 61 * ms], 0, 0),
+        ..VfsSample::default()
+    };
+    storage[3] = VfsSample {
+        write: operation(&[8 * us; 3], 0, 900),
+        fsync: operation(&[900 * us], 0, 0),
+        create: operation(&[40 * us], 0, 0),
+        unlink: operation(&[60 * us], 0, 0),
+        ..VfsSample::default()
+    };
+    storage[5] = VfsSample {
+        write: operation(&[30 * ms; 500], 4, 2_400_000_000),
+        open: operation(&[9 * us; 12], 6, 0),
+        ..VfsSample::default()
+    };
+    storage
 }

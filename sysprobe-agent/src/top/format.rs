@@ -49,12 +49,18 @@ pub(super) fn percent(ratio: f64) -> String {
 
 /// `3.4/s`, `120/s`, `1.2k/s`, `45k/s`, `1.2M/s`.
 pub(super) fn rate(per_second: f64) -> String {
-    match per_second {
-        n if n <= 0.0 => "0/s".to_owned(),
-        n if n < 0.05 => "<.1/s".to_owned(),
-        n if n < 999.5 => format!("{}/s", two_digits(n)),
-        n if n < 999.5e3 => format!("{}k/s", two_digits(n / 1e3)),
-        n => format!("{}M/s", two_digits(n / 1e6)),
+    format!("{}/s", count(per_second))
+}
+
+/// `3.4`, `120`, `1.2k`, `45k`, `1.2M`, `3.4G`.
+pub(super) fn count(number: f64) -> String {
+    match number {
+        n if n <= 0.0 => "0".to_owned(),
+        n if n < 0.05 => "<.1".to_owned(),
+        n if n < 999.5 => two_digits(n),
+        n if n < 999.5e3 => format!("{}k", two_digits(n / 1e3)),
+        n if n < 999.5e6 => format!("{}M", two_digits(n / 1e6)),
+        n => format!("{}G", two_digits(n / 1e9)),
     }
 }
 

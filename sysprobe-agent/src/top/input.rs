@@ -15,6 +15,7 @@ pub(super) enum Command {
     Reverse,
     Freeze,
     Idle,
+    OtherTopic,
     Longer,
     Shorter,
     Up,
@@ -51,9 +52,10 @@ use KeyCode::Char;
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
 #[rustfmt::skip]
-pub(super) static BINDINGS: [Binding; 16] = [
+pub(super) static BINDINGS: [Binding; 17] = [
     binding(&[Char('?'), Char('h')], Command::Help, "? h", "this help", Some("? help")),
     binding(&[Char('q'), KeyCode::Esc], Command::Quit, "q Esc ^C", "quit", Some("q quit")),
+    binding(&[KeyCode::Tab, Char('i')], Command::OtherTopic, "Tab i", "switch between CPU and I/O", Some("i cpu/io")),
     binding(&[Char('/')], Command::Filter, "/", "filter; Enter keeps, Esc clears", Some("/ filter")),
     binding(&[Char('s'), Char('>')], Command::NextSort, "s >", "sort by the next column", Some("s sort")),
     binding(&[Char('S'), Char('<')], Command::PreviousSort, "S <", "sort by the previous column", None),

@@ -1,17 +1,24 @@
 //! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones may come.
 
 use serde::Serialize;
-use sysprobe_common::hist;
+use sysprobe_common::{hist, vfs::Operation};
 
-use super::rows::{self, Row, Selection};
+use super::{
+    rows::{self, Row, Selection},
+    topic::Topic,
+};
 use crate::snapshot::{DomainState, Snapshot, WorkloadKind, bucket_upper};
 
-/// The version of this form; it changes when a field goes or changes its meaning.
+mod io;
+
+pub use io::{OperationDocument, StorageDocument};
+
+/// The version of these forms; it changes when a field goes or changes its meaning.
 pub const VERSION: u32 = 1;
 
-/// One window.
+/// One window. What there is of a workload depends on the table.
 #[derive(Debug, Serialize)]
-pub struct TopDocument<'a> {
+pub struct Document<'a, W> {
     pub version: u32,
     /// Where the numbers come from, in words for people: a running agent, or programs of the command itself.
     pub source: &'a str,
@@ -22,10 +29,10 @@ pub struct TopDocument<'a> {
     /// How many workloads there are, before the filter and without regard to idleness.
     pub workloads_total: usize,
     /// Those selected, in the order asked for.
-    pub workloads: Vec<WorkloadDocument<'a>>,
+    pub workloads: Vec<W>,
 }
 
-/// One workload in the window. `null` where a domain is off or a number does not apply.
+/// One workload in the window of `top`. `null` where a domain is off or a number does not apply.
 #[derive(Debug, Serialize)]
 pub struct WorkloadDocument<'a> {
     /// Empty for what is no pod.
@@ -54,6 +61,10 @@ pub struct WorkloadDocument<'a> {
     pub wait_seconds_per_second: Option<f64>,
     pub voluntary_switches_per_second: Option<f64>,
     pub involuntary_switches_per_second: Option<f64>,
+    /// Calls of fsync and its kin.
+    pub fsyncs_per_second: Option<f64>,
+    /// `null` without any in the window.
+    pub fsync_p99_seconds: Option<f64>,
 }
 
 /// One document on one line, with its newline.
@@ -64,19 +75,37 @@ pub fn line(
     source: &str,
 ) -> serde_json::Result<String> {
     let rows = rows::rows(earlier, later, selection);
-    let document = TopDocument {
+    match selection.topic {
+        Topic::Top => document(earlier, later, source, rows.iter().map(WorkloadDocument::new)),
+        Topic::Io => document(earlier, later, source, rows.iter().map(StorageDocument::new)),
+    }
+}
+
+fn document<W: Serialize>(
+    earlier: &Snapshot,
+    later: &Snapshot,
+    source: &str,
+    workloads: impl Iterator<Item = W>,
+) -> serde_json::Result<String> {
+    let document = Document {
         version: VERSION,
         source,
         window_seconds: rows::window(earlier, later).as_secs_f64(),
         domains: &later.domains,
         workloads_total: later.workloads.len(),
-        workloads: rows.iter().map(WorkloadDocument::new).collect(),
+        workloads: workloads.collect(),
     };
     Ok(serde_json::to_string(&document)? + "\n")
 }
 
+/// JSON has no infinity.
+fn within_range(max: f64) -> f64 {
+    max.min(bucket_upper(hist::OVERFLOW - 1))
+}
+
 impl<'a> WorkloadDocument<'a> {
     fn new(row: &'a Row) -> Self {
+        let fsync = row.operation(Operation::Fsync);
         Self {
             namespace: &row.workload.namespace,
             pod: &row.workload.pod,
@@ -88,12 +117,13 @@ impl<'a> WorkloadDocument<'a> {
             throttled_seconds_per_second: row.throttled_rate,
             wait_p50_seconds: row.wait_p50,
             wait_p99_seconds: row.wait_p99,
-            // JSON has no infinity.
-            wait_max_seconds: row.wait_max.map(|max| max.min(bucket_upper(hist::OVERFLOW - 1))),
+            wait_max_seconds: row.wait_max.map(within_range),
             wait_above_range: row.wait_max.is_some_and(f64::is_infinite),
             wait_seconds_per_second: row.waiting,
             voluntary_switches_per_second: row.voluntary_rate,
             involuntary_switches_per_second: row.involuntary_rate,
+            fsyncs_per_second: fsync.and_then(|fsync| fsync.rate),
+            fsync_p99_seconds: fsync.and_then(|fsync| fsync.p99),
         }
     }
 }

@@ -1,43 +1,32 @@
 //! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure; how a
 //! number looks is `format`'s business.
 
-use std::{cmp::Ordering, collections::HashMap, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
-use clap::ValueEnum;
+use sysprobe_common::vfs::Operation;
 
+use super::topic::Topic;
 use crate::snapshot::{
     CpuSample, HistogramSample, SchedSample, Snapshot, Throttling, Workload, WorkloadKind, WorkloadSample,
 };
 
+mod sort;
+mod storage;
+
+pub use sort::SortKey;
+pub use storage::{OperationRow, StorageRow};
+
 /// Which rows, in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
+    /// Which table they are for: it says what is idle.
+    pub topic: Topic,
     pub sort: SortKey,
     pub reverse: bool,
     /// Part of a namespace, pod or container, whatever its case; empty matches everything.
     pub filter: String,
     /// Whether to keep workloads in which nothing happened.
     pub all: bool,
-}
-
-/// What rows can be sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SortKey {
-    /// Time on CPU.
-    #[default]
-    Cpu,
-    /// Share of the quota's periods in which the workload was throttled.
-    Throttled,
-    /// Median wait for a CPU.
-    P50,
-    /// 99th percentile of the wait for a CPU.
-    P99,
-    /// Longest wait for a CPU.
-    Max,
-    /// Voluntary and involuntary context switches.
-    Switches,
-    /// Namespace, pod and container.
-    Name,
 }
 
 /// One workload in one window. A number is `None` where its domain is off or does not apply, and without waits.
@@ -60,6 +49,9 @@ pub struct Row {
     pub waiting: Option<f64>,
     pub voluntary_rate: Option<f64>,
     pub involuntary_rate: Option<f64>,
+    pub storage: Option<StorageRow>,
+    /// The 99th percentile of fsync window by window, the latest last; empty where no windows before are known.
+    pub fsync_trend: Vec<Option<f64>>,
 }
 
 /// The time between two snapshots; zero if they are not in order.
@@ -72,17 +64,33 @@ pub fn window(earlier: &Snapshot, later: &Snapshot) -> Duration {
 #[must_use]
 pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
     let window = Window(window(earlier, later).as_secs_f64());
-    let before: HashMap<_, _> = earlier.workloads.iter().map(|sample| (&sample.workload, sample)).collect();
+    let before = by_workload(earlier);
     let filter = selection.filter.to_lowercase();
     let mut rows: Vec<Row> = later
         .workloads
         .iter()
         .filter(|sample| matches(&sample.workload, &filter))
         .map(|sample| row(before.get(&sample.workload).copied(), sample, window))
-        .filter(|row| selection.all || !row.is_idle())
+        .filter(|row| selection.all || !selection.topic.is_idle(row))
         .collect();
-    rows.sort_by(|a, b| compare(a, b, selection));
+    rows.sort_by(|a, b| sort::compare(a, b, selection));
     rows
+}
+
+/// Every workload with the 99th percentile of its fsyncs in the window, if there were any.
+pub(super) fn fsync_p99s<'a>(
+    earlier: &'a Snapshot,
+    later: &'a Snapshot,
+) -> impl Iterator<Item = (&'a Workload, Option<f64>)> {
+    let before = by_workload(earlier);
+    later.workloads.iter().map(move |sample| {
+        let earlier = before.get(&sample.workload).copied();
+        (&sample.workload, storage::fsync_p99(earlier, sample))
+    })
+}
+
+fn by_workload(snapshot: &Snapshot) -> HashMap<&Workload, &WorkloadSample> {
+    snapshot.workloads.iter().map(|sample| (&sample.workload, sample)).collect()
 }
 
 impl Row {
@@ -92,21 +100,10 @@ impl Row {
         Some(self.voluntary_rate? + self.involuntary_rate?)
     }
 
-    fn is_idle(&self) -> bool {
-        let happened = [self.cpu_cores, self.switch_rate(), self.throttled_ratio, self.wait_max];
-        happened.iter().flatten().all(|number| *number <= 0.0)
-    }
-
-    fn number(&self, key: SortKey) -> Option<f64> {
-        match key {
-            SortKey::Cpu => self.cpu_cores,
-            SortKey::Throttled => self.throttled_ratio,
-            SortKey::P50 => self.wait_p50,
-            SortKey::P99 => self.wait_p99,
-            SortKey::Max => self.wait_max,
-            SortKey::Switches => self.switch_rate(),
-            SortKey::Name => None,
-        }
+    /// What it did of a kind of storage operation; `None` where that domain is off.
+    #[must_use]
+    pub fn operation(&self, operation: Operation) -> Option<&OperationRow> {
+        self.storage.as_ref().map(|storage| storage.of(operation))
     }
 }
 
@@ -115,21 +112,6 @@ fn matches(workload: &Workload, filter: &str) -> bool {
     [&workload.namespace, &workload.pod, &workload.container]
         .iter()
         .any(|name| name.to_lowercase().contains(filter))
-}
-
-/// Workloads without the number come last in either direction: they are no candidates for the top.
-fn compare(a: &Row, b: &Row, selection: &Selection) -> Ordering {
-    let turn = |order: Ordering| if selection.reverse { order.reverse() } else { order };
-    let by_name = a.workload.cmp(&b.workload);
-    if selection.sort == SortKey::Name {
-        return turn(by_name);
-    }
-    match (a.number(selection.sort), b.number(selection.sort)) {
-        (Some(a), Some(b)) => turn(b.total_cmp(&a)).then(by_name),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => by_name,
-    }
 }
 
 /// The length of a window in seconds.
@@ -164,6 +146,8 @@ fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window)
         waiting: wait.and_then(|wait| window.seconds_rate(wait.sum_ns)),
         voluntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.voluntary_switches as f64)),
         involuntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.involuntary_switches as f64)),
+        storage: storage::storage(earlier, later, window),
+        fsync_trend: Vec::new(),
     }
 }
 

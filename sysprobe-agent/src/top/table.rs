@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    columns::{Layout, NAME_TITLE},
+    columns::{Form, Layout, NAME_TITLE},
     format,
     rows::{self, Row, Selection},
 };
@@ -30,7 +30,7 @@ pub(super) fn text(
     let window = rows::window(earlier, later);
     let mut lines = vec![context(window, rows.len(), later.workloads.len(), source, width)];
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(off));
-    lines.extend(table(&rows, width));
+    lines.extend(table(&rows, selection, width));
     lines.into_iter().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');
@@ -53,7 +53,7 @@ pub(super) fn off(domain: &DomainState) -> String {
     format!("{} is off: {}", format::clean(&domain.name), format::clean(&domain.reason))
 }
 
-fn table(rows: &[Row], width: Width) -> Vec<String> {
+fn table(rows: &[Row], selection: &Selection, width: Width) -> Vec<String> {
     let name_of = match width {
         Width::Columns(_) => format::short_name,
         Width::Full => format::full_name,
@@ -61,23 +61,24 @@ fn table(rows: &[Row], width: Width) -> Vec<String> {
     let names: Vec<String> = rows.iter().map(|row| name_of(&row.workload)).collect();
     let longest = names.iter().map(|name| format::width(name)).max().unwrap_or(0).max(NAME_TITLE.len());
     let mut layout = match width {
-        Width::Columns(columns) => Layout::fit(columns, false),
-        Width::Full => Layout::everything(longest),
+        Width::Columns(columns) => Layout::fit(columns, selection, Form::default()),
+        Width::Full => Layout::everything(longest, selection),
     };
     layout.name = layout.name.min(longest);
-    let head = line(NAME_TITLE, &layout, layout.columns.iter().map(|column| column.title.to_owned()));
+    let titles = layout.columns.iter().map(|placed| placed.column.title.to_owned());
+    let head = line(NAME_TITLE, &layout, titles);
     let body = rows
         .iter()
         .zip(&names)
-        .map(|(row, name)| line(name, &layout, layout.columns.iter().map(|column| (column.cell)(row))));
+        .map(|(row, name)| line(name, &layout, layout.columns.iter().map(|placed| placed.cell(row))));
     std::iter::once(head).chain(body).collect()
 }
 
 fn line(name: &str, layout: &Layout, cells: impl Iterator<Item = String>) -> String {
     let mut line = format::pad_right(&format::cut_middle(name, layout.name), layout.name);
-    for (column, cell) in layout.columns.iter().zip(cells) {
+    for (placed, cell) in layout.columns.iter().zip(cells) {
         line.push(' ');
-        line.push_str(&format::pad_left(&cell, column.width));
+        line.push_str(&placed.pad(&cell));
     }
     line
 }

@@ -11,7 +11,7 @@ use ratatui::{
 
 use super::{
     app::{App, Focus},
-    columns::{ALARM, Column, Layout, NAME_TITLE},
+    columns::{ALARM, Form, Layout, NAME_TITLE, Placed},
     format,
     input::BINDINGS,
     rows::{Row, SortKey},
@@ -35,7 +35,8 @@ pub(super) fn draw(frame: &mut Frame, app: &App) {
         Constraint::Length(1),
     ])
     .areas(area);
-    let layout = Layout::fit(usize::from(area.width), app.settings.wide);
+    let form = Form { wide: app.settings.wide, live: true };
+    let layout = Layout::fit(usize::from(area.width), &app.settings.selection, form);
     frame.render_widget(context_line(app, usize::from(area.width)), context);
     for (notice, row) in notices_of(app).iter().zip(notices.rows()) {
         let text = format::cut_end(notice, usize::from(area.width));
@@ -45,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame, app: &App) {
     draw_rows(frame, app, &layout, body);
     draw_footer(frame, app, footer);
     if let Focus::Help(scrolled) = app.focus {
-        help::draw(frame, scrolled);
+        help::draw(frame, app.settings.selection.topic, scrolled);
     }
 }
 
@@ -75,7 +76,7 @@ fn warning(app: &App) -> Style {
 
 fn context_line(app: &App, width: usize) -> Line<'static> {
     let frozen = app.frozen.then(|| Span::styled(" FROZEN ", Style::new().bold().reversed()));
-    let mut spans = vec![Span::styled("sysprobe top", Style::new().bold())];
+    let mut spans = vec![Span::styled(app.settings.selection.topic.command(), Style::new().bold())];
     spans.extend(frozen.into_iter().flat_map(|span| [Span::raw(GAP), span]));
     let mut used: usize = spans.iter().map(Span::width).sum();
     for part in context_parts(app) {
@@ -108,9 +109,9 @@ fn head_line(app: &App, layout: &Layout) -> Line<'static> {
     let marker = if app.settings.selection.reverse { '▲' } else { '▼' };
     let title = |title: &str, sort| if sorts(sort) { format!("{title}{marker}") } else { title.to_owned() };
     let mut text = format::pad_right(&title(NAME_TITLE, Some(SortKey::Name)), layout.name);
-    for column in &layout.columns {
+    for placed in &layout.columns {
         text.push(' ');
-        text.push_str(&format::pad_left(&title(column.title, column.sort), column.width));
+        text.push_str(&placed.pad(&title(placed.column.title, placed.column.sort)));
     }
     Line::styled(text, Style::new().bold().underlined())
 }
@@ -134,7 +135,7 @@ fn nothing(app: &App) -> &'static str {
         Some(_) if !app.settings.selection.filter.is_empty() => {
             "No workload matches the filter: press / then Esc."
         }
-        Some(_) if app.total() > 0 => "Nothing ran: press a for idle workloads.",
+        Some(_) if app.total() > 0 => app.settings.selection.topic.nothing_happened(),
         Some(_) => "There are no workloads.",
     }
 }
@@ -142,19 +143,19 @@ fn nothing(app: &App) -> &'static str {
 fn row_line(app: &App, row: &Row, layout: &Layout) -> Line<'static> {
     let name = if app.settings.wide { format::full_name } else { format::short_name }(&row.workload);
     let mut spans = vec![Span::raw(format::pad_right(&format::cut_middle(&name, layout.name), layout.name))];
-    for column in &layout.columns {
-        spans.extend(cell_spans(app, row, column));
+    for placed in &layout.columns {
+        spans.extend(cell_spans(app, row, placed));
     }
     Line::from(spans)
 }
 
 /// The padding is a span of its own, so that an alarm colours the number only.
-fn cell_spans(app: &App, row: &Row, column: &Column) -> [Span<'static>; 2] {
-    let text = (column.cell)(row);
-    let padding = " ".repeat((column.width + 1).saturating_sub(format::width(&text)));
+fn cell_spans(app: &App, row: &Row, placed: &Placed) -> [Span<'static>; 2] {
+    let text = placed.cell(row);
+    let padding = " ".repeat((placed.width + 1).saturating_sub(format::width(&text)));
     let style = if text.ends_with(ALARM) {
         warning(app).bold()
-    } else if column.sort == Some(app.settings.selection.sort) {
+    } else if placed.column.sort == Some(app.settings.selection.sort) {
         Style::new().bold()
     } else {
         Style::new()

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use crate::top::{
     args::{LONGEST_INTERVAL, SHORTEST_INTERVAL},
-    rows::SortKey,
+    rows::{Selection, SortKey},
 };
 
 const INTERVALS_MS: [u64; 12] =
@@ -22,9 +20,9 @@ pub(super) fn shorter(interval: Duration) -> Duration {
     steps.into_iter().rfind(|step| *step < interval).unwrap_or(SHORTEST_INTERVAL)
 }
 
-/// The sort key so many places further, round and round.
-pub(super) fn sort_key(sort: SortKey, by: isize) -> SortKey {
-    let keys = SortKey::value_variants();
-    let index = keys.iter().position(|key| *key == sort).unwrap_or(0);
+/// The sort key of the table so many places further, round and round.
+pub(super) fn sort_key(selection: &Selection, by: isize) -> SortKey {
+    let keys = selection.topic.sort_keys();
+    let index = keys.iter().position(|key| *key == selection.sort).unwrap_or(0);
     keys[(index + keys.len()).wrapping_add_signed(by) % keys.len()]
 }

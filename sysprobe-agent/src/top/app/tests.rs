@@ -5,8 +5,9 @@ use crossterm::event::KeyModifiers;
 use super::{
     super::{
         args::{LONGEST_INTERVAL, SHORTEST_INTERVAL},
-        fixture::{node, sample, sched, snapshot, workload},
+        fixture::{flushing, node, sample, sched, snapshot, workload},
         rows::SortKey,
+        topic::Topic,
     },
     *,
 };
@@ -88,6 +89,43 @@ fn sort_keys_go_round_in_both_directions() {
     let first = app.rows[0].clone();
     press(&mut app, KeyCode::Char('r'));
     assert_eq!(app.rows.last(), Some(&first));
+}
+
+#[test]
+fn each_table_keeps_its_order() {
+    let mut app = app();
+    type_in(&mut app, "si");
+    assert_eq!((app.settings.selection.topic, app.settings.selection.sort), (Topic::Io, SortKey::Fsync99));
+    assert_eq!(app.rows.len(), 3);
+    type_in(&mut app, "s");
+    press(&mut app, KeyCode::Tab);
+    assert_eq!((app.settings.selection.topic, app.settings.selection.sort), (Topic::Top, SortKey::Throttled));
+    assert_eq!(app.rows.len(), 6);
+    press(&mut app, KeyCode::Tab);
+    assert_eq!(app.settings.selection.sort, SortKey::Open);
+}
+
+/// A moment of a workload that calls fsync once a second, a millisecond each time.
+fn flushed(seconds: u64) -> Event {
+    let calls = vec![1_000_000; usize::try_from(seconds).expect("it fits")];
+    Event::Sample(Arc::new(snapshot(seconds, vec![flushing(workload("", "", "db"), &calls)])))
+}
+
+#[test]
+fn trends_grow_while_frozen_and_show_afterwards() {
+    let trend = |app: &App| app.rows[0].fsync_trend.len();
+    let mut app = App::new(settings(), Arc::new(snapshot(0, vec![])), (80, 24));
+    for seconds in 1..4 {
+        app.update(flushed(seconds));
+    }
+    assert_eq!(trend(&app), 3);
+    press(&mut app, KeyCode::Char('p'));
+    app.update(flushed(4));
+    press(&mut app, KeyCode::Char('r'));
+    assert_eq!(trend(&app), 3, "what is frozen stays, in another order too");
+    press(&mut app, KeyCode::Char('p'));
+    app.update(flushed(5));
+    assert_eq!(trend(&app), 5);
 }
 
 #[test]
@@ -207,7 +245,7 @@ fn help_scrolls_and_any_other_key_closes_it() {
     press(&mut app, KeyCode::Down);
     assert_eq!(app.focus, Focus::Help(1));
     press(&mut app, KeyCode::End);
-    assert_eq!(app.focus, Focus::Help(view::help_scroll_end((40, 10))));
+    assert_eq!(app.focus, Focus::Help(view::help_scroll_end(Topic::Top, (40, 10))));
     press(&mut app, KeyCode::PageUp);
     press(&mut app, KeyCode::Up);
     assert_eq!(app.focus, Focus::Help(0));

@@ -10,16 +10,30 @@ struct Line {
     top: TopArgs,
 }
 
-fn parse(words: &[&str]) -> Result<TopArgs, clap::Error> {
+#[derive(Debug, Parser)]
+struct IoLine {
+    #[command(flatten)]
+    io: IoArgs,
+}
+
+fn parse_top(words: &[&str]) -> Result<TopArgs, clap::Error> {
     Line::try_parse_from(std::iter::once(&"top").chain(words)).map(|line| line.top)
+}
+
+fn parse_io(words: &[&str]) -> Result<IoArgs, clap::Error> {
+    IoLine::try_parse_from(std::iter::once(&"io").chain(words)).map(|line| line.io)
+}
+
+fn parse(words: &[&str]) -> Result<WindowArgs, clap::Error> {
+    parse_top(words).map(|args| args.window)
 }
 
 #[test]
 fn without_flags_it_is_live_sorted_by_cpu_every_two_seconds() {
-    let args = parse(&[]).unwrap();
-    assert_eq!(args.interval, Duration::from_secs(2));
+    let args = parse_top(&[]).unwrap();
+    assert_eq!(args.window.interval, Duration::from_secs(2));
     assert_eq!(args.selection(), Selection::default());
-    assert_eq!(args.mode(true), Mode::Live);
+    assert_eq!(args.window.mode(true), Mode::Live);
 }
 
 #[test]
@@ -67,11 +81,40 @@ fn only_an_interactive_terminal_gets_the_live_table() {
 }
 
 #[test]
-fn every_sort_column_has_a_word() {
-    for word in ["cpu", "throttled", "p50", "p99", "max", "switches", "name"] {
-        parse(&["--sort", word]).unwrap();
+fn a_table_is_sorted_by_its_own_columns_only() {
+    let top = ["cpu", "throttled", "p50", "p99", "max", "switches", "fsync", "fsync99", "name"];
+    for word in top {
+        parse_top(&["--sort", word]).unwrap();
     }
-    assert!(parse(&["--sort", "colour"]).unwrap_err().to_string().contains("p99"));
+    let io = [
+        "read",
+        "read-bytes",
+        "read99",
+        "write",
+        "write-bytes",
+        "write99",
+        "fsync",
+        "fsync50",
+        "fsync99",
+        "open",
+        "create",
+        "unlink",
+        "errors",
+        "name",
+    ];
+    for word in io {
+        parse_io(&["--sort", word]).unwrap();
+    }
+    assert!(parse_top(&["--sort", "colour"]).unwrap_err().to_string().contains("p99"));
+    assert!(parse_top(&["--sort", "unlink"]).is_err());
+    assert!(parse_io(&["--sort", "cpu"]).unwrap_err().to_string().contains("write-bytes"));
+}
+
+#[test]
+fn each_table_has_its_own_order_at_first() {
+    assert_eq!(parse_top(&[]).unwrap().sort, Topic::Top.default_sort());
+    let io = parse_io(&["--filter", "db"]).unwrap().selection();
+    assert_eq!((io.topic, io.sort, io.filter.as_str()), (Topic::Io, Topic::Io.default_sort(), "db"));
 }
 
 #[test]
@@ -84,10 +127,11 @@ fn no_color_counts_unless_it_is_empty() {
 }
 
 #[test]
-fn the_help_has_an_example_and_names_every_flag() {
-    let help = parse(&["--help"]).unwrap_err().to_string();
-    for word in ["Example:", "--once", "--output", "--interval", "--sort", "--filter", "--all", "--no-color"]
-    {
-        assert!(help.contains(word), "{word} is missing in {help}");
+fn the_help_names_every_flag() {
+    let help = [parse_top(&["--help"]).unwrap_err(), parse_io(&["--help"]).unwrap_err()];
+    for help in help.map(|help| help.to_string()) {
+        for flag in ["--once", "--output", "--interval", "--sort", "--filter", "--all", "--no-color"] {
+            assert!(help.contains(flag), "{flag} is missing in {help}");
+        }
     }
 }

@@ -1,37 +1,94 @@
 //! Which columns fit which width.
 
-use super::*;
+use super::{super::topic::Topic, *};
 
-fn titles(width: usize, wide: bool) -> (usize, Vec<&'static str>) {
-    let layout = Layout::fit(width, wide);
-    (layout.name, layout.columns.iter().map(|column| column.title).collect())
+const PLAIN: Form = Form { wide: false, live: false };
+const WIDE: Form = Form { wide: true, live: false };
+const LIVE: Form = Form { wide: false, live: true };
+
+fn by(topic: Topic, sort: SortKey) -> Selection {
+    Selection { topic, sort, ..Selection::default() }
+}
+
+fn fit(width: usize, topic: Topic, form: Form) -> (usize, Vec<&'static str>) {
+    titles(&Layout::fit(width, &by(topic, topic.default_sort()), form))
+}
+
+fn titles(layout: &Layout) -> (usize, Vec<&'static str>) {
+    (layout.name, layout.columns.iter().map(|placed| placed.column.title).collect())
+}
+
+fn trend(width: usize) -> usize {
+    let layout = Layout::fit(width, &by(Topic::Io, SortKey::Fsync99), LIVE);
+    layout.columns.iter().find(|placed| placed.column.title == "TREND").expect("it is shown").width
 }
 
 #[test]
 fn eighty_columns_hold_every_ordinary_one() {
-    let (name, titles) = titles(80, false);
+    let (name, titles) = fit(80, Topic::Top, PLAIN);
     assert_eq!(titles, ["CPU", "THROT", "WAIT50", "WAIT99", "WAITMAX", "SWITCH", "INVOL"]);
     assert_eq!(name, 27);
+    let (name, titles) = fit(80, Topic::Io, PLAIN);
+    assert_eq!(titles, ["READ/s", "READ99", "WRITE/s", "WRITE99", "FSYNC/s", "FSYNC99", "ERR/s"]);
+    assert_eq!(name, 21);
 }
 
 #[test]
 fn narrow_screens_lose_columns_by_rank() {
-    assert_eq!(titles(40, false), (19, vec!["CPU", "THROT", "WAIT99"]));
-    assert_eq!(titles(30, false), (16, vec!["CPU", "WAIT99"]));
-    assert_eq!(titles(10, false), (10, vec![]));
-    assert_eq!(titles(0, false), (0, vec![]));
+    assert_eq!(fit(40, Topic::Top, PLAIN), (19, vec!["CPU", "THROT", "WAIT99"]));
+    assert_eq!(fit(30, Topic::Top, PLAIN), (16, vec!["CPU", "WAIT99"]));
+    assert_eq!(fit(45, Topic::Io, PLAIN), (18, vec!["WRITE99", "FSYNC/s", "FSYNC99"]));
+    assert_eq!(fit(45, Topic::Io, LIVE), (19, vec!["FSYNC99", "TREND"]));
+}
+
+#[test]
+fn the_column_sorted_by_is_there_at_any_width() {
+    for topic in [Topic::Top, Topic::Io] {
+        for sort in topic.sort_keys().into_iter().filter(|sort| *sort != SortKey::Name) {
+            for (width, form) in
+                [0, 5, 20, 40, 80, 120, 300].into_iter().flat_map(|w| [(w, PLAIN), (w, LIVE)])
+            {
+                let layout = Layout::fit(width, &by(topic, sort), form);
+                let is_there = layout.columns.iter().any(|placed| placed.column.sort == Some(sort));
+                assert!(is_there, "{sort:?} at {width}");
+            }
+        }
+    }
+    let (name, titles) = titles(&Layout::fit(80, &by(Topic::Top, SortKey::Fsync99), PLAIN));
+    assert_eq!(titles, ["CPU", "THROT", "WAIT50", "WAIT99", "WAITMAX", "SWITCH", "INVOL", "FSYNC99"]);
+    assert_eq!(name, 18);
+}
+
+#[test]
+fn by_name_no_column_comes_before_the_name() {
+    let layout = |width| titles(&Layout::fit(width, &by(Topic::Top, SortKey::Name), PLAIN));
+    assert_eq!(layout(10), (10, vec![]));
+    assert_eq!(layout(0), (0, vec![]));
 }
 
 #[test]
 fn extra_columns_come_with_space_or_on_request() {
-    assert_eq!(titles(120, false).1.len(), 10);
-    assert_eq!(titles(120, true).1.len(), 12);
-    assert_eq!(titles(300, false), (LONGEST_NAME, COLUMNS.iter().map(|column| column.title).collect()));
+    assert_eq!(fit(120, Topic::Top, PLAIN).1.len(), 10);
+    assert_eq!(fit(120, Topic::Top, WIDE).1.len(), 13);
+    assert_eq!(fit(300, Topic::Top, PLAIN).0, LONGEST_NAME);
+    for topic in [Topic::Top, Topic::Io] {
+        let everything = titles(&Layout::everything(LONGEST_NAME, &by(topic, SortKey::Name)));
+        assert_eq!(fit(300, topic, PLAIN), everything);
+    }
+}
+
+#[test]
+fn a_trend_is_live_and_takes_what_the_name_can_spare() {
+    assert!(!fit(300, Topic::Io, WIDE).1.contains(&"TREND"));
+    assert_eq!(trend(80), 16);
+    assert_eq!(trend(200), 42);
+    assert_eq!(trend(300), sparkline::WINDOWS);
+    assert_eq!(fit(200, Topic::Io, LIVE).0, ROOMY_NAME);
 }
 
 #[test]
 fn titles_and_markers_fit() {
-    for column in &COLUMNS {
+    for column in TOP.iter().chain(&IO) {
         let marker = usize::from(column.sort.is_some());
         assert!(column.title.len() + marker <= column.width, "{}", column.title);
     }
@@ -40,10 +97,15 @@ fn titles_and_markers_fit() {
 #[test]
 fn ranks_and_sort_keys_are_unique_and_complete() {
     use clap::ValueEnum as _;
-    let ranks: std::collections::BTreeSet<_> = COLUMNS.iter().map(|column| column.rank).collect();
-    assert_eq!(ranks.len(), COLUMNS.len());
+    for columns in [&TOP[..], &IO] {
+        let ranks: std::collections::BTreeSet<_> = columns.iter().map(|column| column.rank).collect();
+        assert_eq!(ranks.len(), columns.len());
+        for key in SortKey::value_variants() {
+            assert!(columns.iter().filter(|column| column.sort == Some(*key)).count() <= 1, "{key:?}");
+        }
+    }
     for key in SortKey::value_variants() {
-        let columns = COLUMNS.iter().filter(|column| column.sort == Some(*key)).count();
-        assert_eq!(columns, usize::from(*key != SortKey::Name), "{key:?}");
+        let is_sorted = TOP.iter().chain(&IO).any(|column| column.sort == Some(*key));
+        assert_eq!(is_sorted, *key != SortKey::Name, "{key:?}");
     }
 }

@@ -40,6 +40,8 @@ fn the_document_has_its_fixed_fields() {
         "wait_seconds_per_second": 0.030_546_5,
         "voluntary_switches_per_second": 1200.0,
         "involuntary_switches_per_second": 155.0,
+        "fsyncs_per_second": 1.5,
+        "fsync_p99_seconds": first["fsync_p99_seconds"],
     });
     assert_eq!(*first, stable);
 }
@@ -52,10 +54,17 @@ fn a_wait_beyond_the_range_is_marked_as_such() {
 }
 
 #[test]
+fn fsyncs_are_in_their_buckets_middle() {
+    let p99 = document(SortKey::Fsync99)["workloads"][0]["fsync_p99_seconds"].as_f64().unwrap();
+    assert!((0.055..0.067).contains(&p99), "{p99}");
+}
+
+#[test]
 fn what_is_not_there_is_null() {
     let document = document(SortKey::Name);
     let workloads = document["workloads"].as_array().unwrap();
     let kernel = workloads.iter().find(|workload| workload["kind"] == "kernel").unwrap();
     assert_eq!(kernel["throttled_ratio"], Value::Null);
     assert_eq!(kernel["cpu_quota_cores"], Value::Null);
+    assert_eq!((&kernel["fsyncs_per_second"], &kernel["fsync_p99_seconds"]), (&json!(0.0), &Value::Null));
 }

@@ -1,7 +1,11 @@
 //! The plain tables.
 
 use super::{
-    super::fixture::{node, sample, snapshot, without_cpu, workload},
+    super::{
+        fixture::{node, sample, snapshot, without_cpu, without_vfs, workload},
+        rows::SortKey,
+        topic::Topic,
+    },
     *,
 };
 
@@ -20,6 +24,26 @@ fn wide_has_everything_in_full() {
     let (earlier, later) = node();
     let all = Selection { all: true, ..Selection::default() };
     insta::assert_snapshot!(text(&earlier, &later, &all, SOURCE, Width::Full));
+}
+
+fn io() -> Selection {
+    Selection { topic: Topic::Io, sort: SortKey::Fsync99, ..Selection::default() }
+}
+
+#[test]
+fn storage_at_eighty_columns_and_in_full() {
+    let (earlier, later) = node();
+    let narrow = text(&earlier, &later, &io(), SOURCE, Width::Columns(80));
+    assert!(narrow.lines().all(|line| format::width(line) <= 80));
+    insta::assert_snapshot!("storage_at_eighty_columns", narrow);
+    insta::assert_snapshot!("storage_in_full", text(&earlier, &later, &io(), SOURCE, Width::Full));
+}
+
+#[test]
+fn without_its_domain_storage_says_why() {
+    let (earlier, later) = node();
+    let text = text(&earlier, &without_vfs(later), &io(), SOURCE, Width::Columns(80));
+    assert!(text.contains("\nvfs is off: the kernel has no BTF\n"), "{text}");
 }
 
 #[test]

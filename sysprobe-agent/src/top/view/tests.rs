@@ -8,7 +8,7 @@ use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Modifier};
 use super::{
     super::{
         app::{Event, Settings},
-        fixture::{node, snapshot, without_cpu},
+        fixture::{flushing, node, snapshot, without_cpu, workload},
         rows::Selection,
     },
     *,
@@ -73,8 +73,38 @@ fn a_tiny_terminal_with_everything_wrong() {
 
 #[test]
 fn help_on_an_ordinary_and_on_a_tiny_terminal() {
-    insta::assert_snapshot!("help_80x32", screen(&app((80, 32), "?"), (80, 32)));
+    insta::assert_snapshot!("help_80x36", screen(&app((80, 36), "?"), (80, 36)));
     insta::assert_snapshot!("help_40x10", screen(&app((40, 10), "?jj"), (40, 10)));
+}
+
+#[test]
+fn storage_has_its_own_help() {
+    insta::assert_snapshot!("storage_help", screen(&app((80, 36), "i?"), (80, 36)));
+}
+
+/// Four databases of different load, all of which suffer every twentieth window.
+fn databases(seconds: u64) -> Event {
+    let fsync = |name: u32, window: u64| {
+        if window.is_multiple_of(20) { 700_000_000 } else { 150_000 * 8_u64.pow(name) }
+    };
+    let database = |name: u32| {
+        let windows = (1..=seconds).filter(|window| name > 0 || window.is_multiple_of(4));
+        let latencies: Vec<u64> = windows.map(|window| fsync(name, window)).collect();
+        flushing(workload("data", &format!("postgres-{name}"), "server"), &latencies)
+    };
+    Event::Sample(Arc::new(snapshot(seconds, (0..4).map(database).collect())))
+}
+
+#[test]
+fn a_stall_of_everybody_is_seen_at_a_glance() {
+    let mut app = App::new(settings(), Arc::new(snapshot(0, vec![])), (120, 12));
+    for seconds in 1..=70 {
+        app.update(databases(seconds));
+    }
+    press(&mut app, "ia");
+    insta::assert_snapshot!("storage_120x12", screen(&app, (120, 12)));
+    app.update(Event::Resize { width: 80, height: 12 });
+    insta::assert_snapshot!("storage_80x12", screen(&app, (80, 12)));
 }
 
 #[test]
@@ -84,6 +114,8 @@ fn an_empty_table_says_why() {
     assert_eq!(line(&app), "The first window is not over yet.");
     app.update(Event::Sample(Arc::new(node().0)));
     assert_eq!(line(&app), "Nothing ran: press a for idle workloads.");
+    press(&mut app, "i");
+    assert_eq!(line(&app), "No storage operation: press a for idle workloads.");
     press(&mut app, "/x");
     assert_eq!(line(&app), "No workload matches the filter: press / then Esc.");
     let mut app = App::new(settings(), Arc::new(snapshot(1, vec![])), (80, 24));

@@ -1,0 +1,152 @@
+//! The columns of `sysprobe io`: how often, how long, how much. Titles say `/s`, so that cells need not.
+
+use sysprobe_common::vfs::Operation;
+
+use super::{Column, Content};
+use crate::top::{
+    format,
+    rows::{OperationRow, Row, SortKey},
+};
+
+/// Fewer windows are no trend.
+const LEAST_TREND: usize = 16;
+
+/// In the order in which they are shown.
+pub(in crate::top) static IO: [Column; 14] = [
+    Column {
+        title: "READ/s",
+        width: 7,
+        sort: Some(SortKey::Read),
+        rank: 7,
+        extra: false,
+        help: "reads per second",
+        content: Content::Text(|row| count(row, Operation::Read, |of| of.rate)),
+    },
+    Column {
+        title: "READ B/s",
+        width: 9,
+        sort: Some(SortKey::ReadBytes),
+        rank: 9,
+        extra: true,
+        help: "bytes read per second, k = 1000",
+        content: Content::Text(|row| count(row, Operation::Read, |of| of.byte_rate)),
+    },
+    Column {
+        title: "READ99",
+        width: 7,
+        sort: Some(SortKey::Read99),
+        rank: 4,
+        extra: false,
+        help: "99 of 100 reads were shorter",
+        content: Content::Text(|row| length(row, Operation::Read, |of| of.p99)),
+    },
+    Column {
+        title: "WRITE/s",
+        width: 8,
+        sort: Some(SortKey::Write),
+        rank: 6,
+        extra: false,
+        help: "writes per second",
+        content: Content::Text(|row| count(row, Operation::Write, |of| of.rate)),
+    },
+    Column {
+        title: "WRITE B/s",
+        width: 10,
+        sort: Some(SortKey::WriteBytes),
+        rank: 8,
+        extra: true,
+        help: "bytes written per second",
+        content: Content::Text(|row| count(row, Operation::Write, |of| of.byte_rate)),
+    },
+    Column {
+        title: "WRITE99",
+        width: 8,
+        sort: Some(SortKey::Write99),
+        rank: 3,
+        extra: false,
+        help: "99 of 100 writes were shorter",
+        content: Content::Text(|row| length(row, Operation::Write, |of| of.p99)),
+    },
+    Column {
+        title: "FSYNC/s",
+        width: 8,
+        sort: Some(SortKey::Fsync),
+        rank: 2,
+        extra: false,
+        help: "calls of fsync and its kin",
+        content: Content::Text(|row| count(row, Operation::Fsync, |of| of.rate)),
+    },
+    Column {
+        title: "FSYNC50",
+        width: 8,
+        sort: Some(SortKey::Fsync50),
+        rank: 10,
+        extra: true,
+        help: "median length of an fsync",
+        content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p50)),
+    },
+    Column {
+        title: "FSYNC99",
+        width: 8,
+        sort: Some(SortKey::Fsync99),
+        rank: 0,
+        extra: false,
+        help: "99 of 100 fsyncs were shorter",
+        content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p99)),
+    },
+    Column {
+        title: "OPEN/s",
+        width: 7,
+        sort: Some(SortKey::Open),
+        rank: 12,
+        extra: true,
+        help: "files opened",
+        content: Content::Text(|row| count(row, Operation::Open, |of| of.rate)),
+    },
+    Column {
+        title: "CREATE/s",
+        width: 9,
+        sort: Some(SortKey::Create),
+        rank: 11,
+        extra: true,
+        help: "names made: files, links, renames",
+        content: Content::Text(|row| count(row, Operation::Create, |of| of.rate)),
+    },
+    Column {
+        title: "UNLINK/s",
+        width: 9,
+        sort: Some(SortKey::Unlink),
+        rank: 13,
+        extra: true,
+        help: "names removed",
+        content: Content::Text(|row| count(row, Operation::Unlink, |of| of.rate)),
+    },
+    Column {
+        title: "ERR/s",
+        width: 6,
+        sort: Some(SortKey::Errors),
+        rank: 5,
+        extra: false,
+        help: "operations that failed",
+        content: Content::Text(|row| {
+            format::or_nothing(row.storage.and_then(|of| of.error_rate()), format::count)
+        }),
+    },
+    Column {
+        title: "TREND",
+        width: LEAST_TREND,
+        sort: None,
+        rank: 1,
+        extra: false,
+        help: "FSYNC99 over time; a step is 3x",
+        content: Content::Trend(|row| &row.fsync_trend),
+    },
+];
+
+fn count(row: &Row, operation: Operation, number: fn(&OperationRow) -> Option<f64>) -> String {
+    format::or_nothing(row.operation(operation).and_then(number), format::count)
+}
+
+fn length(row: &Row, operation: Operation, number: fn(&OperationRow) -> Option<f64>) -> String {
+    format::or_nothing(row.operation(operation).and_then(number), format::duration)
+}

@@ -1,0 +1,94 @@
+//! What the JSON form of `io` has of a workload: an object for each operation that there was.
+
+use serde::Serialize;
+use sysprobe_common::vfs::Operation;
+
+use super::within_range;
+use crate::{
+    snapshot::WorkloadKind,
+    top::rows::{OperationRow, Row},
+};
+
+/// One workload in the window of `io`. An operation that it did not do is left out; while the domain `vfs` is off, all
+/// of them are.
+#[derive(Debug, Serialize)]
+pub struct StorageDocument<'a> {
+    /// Empty for what is no pod.
+    pub namespace: &'a str,
+    /// Empty for what is no pod.
+    pub pod: &'a str,
+    /// The container's name or id, the systemd unit or the cgroup path: untrusted text.
+    pub container: &'a str,
+    pub kind: WorkloadKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<OperationDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<OperationDocument>,
+    /// `fsync`, `fdatasync`, `sync_file_range`, `msync`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fsync: Option<OperationDocument>,
+    /// Opens that found the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<OperationDocument>,
+    /// Whatever makes a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub create: Option<OperationDocument>,
+    /// Whatever removes one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlink: Option<OperationDocument>,
+}
+
+/// One kind of operation, of which there was at least one in the window.
+#[derive(Debug, Serialize)]
+pub struct OperationDocument {
+    /// Those that failed included.
+    pub operations_per_second: Option<f64>,
+    pub errors_per_second: Option<f64>,
+    /// Of reads and writes only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
+    /// Quantiles are wrong by at most 9.1 %.
+    pub latency_p50_seconds: Option<f64>,
+    pub latency_p99_seconds: Option<f64>,
+    /// No operation took longer, unless `latency_above_range`: then at least one did.
+    pub latency_max_seconds: f64,
+    /// Whether an operation took longer than the histogram reaches (32 s).
+    pub latency_above_range: bool,
+}
+
+impl<'a> StorageDocument<'a> {
+    pub(super) fn new(row: &'a Row) -> Self {
+        let of = |operation| row.operation(operation).and_then(OperationDocument::new);
+        Self {
+            namespace: &row.workload.namespace,
+            pod: &row.workload.pod,
+            container: &row.workload.container,
+            kind: row.kind,
+            read: of(Operation::Read),
+            write: of(Operation::Write),
+            fsync: of(Operation::Fsync),
+            open: of(Operation::Open),
+            create: of(Operation::Create),
+            unlink: of(Operation::Unlink),
+        }
+    }
+}
+
+impl OperationDocument {
+    /// `None` if there was no such operation.
+    fn new(row: &OperationRow) -> Option<Self> {
+        let max = row.max?;
+        Some(Self {
+            operations_per_second: row.rate,
+            errors_per_second: row.error_rate,
+            bytes_per_second: row.byte_rate,
+            latency_p50_seconds: row.p50,
+            latency_p99_seconds: row.p99,
+            latency_max_seconds: within_range(max),
+            latency_above_range: max.is_infinite(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The JSON document of `io`.
+
+use serde_json::{Value, json};
+
+use crate::top::{
+    fixture::{flushing, node, snapshot, without_vfs, workload},
+    json::line,
+    rows::{Selection, SortKey},
+    topic::Topic,
+};
+
+fn selection(all: bool) -> Selection {
+    Selection { topic: Topic::Io, sort: SortKey::Fsync99, all, ..Selection::default() }
+}
+
+fn document(all: bool) -> Value {
+    let (earlier, later) = node();
+    let line = line(&earlier, &later, &selection(all), "agent at /run/a").unwrap();
+    assert_eq!(line.matches('\n').count(), 1, "one document per line");
+    serde_json::from_str(&line).unwrap()
+}
+
+#[test]
+fn the_document_has_its_fixed_fields() {
+    let document = document(false);
+    assert_eq!(document["version"], 1);
+    assert_eq!(document["source"], "agent at /run/a");
+    assert_eq!(document["window_seconds"], 2.0);
+    assert_eq!(document["workloads_total"], 8);
+    assert_eq!(document["workloads"].as_array().map(Vec::len), Some(3));
+    let last = &document["workloads"][2];
+    let write = &last["write"];
+    let stable = json!({
+        "namespace": "batch-processing",
+        "pod": "nightly-report-generator-28833120-l4k7d",
+        "container": "report-generator",
+        "kind": "container",
+        "write": {
+            "operations_per_second": 250.0,
+            "errors_per_second": 2.0,
+            "bytes_per_second": 1.2e9,
+            "latency_p50_seconds": write["latency_p50_seconds"],
+            "latency_p99_seconds": write["latency_p99_seconds"],
+            "latency_max_seconds": 0.03125,
+            "latency_above_range": false,
+        },
+        "open": {
+            "operations_per_second": 6.0,
+            "errors_per_second": 3.0,
+            "latency_p50_seconds": last["open"]["latency_p50_seconds"],
+            "latency_p99_seconds": last["open"]["latency_p99_seconds"],
+            "latency_max_seconds": last["open"]["latency_max_seconds"],
+            "latency_above_range": false,
+        },
+    });
+    assert_eq!(*last, stable);
+}
+
+#[test]
+fn who_did_nothing_has_no_operation() {
+    let document = document(true);
+    let workloads = document["workloads"].as_array().unwrap();
+    assert_eq!(workloads.len(), 8);
+    let idle = json!({ "namespace": "", "pod": "", "container": "kernel", "kind": "kernel" });
+    assert!(workloads.contains(&idle), "{document}");
+}
+
+#[test]
+fn what_is_off_is_told_by_its_domain() {
+    let (earlier, later) = node();
+    let line = line(&earlier, &without_vfs(later), &selection(false), "test").unwrap();
+    let document: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(document["workloads"], json!([]));
+    assert_eq!(document["domains"][1]["up"], false);
+    assert_eq!(document["domains"][1]["reason"], "the kernel has no BTF");
+}
+
+#[test]
+fn an_operation_beyond_the_range_is_marked_as_such() {
+    let later = snapshot(2, vec![flushing(workload("", "", "w"), &[70_000_000_000])]);
+    let line = line(&snapshot(1, vec![]), &later, &selection(false), "test").unwrap();
+    let document: Value = serde_json::from_str(&line).unwrap();
+    let fsync = &document["workloads"][0]["fsync"];
+    assert_eq!(fsync["latency_max_seconds"], 32.0);
+    assert_eq!(fsync["latency_above_range"], true);
+}

@@ -1,0 +1,99 @@
+//! A row's storage operations: the difference of two samples of the `vfs` domain.
+
+use sysprobe_common::vfs::Operation;
+
+use super::Window;
+use crate::snapshot::{OperationSample, VfsSample, WorkloadSample};
+
+/// The storage operations of one workload in one window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StorageRow([OperationRow; Operation::COUNT]);
+
+/// One kind of operation. Rates are `None` in a window without length, latencies without a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperationRow {
+    /// Calls per second, those that failed included.
+    pub rate: Option<f64>,
+    pub error_rate: Option<f64>,
+    /// Bytes moved per second; `None` for what moves none.
+    pub byte_rate: Option<f64>,
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    /// The upper bound of the longest call's bucket; infinite above the histogram's range.
+    pub max: Option<f64>,
+}
+
+impl StorageRow {
+    #[must_use]
+    pub const fn of(&self, operation: Operation) -> &OperationRow {
+        &self.0[operation as usize]
+    }
+
+    /// Operations of all kinds per second.
+    #[must_use]
+    pub fn operation_rate(&self) -> Option<f64> {
+        self.0.iter().map(|operation| operation.rate).sum()
+    }
+
+    /// Operations of all kinds that failed, per second.
+    #[must_use]
+    pub fn error_rate(&self) -> Option<f64> {
+        self.0.iter().map(|operation| operation.error_rate).sum()
+    }
+}
+
+/// `None` where the domain is off.
+pub(super) fn storage(
+    earlier: Option<&WorkloadSample>,
+    later: &WorkloadSample,
+    window: Window,
+) -> Option<StorageRow> {
+    let since = vfs_since(earlier, later)?;
+    Some(StorageRow(Operation::ALL.map(|operation| row(operation, since.of(operation), window))))
+}
+
+/// The 99th percentile of an fsync between two samples of a workload; `None` without any.
+pub(super) fn fsync_p99(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<f64> {
+    vfs_since(earlier, later)?.fsync.latency.quantile(0.99)
+}
+
+fn row(operation: Operation, since: &OperationSample, window: Window) -> OperationRow {
+    OperationRow {
+        rate: window.rate(since.latency.count() as f64),
+        error_rate: window.rate(since.errors as f64),
+        byte_rate: window.rate(since.bytes as f64).filter(|_| operation.moves_bytes()),
+        p50: since.latency.quantile(0.5),
+        p99: since.latency.quantile(0.99),
+        max: since.latency.max_bound(),
+    }
+}
+
+/// The agent starts these totals at zero, as it does the scheduler's: a workload that it did not know before has all
+/// of them in the window, and one that went backwards makes all of them new.
+fn vfs_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<VfsSample> {
+    let later = later.vfs.as_ref()?;
+    let Some(earlier) = earlier.and_then(|sample| sample.vfs.as_ref()) else { return Some(later.clone()) };
+    let mut since = VfsSample::default();
+    for operation in Operation::ALL {
+        match operation_since(earlier.of(operation), later.of(operation)) {
+            Some(difference) => *since.of_mut(operation) = difference,
+            None => return Some(later.clone()),
+        }
+    }
+    Some(since)
+}
+
+/// `None` if a total went backwards.
+fn operation_since(earlier: &OperationSample, later: &OperationSample) -> Option<OperationSample> {
+    if later.latency.sum_ns < earlier.latency.sum_ns {
+        return None;
+    }
+    Some(OperationSample {
+        latency: later.latency.since(&earlier.latency),
+        errors: later.errors.checked_sub(earlier.errors)?,
+        bytes: later.bytes.checked_sub(earlier.bytes)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

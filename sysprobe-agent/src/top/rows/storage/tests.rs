@@ -1,0 +1,111 @@
+//! Storage operations between two samples.
+
+use super::{
+    super::{
+        super::{
+            fixture::{flushing, node, operation, sample, snapshot, workload},
+            topic::Topic,
+        },
+        Row, Selection, SortKey, fsync_p99s, rows,
+    },
+    *,
+};
+
+const MS: u64 = 1_000_000;
+
+fn with(vfs: VfsSample) -> WorkloadSample {
+    WorkloadSample { vfs: Some(vfs), ..sample(workload("shop", "db-0", "postgres"), None, None) }
+}
+
+/// The row of one workload between two of its samples, two seconds apart.
+fn one_row(earlier: Option<WorkloadSample>, later: WorkloadSample) -> Row {
+    let all = Selection { topic: Topic::Io, all: true, ..Selection::default() };
+    let earlier = snapshot(10, earlier.into_iter().collect());
+    rows(&earlier, &snapshot(12, vec![later]), &all).pop().expect("one workload")
+}
+
+fn of(row: &Row, of: Operation) -> OperationRow {
+    *row.operation(of).expect("the domain is up")
+}
+
+#[test]
+fn numbers_are_differences_over_the_window() {
+    let before = VfsSample {
+        write: operation(&[10 * MS; 4], 1, 4_096),
+        fsync: operation(&[900 * MS], 0, 0),
+        ..VfsSample::default()
+    };
+    let mut after = before.clone();
+    after.write = operation(&[10 * MS; 10], 3, 24_096);
+    after.fsync = operation(&[900 * MS, MS, MS, 4 * MS], 0, 0);
+    let row = one_row(Some(with(before)), with(after));
+    let write = of(&row, Operation::Write);
+    assert_eq!((write.rate, write.error_rate, write.byte_rate), (Some(3.0), Some(1.0), Some(10_000.0)));
+    let fsync = of(&row, Operation::Fsync);
+    assert_eq!((fsync.rate, fsync.byte_rate), (Some(1.5), None));
+    assert!(fsync.p50.is_some_and(|p50| (0.000_9..0.001_1).contains(&p50)), "{fsync:?}");
+    assert!(fsync.p99.is_some_and(|p99| (0.003_6..0.004_4).contains(&p99)), "{fsync:?}");
+    assert!(fsync.max.is_some_and(|max| (0.004..0.005).contains(&max)), "the earlier one is not in it");
+    let storage = row.storage.expect("the domain is up");
+    assert_eq!((storage.operation_rate(), storage.error_rate()), (Some(4.5), Some(1.0)));
+}
+
+#[test]
+fn what_did_not_happen_has_a_rate_of_zero_and_no_latency() {
+    let row = one_row(None, with(VfsSample::default()));
+    let read = of(&row, Operation::Read);
+    assert_eq!((read.rate, read.error_rate, read.byte_rate), (Some(0.0), Some(0.0), Some(0.0)));
+    assert_eq!((read.p50, read.p99, read.max), (None, None, None));
+}
+
+#[test]
+fn without_the_domain_there_are_no_numbers() {
+    let row = one_row(None, sample(workload("", "", "w"), None, None));
+    assert_eq!(row.storage, None);
+}
+
+#[test]
+fn an_operation_that_went_backwards_makes_all_of_them_new() {
+    let before = VfsSample {
+        read: operation(&[MS; 9], 0, 900),
+        fsync: operation(&[5 * MS; 3], 0, 0),
+        ..VfsSample::default()
+    };
+    let after = VfsSample {
+        read: operation(&[MS; 10], 0, 1_000),
+        fsync: operation(&[MS; 2], 0, 0),
+        ..VfsSample::default()
+    };
+    let row = one_row(Some(with(before)), with(after));
+    assert_eq!(of(&row, Operation::Read).rate, Some(5.0));
+    assert_eq!(of(&row, Operation::Fsync).rate, Some(1.0));
+}
+
+#[test]
+fn rows_sort_by_any_of_these_numbers() {
+    let (earlier, later) = node();
+    let first = |sort| {
+        let selection = Selection { topic: Topic::Io, sort, ..Selection::default() };
+        rows(&earlier, &later, &selection).remove(0).workload.container
+    };
+    assert_eq!(first(SortKey::Read), "server");
+    assert_eq!(first(SortKey::WriteBytes), "report-generator");
+    assert_eq!(first(SortKey::Write99), "report-generator");
+    assert_eq!(first(SortKey::Fsync), "server");
+    assert_eq!(first(SortKey::Fsync99), "server");
+    assert_eq!(first(SortKey::Create), "systemd-journald.service");
+    assert_eq!(first(SortKey::Errors), "report-generator");
+}
+
+#[test]
+fn every_workload_has_its_fsyncs_of_the_window() {
+    let names = ["a", "b", "c"].map(|name| workload("", "", name));
+    let [a, b, c] = &names;
+    let earlier = snapshot(1, vec![flushing(a.clone(), &[MS]), flushing(b.clone(), &[MS])]);
+    let later =
+        vec![flushing(a.clone(), &[MS, 500 * MS]), flushing(b.clone(), &[MS]), sample(c.clone(), None, None)];
+    let later = snapshot(3, later);
+    let p99s: Vec<_> = fsync_p99s(&earlier, &later).collect();
+    assert!(p99s[0].1.is_some_and(|p99| (0.45..0.55).contains(&p99)), "{p99s:?}");
+    assert_eq!(p99s[1..], [(b, None), (c, None)]);
+}

@@ -1,34 +1,35 @@
-//! `sysprobe top` and `sysprobe check` as a user or a script runs them.
+//! `sysprobe top`, `sysprobe io` and `sysprobe check` as a user or a script runs them.
 
 mod support;
 
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use support::agent::Agent;
 use support::cgroup::Cgroup;
 use support::command::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Outcome};
-use support::figure;
 use support::process::{self, Load, cpus};
+use support::{SharedNumbers, figure, until};
 use tempfile::TempDir;
 
 /// One window as JSON, from the agent at this socket or, if there is none, with programs of its own.
 fn top(socket: &str) -> (Outcome, Value) {
-    let outcome = command::run_with(&[
-        "top",
-        "--once",
-        "--interval",
-        "500ms",
-        "-o",
-        "json",
-        "--all",
-        "--socket",
-        socket,
-    ]);
+    document("top", socket)
+}
+
+/// The same of either table.
+fn document(table: &str, socket: &str) -> (Outcome, Value) {
+    let window = ["--once", "--interval", "500ms", "-o", "json", "--all", "--socket", socket];
+    let outcome = command::run(command::sysprobe().arg(table).args(window));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let document = serde_json::from_str(&outcome.stdout).expect("one document");
     (outcome, document)
@@ -108,6 +109,72 @@ fn the_table_fits_into_eighty_columns() {
     assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
 }
 
+/// How often a load has begun and ended an fsync.
+struct Flushes {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+// SAFETY: atomic numbers, for which zero is a value.
+unsafe impl SharedNumbers for Flushes {}
+
+const BLOCK: [u8; 4096] = [1; 4096];
+
+/// Writes a block and flushes it, a thousand times a second at most.
+fn flush_often(name: &CStr, flushes: &Flushes) {
+    // SAFETY: a name and a block that live.
+    unsafe {
+        let file = libc::open(name.as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o600);
+        while libc::pwrite(file, BLOCK.as_ptr().cast(), BLOCK.len(), 0) == 4096 {
+            flushes.begun.fetch_add(1, Ordering::SeqCst);
+            if libc::fsync(file) != 0 {
+                return;
+            }
+            flushes.ended.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn io_shows_what_a_workload_flushes() {
+    let agent = Agent::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let name = CString::new(directory.path().join("file").as_os_str().as_bytes()).expect("no NUL");
+    let flushes: &Flushes = support::shared();
+    let cgroup = Cgroup::new("io-flushes");
+    let _load = Load::running(&cgroup, &cpus(), || flush_often(&name, flushes));
+    until("it flushes", || (flushes.ended.load(Ordering::SeqCst) > 0).then_some(()));
+    let before = flushes.ended.load(Ordering::SeqCst);
+    let (_, document) = document("io", agent.socket().to_str().expect("UTF-8"));
+    let at_most = flushes.begun.load(Ordering::SeqCst) - before;
+    assert_eq!(document["version"], 1);
+    let row = row(&document, &cgroup.name);
+    let number = |operation: &str, field: &str| row[operation][field].as_f64().expect("a number");
+    let calls = number("fsync", "operations_per_second") * document["window_seconds"].as_f64().expect("one");
+    figure(&format!("io: {calls} fsyncs of at most {at_most}: {row}"));
+    // What is in the window happened while the command ran.
+    assert!(calls >= 1.0 && calls <= at_most as f64 + 0.5, "{calls} of at most {at_most}: {row}");
+    assert_eq!(number("fsync", "errors_per_second"), 0.0);
+    assert!(number("fsync", "latency_p50_seconds") <= number("fsync", "latency_p99_seconds"), "{row}");
+    assert!(number("fsync", "latency_p99_seconds") <= number("fsync", "latency_max_seconds"), "{row}");
+    let blocks = number("write", "bytes_per_second") / BLOCK.len() as f64;
+    // A call may be booked between the reading of its length and that of its bytes.
+    assert!((blocks - number("write", "operations_per_second")).abs() <= 4.0, "{row}");
+    assert!(row.get("read").is_none() && row.get("unlink").is_none(), "it only writes and flushes: {row}");
+}
+
+#[test]
+fn io_says_why_there_is_nothing() {
+    let agent = Agent::configured("[domains]\nvfs = false");
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let outcome = command::run_with(&["io", "--once", "--interval", "200ms", "--socket", socket]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let says_why = |line: &str| line.strip_prefix("vfs is off: ").is_some_and(|reason| !reason.is_empty());
+    assert!(outcome.stdout.lines().any(says_why), "{}", outcome.stdout);
+    assert!(outcome.stdout.lines().last().is_some_and(|head| head.starts_with("NAME")), "{}", outcome.stdout);
+}
+
 /// Has the command run as the first process of a new PID namespace.
 fn in_pid_namespace(command: &mut Command) {
     let enter = || {
@@ -149,8 +216,9 @@ fn what_works_less_well_without_an_agent_is_said_on_standard_error() {
 fn a_reader_that_has_seen_enough_is_no_error() {
     let agent = Agent::start();
     let socket = agent.socket().to_str().expect("UTF-8");
-    let commands: [&[&str]; 4] = [
+    let commands: [&[&str]; 5] = [
         &["top", "--once", "--interval", "200ms", "--socket", socket],
+        &["io", "--once", "--interval", "200ms", "--socket", socket],
         &["top", "--interval", "200ms", "-o", "json", "--socket", socket],
         &["check"],
         &["check", "--output", "json"],
@@ -181,7 +249,7 @@ fn check(directory: &TempDir, arguments: &[&str], without: &'static [libc::c_ulo
 fn check_names_every_domain_in_both_forms() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = check(&directory, &[], &[]).stdout;
-    for domain in ["cgroup", "sched", "cpu"] {
+    for domain in ["cgroup", "sched", "vfs", "cpu"] {
         // With programs, `on, by` and the tiers.
         let is_on = |line: &str| {
             let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
@@ -192,7 +260,7 @@ fn check_names_every_domain_in_both_forms() {
     let json: Value = serde_json::from_str(&check(&directory, &["-o", "json"], &[]).stdout).expect("JSON");
     let domains = json["plan"]["domains"].as_array().expect("domains");
     let names: Vec<_> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
-    assert_eq!(names, ["cgroup", "sched", "cpu"]);
+    assert_eq!(names, ["cgroup", "sched", "vfs", "cpu"]);
     assert!(domains.iter().all(|domain| domain["decision"].get("on").is_some()), "{json}");
 }
 

@@ -119,7 +119,7 @@ impl Layout {
 }
 
 impl Placed {
-    /// What the row has in this column, no wider than a trend may be.
+    /// What the row has in this column: of a trend, as many of the last windows as it got space for.
     pub(super) fn cell(&self, row: &Row) -> String {
         match self.column.content {
             Content::Text(cell) => cell(row),

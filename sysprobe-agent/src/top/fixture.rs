@@ -135,7 +135,7 @@ fn node_totals() -> [(SchedSample, CpuSample); 8] {
     ]
 }
 
-/// Of eight workloads one fills a table that another, with less to do, waits for.
+/// Two workloads flush what they write; a third writes much more, and fails at times.
 fn node_storage() -> [VfsSample; 8] {
     let (us, ms) = (1_000, 1_000_000);
     let mut storage: [VfsSample; 8] = Default::default();

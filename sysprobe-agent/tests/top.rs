@@ -155,7 +155,7 @@ fn io_shows_what_a_workload_flushes() {
     figure(&format!("io: {calls} fsyncs of at most {at_most}: {row}"));
     // What is in the window happened while the command ran.
     assert!(calls >= 1.0 && calls <= at_most as f64 + 0.5, "{calls} of at most {at_most}: {row}");
-    assert_eq!(number("fsync", "errors_per_second"), 0.0);
+    assert_eq!(row["fsync"]["errors_per_second"], 0.0);
     assert!(number("fsync", "latency_p50_seconds") <= number("fsync", "latency_p99_seconds"), "{row}");
     assert!(number("fsync", "latency_p99_seconds") <= number("fsync", "latency_max_seconds"), "{row}");
     let blocks = number("write", "bytes_per_second") / BLOCK.len() as f64;

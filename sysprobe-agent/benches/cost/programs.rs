@@ -12,6 +12,7 @@ mod meter;
 pub(crate) mod report;
 mod round_trip;
 mod scripts;
+mod storage;
 
 use std::thread;
 use std::time::Duration;

@@ -67,6 +67,7 @@ macro_rules! functions {
             "vfs_iwrite_in" "vfs_iwrite_out" "vfs_iter_write" &[], OPTIONAL;
             "vfs_fsync_in" "vfs_fsync_out" "vfs_fsync_range" &[], REQUIRED;
             "vfs_sync_in" "vfs_sync_out" "sync_file_range" &[], OPTIONAL;
+            "vfs_range_in" "vfs_range_out" "ksys_sync_file_range" &[], OPTIONAL;
             "vfs_splice_in" "vfs_splice_out" "do_splice" &[], OPTIONAL;
             "vfs_send_in" "vfs_send_out" "do_splice_direct" &[], OPTIONAL;
             "vfs_copy_in" "vfs_copy_out" "vfs_copy_file_range" &[], OPTIONAL;

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cmd;
 
-/// Transport, file system, and what is laid over it. Kernels have some of them built in.
-const WANTED: [&str; 3] = ["virtio_pci", "virtiofs", "overlay"];
+/// Transport, file system, and what is laid over it; then what tests mount. Kernels have some of them built in.
+const WANTED: [&str; 7] = ["virtio_pci", "virtiofs", "overlay", "loop", "ext4", "xfs", "dm_mod"];
 
 /// A module with its content, ready for the kernel.
 pub(super) struct Module {

@@ -8,6 +8,7 @@ use sysprobe_agent::probe::{Hook, TierSet};
 
 use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
+use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub(crate) enum Script {
     Rename,
     /// All tasks are gone over, which are known already.
     Iterate,
+    /// A file in memory is read.
+    Read,
+    /// Everything else that is counted is done to files in memory once.
+    Storage,
     /// A process other than the agent runs what is run on demand, on its own CPU.
     Demand,
 }
@@ -45,9 +50,39 @@ pub(crate) struct Scene<'a> {
     pub(crate) cast: &'a Cast,
 }
 
+/// What the script of that name does, as functions under the newest of their names.
+const STORAGE: [&str; 17] = [
+    "vfs_readv",
+    "vfs_write",
+    "vfs_writev",
+    "vfs_fsync_range",
+    "ksys_sync_file_range",
+    "sync_file_range",
+    "do_splice",
+    "do_splice_direct",
+    "vfs_copy_file_range",
+    "do_file_open",
+    "filename_mkdirat",
+    "filename_mknodat",
+    "filename_linkat",
+    "filename_symlinkat",
+    "filename_renameat2",
+    "filename_unlinkat",
+    "filename_rmdir",
+];
+
 impl Script {
-    const ALL: [Self; 7] =
-        [Self::Switch, Self::Thread, Self::Move, Self::Cgroup, Self::Rename, Self::Iterate, Self::Demand];
+    const ALL: [Self; 9] = [
+        Self::Switch,
+        Self::Thread,
+        Self::Move,
+        Self::Cgroup,
+        Self::Rename,
+        Self::Iterate,
+        Self::Read,
+        Self::Storage,
+        Self::Demand,
+    ];
 
     /// What makes a hook's programs run.
     pub(crate) fn of_hook(hook: Hook) -> Option<Self> {
@@ -62,6 +97,8 @@ impl Script {
             "cgroup_attach_task" => Self::Move,
             "cgroup_mkdir" | "kernfs_activate" | "cgroup_rmdir" | "kernfs_remove" => Self::Cgroup,
             "cgroup_rename" => Self::Rename,
+            "sys_enter" | "sys_exit" | "vfs_read" => Self::Read,
+            name if STORAGE.contains(&name) => Self::Storage,
             _ => return None,
         })
     }
@@ -87,7 +124,8 @@ impl Script {
     /// What runs often is cheap and drowns in a busy machine's noise: `times` as many batches of it.
     pub(crate) const fn dose(self, times: u32) -> Dose {
         match self {
-            Self::Switch => Dose { actions: 100, warm_up: 10, batches: 20 * times },
+            Self::Switch | Self::Read => Dose { actions: 100, warm_up: 10, batches: 20 * times },
+            Self::Storage => Dose { actions: 10, warm_up: 10, batches: 20 * times },
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
             Self::Iterate => Dose { actions: 1, warm_up: 3, batches: 20 },
@@ -104,6 +142,8 @@ impl Script {
             Self::Cgroup => Box::new(Maker::new(scene.root)),
             Self::Rename => Box::new(Renamer::new(scene)?),
             Self::Iterate => Box::new(AllTasks),
+            Self::Read => Box::new(Reader::new()?),
+            Self::Storage => Box::new(Keeper::new()?),
             Self::Demand => Box::new(on_demand(scene)?),
         })
     }

@@ -15,6 +15,12 @@ pub(crate) fn on_file(file: impl Object, operation: Operation) -> u32 {
     if file::is_storage(file) { operation.bit() } else { 0 }
 }
 
+/// The same by the file's descriptor.
+#[inline(always)]
+pub(crate) fn on_descriptor(task: impl Object, descriptor: u32, operation: Operation) -> u32 {
+    file::of_descriptor(task, descriptor).map_or(0, |file| on_file(file, operation))
+}
+
 /// From one file to another: a reading, a writing, or both.
 #[inline(always)]
 pub(crate) fn on_files<A: Object, B: Object>(from: A, to: B) -> u32 {

@@ -44,6 +44,25 @@ macro_rules! on_file {
     )+};
 }
 
+macro_rules! on_descriptor {
+    ($($entry:ident $return:ident $operation:ident, descriptor $descriptor:literal, result $result:literal;)+) => {$(
+        #[fentry]
+        fn $entry(ctx: FEntryContext) -> i32 {
+            let task = current();
+            let operations = call::on_descriptor(task, ctx.arg($descriptor), Operation::$operation);
+            begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[fexit]
+        fn $return(ctx: FExitContext) -> i32 {
+            let result = i64::from(ctx.arg::<u64>($result) as i32);
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
 macro_rules! transfer {
     ($($entry:ident $return:ident;)+) => {$(
         #[fentry]
@@ -83,7 +102,7 @@ macro_rules! on_name {
     )+};
 }
 
-functions!(on_file, transfer, on_name);
+functions!(on_file, on_descriptor, transfer, on_name);
 
 /// proto: v5.10- `struct file *do_filp_open(int dfd, struct filename *pathname, const struct open_flags *op)`
 ///

@@ -1,10 +1,10 @@
 //! The VFS's functions that are hooked, and where each has what a program wants of it. Both objects make their programs from
 //! this table; the agent's table of probes says which kernel calls a function how.
 
-/// Hands the rows to three macros: functions of a file, from one file to another, of a name in a directory. Numbers are
+/// Hands the rows to macros: functions of a file, of a descriptor, from one file to another, of a name in a directory. Numbers are
 /// places of arguments; the result of a function with so many arguments is at `result`.
 macro_rules! functions {
-    ($on_file:ident, $transfer:ident, $on_name:ident) => {
+    ($on_file:ident, $on_descriptor:ident, $transfer:ident, $on_name:ident) => {
         // proto: v5.10- `ssize_t vfs_read(struct file *, char *, size_t, loff_t *)`, likewise `vfs_write`, `vfs_iter_*`
         // proto: v5.10- `ssize_t vfs_readv(struct file *, struct iovec *, unsigned long, loff_t *, rwf_t)`
         // proto: v5.10- `int vfs_fsync_range(struct file *, loff_t, loff_t, int datasync)`
@@ -18,6 +18,12 @@ macro_rules! functions {
             vfs_iwrite_in vfs_iwrite_out Write, file 0, result 4 as i64;
             vfs_fsync_in vfs_fsync_out Fsync, file 0, result 4 as i32;
             vfs_sync_in vfs_sync_out Fsync, file 0, result 4 as i32;
+        }
+        // proto: v5.10- `int ksys_sync_file_range(int fd, loff_t, loff_t, unsigned int)`
+        //
+        // The compiler puts the function of a file into it; io_uring calls that one.
+        $on_descriptor! {
+            vfs_range_in vfs_range_out Fsync, descriptor 0, result 4;
         }
         // proto: v5.10- `(struct file *from, loff_t, struct file *to, loff_t, size_t, unsigned int)`
         $transfer! {

@@ -38,6 +38,25 @@ macro_rules! on_file {
     )+};
 }
 
+macro_rules! on_descriptor {
+    ($($entry:ident $return:ident $operation:ident, descriptor $descriptor:literal, result $result:literal;)+) => {$(
+        #[kprobe]
+        fn $entry(ctx: ProbeContext) -> u32 {
+            let (task, descriptor) = (current(), argument(&ctx, $descriptor) as u32);
+            let operations = call::on_descriptor(task, descriptor, Operation::$operation);
+            begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
+            0
+        }
+
+        #[kretprobe]
+        fn $return(ctx: RetProbeContext) -> u32 {
+            let result = i64::from(ctx.ret::<u64>() as i32);
+            end(current(), frame(&ctx), |call| (call.operations, result));
+            0
+        }
+    )+};
+}
+
 macro_rules! transfer {
     ($($entry:ident $return:ident;)+) => {$(
         #[kprobe]
@@ -77,7 +96,7 @@ macro_rules! on_name {
     )+};
 }
 
-functions!(on_file, transfer, on_name);
+functions!(on_file, on_descriptor, transfer, on_name);
 
 /// See the other object.
 #[kprobe]

@@ -133,13 +133,12 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     if let (Some(_), Err(reason)) = (&config.btf, &facts.layout) {
         return Err(ConfigError::NamedFile(reason.clone()).into());
     }
-    if config.domains.sched {
+    if config.domains.sched || config.domains.vfs {
         facts.privilege.require()?;
     }
     let plan = Plan::new(&facts, config);
     // The cgroup events alone export nothing.
-    let works = |domain| matches!(plan.decision(domain), Some(Decision::On(_)));
-    if !works("sched") && !works("cpu") {
+    if !plan.domains.iter().any(|domain| domain.name != "cgroup" && domain.is_on()) {
         bail!("no domain can work on this host; `sysprobe check` says why");
     }
     for warning in &plan.warnings {

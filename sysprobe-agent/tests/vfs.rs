@@ -15,6 +15,7 @@ use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
 use support::tiers::{Watcher, watchers};
 use support::totals::lost;
+use sysprobe_agent::probe::Tier;
 
 use counts::{Counts, of_workload};
 
@@ -86,16 +87,39 @@ fn threads_on_one_file_lose_nothing() {
     let seen = watch(&watchers, "threads", || calls::crowd(&files, THREADS, TIMES));
     let expected = calls::of_crowd(THREADS as u64, TIMES);
     for (watcher, counts) in &seen {
-        figure(&format!("{THREADS} threads by {}: {counts:?}", watcher.tier.name()));
-        // A kretprobe has room for a few calls at a time, and the kernel counts those that find none.
-        let missed: u64 = watcher.agent.snapshot().agent.programs.iter().map(|program| program.missed).sum();
-        if missed == 0 {
-            assert_eq!(*counts, expected, "{}", watcher.tier.name());
-        } else {
-            figure(&format!("{} missed {missed} runs", watcher.tier.name()));
-            assert_eq!(watcher.tier, sysprobe_agent::probe::Tier::Kprobe);
-            assert!(counts.operations() + missed >= expected.operations(), "{counts:?} {missed}");
+        let snapshot = watcher.agent.snapshot();
+        let ends_missed = lost(&snapshot, "end_missed");
+        let missed: u64 = snapshot.agent.programs.iter().map(|program| program.missed).sum();
+        let name = watcher.tier.name();
+        figure(&format!("{THREADS} threads by {name}: {counts:?}, {ends_missed} ends missed, {missed} runs"));
+        let never_misses = watcher.tier != Tier::Kprobe && missed == 0;
+        if never_misses {
+            assert_eq!((*counts, ends_missed), (expected, 0), "{name}");
+            continue;
         }
+        // A kretprobe has room for a few calls at a time; on kernels that preempt programs, one that is preempted keeps
+        // others of its CPU from running it. Both are counted, but for the last call of a thread: that its end was missed
+        // shows when the thread calls again.
+        assert!(counts.operations() <= expected.operations(), "{counts:?} by {name}");
+        let noticed = counts.operations() + ends_missed + missed + THREADS as u64;
+        assert!(noticed >= expected.operations(), "{counts:?}, {ends_missed}, {missed} by {name}");
+    }
+}
+
+/// Compilers put a function into its only callers, and hooks on it then never run: that is said of this one in
+/// docs/limitations.md.
+#[test]
+fn the_synchronisation_of_a_range_is_seen_unless_the_compiler_has_hidden_it() {
+    let watchers = watchers("vfs");
+    let storage = Storage::of(Kind::Tmpfs, ROOM);
+    let files = calls::Files::in_directory(storage.path());
+    for (watcher, counts) in watch(&watchers, "range", || calls::synchronise_range(&files)) {
+        let name = watcher.tier.name();
+        figure(&format!("sync_file_range by {name}: {counts:?}"));
+        let sees_functions = matches!(watcher.tier, Tier::Fentry | Tier::Kprobe);
+        let hidden = Counts { create: counts::calls(1), ..Counts::default() };
+        let seen = Counts { fsync: counts::calls(1), ..hidden };
+        assert!(counts == seen || (sees_functions && counts == hidden), "{counts:?} by {name}");
     }
 }
 

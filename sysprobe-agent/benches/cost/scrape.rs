@@ -87,7 +87,7 @@ fn product(bench: &Bench, shards: Shards) -> Result<(Figures, Figures)> {
     let mut seen = 0_u64;
     let read = repeat(|| {
         sched.slots().list()?;
-        sched.read(|_| true, |_, gathered| seen += 1 + gathered.on_cpu_ns);
+        sched.slots().read(|_| true, |_, gathered| seen += 1 + gathered.on_cpu_ns);
         Ok(())
     })?;
     anyhow::ensure!(seen > u64::from(ACTIVE), "the product did not read what was entered");

@@ -66,6 +66,8 @@ macro_rules! functions {
             "vfs_writev_in" "vfs_writev_out" "vfs_writev" &[], OPTIONAL;
             "vfs_iwrite_in" "vfs_iwrite_out" "vfs_iter_write" &[], OPTIONAL;
             "vfs_fsync_in" "vfs_fsync_out" "vfs_fsync_range" &[], REQUIRED;
+            "vfs_fsync_f_in" "vfs_fsync_f_out" "vfs_fsync" &[], OPTIONAL;
+            "vfs_fsync_d_in" "vfs_fsync_d_out" "do_fsync" &[], OPTIONAL;
             "vfs_sync_in" "vfs_sync_out" "sync_file_range" &[], OPTIONAL;
             "vfs_range_in" "vfs_range_out" "ksys_sync_file_range" &[], OPTIONAL;
             "vfs_splice_in" "vfs_splice_out" "do_splice" &[], OPTIONAL;

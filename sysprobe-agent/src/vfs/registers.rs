@@ -2,13 +2,18 @@
 
 macro_rules! offset {
     ($field:ident) => {
-        std::mem::offset_of!(libc::user_regs_struct, $field) as u32
+        number(std::mem::offset_of!(libc::user_regs_struct, $field))
     };
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a few hundred bytes")]
+const fn number(offset: usize) -> u32 {
+    offset as u32
 }
 
 pub(super) const GLOBALS: [(&str, u32); 7] = registers();
 
-/// `TS_COMPAT` of arch/x86/include/asm/thread_info.h.
+/// `TS_COMPAT` of `arch/x86/include/asm/thread_info.h`.
 #[cfg(target_arch = "x86_64")]
 const fn registers() -> [(&'static str, u32); 7] {
     [
@@ -22,7 +27,7 @@ const fn registers() -> [(&'static str, u32); 7] {
     ]
 }
 
-/// `TIF_32BIT` of arch/arm64/include/asm/thread_info.h; the number of the system call is behind what debuggers see.
+/// `TIF_32BIT` of `arch/arm64/include/asm/thread_info.h`; the number of the system call is behind what debuggers see.
 #[cfg(target_arch = "aarch64")]
 const fn registers() -> [(&'static str, u32); 7] {
     [
@@ -30,7 +35,7 @@ const fn registers() -> [(&'static str, u32); 7] {
         ("OFF_REGISTER_ARGUMENT_1", offset!(regs) + 8),
         ("OFF_REGISTER_ARGUMENT_2", offset!(regs) + 16),
         ("OFF_REGISTER_ARGUMENT_3", offset!(regs) + 24),
-        ("OFF_REGISTER_SYSCALL", size_of::<libc::user_regs_struct>() as u32 + 8),
+        ("OFF_REGISTER_SYSCALL", number(size_of::<libc::user_regs_struct>()) + 8),
         ("OFF_REGISTER_STACK", offset!(sp)),
         ("CFG_COMPAT", 1 << 22),
     ]

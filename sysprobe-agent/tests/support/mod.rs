@@ -19,8 +19,8 @@ pub(crate) mod storage;
 pub(crate) mod tiers;
 pub(crate) mod totals;
 
-/// Far longer than anything takes, on a machine with other work too.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+/// Far longer than anything takes, on an emulated machine with other work too.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Asks again and again until there is an answer.

@@ -34,14 +34,14 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Storage {
     mounts: Vec<PathBuf>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Storage {
     /// With room for so many bytes; file systems on a device have 320 MiB, of which nothing is taken before it is written.
     pub(crate) fn of(kind: Kind, bytes: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut storage = Self { mounts: Vec::new(), _directory: directory };
+        let mut storage = Self { mounts: Vec::new(), directory: directory };
         match kind {
             Kind::Tmpfs => storage.tmpfs(bytes),
             Kind::Ext4 | Kind::Xfs => storage.on_device(kind),
@@ -56,7 +56,7 @@ impl Storage {
     }
 
     fn place(&mut self, name: &str) -> PathBuf {
-        let place = self._directory.path().join(name);
+        let place = self.directory.path().join(name);
         fs::create_dir(&place).expect("a directory");
         place
     }

@@ -59,16 +59,7 @@ pseudo! {
 #[inline]
 #[must_use]
 pub const fn leads_to_pseudo(name: [u8; 8]) -> bool {
-    let [a, b, c, d, e, f, ..] = name;
-    match [a, b, c, d] {
-        [b'/', b's', b'y', b's'] => ends(e),
-        [b'/', b'p', b'r', b'o'] => e == b'c' && ends(f),
-        _ => false,
-    }
-}
-
-const fn ends(byte: u8) -> bool {
-    matches!(byte, 0 | b'/')
+    matches!(name, [b'/', b's', b'y', b's', 0 | b'/', ..] | [b'/', b'p', b'r', b'o', b'c', 0 | b'/', ..])
 }
 
 #[cfg(test)]

@@ -51,12 +51,14 @@ pub(crate) struct Scene<'a> {
 }
 
 /// What the script of that name does, as functions under the newest of their names.
-const STORAGE: [&str; 17] = [
+const STORAGE: [&str; 19] = [
     "vfs_readv",
     "vfs_write",
     "vfs_writev",
     "vfs_fsync_range",
+    "do_fsync",
     "ksys_sync_file_range",
+    "vfs_fsync",
     "sync_file_range",
     "do_splice",
     "do_splice_direct",

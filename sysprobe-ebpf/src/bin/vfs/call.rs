@@ -9,7 +9,33 @@ use sysprobe_ebpf::registers::Arguments;
 use crate::booking::lose;
 use crate::{file, name};
 
-/// An operation on a file. `None` if that is no storage.
+/// A result that fills its register.
+#[inline(always)]
+pub(crate) const fn long(register: u64) -> i64 {
+    register.cast_signed()
+}
+
+/// A result of half a register: the upper half is anything.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half, with its sign")]
+pub(crate) const fn int(register: u64) -> i64 {
+    register as i32 as i64
+}
+
+/// An argument that is a descriptor.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "as the kernel takes it")]
+pub(crate) const fn descriptor(register: u64) -> u32 {
+    register as u32
+}
+
+/// An argument that is the descriptor of a directory, or `AT_FDCWD`.
+#[inline(always)]
+pub(crate) const fn directory(register: u64) -> i32 {
+    descriptor(register).cast_signed()
+}
+
+/// An operation on a file, 0 if that is no storage.
 #[inline(always)]
 pub(crate) fn on_file(file: impl Object, operation: Operation) -> u32 {
     if file::is_storage(file) { operation.bit() } else { 0 }
@@ -36,14 +62,8 @@ pub(crate) fn on_name(task: impl Object, directory: i32, name: u64, operation: O
 /// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's memory brought in,
 /// which a program cannot.
 #[inline(always)]
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    reason = "as the kernel takes its arguments"
-)]
 pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Arguments) -> Call {
-    let is_storage =
-        |place: u32| file::of_descriptor(task, arguments.get(place) as u32).is_some_and(file::is_storage);
+    let is_storage = |place| on_descriptor(task, descriptor(arguments.get(place)), Operation::Read) != 0;
     let call = |operations| Call { operations, ..Call::NONE };
     match syscall {
         Syscall::None => Call::NONE,
@@ -55,10 +75,10 @@ pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Argum
         }
         // `MS_SYNC` of include/uapi/asm-generic/mman-common.h: the others only start it.
         Syscall::Memory { operations } => call(if arguments.get(2) & 4 == 0 { 0 } else { operations }),
-        Syscall::Name { operations, directory, name: place } => {
+        Syscall::Name { operations, directory: at, name } => {
             let directory =
-                if directory == WORKING { name::WORKING_DIRECTORY } else { arguments.get(directory) as i32 };
-            Call { name: arguments.get(place), directory, operations, ..Call::NONE }
+                if at == WORKING { name::WORKING_DIRECTORY } else { directory(arguments.get(at)) };
+            Call { name: arguments.get(name), directory, operations, ..Call::NONE }
         }
     }
 }
@@ -93,9 +113,8 @@ pub(crate) fn end(current: &mut Call, frame: u64, popped: u64) -> Option<(Call, 
 
 /// The error that a function returned instead of a pointer, as by the kernel's `IS_ERR`.
 #[inline(always)]
-#[expect(clippy::cast_possible_wrap, reason = "that is how errors are told")]
 pub(crate) const fn error(pointer: u64) -> Option<i64> {
-    if pointer >= 0xffff_ffff_ffff_f000 { Some(pointer as i64) } else { None }
+    if pointer >= 0xffff_ffff_ffff_f000 { Some(pointer.cast_signed()) } else { None }
 }
 
 /// What an open was, now that it is over: the file that it found tells whether that is storage and whether it is new.

@@ -24,7 +24,7 @@ fn file(address: *const u8) -> Typed {
 }
 
 macro_rules! on_file {
-    ($($entry:ident $return:ident $operation:ident, file $file:literal, result $result:literal as $type:ty;)+) => {$(
+    ($($entry:ident $return:ident $operation:ident, file $file:literal, $width:ident $result:literal;)+) => {$(
         #[fentry]
         fn $entry(ctx: FEntryContext) -> i32 {
             let operations = call::on_file(file(ctx.arg($file)), Operation::$operation);
@@ -34,7 +34,7 @@ macro_rules! on_file {
 
         #[fexit]
         fn $return(ctx: FExitContext) -> i32 {
-            let result = i64::from(ctx.arg::<u64>($result) as $type);
+            let result = call::$width(ctx.arg::<u64>($result));
             let began = end(current(), frame(&ctx), |call| (call.operations, result));
             if !began && call::on_file(file(ctx.arg($file)), Operation::$operation) != 0 {
                 lose(VfsLoss::BeginningMissed);
@@ -56,7 +56,7 @@ macro_rules! on_descriptor {
 
         #[fexit]
         fn $return(ctx: FExitContext) -> i32 {
-            let result = i64::from(ctx.arg::<u64>($result) as i32);
+            let result = call::int(ctx.arg::<u64>($result));
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -74,7 +74,7 @@ macro_rules! transfer {
 
         #[fexit]
         fn $return(ctx: FExitContext) -> i32 {
-            let result = ctx.arg::<u64>(6) as i64;
+            let result = call::long(ctx.arg::<u64>(6));
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -95,7 +95,7 @@ macro_rules! on_name {
 
         #[fexit]
         fn $return(ctx: FExitContext) -> i32 {
-            let result = i64::from(ctx.arg::<u64>($result) as i32);
+            let result = call::int(ctx.arg::<u64>($result));
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }

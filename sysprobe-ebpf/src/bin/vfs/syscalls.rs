@@ -1,4 +1,4 @@
-//! System calls at their beginning and end, for kernels whose functions cannot be hooked. What io_uring does is no system
+//! System calls at their beginning and end, for kernels whose functions cannot be hooked. What `io_uring` does is no system
 //! call of its own and stays unseen here, as do the calls of 32-bit programs, whose numbers mean something else.
 
 use aya_ebpf::btf_maps::Array;

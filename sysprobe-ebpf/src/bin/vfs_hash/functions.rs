@@ -21,7 +21,7 @@ fn argument(ctx: &ProbeContext, place: usize) -> u64 {
 }
 
 macro_rules! on_file {
-    ($($entry:ident $return:ident $operation:ident, file $file:literal, result $result:literal as $type:ty;)+) => {$(
+    ($($entry:ident $return:ident $operation:ident, file $file:literal, $width:ident $result:literal;)+) => {$(
         #[kprobe]
         fn $entry(ctx: ProbeContext) -> u32 {
             let operations = call::on_file(Address(argument(&ctx, $file)), Operation::$operation);
@@ -31,7 +31,7 @@ macro_rules! on_file {
 
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
-            let result = i64::from(ctx.ret::<u64>() as $type);
+            let result = call::$width(ctx.ret::<u64>());
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -42,7 +42,7 @@ macro_rules! on_descriptor {
     ($($entry:ident $return:ident $operation:ident, descriptor $descriptor:literal, result $result:literal;)+) => {$(
         #[kprobe]
         fn $entry(ctx: ProbeContext) -> u32 {
-            let (task, descriptor) = (current(), argument(&ctx, $descriptor) as u32);
+            let (task, descriptor) = (current(), call::descriptor(argument(&ctx, $descriptor)));
             let operations = call::on_descriptor(task, descriptor, Operation::$operation);
             begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
             0
@@ -50,7 +50,7 @@ macro_rules! on_descriptor {
 
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
-            let result = i64::from(ctx.ret::<u64>() as i32);
+            let result = call::int(ctx.ret::<u64>());
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -68,7 +68,7 @@ macro_rules! transfer {
 
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
-            let result = ctx.ret::<u64>() as i64;
+            let result = call::long(ctx.ret::<u64>());
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -81,7 +81,7 @@ macro_rules! on_name {
         #[kprobe]
         fn $entry(ctx: ProbeContext) -> u32 {
             let task = current();
-            let (directory, name) = (argument(&ctx, $directory) as i32, argument(&ctx, $name));
+            let (directory, name) = (call::directory(argument(&ctx, $directory)), argument(&ctx, $name));
             let operations = call::on_name(task, directory, name, Operation::$operation);
             begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
             0
@@ -89,7 +89,7 @@ macro_rules! on_name {
 
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
-            let result = i64::from(ctx.ret::<u64>() as i32);
+            let result = call::int(ctx.ret::<u64>());
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -101,7 +101,7 @@ functions!(on_file, on_descriptor, transfer, on_name);
 /// See the other object.
 #[kprobe]
 fn vfs_open_in(ctx: ProbeContext) -> u32 {
-    let (directory, name) = (argument(&ctx, 0) as i32, argument(&ctx, 1));
+    let (directory, name) = (call::directory(argument(&ctx, 0)), argument(&ctx, 1));
     let call = Call { frame: frame(&ctx), name, directory, operations: Operation::Open.bit(), ..Call::NONE };
     begin(current(), call);
     0

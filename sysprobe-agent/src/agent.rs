@@ -19,7 +19,7 @@ use crate::client;
 use crate::config::{Config, ConfigError};
 use crate::engine::Engine;
 use crate::host::Facts;
-use crate::plan::{Decision, Plan};
+use crate::plan::Plan;
 use crate::snapshot::Snapshot;
 use crate::top::{self, Selection, args::WindowArgs};
 

@@ -9,8 +9,8 @@ use aya::{Ebpf, EbpfLoader};
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
-    AgentSample, CpuSample, HistogramSample, HistogramScope, SchedSample, Snapshot, Throttling, VERSION,
-    Workload, WorkloadKind, WorkloadSample,
+    AgentSample, CpuSample, HistogramSample, HistogramScope, OperationSample, SchedSample, Snapshot,
+    Throttling, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -151,6 +151,25 @@ fn rendered(format: Format) -> Result<(Figures, usize)> {
     Ok((figures, bytes))
 }
 
+/// What most programs do now and then.
+fn storage(number: u32) -> VfsSample {
+    let operation = OperationSample {
+        latency: HistogramSample {
+            buckets: (0..hist::BUCKETS as u64).map(|bucket| bucket * 1_000 + u64::from(number)).collect(),
+            sum_ns: 123_456_789_012,
+        },
+        errors: 12,
+        bytes: 987_654_321_098,
+    };
+    VfsSample {
+        read: operation.clone(),
+        write: operation.clone(),
+        fsync: operation.clone(),
+        open: operation,
+        ..VfsSample::default()
+    }
+}
+
 /// Names as long as a cluster's, and numbers with many digits.
 fn snapshot() -> Snapshot {
     let row = |number: u32| WorkloadSample {
@@ -170,6 +189,7 @@ fn snapshot() -> Snapshot {
             voluntary_switches: 1_234_567,
             involuntary_switches: 765_432,
         }),
+        vfs: Some(storage(number)),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),
             throttling: Some(Throttling {

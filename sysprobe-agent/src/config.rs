@@ -137,7 +137,7 @@ impl Config {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
         if config.domains == (Domains { sched: false, vfs: false, cpu: false }) {
-            let nothing = "domains.sched and domains.cpu are both false, which leaves nothing to export: \
+            let nothing = "domains.sched, domains.vfs and domains.cpu are all false, which leaves nothing to export: \
                            turn one of them on";
             return Err(malformed(nothing.to_owned()));
         }

@@ -43,8 +43,8 @@ pub struct Slots<S> {
     free: Stack<MapData, u32>,
     entries: Entries,
     shards: Shards,
-    /// What each slot held when it was last read.
-    last: Vec<S>,
+    /// What each slot held when it was last read; nothing for one that never was.
+    last: Vec<Option<Box<S>>>,
 }
 
 impl Names {
@@ -66,7 +66,7 @@ impl<S: Counters> Slots<S> {
             free: loaded.take_map(names.free)?,
             entries: Entries::with_capacity(slots),
             shards,
-            last: vec![S::ZERO; slots as usize],
+            last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
         };
         // The stack gives back what was pushed last: low numbers first keep the used memory together.
         for slot in (slot::FIRST_FREE..slots).rev() {
@@ -105,7 +105,7 @@ impl<S: Counters> Slots<S> {
             self.stats.write(element, S::ZERO);
         }
         if let Some(last) = self.last.get_mut(slot as usize) {
-            *last = S::ZERO;
+            *last = None;
         }
         self.give_back(slot)
     }
@@ -132,7 +132,12 @@ fn elements(shards: Shards, slot: u32) -> std::ops::Range<usize> {
 }
 
 /// The sum over a slot's shards, less what it was last time.
-fn gathered<S: Counters>(stats: &MappedArray<S>, shards: Shards, last: &mut [S], slot: u32) -> S {
+fn gathered<S: Counters>(
+    stats: &MappedArray<S>,
+    shards: Shards,
+    last: &mut [Option<Box<S>>],
+    slot: u32,
+) -> S {
     let mut total = S::ZERO;
     for element in elements(shards, slot) {
         if let Some(shard) = stats.read(element) {
@@ -141,7 +146,12 @@ fn gathered<S: Counters>(stats: &MappedArray<S>, shards: Shards, last: &mut [S],
     }
     let Some(last) = last.get_mut(slot as usize) else { return S::ZERO };
     let mut difference = total;
-    difference.combine(last, u64::wrapping_sub, u32::wrapping_sub);
-    *last = total;
+    if let Some(last) = last.as_deref() {
+        difference.combine(last, u64::wrapping_sub, u32::wrapping_sub);
+    }
+    match last {
+        Some(last) => **last = total,
+        None => *last = Some(Box::new(total)),
+    }
     difference
 }

@@ -71,7 +71,7 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
         let (born, died) = (heard(&after).0 - heard(&before).0, heard(&after).1 - heard(&before).1);
         figure(&format!("churn: {born} born and {died} died in {took:?}"));
         assert!(born >= COUNT && died >= COUNT, "{born} born, {died} died of {COUNT}");
-        assert_eq!(lost(&after, "ring_buffer_full"), lost(&before, "ring_buffer_full"));
+        assert_eq!(lost(&after, "cgroup", "ring_buffer_full"), lost(&before, "cgroup", "ring_buffer_full"));
         let (ours, used) = charged(&after, &lives);
         assert!(within(FIRST_SLICE, ours, used), "{ours} ns of {used} ns were charged");
         if (born, died) == (COUNT, COUNT) {
@@ -100,7 +100,7 @@ fn events_that_found_no_room_are_counted_and_made_good() {
     agent.resume();
     let after = agent.snapshot();
     let (born, died) = (heard(&after).0 - heard(&before).0, heard(&after).1 - heard(&before).1);
-    let missed = lost(&after, "ring_buffer_full") - lost(&before, "ring_buffer_full");
+    let missed = lost(&after, "cgroup", "ring_buffer_full") - lost(&before, "cgroup", "ring_buffer_full");
     figure(&format!("unheard: {born} born, {died} died, {missed} missed"));
     assert!(missed > 0, "the ring was full");
     assert!(born + died + missed > 2 * COUNT, "every event was heard or counted: {born} {died} {missed}");
@@ -200,7 +200,7 @@ fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
     let _host = host();
     let crowd = Crowd::new();
     let (before, charged_before) = (crowd.kernel(), crowd.charged());
-    let lost_before = lost(&crowd.agent.snapshot(), "no_free_slot");
+    let lost_before = lost(&crowd.agent.snapshot(), "sched", "no_free_slot");
     crowd.members.iter().for_each(|(load, _)| load.resume());
     until("all have run", || {
         let all = crowd.members.iter().all(|(load, _)| load.totals().voluntary > 50);
@@ -219,7 +219,7 @@ fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
         "{charged:?} {truth:?}"
     );
     assert!(charged.wait_ns >= truth.wait_ns, "{charged:?} {truth:?}");
-    assert!(lost(&crowd.agent.snapshot(), "no_free_slot") > lost_before);
+    assert!(lost(&crowd.agent.snapshot(), "sched", "no_free_slot") > lost_before);
 
     let Crowd { agent, members } = crowd;
     drop(members);

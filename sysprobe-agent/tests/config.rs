@@ -182,7 +182,7 @@ fn without_rights_and_without_sched_the_files_still_speak() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut check = command::sysprobe();
     let config = directory.path().join("sysprobe.toml");
-    fs::write(&config, "[domains]\nsched = false").expect("written");
+    fs::write(&config, "[domains]\nsched = false\nvfs = false").expect("written");
     command::without(&mut check, &[CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF]);
     let outcome = command::run(check.args(["check", "--config"]).arg(&config));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -289,8 +289,9 @@ fn a_btf_file_that_is_none_is_a_wrong_configuration() {
 
 #[test]
 fn a_configuration_that_leaves_nothing_to_export_is_refused() {
-    let (outcome, _directory) = agent_with(b"[domains]\nsched = false\ncpu = false");
-    outcome.fails_with(WRONG_CONFIGURATION, &["sysprobe.toml", "domains.sched", "domains.cpu"]);
+    let (outcome, _directory) = agent_with(b"[domains]\nsched = false\nvfs = false\ncpu = false");
+    outcome
+        .fails_with(WRONG_CONFIGURATION, &["sysprobe.toml", "domains.sched", "domains.vfs", "domains.cpu"]);
 }
 
 /// The agent with one tier of hooks only. Whether this host has it, no file tells reliably, so the agent may say: but

@@ -225,15 +225,19 @@ fn tasks_that_find_the_hash_full_are_counted() {
     let load = Load::stopped(&cgroup, &cpus(), || process::in_threads(TASKS + 200, sleep_for_long));
     let (kernel, before) = (load.totals(), Totals::of_workload(&agent.snapshot(), &cgroup.name));
     load.resume();
-    until("the hash is full", || (lost(&agent.snapshot(), "task_storage_full") > 0).then_some(()));
+    until("the hash is full", || (lost(&agent.snapshot(), "sched", "task_storage_full") > 0).then_some(()));
     load.freeze();
     let truth = load.totals().since(kernel);
     let snapshot = agent.snapshot();
     let ours = Totals::of_workload(&snapshot, &cgroup.name).since(before);
-    figure(&format!("full: agent {ours:?}, kernel {truth:?}, {} lost", lost(&snapshot, "task_storage_full")));
+    figure(&format!(
+        "full: agent {ours:?}, kernel {truth:?}, {} lost",
+        lost(&snapshot, "sched", "task_storage_full")
+    ));
     assert!(ours.on_cpu_ns <= truth.on_cpu_ns && ours.arrivals <= truth.arrivals, "{ours:?} {truth:?}");
-    let exported =
-        agent.scrape().get("sysprobe_agent_lost_updates_total", &[("reason", "task_storage_full")]);
+    let exported = agent
+        .scrape()
+        .get("sysprobe_agent_lost_updates_total", &[("domain", "sched"), ("reason", "task_storage_full")]);
     assert!(exported > 0.5, "{exported}");
 }
 
@@ -257,7 +261,7 @@ fn bookings_of_tasks_that_nobody_knows_are_counted() {
             figure(&format!("unknown: by {hook} every task is met at its first switch"));
             return;
         }
-        until("bookings are lost", || (lost(&agent.snapshot(), "unknown_task") > 100).then_some(()));
+        until("bookings are lost", || (lost(&agent.snapshot(), "sched", "unknown_task") > 100).then_some(()));
         assert!(agent.log().contains("hostPID"), "{}", agent.log());
         let ours = Totals::of_workload(&agent.snapshot(), &cgroup.name);
         assert_eq!(ours, Totals::default(), "what is lost is charged to nobody");

@@ -137,7 +137,7 @@ fn threads_that_end_leave_their_numbers_behind() {
         }
         said.add_own();
     });
-    let (lost_before, cgroup) = (lost(&agent.snapshot(), "unknown_task"), case.cgroup);
+    let (lost_before, cgroup) = (lost(&agent.snapshot(), "sched", "unknown_task"), case.cgroup);
     let used_before = cgroup.usage_ns();
     case.load.resume();
     case.load.finish();
@@ -153,7 +153,11 @@ fn threads_that_end_leave_their_numbers_behind() {
     // After its last words a thread still runs and may wait for some microseconds until it has ended.
     assert!(ours.on_cpu_ns >= on_cpu, "{ours:?} {on_cpu}");
     assert!(ours.wait_ns >= wait && ours.arrivals >= arrivals, "{ours:?} {wait} {arrivals}");
-    assert_eq!(lost(&snapshot, "unknown_task"), lost_before, "every thread was known from its birth");
+    assert_eq!(
+        lost(&snapshot, "sched", "unknown_task"),
+        lost_before,
+        "every thread was known from its birth"
+    );
 }
 
 #[test]
@@ -175,7 +179,7 @@ fn two_hundred_short_processes_are_charged_to_the_last_microsecond() {
     assert!(within(SAME_SLICES, ours.on_cpu_ns, truth), "{} {truth}", ours.on_cpu_ns);
     assert!(ours.arrivals >= 200, "each of them arrived on a CPU");
     for reason in ["unknown_task", "backwards_clock", "unreadable_cgroup"] {
-        assert_eq!(lost(&now, reason), lost(&before, reason), "{reason}");
+        assert_eq!(lost(&now, "sched", reason), lost(&before, "sched", reason), "{reason}");
     }
 }
 

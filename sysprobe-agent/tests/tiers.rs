@@ -162,7 +162,7 @@ fn all_tiers_tell_the_kernels_numbers_of_one_load() {
     for watcher in &scene.watchers {
         let snapshot = watcher.agent.snapshot();
         for reason in ["backwards_clock", "unreadable_cgroup", "unreadable_task"] {
-            assert_eq!(lost(&snapshot, reason), 0, "{}: {reason}", watcher.tier.name());
+            assert_eq!(lost(&snapshot, "sched", reason), 0, "{}: {reason}", watcher.tier.name());
         }
     }
 }

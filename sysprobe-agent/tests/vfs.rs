@@ -5,6 +5,8 @@
 mod calls;
 #[path = "vfs/counts.rs"]
 mod counts;
+#[path = "vfs/fio.rs"]
+mod fio;
 mod support;
 
 use std::path::Path;
@@ -14,7 +16,7 @@ use support::figure;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
 use support::tiers::{Watcher, watchers};
-use support::totals::lost;
+use support::totals::{lost, workload};
 use sysprobe_agent::probe::Tier;
 
 use counts::{Counts, of_workload};
@@ -41,7 +43,7 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot = watcher.agent.snapshot();
         for reason in ["end_missed", "no_free_slot", "task_storage_full"] {
-            assert_eq!(lost(&snapshot, reason), 0, "{reason} by {}", watcher.tier.name());
+            assert_eq!(lost(&snapshot, "vfs", reason), 0, "{reason} by {}", watcher.tier.name());
         }
     }
 }
@@ -88,7 +90,7 @@ fn threads_on_one_file_lose_nothing() {
     let expected = calls::of_crowd(THREADS as u64, TIMES);
     for (watcher, counts) in &seen {
         let snapshot = watcher.agent.snapshot();
-        let ends_missed = lost(&snapshot, "end_missed");
+        let ends_missed = lost(&snapshot, "vfs", "end_missed");
         let missed: u64 = snapshot.agent.programs.iter().map(|program| program.missed).sum();
         let name = watcher.tier.name();
         figure(&format!("{THREADS} threads by {name}: {counts:?}, {ends_missed} ends missed, {missed} runs"));
@@ -121,6 +123,64 @@ fn the_synchronisation_of_a_range_is_seen_unless_the_compiler_has_hidden_it() {
         let seen = Counts { fsync: counts::calls(1), ..hidden };
         assert!(counts == seen || (sees_functions && counts == hidden), "{counts:?} by {name}");
     }
+}
+
+#[test]
+fn fio_reports_the_same_calls_and_bytes() {
+    let watchers = watchers("vfs");
+    let storage = Storage::of(Kind::Ext4, ROOM);
+    for direction in ["write", "read"] {
+        // What fio does beside its work, of which it says nothing, is the same in both runs.
+        let [(small, seen_small), (large, seen_large)] = [("4m", 0), ("8m", 1)].map(|(size, run)| {
+            let cgroup = Cgroup::new(&format!("fio-{direction}-{run}"));
+            let report = fio::run(&cgroup, storage.path(), direction, size);
+            let seen = watchers.iter().map(|watcher| of_workload(&watcher.agent.snapshot(), &cgroup.name));
+            (report, seen.collect::<Vec<_>>())
+        });
+        figure(&format!("fio {direction}: {small:?}, {large:?}"));
+        for ((watcher, small_counts), large_counts) in watchers.iter().zip(&seen_small).zip(&seen_large) {
+            let ours = fio::Report::of_counts(large_counts, direction)
+                .less(&fio::Report::of_counts(small_counts, direction));
+            assert_eq!(ours, large.less(&small), "{direction} by {}", watcher.tier.name());
+        }
+    }
+}
+
+#[test]
+fn fio_reports_the_same_percentiles_of_fsync() {
+    let watchers = watchers("vfs");
+    let storage = Storage::of(Kind::Ext4, ROOM);
+    // Between the end of a call and fio's look at its clock, fio may be preempted, which adds to its own numbers only: one
+    // attempt of three in which that moves no percentile is enough.
+    let mut apart = Vec::new();
+    for attempt in 0..3 {
+        let cgroup = Cgroup::new(&format!("percentiles-{attempt}"));
+        let report = fio::run(&cgroup, storage.path(), "write", "8m");
+        apart.clear();
+        for watcher in &watchers {
+            let snapshot = watcher.agent.snapshot();
+            let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
+            let latency = &vfs.expect("it did something").fsync.latency;
+            for (quantile, theirs) in [(0.5, report.fsync_p50_ns), (0.99, report.fsync_p99_ns)] {
+                let ours = latency.quantile(quantile).expect("there were some");
+                let steps = fio::buckets_apart(ours, theirs);
+                figure(&format!(
+                    "{} of fsync by {}: {:.1} us, fio {:.1} us, {steps} buckets apart",
+                    quantile,
+                    watcher.tier.name(),
+                    ours * 1e6,
+                    theirs as f64 / 1e3
+                ));
+                if steps > 1 {
+                    apart.push((watcher.tier, quantile, ours, theirs));
+                }
+            }
+        }
+        if apart.is_empty() {
+            return;
+        }
+    }
+    panic!("more than a bucket apart: {apart:?}");
 }
 
 #[test]

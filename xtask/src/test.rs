@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 2] = ["prometheus", "tmux"];
+const PACKAGES: [&str; 4] = ["fio", "prometheus", "tmux", "xfsprogs"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -35,7 +35,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let root = apt::root();
     let kernel = root && !args.no_kernel;
     if kernel {
-        apt::ensure(&PACKAGES, "Integration tests use a real Prometheus and a terminal")?;
+        apt::ensure(&PACKAGES, "Integration tests use a real Prometheus, a terminal, fio and file systems")?;
         build::release()?;
     } else {
         build::objects()?;

@@ -34,8 +34,16 @@ use qemu::Processor;
 use tree::Kernel;
 
 /// What the laboratory is made of, by package.
-const PACKAGES: [&str; 6] =
-    ["debian-archive-keyring", "kmod", "prometheus", "qemu-system-x86", "tmux", "xz-utils"];
+const PACKAGES: [&str; 8] = [
+    "debian-archive-keyring",
+    "fio",
+    "kmod",
+    "prometheus",
+    "qemu-system-x86",
+    "tmux",
+    "xfsprogs",
+    "xz-utils",
+];
 
 /// Seconds.
 const SILENCE: u64 = 180;

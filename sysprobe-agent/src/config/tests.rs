@@ -80,7 +80,10 @@ fn mistakes_are_refused_with_their_place() {
         ("[log]\nformat = \"xml\"", "unknown variant `xml`"),
         ("[domains\nsched = true", "line 1"),
         ("slots = 64\nslots = 65", "duplicate key"),
-        ("domains = { sched = false, vfs = false, cpu = false }", "domains.sched and domains.cpu"),
+        (
+            "domains = { sched = false, vfs = false, cpu = false }",
+            "domains.sched, domains.vfs and domains.cpu",
+        ),
     ];
     for (text, expected) in cases {
         let message = parse(text).expect_err(text);

@@ -7,7 +7,10 @@ use std::hint::black_box;
 use std::io;
 use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,11 +31,7 @@ impl Load {
     /// It is a fork of the test without an exec: `body` may start threads and sleep, but must not print, panic or
     /// take a lock that another thread of the test may have held.
     pub(crate) fn stopped(cgroup: &Cgroup, cpus: &[usize], body: impl FnOnce()) -> Self {
-        let entrances: Vec<_> = cgroup
-            .entrances()
-            .iter()
-            .map(|entrance| CString::new(entrance.as_os_str().as_bytes()).expect("no NUL in a path"))
-            .collect();
+        let entrances = entrances(cgroup);
         // SAFETY: the child runs what its contract above allows and leaves by `_exit`.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "fork: {}", io::Error::last_os_error());
@@ -99,6 +98,30 @@ impl Drop for Load {
             self.reap(0);
         }
     }
+}
+
+/// Has a command start in a cgroup.
+pub(crate) fn inside(command: &mut Command, cgroup: &Cgroup) {
+    let entrances = entrances(cgroup);
+    let enter = move || {
+        for entrance in &entrances {
+            // SAFETY: a path and a byte that live; the descriptor is closed by the exec.
+            unsafe {
+                let file = libc::open(entrance.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                if libc::write(file, c"0".as_ptr().cast(), 1) != 1 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only makes system calls.
+    unsafe { command.pre_exec(enter) };
+}
+
+fn entrances(cgroup: &Cgroup) -> Vec<CString> {
+    let path = |entrance: &PathBuf| CString::new(entrance.as_os_str().as_bytes()).expect("no NUL in a path");
+    cgroup.entrances().iter().map(path).collect()
 }
 
 /// The child's first steps: it dies with the test, holds none of the test's files, and is where it should be.

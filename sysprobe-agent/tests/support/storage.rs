@@ -41,7 +41,7 @@ impl Storage {
     /// With room for so many bytes; file systems on a device have 320 MiB, of which nothing is taken before it is written.
     pub(crate) fn of(kind: Kind, bytes: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut storage = Self { mounts: Vec::new(), directory: directory };
+        let mut storage = Self { mounts: Vec::new(), directory };
         match kind {
             Kind::Tmpfs => storage.tmpfs(bytes),
             Kind::Ext4 | Kind::Xfs => storage.on_device(kind),

@@ -82,7 +82,8 @@ pub(crate) fn workload<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Wor
 }
 
 /// How often an update was lost, by the agent's own account.
-pub(crate) fn lost(snapshot: &Snapshot, reason: &str) -> u64 {
-    let losses = snapshot.agent.lost_updates.iter().filter(|loss| loss.reason == reason);
+pub(crate) fn lost(snapshot: &Snapshot, domain: &str, reason: &str) -> u64 {
+    let all = snapshot.agent.lost_updates.iter();
+    let losses = all.filter(|loss| loss.domain == domain && loss.reason == reason);
     losses.map(|loss| loss.count).sum()
 }

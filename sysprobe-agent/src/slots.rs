@@ -60,7 +60,7 @@ impl<S: Counters> Slots<S> {
     pub fn new(loaded: &mut Loaded, names: Names, slots: u32, shards: Shards) -> Result<Self, LoadError> {
         let mut all = Self {
             names,
-            stats: loaded.map_array(names.stats)?,
+            stats: loaded.map_growing_array(names.stats)?,
             descriptor: loaded.map_descriptor(names.known)?,
             known: loaded.take_map(names.known)?,
             free: loaded.take_map(names.free)?,
@@ -81,7 +81,13 @@ impl<S: Counters> Slots<S> {
 
     /// Looks up which cgroups have slots now, for `read`.
     pub fn list(&mut self) -> io::Result<()> {
-        self.entries.read(self.descriptor.as_fd())
+        self.entries.read(self.descriptor.as_fd())?;
+        let highest = self.entries.iter().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
+        self.reach(highest)
+    }
+
+    fn reach(&mut self, slot: u32) -> io::Result<()> {
+        self.stats.reach(elements(self.shards, slot).end - 1)
     }
 
     /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is not known
@@ -99,6 +105,8 @@ impl<S: Counters> Slots<S> {
     pub fn release(&mut self, id: u64, take: impl FnOnce(&S)) -> Result<(), LoadError> {
         // Most cgroups never did anything of their own, and so have no slot.
         let Ok(slot) = self.known.get(&id, 0) else { return Ok(()) };
+        let unmapped = |error: io::Error| LoadError::Map { map: self.names.stats, reason: error.to_string() };
+        self.stats.reach(elements(self.shards, slot).end - 1).map_err(unmapped)?;
         take(&gathered(&self.stats, self.shards, &mut self.last, slot));
         self.known.remove(&id).map_err(|error| failed(self.names.known, &error))?;
         for element in elements(self.shards, slot) {

@@ -1,7 +1,7 @@
 //! A loaded object: attaches its programs in the table's order, hands out its maps, and keeps what must stay open.
 
-use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
 use aya::maps::Map;
@@ -96,8 +96,21 @@ impl Loaded {
         map.try_into().map_err(|error| LoadError::Map { map: name, reason: chain(&error) })
     }
 
-    /// Takes an array out of the object and maps it; the map lives as long as the mapping.
+    /// Takes an array out of the object and maps it.
     pub fn map_array<T: Copy>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
+        self.take_array(name, MappedArray::new)
+    }
+
+    /// The same of a large one, of which little may be in use.
+    pub fn map_growing_array<T: Copy>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
+        self.take_array(name, MappedArray::growing)
+    }
+
+    fn take_array<T>(
+        &mut self,
+        name: &'static str,
+        map: impl FnOnce(BorrowedFd<'_>, u32) -> io::Result<MappedArray<T>>,
+    ) -> Result<MappedArray<T>, LoadError> {
         let Some(Map::Array(data)) = self.ebpf.take_map(name) else {
             return Err(LoadError::Absent { kind: "map", name });
         };
@@ -106,7 +119,7 @@ impl Loaded {
         if info.value_size() as usize != size_of::<T>() {
             return Err(wrong(format!("its values have {} bytes", info.value_size())));
         }
-        MappedArray::new(data.fd().as_fd(), info.max_entries()).map_err(|error| wrong(error.to_string()))
+        map(data.fd().as_fd(), info.max_entries()).map_err(|error| wrong(error.to_string()))
     }
 
     /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
@@ -114,7 +127,7 @@ impl Loaded {
         let Some(Map::HashMap(data) | Map::Array(data)) = self.ebpf.map(name) else {
             return Err(LoadError::Absent { kind: "map", name });
         };
-        let failed = |error: std::io::Error| LoadError::Map { map: name, reason: error.to_string() };
+        let failed = |error: io::Error| LoadError::Map { map: name, reason: error.to_string() };
         data.fd().as_fd().try_clone_to_owned().map_err(failed)
     }
 
@@ -178,7 +191,7 @@ pub(super) fn first_name<T>(
     row: &probe::Program,
     mut act: impl FnMut(&'static str) -> Result<T, ProgramError>,
 ) -> Result<T, ProgramError> {
-    let mut tried = Err(ProgramError::IOError(std::io::Error::other("the table names no function")));
+    let mut tried = Err(ProgramError::IOError(io::Error::other("the table names no function")));
     for function in row.hooked() {
         tried = act(function);
         if tried.is_ok() {
@@ -190,7 +203,7 @@ pub(super) fn first_name<T>(
 
 /// Reading an iterator's file to its end is what runs it over every task.
 fn run_iterator(program: &mut Iter) -> Result<(), ProgramError> {
-    let failed = |error: aya::programs::links::LinkError| ProgramError::IOError(std::io::Error::other(error));
+    let failed = |error: aya::programs::links::LinkError| ProgramError::IOError(io::Error::other(error));
     let link = program.attach()?;
     let mut file = program.take_link(link)?.into_file().map_err(failed)?;
     let mut output = Vec::new();

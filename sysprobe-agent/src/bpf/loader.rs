@@ -35,6 +35,18 @@ pub struct Loader {
     trial: Option<Vec<(&'static str, u32)>>,
 }
 
+impl Drop for Loader {
+    /// The kernel's types were tens of thousands of small pieces, which the allocator would keep for later.
+    fn drop(&mut self) {
+        self.btf = Err(String::new());
+        #[cfg(target_env = "gnu")]
+        // SAFETY: it has no preconditions.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    }
+}
+
 impl Loader {
     #[must_use]
     pub fn new(btf: &Path) -> Self {

@@ -3,12 +3,76 @@
 use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// An array map of plain values, mapped for reading and writing. Kernel programs write to it meanwhile.
+///
+/// All pages of a mapping count as the process's own memory, touched or not: of a large map only as much is mapped as has been
+/// asked for.
 #[derive(Debug)]
 pub struct MappedArray<T> {
+    map: OwnedFd,
+    /// How many the map has.
+    entries: usize,
+    mapping: Mapping<T>,
+}
+
+impl<T: Copy> MappedArray<T> {
+    /// Maps all of a `BPF_F_MMAPABLE` array whose values have the size of `T`, a multiple of eight.
+    pub fn new(map: BorrowedFd<'_>, entries: u32) -> io::Result<Self> {
+        let entries = entries as usize;
+        Ok(Self { map: map.try_clone_to_owned()?, entries, mapping: Mapping::new(map, entries)? })
+    }
+
+    /// Maps the first values; [`Self::reach`] maps more.
+    pub fn growing(map: BorrowedFd<'_>, entries: u32) -> io::Result<Self> {
+        const FIRST: usize = 16;
+        let entries = entries as usize;
+        let mapping = Mapping::new(map, entries.min(FIRST))?;
+        Ok(Self { map: map.try_clone_to_owned()?, entries, mapping })
+    }
+
+    /// Has this value, and all before it, be readable.
+    pub fn reach(&mut self, index: usize) -> io::Result<()> {
+        if index >= self.mapping.entries && index < self.entries {
+            // Doubled, so that a map that fills up is mapped anew a few times only.
+            let wanted = (index + 1).next_power_of_two().min(self.entries);
+            self.mapping = Mapping::new(self.map.as_fd(), wanted)?;
+        }
+        Ok(())
+    }
+
+    /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new, never torn.
+    #[must_use]
+    pub fn read(&self, index: usize) -> Option<T> {
+        if index >= self.mapping.entries {
+            return None;
+        }
+        let mut value = MaybeUninit::<T>::uninit();
+        for word in 0..size_of::<T>() / size_of::<u64>() {
+            // SAFETY: inside the mapping and inside `value`, both aligned to eight bytes.
+            unsafe {
+                let source = self.mapping.start.add(index).cast::<u64>().add(word);
+                value.as_mut_ptr().cast::<u64>().add(word).write(source.read_volatile());
+            }
+        }
+        // SAFETY: every word was written, and map values are plain integers, valid whatever their bits.
+        Some(unsafe { value.assume_init() })
+    }
+
+    /// Overwrites one value; for elements that no program writes to any more.
+    pub fn write(&mut self, index: usize, value: T) {
+        if index < self.mapping.entries {
+            // SAFETY: as in `read`.
+            unsafe { self.mapping.start.add(index).write_volatile(value) };
+        }
+    }
+}
+
+/// The first values of a map.
+#[derive(Debug)]
+struct Mapping<T> {
     start: NonNull<T>,
     entries: usize,
     bytes: usize,
@@ -16,18 +80,16 @@ pub struct MappedArray<T> {
 }
 
 // SAFETY: the mapping belongs to this value alone and is only reached through volatile accesses.
-unsafe impl<T: Send> Send for MappedArray<T> {}
+unsafe impl<T: Send> Send for Mapping<T> {}
 
-impl<T: Copy> MappedArray<T> {
-    /// Maps a `BPF_F_MMAPABLE` array whose values have the size of `T`, a multiple of eight.
-    pub fn new(map: BorrowedFd<'_>, entries: u32) -> io::Result<Self> {
+impl<T: Copy> Mapping<T> {
+    fn new(map: BorrowedFd<'_>, entries: usize) -> io::Result<Self> {
         const {
             assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8, "values are whole words");
         }
         // SAFETY: `sysconf` has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
-        let entries = entries as usize;
         let bytes = (entries * size_of::<T>()).next_multiple_of(page);
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe {
@@ -47,35 +109,9 @@ impl<T: Copy> MappedArray<T> {
             NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mmap returned a null address"))?;
         Ok(Self { start, entries, bytes, _value: PhantomData })
     }
-
-    /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new, never torn.
-    #[must_use]
-    pub fn read(&self, index: usize) -> Option<T> {
-        if index >= self.entries {
-            return None;
-        }
-        let mut value = MaybeUninit::<T>::uninit();
-        for word in 0..size_of::<T>() / size_of::<u64>() {
-            // SAFETY: inside the mapping and inside `value`, both aligned to eight bytes.
-            unsafe {
-                let source = self.start.add(index).cast::<u64>().add(word);
-                value.as_mut_ptr().cast::<u64>().add(word).write(source.read_volatile());
-            }
-        }
-        // SAFETY: every word was written, and map values are plain integers, valid whatever their bits.
-        Some(unsafe { value.assume_init() })
-    }
-
-    /// Overwrites one value; for elements that no program writes to any more.
-    pub fn write(&mut self, index: usize, value: T) {
-        if index < self.entries {
-            // SAFETY: as in `read`.
-            unsafe { self.start.add(index).write_volatile(value) };
-        }
-    }
 }
 
-impl<T> Drop for MappedArray<T> {
+impl<T> Drop for Mapping<T> {
     fn drop(&mut self) {
         // SAFETY: exactly the mapping that `new` made; nothing borrows from it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };

@@ -10,7 +10,7 @@ mod reason;
 mod syscall;
 
 pub use batch::Entries;
-pub use loaded::{Loaded, ProgramStatistics};
+pub use loaded::{Loaded, ProgramStatistics, Running};
 pub use loader::{LoadError, Loader};
 pub use mmap::MappedArray;
 pub use syscall::measure_programs;

@@ -166,8 +166,17 @@ impl Engine {
             warn!(%error, "What is running now could not be booked.");
         }
         let flushed = monotonic_ns();
-        let (identity, attribution, registry) =
-            (&mut self.identity, &mut self.attribution, &mut self.registry);
+        let mut owners = Vec::new();
+        if let Some(sched) = &mut self.sched {
+            charging::list(sched.slots());
+            owners.extend(sched.slots().owners());
+        }
+        if let Some(vfs) = &mut self.vfs {
+            charging::list(vfs.slots());
+            owners.extend(vfs.slots().owners());
+        }
+        charging::settle(&owners, &mut self.identity, &mut self.attribution);
+        let (identity, attribution, registry) = (&self.identity, &self.attribution, &mut self.registry);
         if let Some(sched) = &mut self.sched {
             charging::collect(sched.slots(), identity, attribution, registry);
         }

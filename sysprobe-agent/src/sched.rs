@@ -3,7 +3,7 @@
 use sysprobe_common::hist;
 use sysprobe_common::sched::{SchedLoss, SchedStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::host;
 use crate::plan::{Candidate, Plan};
 use crate::probe::{self, TierSet};
@@ -80,9 +80,10 @@ impl Sched {
     pub const fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
+}
 
-    #[must_use]
-    pub const fn loaded(&self) -> &Loaded {
+impl Running for Sched {
+    fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 }

@@ -7,7 +7,7 @@ use aya::maps::{Array, MapData};
 use sysprobe_common::hist;
 use sysprobe_common::vfs::{Operation, OperationStats, SHARDS, VfsLoss, VfsStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{Counters, Names, Slots};
@@ -61,9 +61,10 @@ impl Vfs {
     pub const fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
+}
 
-    #[must_use]
-    pub const fn loaded(&self) -> &Loaded {
+impl Running for Vfs {
+    fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 }
@@ -105,9 +106,6 @@ pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
 }
 
 fn accumulate_operation(total: &mut OperationSample, gathered: &OperationStats) {
-    if is_unused(gathered) {
-        return;
-    }
     total.errors += u64::from(gathered.errors);
     total.bytes += gathered.bytes;
     total.latency.sum_ns += gathered.latency_ns;
@@ -116,8 +114,10 @@ fn accumulate_operation(total: &mut OperationSample, gathered: &OperationStats) 
     }
 }
 
+/// A program that is adding may have got no further than the first of these.
 fn is_unused(gathered: &OperationStats) -> bool {
-    gathered.latency.iter().all(|count| *count == 0)
+    let silent = gathered.latency_ns == 0 && gathered.bytes == 0 && gathered.errors == 0;
+    silent && gathered.latency.iter().all(|count| *count == 0)
 }
 
 /// Whether anything was gathered at all.

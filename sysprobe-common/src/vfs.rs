@@ -128,10 +128,15 @@ pub struct Call {
     pub directory: i32,
     /// What it counts as: bits of [`Operation::bit`].
     pub operations: u32,
+    /// How many calls have begun deeper on the stack since.
+    pub nested: u32,
+    /// Always 0.
+    pub pad: u32,
 }
 
 impl Call {
-    pub const NONE: Self = Self { frame: 0, start: 0, name: 0, directory: 0, operations: 0 };
+    pub const NONE: Self =
+        Self { frame: 0, start: 0, name: 0, directory: 0, operations: 0, nested: 0, pad: 0 };
 }
 
 /// The same in a task's storage, with the slot of the cgroup that the task was last seen in.
@@ -145,15 +150,17 @@ pub struct TaskCall {
     pub pad: u32,
 }
 
-const _: () = assert!(size_of::<Call>() == 32 && size_of::<TaskCall>() == 48);
+const _: () = assert!(size_of::<Call>() == 40 && size_of::<TaskCall>() == 56);
 
 /// Why a call was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VfsLoss {
-    /// A call ended whose beginning was not seen: it is older than the agent, or the kernel left the program out.
+    /// A function of a file ended whose beginning was not seen: it is older than the agent, or the kernel left the program
+    /// out. Only where the end still knows the file.
     BeginningMissed = 0,
-    /// A call began in a task that is still in another one, whose end was not seen.
+    /// The end of a call was not seen, as shows when its task begins another one where it was. What was taken for a part
+    /// of it meanwhile counts too.
     EndMissed = 1,
     /// No room for the call of another task.
     TaskStorageFull = 2,

@@ -7,7 +7,17 @@ use crate::atomic;
 /// Adds one to a counter of the map; a number out of range is ignored.
 #[inline(always)]
 pub fn count<const ENTRIES: usize, const FLAGS: usize>(counters: &Array<u64, ENTRIES, FLAGS>, number: u32) {
+    add(counters, number, 1);
+}
+
+/// Adds several.
+#[inline(always)]
+pub fn add<const ENTRIES: usize, const FLAGS: usize>(
+    counters: &Array<u64, ENTRIES, FLAGS>,
+    number: u32,
+    several: u64,
+) {
     let Some(counter) = counters.get_ptr_mut(number) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    atomic::add_u64(unsafe { &mut *counter }, 1);
+    atomic::add_u64(unsafe { &mut *counter }, several);
 }

@@ -1,7 +1,7 @@
 //! What is measured: the product as it ships, and the alternatives of `bench.o`.
 
 use anyhow::{Context, Result, bail};
-use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics};
+use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, Decision, Plan, Shards};

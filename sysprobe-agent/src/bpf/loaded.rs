@@ -25,6 +25,11 @@ pub struct Loaded {
     left_out: Vec<(&'static probe::Program, String)>,
 }
 
+/// What has a domain's programs.
+pub trait Running {
+    fn loaded(&self) -> &Loaded;
+}
+
 impl Loaded {
     pub(super) const fn new(ebpf: Ebpf, set: &'static TierSet, attaches: bool) -> Self {
         Self { ebpf, set, attaches, kprobes: Vec::new(), left_out: Vec::new() }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::maps::{MapData, RingBuf};
 use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, RENAMED};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::Candidate;
 use crate::probe::TierSet;
 
@@ -71,9 +71,10 @@ impl Events {
     pub fn wake_up(&self) -> std::io::Result<OwnedFd> {
         self.ring.as_fd().try_clone_to_owned()
     }
+}
 
-    #[must_use]
-    pub const fn loaded(&self) -> &Loaded {
+impl Running for Events {
+    fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 }

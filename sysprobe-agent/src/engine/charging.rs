@@ -10,33 +10,36 @@ use crate::cgroup::name::Name;
 use crate::slots::{Counters, Owner, Slots};
 use crate::workload::{Bearer, Charge, Registry};
 
-/// Takes in everything that a domain's slots hold now.
-pub(super) fn collect<S: Counters + Charge>(
-    slots: &mut Slots<S>,
-    identity: &mut Identity,
-    attribution: &mut Attribution,
-    registry: &mut Registry,
-) {
-    list(slots, identity, attribution);
-    charge(slots, attribution, registry);
-    release_unheard(slots, identity, registry);
-}
-
-/// Looks up which cgroups have slots, and finds out whose they are.
-fn list<S: Counters>(slots: &mut Slots<S>, identity: &mut Identity, attribution: &mut Attribution) {
+/// Looks up which cgroups have slots.
+pub(super) fn list<S: Counters>(slots: &mut Slots<S>) {
     if let Err(error) = slots.list() {
         error!(%error, "The map of slots could not be read.");
     }
+}
+
+/// Finds out whose these cgroups are, all domains' at once: there is one walk for those that nobody has heard of.
+pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut Attribution) {
     let now = Instant::now();
     // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a name.
     identity.update(now);
-    if slots.owners().any(|id| identity.tree().get(id).is_none()) {
+    if owners.iter().any(|id| identity.tree().get(*id).is_none()) {
         identity.look_again(now);
     }
     let tree = identity.tree();
-    for (id, cgroup) in slots.owners().filter_map(|id| Some((id, tree.get(id)?))) {
+    for (id, cgroup) in owners.iter().filter_map(|id| Some((*id, tree.get(*id)?))) {
         attribution.settle(id, &cgroup.name, now);
     }
+}
+
+/// Takes in everything that a domain's listed slots hold now.
+pub(super) fn collect<S: Counters + Charge>(
+    slots: &mut Slots<S>,
+    identity: &Identity,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
+    charge(slots, attribution, registry);
+    release_unheard(slots, identity, registry);
 }
 
 /// Charges what was gathered since the last time. What belongs to nobody yet stays where it is.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tracing::{debug, warn};
 
-use crate::bpf::Loaded;
+use crate::bpf::{Loaded, Running as _};
 use crate::cgroup::events::{Counts, Events};
 use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;

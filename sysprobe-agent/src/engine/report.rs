@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Engine;
-use crate::bpf::Loaded;
+use crate::bpf::{Loaded, Running as _};
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
 use crate::sched::Sched;

@@ -4,14 +4,14 @@ use anyhow::bail;
 use clap::ValueEnum;
 use tracing::{info, warn};
 
-use crate::bpf::LoadError;
+use crate::bpf::{LoadError, Running};
 use crate::plan::{Candidate, Decision, Plan, Reason};
 use crate::probe::{self, Tier, TierSet};
 use crate::snapshot::DomainState;
 
 /// Tries the plan's candidates until the kernel takes one. What speaks against the tiers before it is the reason, also of
 /// a domain that is up.
-pub(super) fn start_domain<T>(
+pub(super) fn start_domain<T: Running>(
     name: &'static str,
     plan: &Plan,
     domains: &mut Vec<DomainState>,
@@ -32,7 +32,9 @@ pub(super) fn start_domain<T>(
         match start(set, candidate) {
             Ok(started) => {
                 against.retain(|other| probe::rank(name, other.tier) < probe::rank(name, tier));
-                domains.push(up(name, tier.name(), on_one_line(name, against)));
+                let reasons = std::iter::once(on_one_line(name, against)).filter(|reason| !reason.is_empty());
+                let reasons: Vec<_> = reasons.chain(started.loaded().left_out()).collect();
+                domains.push(up(name, tier.name(), reasons.join("; ")));
                 return Some(started);
             }
             Err(error) => against.push(Reason { tier, reason: error.to_string() }),
@@ -50,7 +52,7 @@ fn on_one_line(domain: &str, mut reasons: Vec<Reason>) -> String {
 
 fn up(name: &str, hook: &str, reason: String) -> DomainState {
     if !reason.is_empty() {
-        info!(domain = name, hook, reason, "Domain works through another hook than the cheapest.");
+        info!(domain = name, hook, reason, "Domain works, but not as it could.");
     }
     DomainState { name: name.into(), up: true, hook: hook.into(), reason }
 }

@@ -41,11 +41,12 @@ static SYSCALL_MEMBERS: &[Member] =
 
 const BEGINS: &str = "takes note of a call that begins";
 const ENDS: &str = "books the call that ends";
+const FORGETS: &str = "forgets a thread that ends";
 
 /// Two programs on one function, the one at its return first: a call that is taken note of will then also be booked.
 macro_rules! around {
-    ($entry:ident, $exit:ident; $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
-        &[$(
+    ($entry:ident, $exit:ident, [$($more:expr)?]; $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
+        &[$($more,)? $(
             Program { older: $older, required: $required, ..program($end, $exit($function), ENDS) },
             Program { older: $older, required: $required, ..program($begin, $entry($function), BEGINS) },
         )+]
@@ -57,19 +58,20 @@ const REQUIRED: bool = true;
 const OPTIONAL: bool = false;
 
 macro_rules! functions {
-    ($entry:ident, $exit:ident) => {
-        around! { $entry, $exit;
+    ($entry:ident, $exit:ident, $more:tt) => {
+        around! { $entry, $exit, $more;
             "vfs_read_in" "vfs_read_out" "vfs_read" &[], REQUIRED;
             "vfs_readv_in" "vfs_readv_out" "vfs_readv" &[], OPTIONAL;
             "vfs_iread_in" "vfs_iread_out" "vfs_iter_read" &[], OPTIONAL;
+            "vfs_pipe_in" "vfs_pipe_out" "splice_file_to_pipe" &[], OPTIONAL;
             "vfs_write_in" "vfs_write_out" "vfs_write" &[], REQUIRED;
             "vfs_writev_in" "vfs_writev_out" "vfs_writev" &[], OPTIONAL;
             "vfs_iwrite_in" "vfs_iwrite_out" "vfs_iter_write" &[], OPTIONAL;
             "vfs_fsync_in" "vfs_fsync_out" "vfs_fsync_range" &[], REQUIRED;
-            "vfs_fsync_f_in" "vfs_fsync_f_out" "vfs_fsync" &[], OPTIONAL;
-            "vfs_fsync_d_in" "vfs_fsync_d_out" "do_fsync" &[], OPTIONAL;
+            "vfs_fsync_s_in" "vfs_fsync_s_out" "__x64_sys_fsync" &["__arm64_sys_fsync"], REQUIRED;
+            "vfs_fdata_s_in" "vfs_fdata_s_out" "__x64_sys_fdatasync" &["__arm64_sys_fdatasync"], REQUIRED;
+            "vfs_range_s_in" "vfs_range_s_out" "__x64_sys_sync_file_range" &["__arm64_sys_sync_file_range"], OPTIONAL;
             "vfs_sync_in" "vfs_sync_out" "sync_file_range" &[], OPTIONAL;
-            "vfs_range_in" "vfs_range_out" "ksys_sync_file_range" &[], OPTIONAL;
             "vfs_splice_in" "vfs_splice_out" "do_splice" &[], OPTIONAL;
             "vfs_send_in" "vfs_send_out" "do_splice_direct" &[], OPTIONAL;
             "vfs_copy_in" "vfs_copy_out" "vfs_copy_file_range" &[], OPTIONAL;
@@ -93,7 +95,7 @@ pub(super) const PROBE: Probe = Probe {
         TierSet {
             tier: Tier::Fentry,
             object: OBJECT,
-            programs: functions!(Fentry, Fexit),
+            programs: functions!(Fentry, Fexit, []),
             members: MEMBERS,
             needs: &[Need::TaskStorage],
         },
@@ -111,6 +113,7 @@ pub(super) const PROBE: Probe = Probe {
             tier: Tier::RawTp,
             object: HASH_OBJECT,
             programs: &[
+                program("vfs_gone_rt", RawTp("sched_process_exit"), FORGETS),
                 program("vfs_exit_rt", RawTp("sys_exit"), ENDS),
                 program("vfs_enter_rt", RawTp("sys_enter"), BEGINS),
             ],
@@ -120,7 +123,7 @@ pub(super) const PROBE: Probe = Probe {
         TierSet {
             tier: Tier::Kprobe,
             object: HASH_OBJECT,
-            programs: functions!(Kprobe, Kretprobe),
+            programs: functions!(Kprobe, Kretprobe, [program("vfs_gone_kp", Kprobe("do_exit"), FORGETS)]),
             members: MEMBERS,
             needs: &[Need::Kprobes],
         },

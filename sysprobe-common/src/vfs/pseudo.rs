@@ -20,6 +20,7 @@ macro_rules! pseudo {
 
 pseudo! {
     "anon_inode" 0x0904_1934,
+    "apparmorfs" 0x5a3c_69f0,
     "autofs" 0x0187,
     "binder" 0x6c6f_6f70,
     "binfmt_misc" 0x4249_4e4d,

@@ -1,7 +1,7 @@
 //! Who is measured: the programs of one domain's tier, started as the agent starts them, and an empty one beside each.
 
 use anyhow::Result;
-use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics};
+use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::plan::{Candidate, Plan};
 use sysprobe_agent::probe::{Hook, TierSet};

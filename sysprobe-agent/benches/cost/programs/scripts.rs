@@ -51,14 +51,15 @@ pub(crate) struct Scene<'a> {
 }
 
 /// What the script of that name does, as functions under the newest of their names.
-const STORAGE: [&str; 19] = [
+const STORAGE: [&str; 20] = [
     "vfs_readv",
     "vfs_write",
     "vfs_writev",
     "vfs_fsync_range",
-    "do_fsync",
-    "ksys_sync_file_range",
-    "vfs_fsync",
+    "__x64_sys_fsync",
+    "__x64_sys_fdatasync",
+    "__x64_sys_sync_file_range",
+    "splice_file_to_pipe",
     "sync_file_range",
     "do_splice",
     "do_splice_direct",
@@ -95,7 +96,8 @@ impl Script {
         }
         Some(match hook.target()?.name() {
             "sched_switch" | "rcu_note_context_switch" => Self::Switch,
-            "task_newtask" | "wake_up_new_task" | "sched_process_free" | "free_task" => Self::Thread,
+            "task_newtask" | "wake_up_new_task" | "sched_process_free" | "free_task"
+            | "sched_process_exit" | "do_exit" => Self::Thread,
             "cgroup_attach_task" => Self::Move,
             "cgroup_mkdir" | "kernfs_activate" | "cgroup_rmdir" | "kernfs_remove" => Self::Cgroup,
             "cgroup_rename" => Self::Rename,

@@ -86,6 +86,7 @@ impl Keeper {
             worked(libc::preadv(file, &raw const vector, 1, 0) as _)?;
             worked(libc::pwritev(file, &raw const vector, 1, 0) as _)?;
             worked(libc::fsync(file).into())?;
+            worked(libc::fdatasync(file).into())?;
             worked(libc::sync_file_range(file, 0, 0, 0).into())?;
             worked(libc::lseek(file, 1024, libc::SEEK_SET))?;
             worked(libc::sendfile(file, file, &raw mut from, BYTES) as _)?;

@@ -84,6 +84,11 @@ fn add(slot: u32, operation: Operation, outcome: &Outcome) {
 }
 
 #[inline(always)]
+pub(crate) fn lose_several(loss: VfsLoss, several: u64) {
+    counter::add(&VFS_LOSSES, loss as u32, several);
+}
+
+#[inline(always)]
 pub(crate) fn lose(loss: VfsLoss) {
     counter::count(&VFS_LOSSES, loss as u32);
 }

@@ -4,9 +4,9 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use sysprobe_common::vfs::syscall::{Syscall, WORKING};
 use sysprobe_common::vfs::{Call, Operation, VfsLoss};
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::registers::Arguments;
+use sysprobe_ebpf::registers::{Arguments, OFF_REGISTER_ARGUMENT_0};
 
-use crate::booking::lose;
+use crate::booking::lose_several;
 use crate::{file, name};
 
 /// A result that fills its register.
@@ -47,6 +47,13 @@ pub(crate) fn on_descriptor(task: impl Object, descriptor: u32, operation: Opera
     file::of_descriptor(task, descriptor).map_or(0, |file| on_file(file, operation))
 }
 
+/// The same by the descriptor that is a system call's first argument.
+#[inline(always)]
+pub(crate) fn on_first_argument(task: impl Object, registers: impl Object, operation: Operation) -> u32 {
+    let first = registers.u64(&OFF_REGISTER_ARGUMENT_0);
+    first.map_or(0, |register| on_descriptor(task, descriptor(register), operation))
+}
+
 /// From one file to another: a reading, a writing, or both.
 #[inline(always)]
 pub(crate) fn on_files<A: Object, B: Object>(from: A, to: B) -> u32 {
@@ -83,18 +90,27 @@ pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Argum
     }
 }
 
-/// Takes note of a call, unless the task is in one already of which this one is a part.
+/// Takes note of a call, unless it is no storage's, or the task is in one already of which this one is a part.
 #[inline(always)]
 pub(crate) fn begin(current: &mut Call, new: Call) {
     if current.frame != 0 {
         if new.frame < current.frame {
+            current.nested += 1;
             return;
         }
-        // The stack has been unwound beyond the other one.
-        lose(VfsLoss::EndMissed);
+        forget(current);
     }
-    // SAFETY: the helper only returns a number.
-    *current = Call { start: unsafe { bpf_ktime_get_ns() }, ..new };
+    if new.operations != 0 {
+        // SAFETY: the helper only returns a number.
+        *current = Call { start: unsafe { bpf_ktime_get_ns() }, ..new };
+    }
+}
+
+/// The stack has been unwound beyond a call without its end having been seen.
+#[inline(always)]
+fn forget(call: &mut Call) {
+    lose_several(VfsLoss::EndMissed, 1 + u64::from(call.nested));
+    call.frame = 0;
 }
 
 /// The call that ends here with its length, if it is the one that the task is in. Only if it is in one.
@@ -117,11 +133,18 @@ pub(crate) const fn error(pointer: u64) -> Option<i64> {
     if pointer >= 0xffff_ffff_ffff_f000 { Some(pointer.cast_signed()) } else { None }
 }
 
-/// What an open was, now that it is over: the file that it found tells whether that is storage and whether it is new.
-/// Without a file, the name has to tell.
+/// `EAGAIN`: `io_uring` asks for what is at hand first, and has a worker open the rest (since 5.12).
+const NOT_AT_HAND: i64 = -11;
+
+/// What an open that failed was.
 #[inline(always)]
-pub(crate) fn of_open<T: Object>(opened: Option<T>, call: &Call, task: impl Object) -> u32 {
-    let Some(opened) = opened else { return on_name(task, call.directory, call.name, Operation::Open) };
+pub(crate) fn of_failed_open(error: i64, call: &Call, task: impl Object) -> u32 {
+    if error == NOT_AT_HAND { 0 } else { on_name(task, call.directory, call.name, Operation::Open) }
+}
+
+/// What an open was, now that it is over: the file that it found tells whether that is storage and whether it is new.
+#[inline(always)]
+pub(crate) fn of_open(opened: impl Object) -> u32 {
     if !file::is_storage(opened) {
         return 0;
     }

@@ -16,10 +16,10 @@ fn frame(ctx: &impl EbpfContext) -> u64 {
     ctx.as_ptr() as u64
 }
 
-/// An argument or result that is a `struct file *`.
+/// An argument or result that is a `struct file *`, or the registers of a system call.
 #[inline(always)]
-fn file(address: *const u8) -> Typed {
-    // SAFETY: the table names the places of files only.
+fn typed(address: *const u8) -> Typed {
+    // SAFETY: the table names the places of such pointers only.
     unsafe { Typed::new(address) }
 }
 
@@ -27,7 +27,7 @@ macro_rules! on_file {
     ($($entry:ident $return:ident $operation:ident, file $file:literal, $width:ident $result:literal;)+) => {$(
         #[fentry]
         fn $entry(ctx: FEntryContext) -> i32 {
-            let operations = call::on_file(file(ctx.arg($file)), Operation::$operation);
+            let operations = call::on_file(typed(ctx.arg($file)), Operation::$operation);
             begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
             0
         }
@@ -36,7 +36,7 @@ macro_rules! on_file {
         fn $return(ctx: FExitContext) -> i32 {
             let result = call::$width(ctx.arg::<u64>($result));
             let began = end(current(), frame(&ctx), |call| (call.operations, result));
-            if !began && call::on_file(file(ctx.arg($file)), Operation::$operation) != 0 {
+            if !began && call::on_file(typed(ctx.arg($file)), Operation::$operation) != 0 {
                 lose(VfsLoss::BeginningMissed);
             }
             0
@@ -44,19 +44,19 @@ macro_rules! on_file {
     )+};
 }
 
-macro_rules! on_descriptor {
-    ($($entry:ident $return:ident $operation:ident, descriptor $descriptor:literal, result $result:literal;)+) => {$(
+macro_rules! on_syscall {
+    ($($entry:ident $return:ident $operation:ident;)+) => {$(
         #[fentry]
         fn $entry(ctx: FEntryContext) -> i32 {
             let task = current();
-            let operations = call::on_descriptor(task, ctx.arg($descriptor), Operation::$operation);
+            let operations = call::on_first_argument(task, typed(ctx.arg(0)), Operation::$operation);
             begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
             0
         }
 
         #[fexit]
         fn $return(ctx: FExitContext) -> i32 {
-            let result = call::int(ctx.arg::<u64>($result));
+            let result = call::int(ctx.arg::<u64>(1));
             end(current(), frame(&ctx), |call| (call.operations, result));
             0
         }
@@ -67,7 +67,7 @@ macro_rules! transfer {
     ($($entry:ident $return:ident;)+) => {$(
         #[fentry]
         fn $entry(ctx: FEntryContext) -> i32 {
-            let operations = call::on_files(file(ctx.arg(0)), file(ctx.arg(2)));
+            let operations = call::on_files(typed(ctx.arg(0)), typed(ctx.arg(2)));
             begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
             0
         }
@@ -102,7 +102,7 @@ macro_rules! on_name {
     )+};
 }
 
-functions!(on_file, on_descriptor, transfer, on_name);
+functions!(on_file, on_syscall, transfer, on_name);
 
 /// proto: v5.10- `struct file *do_filp_open(int dfd, struct filename *pathname, const struct open_flags *op)`
 ///
@@ -119,8 +119,8 @@ fn vfs_open_in(ctx: FEntryContext) -> i32 {
 fn vfs_open_out(ctx: FExitContext) -> i32 {
     let (task, opened) = (current(), ctx.arg::<u64>(3));
     end(task, frame(&ctx), |call| match call::error(opened) {
-        Some(error) => (call::of_open(None::<Typed>, call, task), error),
-        None => (call::of_open(Some(file(ctx.arg(3))), call, task), 0),
+        Some(error) => (call::of_failed_open(error, call, task), error),
+        None => (call::of_open(typed(ctx.arg(3))), 0),
     });
     0
 }

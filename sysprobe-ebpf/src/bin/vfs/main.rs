@@ -64,15 +64,17 @@ fn current() -> Typed {
 
 #[inline(always)]
 fn begin(task: Typed, new: Call) {
-    if new.operations == 0 {
-        return;
+    let mut state = VFS_TASKS.get(task);
+    if state.is_none() && new.operations != 0 {
+        state = VFS_TASKS.get_or_insert(task, &mut { NEW });
+        if state.is_none() {
+            lose(VfsLoss::TaskStorageFull);
+        }
     }
-    let Some(state) = VFS_TASKS.get(task).or_else(|| VFS_TASKS.get_or_insert(task, &mut { NEW })) else {
-        lose(VfsLoss::TaskStorageFull);
-        return;
-    };
-    // SAFETY: task storage stays valid while the task does, and only the task itself uses it.
-    call::begin(unsafe { &mut (*state).call }, new);
+    if let Some(state) = state {
+        // SAFETY: task storage stays valid while the task does, and only the task itself uses it.
+        call::begin(unsafe { &mut (*state).call }, new);
+    }
 }
 
 /// Books the call that ends, if it counts. `conclude` says what it was after all, and what came of it. `false` if the task is
@@ -87,8 +89,12 @@ fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> b
     }
     let Some((call, took)) = call::end(&mut state.call, frame, 0) else { return true };
     let (operations, result) = conclude(&call);
+    if operations == 0 {
+        return true;
+    }
     let cgroup = id_of_task(task);
-    if cgroup != state.cgroup || state.slot == slot::UNKNOWN {
+    // A kernel thread may become a process, and a slot may become free.
+    if cgroup != state.cgroup || state.slot < slot::FIRST_FREE {
         (state.cgroup, state.slot) = (cgroup, find_slot(task, cgroup));
     }
     book(state.slot, &Outcome { operations, result, took });

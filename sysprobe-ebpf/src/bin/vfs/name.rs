@@ -32,12 +32,14 @@ pub(crate) fn is_storage(task: impl Object, directory: i32, name: u64) -> bool {
 #[inline(always)]
 fn beginning(name: u64) -> Option<[u8; 8]> {
     let mut start = [0; 8];
-    // An address of the caller's is none in the kernel: the first read fails then, and the last one does otherwise.
-    let read = match read_u64(name, &OFF_FILENAME_NAME) {
+    // The kernel's addresses are the upper half.
+    let read = if name.cast_signed() < 0 {
+        let text = read_u64(name, &OFF_FILENAME_NAME)?;
         // SAFETY: the helper checks the address.
-        Some(text) => unsafe { bpf_probe_read_kernel_str_bytes(text as *const u8, &mut start) }.is_ok(),
+        unsafe { bpf_probe_read_kernel_str_bytes(text as *const u8, &mut start) }.is_ok()
+    } else {
         // SAFETY: as above.
-        None => unsafe { bpf_probe_read_user_str_bytes(name as *const u8, &mut start) }.is_ok(),
+        unsafe { bpf_probe_read_user_str_bytes(name as *const u8, &mut start) }.is_ok()
     };
     read.then_some(start)
 }

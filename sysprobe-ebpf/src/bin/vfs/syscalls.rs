@@ -28,12 +28,12 @@ static VFS_SYSCALLS: Array<u32, TABLE> = Array::new();
 pub(crate) fn enter(registers: Task, number: u64) {
     let Some(syscall) = what(number) else { return };
     let task = current();
-    if task.u32(&OFF_TASK_COMPAT).unwrap_or(0) & CFG_COMPAT.load() != 0 {
-        return;
-    }
-    if let Some(arguments) = Arguments::of(registers) {
-        begin(task, Call { frame: FRAME, ..call::of_syscall(task, syscall, &arguments) });
-    }
+    let is_compat = task.u32(&OFF_TASK_COMPAT).unwrap_or(0) & CFG_COMPAT.load() != 0;
+    let call = match Arguments::of(registers) {
+        Some(arguments) if !is_compat => call::of_syscall(task, syscall, &arguments),
+        _ => Call::NONE,
+    };
+    begin(task, Call { frame: FRAME, ..call });
 }
 
 #[inline(always)]
@@ -52,8 +52,10 @@ fn conclude(task: Task, call: &Call, result: i64) -> (u32, i64) {
         let counts = call.name == 0 || name::is_storage(task, call.directory, call.name);
         return (if counts { call.operations } else { 0 }, result);
     }
-    let opened = if result < 0 { None } else { file::of_descriptor(task, result as u32) };
-    (call::of_open(opened, call, task), result.min(0))
+    if result < 0 {
+        return (call::of_failed_open(result, call, task), result);
+    }
+    (file::of_descriptor(task, result as u32).map_or(0, call::of_open), 0)
 }
 
 #[inline(always)]

@@ -1,33 +1,32 @@
 //! The VFS's functions that are hooked, and where each has what a program wants of it. Both objects make their programs from
 //! this table; the agent's table of probes says which kernel calls a function how.
 
-/// Hands the rows to macros: functions of a file, of a descriptor, from one file to another, of a name in a directory. Numbers are
+/// Hands the rows to macros: functions of a file, system calls with a descriptor, from one file to another, of a name in a directory. Numbers are
 /// places of arguments; behind the arguments is the result, a `long` or an `int`.
 macro_rules! functions {
-    ($on_file:ident, $on_descriptor:ident, $transfer:ident, $on_name:ident) => {
+    ($on_file:ident, $on_syscall:ident, $transfer:ident, $on_name:ident) => {
         // proto: v5.10- `ssize_t vfs_read(struct file *, char *, size_t, loff_t *)`, likewise `vfs_write`, `vfs_iter_*`
         // proto: v5.10- `ssize_t vfs_readv(struct file *, struct iovec *, unsigned long, loff_t *, rwf_t)`
         // proto: v5.10- `int vfs_fsync_range(struct file *, loff_t, loff_t, int datasync)`
-        // proto: v5.10- `int vfs_fsync(struct file *, int datasync)`
         // proto: v5.10- `int sync_file_range(struct file *, loff_t, loff_t, unsigned int)`
         $on_file! {
             vfs_read_in vfs_read_out Read, file 0, long 4;
             vfs_readv_in vfs_readv_out Read, file 0, long 5;
             vfs_iread_in vfs_iread_out Read, file 0, long 4;
+            vfs_pipe_in vfs_pipe_out Read, file 0, long 5;
             vfs_write_in vfs_write_out Write, file 0, long 4;
             vfs_writev_in vfs_writev_out Write, file 0, long 5;
             vfs_iwrite_in vfs_iwrite_out Write, file 0, long 4;
             vfs_fsync_in vfs_fsync_out Fsync, file 0, int 4;
-            vfs_fsync_f_in vfs_fsync_f_out Fsync, file 0, int 2;
             vfs_sync_in vfs_sync_out Fsync, file 0, int 4;
         }
-        // proto: v5.10- `int ksys_sync_file_range(int fd, loff_t, loff_t, unsigned int)`
-        // proto: v6.12- `int do_fsync(unsigned int fd, int datasync)`
+        // proto: v5.10- `long __x64_sys_fsync(const struct pt_regs *)`, `__arm64_sys_fsync`
         //
-        // The compiler puts the functions of a file into these, in one kernel or another; io_uring calls those.
-        $on_descriptor! {
-            vfs_range_in vfs_range_out Fsync, descriptor 0, result 4;
-            vfs_fsync_d_in vfs_fsync_d_out Fsync, descriptor 0, result 2;
+        // Compilers put the functions of a file into these, in one kernel or another. `io_uring` calls those.
+        $on_syscall! {
+            vfs_fsync_s_in vfs_fsync_s_out Fsync;
+            vfs_fdata_s_in vfs_fdata_s_out Fsync;
+            vfs_range_s_in vfs_range_s_out Fsync;
         }
         // proto: v5.10- `(struct file *from, loff_t, struct file *to, loff_t, size_t, unsigned int)`
         $transfer! {

@@ -38,12 +38,12 @@ macro_rules! on_file {
     )+};
 }
 
-macro_rules! on_descriptor {
-    ($($entry:ident $return:ident $operation:ident, descriptor $descriptor:literal, result $result:literal;)+) => {$(
+macro_rules! on_syscall {
+    ($($entry:ident $return:ident $operation:ident;)+) => {$(
         #[kprobe]
         fn $entry(ctx: ProbeContext) -> u32 {
-            let (task, descriptor) = (current(), call::descriptor(argument(&ctx, $descriptor)));
-            let operations = call::on_descriptor(task, descriptor, Operation::$operation);
+            let task = current();
+            let operations = call::on_first_argument(task, Address(argument(&ctx, 0)), Operation::$operation);
             begin(task, Call { frame: frame(&ctx), operations, ..Call::NONE });
             0
         }
@@ -96,7 +96,7 @@ macro_rules! on_name {
     )+};
 }
 
-functions!(on_file, on_descriptor, transfer, on_name);
+functions!(on_file, on_syscall, transfer, on_name);
 
 /// See the other object.
 #[kprobe]
@@ -111,8 +111,8 @@ fn vfs_open_in(ctx: ProbeContext) -> u32 {
 fn vfs_open_out(ctx: RetProbeContext) -> u32 {
     let (task, opened) = (current(), ctx.ret::<u64>());
     end(task, frame(&ctx), |call| match call::error(opened) {
-        Some(error) => (call::of_open(None::<Address>, call, task), error),
-        None => (call::of_open(Some(Address(opened)), call, task), 0),
+        Some(error) => (call::of_failed_open(error, call, task), error),
+        None => (call::of_open(Address(opened)), 0),
     });
     0
 }

@@ -22,8 +22,8 @@ mod table;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::helpers::generated::bpf_get_current_task;
-use aya_ebpf::macros::{btf_map, raw_tracepoint};
-use aya_ebpf::programs::RawTracePointContext;
+use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
+use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use sysprobe_common::vfs::{Call, VfsLoss};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Address;
@@ -52,6 +52,20 @@ fn vfs_exit_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// A thread that ends leaves nothing behind.
+#[raw_tracepoint(tracepoint = "sched_process_exit")]
+fn vfs_gone_rt(_ctx: RawTracePointContext) -> i32 {
+    remove(bpf_get_current_pid_tgid());
+    0
+}
+
+/// proto: v5.10- `void do_exit(long code)`
+#[kprobe]
+fn vfs_gone_kp(_ctx: ProbeContext) -> u32 {
+    remove(bpf_get_current_pid_tgid());
+    0
+}
+
 #[inline(always)]
 fn current() -> Address {
     // SAFETY: the helper only returns an address.
@@ -60,19 +74,16 @@ fn current() -> Address {
 
 #[inline(always)]
 fn begin(_task: Address, new: Call) {
-    if new.operations == 0 {
-        return;
-    }
     let thread = bpf_get_current_pid_tgid();
-    let mut call = Call::NONE;
     if let Some(current) = VFS_CALLS.get_ptr_mut(thread) {
         // SAFETY: an entry is removed by its own thread only.
-        call = unsafe { *current };
-    }
-    let begun = call.start;
-    call::begin(&mut call, new);
-    if call.start != begun && VFS_CALLS.insert(thread, call, 0).is_err() {
-        lose(VfsLoss::TaskStorageFull);
+        call::begin(unsafe { &mut *current }, new);
+    } else if new.operations != 0 {
+        let mut call = Call::NONE;
+        call::begin(&mut call, new);
+        if VFS_CALLS.insert(thread, call, 0).is_err() {
+            lose(VfsLoss::TaskStorageFull);
+        }
     }
 }
 
@@ -85,16 +96,16 @@ fn end(task: Address, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) ->
     let Some((call, took)) = call::end(unsafe { &mut *current }, frame, RETURN_ADDRESS) else { return true };
     remove(thread);
     let (operations, result) = conclude(&call);
+    if operations == 0 {
+        return true;
+    }
     let slot = find_slot(task, id_of_task(task));
     book(slot, &Outcome { operations, result, took });
     true
 }
 
 #[inline(always)]
-#[expect(
-    clippy::let_underscore_must_use,
-    reason = "it was there a moment ago, and only its own thread removes it"
-)]
+#[expect(clippy::let_underscore_must_use, reason = "most threads that end are in no call")]
 fn remove(thread: u64) {
     let _ = VFS_CALLS.remove(thread);
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::de::{Deserialize, Deserializer, Error};
 use tracing_subscriber::EnvFilter;
 
-/// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 448 MiB of maps.
+/// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 784 MiB of maps.
 const SLOTS: RangeInclusive<u32> = 16..=65_536;
 /// The upper limit is that of Linux on the number of tasks.
 const TASKS: RangeInclusive<u32> = 1024..=4_194_304;

@@ -7,7 +7,7 @@ use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::host;
 use crate::plan::{Candidate, Plan};
 use crate::probe::{self, TierSet};
-use crate::slots::{Counters, Names, Slots};
+use crate::slots::{self, Counters, Names, Slots};
 use crate::snapshot::{HistogramSample, LostUpdates, SchedSample};
 
 /// The attached programs and their maps.
@@ -57,11 +57,7 @@ impl Sched {
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        SchedLoss::ALL.into_iter().map(|loss| LostUpdates {
-            domain: "sched".into(),
-            reason: loss.reason().into(),
-            count: self.losses.read(loss as usize).unwrap_or(0),
-        })
+        slots::losses("sched", &self.losses, SchedLoss::ALL.map(SchedLoss::reason))
     }
 
     /// Bookings that were lost because nobody knew the task.

@@ -9,6 +9,7 @@ use sysprobe_common::slot;
 
 use crate::bpf::{Entries, LoadError, Loaded, MappedArray};
 use crate::plan::Shards;
+use crate::snapshot::LostUpdates;
 
 /// The numbers of one slot. Each wraps by itself, so differences are right across a wrap.
 pub trait Counters: Copy {
@@ -128,6 +129,19 @@ impl<S: Counters> Slots<S> {
     pub const fn in_use(&self) -> u64 {
         self.entries.len() as u64
     }
+}
+
+/// What a domain's programs lost, by the reasons in the order of their counters.
+pub(crate) fn losses(
+    domain: &str,
+    counts: &MappedArray<u64>,
+    reasons: impl IntoIterator<Item = &'static str>,
+) -> impl Iterator<Item = LostUpdates> {
+    reasons.into_iter().enumerate().map(move |(at, reason)| LostUpdates {
+        domain: domain.into(),
+        reason: reason.into(),
+        count: counts.read(at).unwrap_or(0),
+    })
 }
 
 fn failed(map: &'static str, error: &MapError) -> LoadError {

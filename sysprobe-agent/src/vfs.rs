@@ -10,7 +10,7 @@ use sysprobe_common::vfs::{Operation, OperationStats, SHARDS, VfsLoss, VfsStats}
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
-use crate::slots::{Counters, Names, Slots};
+use crate::slots::{self, Counters, Names, Slots};
 use crate::snapshot::{LostUpdates, OperationSample, VfsSample};
 
 /// The attached programs and their maps.
@@ -34,6 +34,7 @@ impl Vfs {
         globals.extend(registers::GLOBALS);
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
         if probe::keeps_tasks_in_hash(set.tier) {
+            globals.push(registers::RETURN_ADDRESS);
             sizes.push(("VFS_CALLS", plan.tasks));
         }
         let mut loaded = loader.load(set, &globals, &sizes)?;
@@ -49,11 +50,7 @@ impl Vfs {
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        VfsLoss::ALL.into_iter().map(|loss| LostUpdates {
-            domain: "vfs".into(),
-            reason: loss.reason().into(),
-            count: self.losses.read(loss as usize).unwrap_or(0),
-        })
+        slots::losses("vfs", &self.losses, VfsLoss::ALL.map(VfsLoss::reason))
     }
 
     /// How many cgroups had a slot when they were last listed.

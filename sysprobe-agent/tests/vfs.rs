@@ -15,7 +15,7 @@ use support::cgroup::Cgroup;
 use support::figure;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, watchers};
+use support::tiers::{Watcher, kernel, watchers};
 use support::totals::{lost, workload};
 use sysprobe_agent::probe::Tier;
 
@@ -83,6 +83,8 @@ fn what_is_no_storage_is_not_counted() {
 fn threads_on_one_file_lose_nothing() {
     const THREADS: usize = 64;
     const TIMES: u64 = 200;
+    /// Older kernels do not tell what kprobes have missed.
+    const TELLS: (u32, u32) = (6, 7);
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
     let files = calls::Files::in_directory(storage.path());
@@ -104,6 +106,10 @@ fn threads_on_one_file_lose_nothing() {
         // others of its CPU from running it. Both are counted, but for the last call of a thread: that its end was missed
         // shows when the thread calls again.
         assert!(counts.operations() <= expected.operations(), "{counts:?} by {name}");
+        if watcher.tier == Tier::Kprobe && kernel() < TELLS {
+            assert!(counts.operations() > 0 && ends_missed > 0, "{counts:?}, {ends_missed} by {name}");
+            continue;
+        }
         let noticed = counts.operations() + ends_missed + missed + THREADS as u64;
         assert!(noticed >= expected.operations(), "{counts:?}, {ends_missed}, {missed} by {name}");
     }

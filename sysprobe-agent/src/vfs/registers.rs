@@ -11,6 +11,10 @@ const fn number(offset: usize) -> u32 {
     offset as u32
 }
 
+/// What a function's return takes from the stack; the object with kprobes wants to know.
+pub(super) const RETURN_ADDRESS: (&str, u32) =
+    ("CFG_RETURN_ADDRESS", if cfg!(target_arch = "x86_64") { 8 } else { 0 });
+
 pub(super) const GLOBALS: [(&str, u32); 7] = registers();
 
 /// `TS_COMPAT` of `arch/x86/include/asm/thread_info.h`.

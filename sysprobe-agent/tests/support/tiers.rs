@@ -63,7 +63,7 @@ fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
     }
 }
 
-fn kernel() -> (u32, u32) {
+pub(crate) fn kernel() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
     let mut numbers = release.split(['.', '-']).map_while(|number| number.trim().parse().ok());
     (numbers.next().expect("a version"), numbers.next().expect("a version"))

@@ -7,8 +7,10 @@
 
 use core::ffi::c_void;
 
-use aya_ebpf::macros::{btf_tracepoint, fentry, kprobe, raw_tracepoint};
-use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
+use aya_ebpf::macros::{btf_tracepoint, fentry, fexit, kprobe, kretprobe, raw_tracepoint};
+use aya_ebpf::programs::{
+    BtfTracePointContext, FEntryContext, FExitContext, ProbeContext, RawTracePointContext, RetProbeContext,
+};
 
 #[btf_tracepoint(function = "sched_switch")]
 fn empty_tp_btf(_ctx: BtfTracePointContext) -> i32 {
@@ -22,6 +24,16 @@ fn empty_fentry(_ctx: FEntryContext) -> i32 {
 
 #[kprobe(function = "rcu_note_context_switch")]
 fn empty_kprobe(_ctx: ProbeContext) -> u32 {
+    0
+}
+
+#[fexit(function = "rcu_note_context_switch")]
+fn empty_fexit(_ctx: FExitContext) -> i32 {
+    0
+}
+
+#[kretprobe(function = "rcu_note_context_switch")]
+fn empty_kretprobe(_ctx: RetProbeContext) -> u32 {
     0
 }
 

@@ -114,10 +114,9 @@ fn forget(call: &mut Call) {
 }
 
 /// The call that ends here with its length, if it is the one that the task is in. Only if it is in one.
-/// Its end may see the stack with so many bytes less on it than its beginning.
 #[inline(always)]
-pub(crate) fn end(current: &mut Call, frame: u64, popped: u64) -> Option<(Call, u64)> {
-    if frame != current.frame && frame != current.frame + popped {
+pub(crate) fn end(current: &mut Call, frame: u64) -> Option<(Call, u64)> {
+    if frame != current.frame {
         return None;
     }
     let call = *current;

@@ -87,7 +87,7 @@ fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> b
     if state.call.frame == 0 {
         return false;
     }
-    let Some((call, took)) = call::end(&mut state.call, frame, 0) else { return true };
+    let Some((call, took)) = call::end(&mut state.call, frame) else { return true };
     let (operations, result) = conclude(&call);
     if operations == 0 {
         return true;

@@ -1,18 +1,29 @@
 //! The VFS's functions by kprobes and kretprobes. The stack pointer tells calls within calls apart.
 
-use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{kprobe, kretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use sysprobe_common::vfs::{Call, Operation};
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::registers;
+use sysprobe_ebpf::settings;
 
 use crate::table::functions;
 use crate::{begin, call, current, end};
 
+settings!(
+    /// What a return has taken from the stack: 8 where the return address lies there.
+    CFG_RETURN_ADDRESS,
+);
+
 #[inline(always)]
-fn frame(ctx: &impl EbpfContext) -> u64 {
+fn frame(ctx: &ProbeContext) -> u64 {
     registers::stack(ctx)
+}
+
+/// The same at the function's return.
+#[inline(always)]
+fn frame_behind(ctx: &RetProbeContext) -> u64 {
+    registers::stack(ctx).wrapping_sub(u64::from(CFG_RETURN_ADDRESS.load()))
 }
 
 #[inline(always)]
@@ -32,7 +43,7 @@ macro_rules! on_file {
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
             let result = call::$width(ctx.ret::<u64>());
-            end(current(), frame(&ctx), |call| (call.operations, result));
+            end(current(), frame_behind(&ctx), |call| (call.operations, result));
             0
         }
     )+};
@@ -51,7 +62,7 @@ macro_rules! on_syscall {
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
             let result = call::int(ctx.ret::<u64>());
-            end(current(), frame(&ctx), |call| (call.operations, result));
+            end(current(), frame_behind(&ctx), |call| (call.operations, result));
             0
         }
     )+};
@@ -69,7 +80,7 @@ macro_rules! transfer {
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
             let result = call::long(ctx.ret::<u64>());
-            end(current(), frame(&ctx), |call| (call.operations, result));
+            end(current(), frame_behind(&ctx), |call| (call.operations, result));
             0
         }
     )+};
@@ -90,7 +101,7 @@ macro_rules! on_name {
         #[kretprobe]
         fn $return(ctx: RetProbeContext) -> u32 {
             let result = call::int(ctx.ret::<u64>());
-            end(current(), frame(&ctx), |call| (call.operations, result));
+            end(current(), frame_behind(&ctx), |call| (call.operations, result));
             0
         }
     )+};
@@ -110,7 +121,7 @@ fn vfs_open_in(ctx: ProbeContext) -> u32 {
 #[kretprobe]
 fn vfs_open_out(ctx: RetProbeContext) -> u32 {
     let (task, opened) = (current(), ctx.ret::<u64>());
-    end(task, frame(&ctx), |call| match call::error(opened) {
+    end(task, frame_behind(&ctx), |call| match call::error(opened) {
         Some(error) => (call::of_failed_open(error, call, task), error),
         None => (call::of_open(Address(opened)), 0),
     });

@@ -33,9 +33,6 @@ use booking::{Outcome, book, find_slot, lose};
 /// See the other object.
 type Task = Address;
 
-/// x86 has taken it from the stack when a function has returned; elsewhere it is not there.
-const RETURN_ADDRESS: u64 = 8;
-
 /// By thread: process and thread id. What is there is a call that has begun. Sized by the agent.
 #[btf_map]
 static VFS_CALLS: HashMap<u64, Call, 1> = HashMap::new();
@@ -93,7 +90,7 @@ fn end(task: Address, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) ->
     let thread = bpf_get_current_pid_tgid();
     let Some(current) = VFS_CALLS.get_ptr_mut(thread) else { return false };
     // SAFETY: an entry is removed by its own thread only.
-    let Some((call, took)) = call::end(unsafe { &mut *current }, frame, RETURN_ADDRESS) else { return true };
+    let Some((call, took)) = call::end(unsafe { &mut *current }, frame) else { return true };
     remove(thread);
     let (operations, result) = conclude(&call);
     if operations == 0 {

@@ -47,7 +47,7 @@ impl Empties {
 }
 
 const fn like(program: &Program) -> Program {
-    let Program { hook, older, .. } = *program;
+    let Program { hook, older, required, .. } = *program;
     let name = match hook {
         Hook::TpBtf(_) => "empty_tp_btf",
         Hook::Fentry(_) => "empty_fentry",
@@ -57,7 +57,7 @@ const fn like(program: &Program) -> Program {
         Hook::RawTp(_) | Hook::OnDemand => "empty_raw_tp",
         Hook::TaskIterator => "empty_iter",
     };
-    Program { older, ..Program::new(name, hook, "nothing") }
+    Program { older, required, ..Program::new(name, hook, "nothing") }
 }
 
 /// A table's row of its own. The few bytes are never given back: the loader wants rows that stay.

@@ -115,8 +115,7 @@ fn threads_on_one_file_lose_nothing() {
     }
 }
 
-/// Compilers put a function into its only callers, and hooks on it then never run: that is said of this one in
-/// docs/limitations.md.
+/// Compilers put a function into its only callers, and hooks on it then never run: what ARCHITECTURE.md says of tiers.
 #[test]
 fn the_synchronisation_of_a_range_is_seen_unless_the_compiler_has_hidden_it() {
     let watchers = watchers("vfs");

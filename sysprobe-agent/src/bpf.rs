@@ -1,6 +1,7 @@
 //! The only user of aya and of `bpf(2)`: objects become running programs and readable maps.
 
 mod batch;
+mod cast;
 mod kprobe;
 mod loaded;
 mod loader;

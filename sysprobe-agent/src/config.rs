@@ -30,7 +30,8 @@ pub struct Config {
     pub btf: Option<PathBuf>,
     /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
     pub cgroup_root: Option<PathBuf>,
-    /// How many cgroups with running tasks are told apart at one time; more are charged to `unknown`.
+    /// How many cgroups with running tasks are told apart at one time, and how many pairs of a cgroup and a block device that
+    /// it uses; more are charged to `unknown`.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
     /// How many tasks are told apart where the kernel or the hooks have no task storage.
@@ -54,11 +55,13 @@ pub struct Config {
 }
 
 /// Which domains are wanted.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Domains {
     pub sched: bool,
     pub vfs: bool,
+    pub block: bool,
     pub cpu: bool,
 }
 
@@ -101,7 +104,7 @@ impl Default for Config {
 
 impl Default for Domains {
     fn default() -> Self {
-        Self { sched: true, vfs: true, cpu: true }
+        Self { sched: true, vfs: true, block: true, cpu: true }
     }
 }
 
@@ -136,9 +139,9 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if config.domains == (Domains { sched: false, vfs: false, cpu: false }) {
-            let nothing = "domains.sched, domains.vfs and domains.cpu are all false, which leaves nothing to export: \
-                           turn one of them on";
+        if config.domains == (Domains { sched: false, vfs: false, block: false, cpu: false }) {
+            let nothing = "all of domains (sched, vfs, block, cpu) are false, which leaves nothing to export: turn one \
+                           of them on";
             return Err(malformed(nothing.to_owned()));
         }
         Ok(config)

@@ -89,7 +89,8 @@ fn tier(out: &mut impl Write, set: &TierSet) -> io::Result<()> {
     }
     let members = set.members.iter().map(|member| {
         let names: Vec<String> = member.paths.iter().map(|path| format!("`{path}`")).collect();
-        names.join(" or ")
+        let names = names.join(" or ");
+        if member.required { names } else { format!("{names} (if there is one)") }
     });
     writeln!(out, "\nKernel members read: {}.", members.collect::<Vec<_>>().join(", "))
 }

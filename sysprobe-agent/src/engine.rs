@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
+use crate::block::Block;
 use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
 use crate::cgroup::tree::Cgroup;
@@ -38,6 +39,7 @@ pub struct Engine {
     attribution: Attribution,
     sched: Option<Sched>,
     vfs: Option<Vfs>,
+    block: Option<Block>,
     cpu: Option<CpuFiles>,
     cpu_seen: HashMap<u64, CpuSeen>,
     registry: Registry,
@@ -68,6 +70,9 @@ impl Engine {
         let vfs = start_domain("vfs", &plan, &mut domains, |set, candidate| {
             Vfs::start(&loader, set, candidate, &plan)
         });
+        let block = start_domain("block", &plan, &mut domains, |set, candidate| {
+            Block::start(&loader, set, candidate, &plan)
+        });
         let cpu = match plan.decision("cpu") {
             Some(Decision::On(_)) => Some(CpuFiles::new(hierarchy.key.clone())),
             _ => None,
@@ -89,6 +94,7 @@ impl Engine {
             attribution,
             sched,
             vfs,
+            block,
             cpu,
             cpu_seen: HashMap::new(),
             registry,
@@ -107,7 +113,11 @@ impl Engine {
         let now = Instant::now();
         self.identity.update(now);
         self.greet_the_new(now);
-        for id in self.identity.tree().departed(now) {
+        let departed = self.identity.tree().departed(now);
+        if let Some(block) = self.block.as_mut().filter(|_| !departed.is_empty()) {
+            charging::list(block.slots());
+        }
+        for id in departed {
             self.bury(id, now);
         }
         let registry = &mut self.registry;
@@ -128,10 +138,15 @@ impl Engine {
         if let Some(cgroup) = self.identity.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
             if let Some(sched) = &mut self.sched {
-                charging::bury(sched.slots(), (id, &cgroup.name), attribution, registry, now);
+                charging::bury((sched.slots(), id), (id, &cgroup.name), attribution, registry, now);
             }
             if let Some(vfs) = &mut self.vfs {
-                charging::bury(vfs.slots(), (id, &cgroup.name), attribution, registry, now);
+                charging::bury((vfs.slots(), id), (id, &cgroup.name), attribution, registry, now);
+            }
+            if let Some(block) = &mut self.block {
+                for key in block.slots().keys_of(id) {
+                    charging::bury((block.slots(), key), (id, &cgroup.name), attribution, registry, now);
+                }
             }
         }
         self.cpu_seen.remove(&id);
@@ -169,11 +184,15 @@ impl Engine {
         let mut owners = Vec::new();
         if let Some(sched) = &mut self.sched {
             charging::list(sched.slots());
-            owners.extend(sched.slots().owners());
+            owners.extend(sched.slots().owners().map(|(_, id)| id));
         }
         if let Some(vfs) = &mut self.vfs {
             charging::list(vfs.slots());
-            owners.extend(vfs.slots().owners());
+            owners.extend(vfs.slots().owners().map(|(_, id)| id));
+        }
+        if let Some(block) = &mut self.block {
+            charging::list(block.slots());
+            owners.extend(block.slots().owners().map(|(_, id)| id));
         }
         charging::settle(&owners, &mut self.identity, &mut self.attribution);
         let (identity, attribution, registry) = (&self.identity, &self.attribution, &mut self.registry);
@@ -182,6 +201,9 @@ impl Engine {
         }
         if let Some(vfs) = &mut self.vfs {
             charging::collect(vfs.slots(), identity, attribution, registry);
+        }
+        if let Some(block) = &mut self.block {
+            charging::collect(block.slots(), identity, attribution, registry);
         }
         flushed
     }

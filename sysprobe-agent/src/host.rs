@@ -23,7 +23,7 @@ use crate::pods::PodFacts;
 use crate::probe::{self, Target};
 
 /// Where the kernel shows its own types.
-const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
+pub(crate) const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Everything that the plan depends on.
 #[derive(Clone, Debug, Serialize)]

@@ -11,12 +11,15 @@ pub mod plan;
 pub mod probe;
 
 // Domains, one module each.
+pub mod block;
 pub mod cgroup;
 pub mod cpu;
 pub mod pods;
 pub mod sched;
 pub mod slots;
 pub mod vfs;
+
+mod operation;
 
 pub mod engine;
 mod workload;

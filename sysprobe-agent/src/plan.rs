@@ -147,7 +147,10 @@ fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
     };
     let (candidates, passed_over) = candidates::of(probe, facts, config, &way);
     if candidates.is_empty() {
-        return off(Reason::join(&passed_over));
+        return off(match config.attach {
+            Some(forced) if passed_over.is_empty() => format!("it has no tier {}", forced.name()),
+            _ => Reason::join(&passed_over),
+        });
     }
     DomainPlan { name: probe.domain, decision: Decision::On(candidates), passed_over }
 }
@@ -177,6 +180,7 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
     let wanted = match probe.domain {
         "sched" => config.domains.sched,
         "vfs" => config.domains.vfs,
+        "block" => config.domains.block,
         _ => true,
     };
     if !wanted {

@@ -4,6 +4,7 @@
 //! A domain has several **tiers**, the cheapest first: sets of programs that give the same numbers through other hooks.
 //! What kernels do differently (missing functions, renamed members, other arguments) is a row here, not a branch in code.
 
+mod block;
 mod cgroup;
 mod sched;
 mod vfs;
@@ -102,12 +103,18 @@ pub enum Need {
 #[derive(Debug)]
 pub struct Member {
     pub global: &'static str,
-    /// The names it has had, the newest first.
+    /// The names it has had, the newest first. An enumerator gives its value, and `()` of a tracepoint's type the number of
+    /// its parameters.
     pub paths: &'static [&'static str],
+    /// Whether the programs can do without it.
+    pub required: bool,
 }
 
+/// What a global is set to for a member that the kernel does not have.
+pub const ABSENT: u32 = u32::MAX;
+
 /// Every domain with kernel programs.
-pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE, vfs::PROBE];
+pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE];
 
 /// The programs of a domain's tier.
 #[must_use]
@@ -135,7 +142,11 @@ macro_rules! object {
 use object;
 
 const fn member(global: &'static str, paths: &'static [&'static str]) -> Member {
-    Member { global, paths }
+    Member { global, paths, required: true }
+}
+
+const fn optional(global: &'static str, paths: &'static [&'static str]) -> Member {
+    Member { global, paths, required: false }
 }
 
 const fn program(name: &'static str, hook: Hook, does: &'static str) -> Program {

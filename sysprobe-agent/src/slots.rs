@@ -1,9 +1,10 @@
-//! What a domain's programs keep per cgroup: numbers in slots. Which cgroup has which slot, what each slot gathered since it
+//! What a domain's programs keep per cgroup: numbers in slots. Which cgroup has which slots, what each slot gathered since it
 //! was last read, and how a slot is taken back.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError, Stack};
 use sysprobe_common::slot;
 
@@ -17,6 +18,18 @@ pub trait Counters: Copy {
 
     /// Combines each number with the other's, the 64-bit ones by `wide` and the 32-bit ones by `narrow`.
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32);
+}
+
+/// What a slot is found by.
+pub trait Key: Pod + Default {
+    fn owner(&self) -> Owner;
+}
+
+/// A cgroup's id: it has one slot.
+impl Key for u64 {
+    fn owner(&self) -> Owner {
+        Owner::Cgroup(*self)
+    }
 }
 
 /// The maps of a domain, by name.
@@ -35,14 +48,14 @@ pub enum Owner {
     Unknown,
 }
 
-pub struct Slots<S> {
+pub struct Slots<S, K = u64> {
     names: Names,
     stats: MappedArray<S>,
-    known: HashMap<MapData, u64, u32>,
+    known: HashMap<MapData, K, u32>,
     /// The same map, for reading it in batches.
     descriptor: OwnedFd,
     free: Stack<MapData, u32>,
-    entries: Entries,
+    entries: Entries<K>,
     shards: Shards,
     /// What each slot held when it was last read; nothing for one that never was.
     last: Vec<Option<Box<S>>>,
@@ -56,7 +69,7 @@ impl Names {
     }
 }
 
-impl<S: Counters> Slots<S> {
+impl<S: Counters, K: Key> Slots<S, K> {
     /// Takes the maps of a domain whose programs do not run yet, and fills the stack of free slots.
     pub fn new(loaded: &mut Loaded, names: Names, slots: u32, shards: Shards) -> Result<Self, LoadError> {
         let mut all = Self {
@@ -80,7 +93,7 @@ impl<S: Counters> Slots<S> {
         self.free.push(slot, 0).map_err(|error| failed(self.names.free, &error))
     }
 
-    /// Looks up which cgroups have slots now, for `read`.
+    /// Looks up who has slots now, for `read`.
     pub fn list(&mut self) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
         let highest = self.entries.iter().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
@@ -97,19 +110,22 @@ impl<S: Counters> Slots<S> {
         for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
             take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
-        for (id, slot) in self.entries.iter().filter(|(id, _)| knows(*id)) {
-            take(Owner::Cgroup(id), &gathered(&self.stats, self.shards, &mut self.last, slot));
+        for (key, slot) in self.entries.iter() {
+            let owner = key.owner();
+            if !matches!(owner, Owner::Cgroup(id) if !knows(id)) {
+                take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
+            }
         }
     }
 
-    /// Frees the slot of a cgroup that has gone, and hands what it gathered last to `take`.
-    pub fn release(&mut self, id: u64, take: impl FnOnce(&S)) -> Result<(), LoadError> {
+    /// Frees the slot of a key whose cgroup has gone, and hands what it gathered last to `take`.
+    pub fn release(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
         // Most cgroups never did anything of their own, and so have no slot.
-        let Ok(slot) = self.known.get(&id, 0) else { return Ok(()) };
+        let Ok(slot) = self.known.get(&key, 0) else { return Ok(()) };
         let unmapped = |error: io::Error| LoadError::Map { map: self.names.stats, reason: error.to_string() };
         self.stats.reach(elements(self.shards, slot).end - 1).map_err(unmapped)?;
         take(&gathered(&self.stats, self.shards, &mut self.last, slot));
-        self.known.remove(&id).map_err(|error| failed(self.names.known, &error))?;
+        self.known.remove(&key).map_err(|error| failed(self.names.known, &error))?;
         for element in elements(self.shards, slot) {
             self.stats.write(element, S::ZERO);
         }
@@ -119,12 +135,21 @@ impl<S: Counters> Slots<S> {
         self.give_back(slot)
     }
 
-    /// The cgroups that had slots when they were last listed.
-    pub fn owners(&self) -> impl Iterator<Item = u64> {
-        self.entries.iter().map(|(id, _)| id)
+    /// The keys that had slots when they were last listed, with their cgroups.
+    pub fn owners(&self) -> impl Iterator<Item = (K, u64)> {
+        self.entries.iter().filter_map(|(key, _)| match key.owner() {
+            Owner::Cgroup(id) => Some((key, id)),
+            Owner::Kernel | Owner::Unknown => None,
+        })
     }
 
-    /// How many they were.
+    /// Those of a cgroup.
+    #[must_use]
+    pub fn keys_of(&self, cgroup: u64) -> Vec<K> {
+        self.owners().filter(|(_, id)| *id == cgroup).map(|(key, _)| key).collect()
+    }
+
+    /// How many slots were in use then.
     #[must_use]
     pub const fn in_use(&self) -> u64 {
         self.entries.len() as u64

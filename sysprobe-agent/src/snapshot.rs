@@ -8,8 +8,12 @@ use sysprobe_common::vfs::Operation;
 
 use crate::pods::pod::Qos;
 
+mod block;
+
+pub use block::{BlockSample, DeviceSample, RequestSample};
+
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +47,7 @@ pub struct PodTotals {
     pub pod: String,
     pub wait: HistogramSample,
     pub vfs: VfsSample,
+    pub block: BlockSample,
 }
 
 /// Whether a domain works, and through what.
@@ -89,6 +94,7 @@ pub struct WorkloadSample {
     pub pod: Option<PodSample>,
     pub sched: Option<SchedSample>,
     pub vfs: Option<VfsSample>,
+    pub block: Option<BlockSample>,
     pub cpu: Option<CpuSample>,
 }
 
@@ -134,10 +140,10 @@ pub struct VfsSample {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationSample {
-    /// All calls, those that failed included.
+    /// All of them, those that failed included.
     pub latency: HistogramSample,
     pub errors: u64,
-    /// What reads and writes moved.
+    /// What was moved.
     pub bytes: u64,
 }
 
@@ -260,7 +266,7 @@ impl VfsSample {
 }
 
 impl OperationSample {
-    /// Whether there was no such call.
+    /// Whether there was none.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.latency.count() == 0

@@ -4,14 +4,15 @@ mod registers;
 mod syscalls;
 
 use aya::maps::{Array, MapData};
-use sysprobe_common::hist;
-use sysprobe_common::vfs::{Operation, OperationStats, SHARDS, VfsLoss, VfsStats};
+use sysprobe_common::operation::OperationStats;
+use sysprobe_common::vfs::{Operation, SHARDS, VfsLoss, VfsStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::operation;
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Slots};
-use crate::snapshot::{LostUpdates, OperationSample, VfsSample};
+use crate::snapshot::{LostUpdates, VfsSample};
 
 /// The attached programs and their maps.
 pub struct Vfs {
@@ -75,20 +76,15 @@ fn fill_syscalls(mut map: Array<MapData, u32>) -> Result<(), LoadError> {
     Ok(())
 }
 
-const NOTHING: OperationStats =
-    OperationStats { latency_ns: 0, bytes: 0, errors: 0, pad: 0, latency: [0; hist::BUCKETS] };
-
 impl Counters for VfsStats {
-    const ZERO: Self = Self { transfers: [[NOTHING; 2]; SHARDS], others: [NOTHING; Operation::COUNT - 2] };
+    const ZERO: Self = Self {
+        transfers: [[OperationStats::ZERO; 2]; SHARDS],
+        others: [OperationStats::ZERO; Operation::COUNT - 2],
+    };
 
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
         for (own, other) in self.all_mut().zip(other.all()) {
-            own.latency_ns = wide(own.latency_ns, other.latency_ns);
-            own.bytes = wide(own.bytes, other.bytes);
-            own.errors = narrow(own.errors, other.errors);
-            for (own, other) in own.latency.iter_mut().zip(&other.latency) {
-                *own = narrow(*own, *other);
-            }
+            operation::combine(own, other, wide, narrow);
         }
     }
 }
@@ -97,28 +93,13 @@ impl Counters for VfsStats {
 pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
     for operation in Operation::ALL {
         for gathered in gathered.of(operation) {
-            accumulate_operation(total.of_mut(operation), gathered);
+            operation::accumulate(total.of_mut(operation), gathered);
         }
     }
-}
-
-fn accumulate_operation(total: &mut OperationSample, gathered: &OperationStats) {
-    total.errors += u64::from(gathered.errors);
-    total.bytes += gathered.bytes;
-    total.latency.sum_ns += gathered.latency_ns;
-    for (total, gathered) in total.latency.buckets.iter_mut().zip(&gathered.latency) {
-        *total += u64::from(*gathered);
-    }
-}
-
-/// A program that is adding may have got no further than the first of these.
-fn is_unused(gathered: &OperationStats) -> bool {
-    let silent = gathered.latency_ns == 0 && gathered.bytes == 0 && gathered.errors == 0;
-    silent && gathered.latency.iter().all(|count| *count == 0)
 }
 
 /// Whether anything was gathered at all.
 #[must_use]
 pub fn is_idle(gathered: &VfsStats) -> bool {
-    gathered.all().all(is_unused)
+    gathered.all().all(operation::is_unused)
 }

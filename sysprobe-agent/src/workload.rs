@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sysprobe_common::block::BlockStats;
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::vfs::VfsStats;
 
@@ -12,7 +13,7 @@ use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::snapshot::{CpuSample, PodSample, PodTotals, Throttling, Workload, WorkloadKind, WorkloadSample};
-use crate::{sched, vfs};
+use crate::{block, sched, vfs};
 
 /// Who bears a cgroup's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +80,20 @@ impl Charge for VfsStats {
     }
 }
 
+impl Charge for BlockStats {
+    fn is_idle(&self) -> bool {
+        block::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        block::accumulate(workload.block.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        block::accumulate(&mut pod.block, self);
+    }
+}
+
 impl Registry {
     /// Adds to a workload's totals. What was never active makes no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
@@ -124,6 +139,7 @@ impl Registry {
                 pod: None,
                 sched: None,
                 vfs: None,
+                block: None,
                 cpu: None,
             };
             self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });

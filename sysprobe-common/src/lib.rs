@@ -5,8 +5,11 @@
 //! hidden padding: both sides see the same bytes. Nothing here allocates, panics or calls the system.
 #![no_std]
 
+pub mod block;
+pub mod cast;
 pub mod cgroup;
 pub mod hist;
+pub mod operation;
 pub mod sched;
 pub mod slot;
 pub mod vfs;

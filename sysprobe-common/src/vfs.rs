@@ -4,7 +4,7 @@
 pub mod pseudo;
 pub mod syscall;
 
-use crate::hist;
+use crate::operation::OperationStats;
 
 /// What a call is to the one who makes it. The value of the `operation` label.
 #[repr(u32)]
@@ -51,27 +51,6 @@ impl Operation {
         matches!(self, Self::Read | Self::Write)
     }
 }
-
-/// What a slot holds of one operation, or one of its shards. Seven cache lines; a booking touches the first and the one of its
-/// bucket. All is added to atomically: a task may be preempted in the middle of it.
-///
-/// The 32-bit numbers wrap. The agent reads them more often than they can and keeps 64 bits.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OperationStats {
-    /// Nanoseconds that callers waited: the sum over all of `latency`.
-    pub latency_ns: u64,
-    /// What was moved.
-    pub bytes: u64,
-    /// How many of the calls failed.
-    pub errors: u32,
-    /// Always 0.
-    pub pad: u32,
-    /// Calls by length, those that failed included.
-    pub latency: [u32; hist::BUCKETS],
-}
-
-const _: () = assert!(size_of::<OperationStats>() == 448 && align_of::<OperationStats>() == 8);
 
 /// How many CPUs add to reads and writes without disturbing each other. What is rarer than those all CPUs share.
 pub const SHARDS: usize = 4;

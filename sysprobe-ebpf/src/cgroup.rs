@@ -22,12 +22,26 @@ pub fn node_of<T: Object>(cgroup: T) -> Option<T> {
     cgroup.follow(&OFF_CGROUP_KN)
 }
 
-/// The same of the cgroup that a task is in.
+/// The cgroup that a task is in.
+#[inline(always)]
+#[must_use]
+pub fn of_task<T: Object>(task: T) -> Option<T> {
+    let link = task.follow(&OFF_TASK_CGROUPS)?.follow(&OFF_CSS_SET_LINK)?;
+    if CFG_VIA_CONTROLLER.load() == 0 { Some(link) } else { link.follow(&OFF_CSS_CGROUP) }
+}
+
+/// Its `kernfs_node`.
 #[inline(always)]
 #[must_use]
 pub fn node_of_task<T: Object>(task: T) -> Option<T> {
-    let link = task.follow(&OFF_TASK_CGROUPS)?.follow(&OFF_CSS_SET_LINK)?;
-    node_of(if CFG_VIA_CONTROLLER.load() == 0 { link } else { link.follow(&OFF_CSS_CGROUP)? })
+    node_of(of_task(task)?)
+}
+
+/// A cgroup's id, 0 if it cannot be read.
+#[inline(always)]
+#[must_use]
+pub fn id_of(cgroup: impl Object) -> u64 {
+    node_of(cgroup).and_then(|node| node.u64(&OFF_KN_ID)).unwrap_or(0)
 }
 
 /// The id of the cgroup that a task is in, 0 if it cannot be read. The addresses on the way are no substitute for it: a
@@ -35,5 +49,5 @@ pub fn node_of_task<T: Object>(task: T) -> Option<T> {
 #[inline(always)]
 #[must_use]
 pub fn id_of_task(task: impl Object) -> u64 {
-    node_of_task(task).and_then(|node| node.u64(&OFF_KN_ID)).unwrap_or(0)
+    of_task(task).map_or(0, id_of)
 }

@@ -3,8 +3,19 @@
 //! rustc emits no CO-RE relocations. The agent looks the offsets up in the running kernel's BTF and sets the globals
 //! before loading; the verifier sees constants.
 
+use core::mem::transmute;
+
 use aya_ebpf::Global;
 use aya_ebpf::helpers::bpf_probe_read_kernel;
+use sysprobe_common::cast::CALL;
+
+use crate::settings;
+
+settings!(
+    /// Numbers of types in the kernel's BTF; 0 where it has no `bpf_rdonly_cast` (before 6.2).
+    BTF_FILE,
+    BTF_LIST_HEAD,
+);
 
 /// A kernel object whose members can be read.
 pub trait Object: Copy {
@@ -14,6 +25,10 @@ pub trait Object: Copy {
     fn u16(self, offset: &Global<u32>) -> Option<u16>;
     /// The object that a member points to.
     fn follow(self, offset: &Global<u32>) -> Option<Self>;
+    /// Where it is; 0 for nowhere.
+    fn address(self) -> u64;
+    /// The file whose address lies at `place`, if objects of this kind can be told what is there.
+    fn cast_file(place: u64) -> Option<Typed>;
 }
 
 /// An address that the verifier knows nothing about: each read is a helper call.
@@ -40,6 +55,17 @@ impl Object for Address {
     fn follow(self, offset: &Global<u32>) -> Option<Self> {
         read_u64(self.0, offset).map(Self)
     }
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.0
+    }
+
+    /// Never: the kernel casts only what it compiles, and programs with addresses are for kernels that interpret, too.
+    #[inline(always)]
+    fn cast_file(_place: u64) -> Option<Typed> {
+        None
+    }
 }
 
 impl Object for Typed {
@@ -63,6 +89,22 @@ impl Object for Typed {
     fn follow(self, offset: &Global<u32>) -> Option<Self> {
         Some(Self(self.load_u64(offset) as *const u8))
     }
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Whatever is at the address, the members are then loaded as those of any typed object.
+    #[inline(always)]
+    fn cast_file(place: u64) -> Option<Self> {
+        if BTF_FILE.load() == 0 {
+            return None;
+        }
+        // The first member of a list's head is an address.
+        let file = Self::cast(place, &BTF_LIST_HEAD).first();
+        Some(Self::cast(file, &BTF_FILE))
+    }
 }
 
 /// A pointer that the verifier knows to be a BTF-typed kernel object: its members may be loaded directly, and a fault
@@ -81,6 +123,15 @@ impl Typed {
         Self(pointer)
     }
 
+    /// The kernel's `bpf_rdonly_cast`, which is no call any more when the verifier is done with it.
+    #[inline(always)]
+    fn cast(address: u64, ty: &Global<u32>) -> Self {
+        // SAFETY: the agent makes a call of the kernel's function of this, which has that signature.
+        let cast: unsafe extern "C" fn(u64, u32) -> *const u8 = unsafe { transmute(CALL as usize) };
+        // SAFETY: the verifier checks the type's number, and every load from what comes back.
+        Self(unsafe { cast(address, ty.load()) })
+    }
+
     #[inline(always)]
     #[must_use]
     pub const fn as_ptr(self) -> *const u8 {
@@ -92,6 +143,12 @@ impl Typed {
     pub fn load_u64(self, offset: &Global<u32>) -> u64 {
         // SAFETY: the verifier checks the access against the type; it refuses the program otherwise.
         unsafe { self.0.add(offset.load() as usize).cast::<u64>().read_volatile() }
+    }
+
+    #[inline(always)]
+    fn first(self) -> u64 {
+        // SAFETY: as in `load_u64`.
+        unsafe { self.0.cast::<u64>().read_volatile() }
     }
 
     #[inline(always)]

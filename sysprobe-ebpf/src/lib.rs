@@ -6,10 +6,12 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
+pub mod argument;
 pub mod atomic;
 pub mod cgroup;
 pub mod counter;
 pub mod kernel;
+pub mod operation;
 pub mod registers;
 pub mod slots;
 pub mod task_storage;

@@ -16,32 +16,27 @@ settings!(
     OFF_REGISTER_STACK,
 );
 
-/// The arguments of a system call.
+/// The arguments of a system call. Each is read when it is asked for: most calls need one.
 #[derive(Clone, Copy)]
-pub struct Arguments([u64; 4]);
+pub struct Arguments<R>(R);
 
-impl Arguments {
+impl<R: Object> Arguments<R> {
     #[inline(always)]
-    pub fn of(registers: impl Object) -> Option<Self> {
-        Some(Self([
-            registers.u64(&OFF_REGISTER_ARGUMENT_0)?,
-            registers.u64(&OFF_REGISTER_ARGUMENT_1)?,
-            registers.u64(&OFF_REGISTER_ARGUMENT_2)?,
-            registers.u64(&OFF_REGISTER_ARGUMENT_3)?,
-        ]))
+    pub const fn of(registers: R) -> Self {
+        Self(registers)
     }
 
-    /// An argument by its place; beyond the last, that. Written out, so that the array stays in registers.
+    /// An argument by its place; beyond the last, that. 0 if it cannot be read.
     #[inline(always)]
     #[must_use]
-    pub const fn get(&self, place: u32) -> u64 {
-        let [first, second, third, fourth] = self.0;
-        match place {
-            0 => first,
-            1 => second,
-            2 => third,
-            _ => fourth,
-        }
+    pub fn get(self, place: u32) -> u64 {
+        let argument = match place {
+            0 => self.0.u64(&OFF_REGISTER_ARGUMENT_0),
+            1 => self.0.u64(&OFF_REGISTER_ARGUMENT_1),
+            2 => self.0.u64(&OFF_REGISTER_ARGUMENT_2),
+            _ => self.0.u64(&OFF_REGISTER_ARGUMENT_3),
+        };
+        argument.unwrap_or(0)
     }
 }
 

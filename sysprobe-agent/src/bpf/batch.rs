@@ -3,22 +3,23 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use aya::Pod;
 use aya_obj::generated::bpf_cmd;
 
 use super::syscall::{bpf, zeroed};
 
-/// Reusable memory for the entries of one map of cgroup ids to slots.
+/// Reusable memory for the entries of one map from keys to slots.
 #[derive(Debug)]
-pub struct Entries {
-    keys: Vec<u64>,
+pub struct Entries<K> {
+    keys: Vec<K>,
     values: Vec<u32>,
     filled: usize,
 }
 
-impl Entries {
+impl<K: Pod + Default> Entries<K> {
     #[must_use]
     pub fn with_capacity(entries: u32) -> Self {
-        Self { keys: vec![0; entries as usize], values: vec![0; entries as usize], filled: 0 }
+        Self { keys: vec![K::default(); entries as usize], values: vec![0; entries as usize], filled: 0 }
     }
 
     /// Reads the map. An entry that is added or removed meanwhile may or may not be seen.
@@ -38,7 +39,7 @@ impl Entries {
     }
 
     /// What the last reading found.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
+    pub fn iter(&self) -> impl Iterator<Item = (K, u32)> {
         self.keys.iter().copied().zip(self.values.iter().copied()).take(self.filled)
     }
 

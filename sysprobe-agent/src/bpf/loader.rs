@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, ProgramError, RawTracePoint};
 use aya::{Btf, EbpfLoader};
+use tracing::debug;
 
+use super::cast::Cast;
 use super::loaded::first_name;
 use super::reason::chain;
 use super::{Loaded, memlock};
+use crate::host::KERNEL_BTF;
 use crate::probe::{Hook, Object, TierSet};
 
 /// Why a domain could not be started: a sentence that ends up in the domain's reason.
@@ -30,6 +33,8 @@ pub enum LoadError {
 /// still work.
 pub struct Loader {
     btf: Result<Btf, String>,
+    /// Absent with types that are not the running kernel's own: in others, a type has another number.
+    cast: Option<Cast>,
     objects: Option<PathBuf>,
     /// The sizes that maps get instead, if nothing shall be attached.
     trial: Option<Vec<(&'static str, u32)>>,
@@ -51,8 +56,10 @@ impl Loader {
     #[must_use]
     pub fn new(btf: &Path) -> Self {
         memlock::raise();
+        let is_own = btf == Path::new(KERNEL_BTF);
         let btf = Btf::parse_file(btf, aya::Endianness::default()).map_err(|error| chain(&error));
-        Self { btf, objects: None, trial: None }
+        let cast = btf.as_ref().ok().filter(|_| is_own).and_then(Cast::of);
+        Self { btf, cast, objects: None, trial: None }
     }
 
     /// Takes the objects from a directory, if there is one, and not those that are built in.
@@ -77,6 +84,28 @@ impl Loader {
         globals: &[(&'static str, u32)],
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
+        let object = self.read(&set.object)?;
+        if let Some(cast) = self.cast.as_ref().filter(|_| Cast::is_wanted_by(&object)) {
+            match self.load_object(
+                &cast.put_into(&object),
+                set,
+                &[globals, &cast.globals()].concat(),
+                map_sizes,
+            ) {
+                Err(error) => debug!(object = set.object.file, %error, "Refused with casts."),
+                loaded => return loaded,
+            }
+        }
+        self.load_object(&object, set, globals, map_sizes)
+    }
+
+    fn load_object(
+        &self,
+        object: &[u8],
+        set: &'static TierSet,
+        globals: &[(&'static str, u32)],
+        map_sizes: &[(&'static str, u32)],
+    ) -> Result<Loaded, LoadError> {
         let mut loader = EbpfLoader::new();
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
@@ -85,8 +114,7 @@ impl Loader {
         for (name, entries) in map_sizes.iter().chain(self.trial.iter().flatten()) {
             loader.map_max_entries(name, *entries);
         }
-        let object = self.read(&set.object)?;
-        let ebpf = loader.load(&object).map_err(|error| LoadError::Object(chain(&error)))?;
+        let ebpf = loader.load(object).map_err(|error| LoadError::Object(chain(&error)))?;
         let mut loaded = Loaded::new(ebpf, set, self.trial.is_none());
         loaded.each_program(|program, row| match row.hook {
             Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, self.btf()?),

@@ -4,6 +4,7 @@
 use serde::Serialize;
 use sysprobe_common::slot;
 
+use crate::block::Block;
 use crate::bpf::{LoadError, Loader};
 use crate::cgroup::events::Events;
 use crate::host::Facts;
@@ -30,10 +31,11 @@ pub(super) enum Verdict {
 type Load = fn(&Loader, &'static TierSet, &Candidate, &Plan) -> Result<(), LoadError>;
 
 /// What starts each domain that has programs.
-const DOMAINS: [(&str, Load); 3] = [
+const DOMAINS: [(&str, Load); 4] = [
     ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
     ("sched", |loader, set, candidate, plan| Sched::start(loader, set, candidate, plan).map(drop)),
     ("vfs", |loader, set, candidate, plan| Vfs::start(loader, set, candidate, plan).map(drop)),
+    ("block", |loader, set, candidate, plan| Block::start(loader, set, candidate, plan).map(drop)),
 ];
 
 pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {

@@ -7,11 +7,11 @@ use tracing::error;
 use super::attribution::Attribution;
 use super::identity::Identity;
 use crate::cgroup::name::Name;
-use crate::slots::{Counters, Owner, Slots};
+use crate::slots::{Counters, Key, Owner, Slots};
 use crate::workload::{Bearer, Charge, Registry};
 
 /// Looks up which cgroups have slots.
-pub(super) fn list<S: Counters>(slots: &mut Slots<S>) {
+pub(super) fn list<S: Counters, K: Key>(slots: &mut Slots<S, K>) {
     if let Err(error) = slots.list() {
         error!(%error, "The map of slots could not be read.");
     }
@@ -32,8 +32,8 @@ pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut 
 }
 
 /// Takes in everything that a domain's listed slots hold now.
-pub(super) fn collect<S: Counters + Charge>(
-    slots: &mut Slots<S>,
+pub(super) fn collect<S: Counters + Charge, K: Key>(
+    slots: &mut Slots<S, K>,
     identity: &Identity,
     attribution: &Attribution,
     registry: &mut Registry,
@@ -43,7 +43,11 @@ pub(super) fn collect<S: Counters + Charge>(
 }
 
 /// Charges what was gathered since the last time. What belongs to nobody yet stays where it is.
-fn charge<S: Counters + Charge>(slots: &mut Slots<S>, attribution: &Attribution, registry: &mut Registry) {
+fn charge<S: Counters + Charge, K: Key>(
+    slots: &mut Slots<S, K>,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
     slots.read(
         |id| attribution.bearer(id).is_some(),
         |owner, gathered| match owner {
@@ -58,27 +62,32 @@ fn charge<S: Counters + Charge>(slots: &mut Slots<S>, attribution: &Attribution,
 }
 
 /// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.
-fn release_unheard<S: Counters + Charge>(slots: &mut Slots<S>, identity: &Identity, registry: &mut Registry) {
+fn release_unheard<S: Counters + Charge, K: Key>(
+    slots: &mut Slots<S, K>,
+    identity: &Identity,
+    registry: &mut Registry,
+) {
     if !identity.sees_everything() {
         return;
     }
-    let unheard: Vec<u64> = slots.owners().filter(|id| identity.tree().get(*id).is_none()).collect();
-    for id in unheard {
-        if let Err(error) = slots.release(id, |gathered| registry.add(&Bearer::unknown(), gathered)) {
+    let unheard = slots.owners().filter(|(_, id)| identity.tree().get(*id).is_none());
+    let unheard: Vec<K> = unheard.map(|(key, _)| key).collect();
+    for key in unheard {
+        if let Err(error) = slots.release(key, |gathered| registry.add(&Bearer::unknown(), gathered)) {
             error!(%error, "The slot of a cgroup that has gone is lost.");
         }
     }
 }
 
-/// Books a dead cgroup's last numbers and frees its slot.
-pub(super) fn bury<S: Counters + Charge + 'static>(
-    slots: &mut Slots<S>,
+/// Books the last numbers that a dead cgroup has under a key, and frees their slot.
+pub(super) fn bury<S: Counters + Charge + 'static, K: Key>(
+    (slots, key): (&mut Slots<S, K>, K),
     (id, name): (u64, &Name),
     attribution: &mut Attribution,
     registry: &mut Registry,
     now: Instant,
 ) {
-    let released = slots.release(id, |gathered| {
+    let released = slots.release(key, |gathered| {
         if let Some(bearer) = attribution.settle(id, name, now) {
             registry.add(bearer, gathered);
         } else if !attribution.adopt(name, Box::new(*gathered), now) {

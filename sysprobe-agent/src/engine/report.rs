@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Engine;
+use crate::block::Block;
 use crate::bpf::{Loaded, Running as _};
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
@@ -15,6 +16,7 @@ impl Engine {
         let (cgroups_born, cgroups_died) = self.identity.tree().counts();
         let mut lost_updates: Vec<LostUpdates> = self.sched.iter().flat_map(Sched::losses).collect();
         lost_updates.extend(self.vfs.iter().flat_map(Vfs::losses));
+        lost_updates.extend(self.block.iter().flat_map(Block::losses));
         let lost = |domain: &str, reason: &str, count| LostUpdates {
             domain: domain.into(),
             reason: reason.into(),
@@ -31,6 +33,7 @@ impl Engine {
             self.identity.loaded(),
             self.sched.as_ref().map(Sched::loaded),
             self.vfs.as_ref().map(Vfs::loaded),
+            self.block.as_ref().map(Block::loaded),
         ];
         let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
         AgentSample {
@@ -51,6 +54,7 @@ impl Engine {
         let entries = |map: &str| match map {
             "SCHED_SLOTS" => self.sched.as_ref().map(Sched::slots_in_use),
             "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
+            "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
             _ => None,
         };
         let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);

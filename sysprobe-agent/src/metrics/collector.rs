@@ -104,6 +104,15 @@ impl Emit<'_> {
         self.buckets(&labels, &classic_buckets(sample, EVERY_THIRD), sample);
     }
 
+    /// Of a device and an operation.
+    pub(super) fn request(&mut self, workload: &Workload, of: [&str; 2], value: f64) {
+        self.value(&labels_of_request(workload, of), value);
+    }
+
+    pub(super) fn request_histogram(&mut self, workload: &Workload, of: [&str; 2], sample: &HistogramSample) {
+        self.buckets(&labels_of_request(workload, of), &classic_buckets(sample, EVERY_THIRD), sample);
+    }
+
     fn buckets(&mut self, labels: Labels, buckets: &[(f64, u64)], sample: &HistogramSample) {
         if self.result.is_ok() {
             let sum = table::seconds(sample.sum_ns);
@@ -124,6 +133,14 @@ fn encode_value(encoder: &mut MetricEncoder, kind: Kind, value: f64) -> fmt::Res
 
 fn labels_of(workload: &Workload) -> [(&str, &str); 3] {
     [("namespace", &workload.namespace), ("pod", &workload.pod), ("container", &workload.container)]
+}
+
+fn labels_of_request<'a>(
+    workload: &'a Workload,
+    [device, operation]: [&'a str; 2],
+) -> [(&'a str, &'a str); 5] {
+    let [namespace, pod, container] = labels_of(workload);
+    [namespace, pod, container, ("device", device), ("operation", operation)]
 }
 
 /// The kernel's buckets merged into the classic ones, not cumulative. Exact: every classic bound is a kernel bound.

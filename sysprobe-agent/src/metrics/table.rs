@@ -6,6 +6,7 @@ use super::collector::Emit;
 use crate::snapshot::{HistogramScope, PodTotals, SchedSample, Snapshot, Workload, WorkloadSample};
 
 mod agent;
+mod block;
 mod cpu;
 mod vfs;
 
@@ -42,7 +43,7 @@ const SWITCHES: &[&str] = &["namespace", "pod", "container", "kind"];
 
 /// All families, in the order of the exposition.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    SCHED.iter().chain(vfs::VFS).chain(cpu::CPU).chain(agent::AGENT)
+    SCHED.iter().chain(vfs::VFS).chain(block::BLOCK).chain(cpu::CPU).chain(agent::AGENT)
 }
 
 static SCHED: &[Metric] = &[

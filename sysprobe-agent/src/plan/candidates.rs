@@ -3,7 +3,7 @@
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
 use crate::host::{Facts, Layout, Offers};
-use crate::probe::{Need, Probe, Program, TierSet};
+use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet};
 
 /// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier begin with.
 pub(super) fn of(
@@ -49,7 +49,11 @@ fn names(program: &Program) -> String {
 
 fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
-    set.members.iter().map(|member| Ok((member.global, offset(layout, member.paths)?))).collect()
+    let value = |member: &Member| match offset(layout, member.paths) {
+        Err(_) if !member.required => Ok(ABSENT),
+        found => found,
+    };
+    set.members.iter().map(|member| Ok((member.global, value(member)?))).collect()
 }
 
 /// The offset under the first name that this kernel has.

@@ -1,12 +1,14 @@
 //! What the maps will take of the kernel's memory, known before anything is loaded.
 
 use serde::Serialize;
+use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
 use sysprobe_common::vfs::syscall::TABLE;
 use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
 
 use super::{Plan, Shards};
+use crate::block::IN_FLIGHT;
 use crate::probe::{self, Tier};
 
 /// One map's size.
@@ -55,6 +57,9 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             map("vfs", "VFS_TASKS", plan.threads, u64::from(plan.threads) * TASK_STORAGE)
         });
     }
+    if tier("block").is_some() {
+        maps.extend(block_maps(plan.slots));
+    }
     maps
 }
 
@@ -62,7 +67,7 @@ fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
     let elements = slots * shards.count();
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
-        map("sched", "SCHED_SLOTS", slots, hash_bytes(slots, size_of::<u64>())),
+        map("sched", "SCHED_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
@@ -71,11 +76,26 @@ fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
 fn vfs_maps(slots: u32) -> [MapMemory; 5] {
     [
         map("vfs", "VFS_STATS", slots, u64::from(slots) * size_of::<VfsStats>() as u64),
-        map("vfs", "VFS_SLOTS", slots, hash_bytes(slots, size_of::<u64>())),
+        map("vfs", "VFS_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("vfs", "VFS_FREE", slots, u64::from(slots) * 4),
         map("vfs", "VFS_LOSSES", VfsLoss::COUNT, 4096),
         map("vfs", "VFS_SYSCALLS", SYSCALLS, u64::from(SYSCALLS) * 8),
     ]
+}
+
+fn block_maps(slots: u32) -> [MapMemory; 5] {
+    [
+        map("block", "BLOCK_STATS", slots, u64::from(slots) * size_of::<BlockStats>() as u64),
+        map("block", "BLOCK_SLOTS", slots, slots_bytes::<block::Key>(slots)),
+        map("block", "BLOCK_FREE", slots, u64::from(slots) * 4),
+        map("block", "BLOCK_IN_FLIGHT", IN_FLIGHT, hash_bytes(IN_FLIGHT, size_of::<block::Request>())),
+        map("block", "BLOCK_LOSSES", BlockLoss::COUNT, 4096),
+    ]
+}
+
+/// Of the map from keys to slots, whose numbers take eight bytes there.
+fn slots_bytes<K>(slots: u32) -> u64 {
+    hash_bytes(slots, size_of::<K>() - 8 + size_of::<u64>())
 }
 
 /// Of a preallocated hash with keys of eight bytes and values that are rounded up to it.

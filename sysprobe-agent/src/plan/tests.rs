@@ -121,8 +121,8 @@ fn five_hundred_pods_on_sixty_four_cpus_fit_the_memory_limit() {
     let mut facts = facts();
     facts.cpus.possible = 64;
     let bytes = Plan::new(&facts, &Config::default()).map_bytes();
-    // Ten thousand threads and two thousand cgroups leave the other domains 29 of the 64 MiB.
-    assert!(bytes < 35 << 20, "{bytes} bytes leave too little of 64 MiB to the other domains");
+    // Ten thousand threads and two thousand cgroups leave the other domains 27 of the 64 MiB.
+    assert!(bytes < 37 << 20, "{bytes} bytes leave too little of 64 MiB to the other domains");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Snapshots for the tests of this module: a small node with a little of everything.
 
+use std::collections::BTreeMap;
+
 use sysprobe_common::hist;
 
 use crate::snapshot::{
-    AgentSample, CpuSample, DomainState, HistogramSample, HistogramScope, OperationSample, SchedSample,
-    Snapshot, Throttling, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
+    AgentSample, BlockSample, CpuSample, DeviceSample, DomainState, HistogramSample, HistogramScope,
+    OperationSample, RequestSample, SchedSample, Snapshot, Throttling, VERSION, VfsSample, Workload,
+    WorkloadKind, WorkloadSample,
 };
 
 pub(super) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
@@ -55,7 +58,7 @@ pub(super) fn sample(
     sched: Option<SchedSample>,
     cpu: Option<CpuSample>,
 ) -> WorkloadSample {
-    WorkloadSample { workload, kind: WorkloadKind::Container, pod: None, sched, vfs: None, cpu }
+    WorkloadSample { workload, kind: WorkloadKind::Container, pod: None, sched, vfs: None, block: None, cpu }
 }
 
 pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
@@ -68,7 +71,7 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
     Snapshot {
         version: VERSION,
         monotonic_ns: seconds * 1_000_000_000,
-        domains: vec![up("sched", "tp_btf"), up("vfs", "fentry"), up("cpu", "file")],
+        domains: vec![up("sched", "tp_btf"), up("vfs", "fentry"), up("block", "tp_btf"), up("cpu", "file")],
         workloads,
         pods: Vec::new(),
         histograms: HistogramScope::default(),
@@ -110,7 +113,9 @@ pub(super) fn node() -> (Snapshot, Snapshot) {
         WorkloadSample { vfs: Some(VfsSample::default()), ..sample }
     });
     let later = names.iter().zip(node_totals()).zip(node_storage()).map(|((name, (sched, cpu)), vfs)| {
-        let mut sample = WorkloadSample { vfs: Some(vfs), ..sample(name.clone(), Some(sched), Some(cpu)) };
+        let block = node_requests(name);
+        let mut sample =
+            WorkloadSample { vfs: Some(vfs), block, ..sample(name.clone(), Some(sched), Some(cpu)) };
         sample.kind = match name.container.as_str() {
             "kernel" => WorkloadKind::Kernel,
             unit if unit.ends_with(".service") => WorkloadKind::Unit,
@@ -133,6 +138,27 @@ fn node_totals() -> [(SchedSample, CpuSample); 8] {
         (SchedSample::default(), cpu(0, 0, 0, 0)),
         (SchedSample::default(), cpu(0, 0, 0, 0)),
     ]
+}
+
+pub(super) const VDA: &str = "vda";
+
+pub(super) fn requests(latencies_ns: &[u64], bytes: u64, queued_ns: u64) -> RequestSample {
+    RequestSample { requests: operation(latencies_ns, 0, bytes), queued_ns }
+}
+
+/// The device is quick; what makes a flush slow is the journal, which the kernel writes.
+fn node_requests(workload: &Workload) -> Option<BlockSample> {
+    let (us, ms) = (1_000, 1_000_000);
+    let device = match workload.container.as_str() {
+        "server" if workload.pod.starts_with("checkout") => {
+            DeviceSample { flush: requests(&[300 * us; 3], 0, 0), ..DeviceSample::default() }
+        }
+        "kernel" => {
+            DeviceSample { write: requests(&[2 * ms; 40], 655_360, 9 * ms), ..DeviceSample::default() }
+        }
+        _ => return None,
+    };
+    Some(BlockSample { devices: BTreeMap::from([(VDA.to_owned(), device)]) })
 }
 
 /// Two workloads flush what they write; a third writes much more, and fails at times.

@@ -11,7 +11,7 @@ use crate::snapshot::{DomainState, Snapshot, WorkloadKind, bucket_upper};
 
 mod io;
 
-pub use io::{OperationDocument, StorageDocument};
+pub use io::{DeviceDocument, OperationDocument, RequestDocument, StorageDocument};
 
 /// The version of these forms; it changes when a field goes or changes its meaning.
 pub const VERSION: u32 = 1;

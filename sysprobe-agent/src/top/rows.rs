@@ -10,9 +10,11 @@ use crate::snapshot::{
     CpuSample, HistogramSample, SchedSample, Snapshot, Throttling, Workload, WorkloadKind, WorkloadSample,
 };
 
+mod disk;
 mod sort;
 mod storage;
 
+pub use disk::{DeviceRow, DiskRow, RequestRow};
 pub use sort::SortKey;
 pub use storage::{OperationRow, StorageRow};
 
@@ -50,6 +52,8 @@ pub struct Row {
     pub voluntary_rate: Option<f64>,
     pub involuntary_rate: Option<f64>,
     pub storage: Option<StorageRow>,
+    /// `None` also for one that never asked anything of a device.
+    pub disk: Option<DiskRow>,
     /// The 99th percentile of fsync window by window, the latest last; empty where no windows before are known.
     pub fsync_trend: Vec<Option<f64>>,
 }
@@ -100,6 +104,12 @@ impl Row {
         Some(self.voluntary_rate? + self.involuntary_rate?)
     }
 
+    /// What it asked of all block devices together.
+    #[must_use]
+    pub fn requests(&self) -> Option<&OperationRow> {
+        self.disk.as_ref().map(|disk| &disk.all)
+    }
+
     /// What it did of a kind of storage operation; `None` where that domain is off.
     #[must_use]
     pub fn operation(&self, operation: Operation) -> Option<&OperationRow> {
@@ -147,6 +157,7 @@ fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window)
         voluntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.voluntary_switches as f64)),
         involuntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.involuntary_switches as f64)),
         storage: storage::storage(earlier, later, window),
+        disk: disk::disk(earlier, later, window),
         fsync_trend: Vec::new(),
     }
 }

@@ -53,7 +53,8 @@ impl Topic {
         let of_cpu = [row.cpu_cores, row.switch_rate(), row.throttled_ratio, row.wait_max];
         let of_cpu = if self == Self::Top { &of_cpu[..] } else { &[] };
         let operations = row.storage.and_then(|storage| storage.operation_rate());
-        of_cpu.iter().chain([&operations]).flatten().all(|number| *number <= 0.0)
+        let requests = row.requests().and_then(|requests| requests.rate);
+        of_cpu.iter().chain([&operations, &requests]).flatten().all(|number| *number <= 0.0)
     }
 
     /// What to say where every workload is idle.

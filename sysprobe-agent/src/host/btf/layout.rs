@@ -1,4 +1,5 @@
-//! Offsets of members, and values of enumerators. Members of anonymous structs and unions count as their parent's, as in C.
+//! Offsets of members, values of enumerators, and how many parameters a tracepoint has. Members of anonymous structs and
+//! unions count as their parent's, as in C.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,8 @@ use serde::Serialize;
 
 use super::Types;
 
-/// Offsets by path (`task_struct.sched_info.run_delay`), values of enumerators likewise. What is missing is absent.
+/// Offsets by path (`task_struct.sched_info.run_delay`), values of enumerators likewise, numbers of parameters by
+/// `btf_trace_NAME.()`, the first of which is the kernel's own. What is missing is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Layout(BTreeMap<String, u32>);
 
@@ -41,8 +43,24 @@ impl Layout {
 }
 
 fn value_of(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
-    let Type::Enum(values) = ty else { return byte_offset(btf, ty, members) };
-    values.members.iter().find(|value| is_named(btf, *value, members)).map(btf_rs::EnumMember::val)
+    match ty {
+        Type::Enum(values) => {
+            values.members.iter().find(|value| is_named(btf, *value, members)).map(btf_rs::EnumMember::val)
+        }
+        Type::Typedef(_) if members == PARAMETERS => parameters(btf, ty),
+        _ => byte_offset(btf, ty, members),
+    }
+}
+
+const PARAMETERS: &str = "()";
+
+/// Of a function that a typedef points to.
+fn parameters(btf: &Btf, typedef: &Type) -> Option<u32> {
+    let pointer = btf.resolve_chained_type(typedef.as_btf_type()?).ok()?;
+    match btf.resolve_chained_type(pointer.as_btf_type()?).ok()? {
+        Type::FuncProto(function) => u32::try_from(function.parameters.len()).ok(),
+        _ => None,
+    }
 }
 
 fn byte_offset(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {

@@ -18,6 +18,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         pod: None,
         sched: Some(sched),
         vfs: None,
+        block: None,
         cpu: None,
     };
     Snapshot {

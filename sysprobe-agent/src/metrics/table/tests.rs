@@ -28,7 +28,8 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
         assert!(metric.help.ends_with('.'), "{}", metric.name);
         for label in metric.labels {
             assert!(
-                known.contains(label) || ["event", "seen_by", "source", "operation"].contains(label),
+                known.contains(label)
+                    || ["event", "seen_by", "source", "operation", "device"].contains(label),
                 "{}: {label}",
                 metric.name
             );

@@ -96,13 +96,13 @@ fn each_table_keeps_its_order() {
     let mut app = app();
     type_in(&mut app, "si");
     assert_eq!((app.settings.selection.topic, app.settings.selection.sort), (Topic::Io, SortKey::Fsync99));
-    assert_eq!(app.rows.len(), 3);
+    assert_eq!(app.rows.len(), 4);
     type_in(&mut app, "s");
     press(&mut app, KeyCode::Tab);
     assert_eq!((app.settings.selection.topic, app.settings.selection.sort), (Topic::Top, SortKey::Throttled));
     assert_eq!(app.rows.len(), 6);
     press(&mut app, KeyCode::Tab);
-    assert_eq!(app.settings.selection.sort, SortKey::Open);
+    assert_eq!(app.settings.selection.sort, SortKey::Disk);
 }
 
 /// A moment of a workload that calls fsync once a second, a millisecond each time.

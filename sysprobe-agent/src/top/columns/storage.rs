@@ -12,12 +12,12 @@ use crate::top::{
 const LEAST_TREND: usize = 16;
 
 /// In the order in which they are shown.
-pub(in crate::top) static IO: [Column; 14] = [
+pub(in crate::top) static IO: [Column; 17] = [
     Column {
         title: "READ/s",
         width: 7,
         sort: Some(SortKey::Read),
-        rank: 7,
+        rank: 8,
         extra: false,
         help: "reads per second",
         content: Content::Text(|row| count(row, Operation::Read, |of| of.rate)),
@@ -26,7 +26,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "READ B/s",
         width: 9,
         sort: Some(SortKey::ReadBytes),
-        rank: 9,
+        rank: 11,
         extra: true,
         help: "bytes read per second, k = 1000",
         content: Content::Text(|row| count(row, Operation::Read, |of| of.byte_rate)),
@@ -35,7 +35,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "READ99",
         width: 7,
         sort: Some(SortKey::Read99),
-        rank: 4,
+        rank: 5,
         extra: false,
         help: "99 of 100 reads were shorter",
         content: Content::Text(|row| length(row, Operation::Read, |of| of.p99)),
@@ -44,7 +44,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "WRITE/s",
         width: 8,
         sort: Some(SortKey::Write),
-        rank: 6,
+        rank: 7,
         extra: false,
         help: "writes per second",
         content: Content::Text(|row| count(row, Operation::Write, |of| of.rate)),
@@ -53,7 +53,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "WRITE B/s",
         width: 10,
         sort: Some(SortKey::WriteBytes),
-        rank: 8,
+        rank: 10,
         extra: true,
         help: "bytes written per second",
         content: Content::Text(|row| count(row, Operation::Write, |of| of.byte_rate)),
@@ -62,7 +62,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "WRITE99",
         width: 8,
         sort: Some(SortKey::Write99),
-        rank: 3,
+        rank: 4,
         extra: false,
         help: "99 of 100 writes were shorter",
         content: Content::Text(|row| length(row, Operation::Write, |of| of.p99)),
@@ -80,7 +80,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "FSYNC50",
         width: 8,
         sort: Some(SortKey::Fsync50),
-        rank: 10,
+        rank: 12,
         extra: true,
         help: "median length of an fsync",
         content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p50)),
@@ -95,10 +95,43 @@ pub(in crate::top) static IO: [Column; 14] = [
         content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p99)),
     },
     Column {
+        title: "DISK/s",
+        width: 7,
+        sort: Some(SortKey::Disk),
+        rank: 9,
+        extra: false,
+        help: "requests to block devices",
+        content: Content::Text(|row| {
+            format::or_nothing(row.requests().and_then(|of| of.rate), format::count)
+        }),
+    },
+    Column {
+        title: "DISK B/s",
+        width: 9,
+        sort: Some(SortKey::DiskBytes),
+        rank: 13,
+        extra: true,
+        help: "bytes of such requests",
+        content: Content::Text(|row| {
+            format::or_nothing(row.requests().and_then(|of| of.byte_rate), format::count)
+        }),
+    },
+    Column {
+        title: "DISK99",
+        width: 7,
+        sort: Some(SortKey::Disk99),
+        rank: 3,
+        extra: false,
+        help: "99 of 100 of them were shorter",
+        content: Content::Text(|row| {
+            format::or_nothing(row.requests().and_then(|of| of.p99), format::duration)
+        }),
+    },
+    Column {
         title: "OPEN/s",
         width: 7,
         sort: Some(SortKey::Open),
-        rank: 12,
+        rank: 15,
         extra: true,
         help: "files opened",
         content: Content::Text(|row| count(row, Operation::Open, |of| of.rate)),
@@ -107,7 +140,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "CREATE/s",
         width: 9,
         sort: Some(SortKey::Create),
-        rank: 11,
+        rank: 14,
         extra: true,
         help: "names made: files, links, renames",
         content: Content::Text(|row| count(row, Operation::Create, |of| of.rate)),
@@ -116,7 +149,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "UNLINK/s",
         width: 9,
         sort: Some(SortKey::Unlink),
-        rank: 13,
+        rank: 16,
         extra: true,
         help: "names removed",
         content: Content::Text(|row| count(row, Operation::Unlink, |of| of.rate)),
@@ -125,7 +158,7 @@ pub(in crate::top) static IO: [Column; 14] = [
         title: "ERR/s",
         width: 6,
         sort: Some(SortKey::Errors),
-        rank: 5,
+        rank: 6,
         extra: false,
         help: "operations that failed",
         content: Content::Text(|row| {

@@ -1,12 +1,12 @@
 //! What the JSON form of `io` has of a workload: an object for each operation that there was.
 
 use serde::Serialize;
-use sysprobe_common::vfs::Operation;
+use sysprobe_common::{block, vfs::Operation};
 
 use super::within_range;
 use crate::{
     snapshot::WorkloadKind,
-    top::rows::{OperationRow, Row},
+    top::rows::{DeviceRow, OperationRow, RequestRow, Row},
 };
 
 /// One workload in the window of `io`. An operation that it did not do is left out; while the domain `vfs` is off, all
@@ -36,6 +36,35 @@ pub struct StorageDocument<'a> {
     /// Whatever removes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlink: Option<OperationDocument>,
+    /// The block devices of which it asked something; none while the domain `block` is off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceDocument<'a>>,
+}
+
+/// The requests to one block device, by kind; a kind that there was not is left out.
+#[derive(Debug, Serialize)]
+pub struct DeviceDocument<'a> {
+    /// As in `/sys/block`.
+    pub device: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<RequestDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<RequestDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discard: Option<RequestDocument>,
+    /// Flushes of the device's cache that have no data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<RequestDocument>,
+}
+
+/// One kind of request; from its beginning in the device's queue to its end.
+#[derive(Debug, Serialize)]
+pub struct RequestDocument {
+    #[serde(flatten)]
+    pub requests: OperationDocument,
+    /// Time per second that they waited before the device's driver got them; not of flushes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_seconds_per_second: Option<f64>,
 }
 
 /// One kind of operation, of which there was at least one in the window.
@@ -70,7 +99,33 @@ impl<'a> StorageDocument<'a> {
             open: of(Operation::Open),
             create: of(Operation::Create),
             unlink: of(Operation::Unlink),
+            devices: row.disk.iter().flat_map(|disk| &disk.devices).filter_map(DeviceDocument::new).collect(),
         }
+    }
+}
+
+impl<'a> DeviceDocument<'a> {
+    /// `None` if there was no request at all.
+    fn new(row: &'a DeviceRow) -> Option<Self> {
+        let of = |operation| RequestDocument::new(row.of(operation));
+        let document = Self {
+            device: &row.name,
+            read: of(block::Operation::Read),
+            write: of(block::Operation::Write),
+            discard: of(block::Operation::Discard),
+            flush: of(block::Operation::Flush),
+        };
+        let is_used = [&document.read, &document.write, &document.discard, &document.flush]
+            .iter()
+            .any(|kind| kind.is_some());
+        is_used.then_some(document)
+    }
+}
+
+impl RequestDocument {
+    fn new(row: &RequestRow) -> Option<Self> {
+        let requests = OperationDocument::new(&row.requests)?;
+        Some(Self { requests, queued_seconds_per_second: row.queued })
     }
 }
 

@@ -47,6 +47,12 @@ pub enum SortKey {
     Create,
     /// Names removed per second.
     Unlink,
+    /// Requests to block devices per second.
+    Disk,
+    /// Bytes of such requests per second.
+    DiskBytes,
+    /// 99th percentile of the length of such a request.
+    Disk99,
     /// Storage operations that failed per second.
     Errors,
     /// Namespace, pod and container.
@@ -74,6 +80,9 @@ impl Row {
             SortKey::Open => self.operation(Operation::Open)?.rate,
             SortKey::Create => self.operation(Operation::Create)?.rate,
             SortKey::Unlink => self.operation(Operation::Unlink)?.rate,
+            SortKey::Disk => self.requests()?.rate,
+            SortKey::DiskBytes => self.requests()?.byte_rate,
+            SortKey::Disk99 => self.requests()?.p99,
             SortKey::Errors => self.storage?.error_rate(),
             SortKey::Name => None,
         }

@@ -9,17 +9,17 @@ use crate::snapshot::{OperationSample, VfsSample, WorkloadSample};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StorageRow([OperationRow; Operation::COUNT]);
 
-/// One kind of operation. Rates are `None` in a window without length, latencies without a call.
+/// One kind of operation or request. Rates are `None` in a window without length, latencies without a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationRow {
-    /// Calls per second, those that failed included.
+    /// How many per second, those that failed included.
     pub rate: Option<f64>,
     pub error_rate: Option<f64>,
-    /// Bytes moved per second; `None` for what moves none.
+    /// Bytes per second; `None` for what has none.
     pub byte_rate: Option<f64>,
     pub p50: Option<f64>,
     pub p99: Option<f64>,
-    /// The upper bound of the longest call's bucket; infinite above the histogram's range.
+    /// The upper bound of the longest one's bucket; infinite above the histogram's range.
     pub max: Option<f64>,
 }
 
@@ -49,7 +49,8 @@ pub(super) fn storage(
     window: Window,
 ) -> Option<StorageRow> {
     let since = vfs_since(earlier, later)?;
-    Some(StorageRow(Operation::ALL.map(|operation| row(operation, since.of(operation), window))))
+    let row = |operation: Operation| row(since.of(operation), operation.moves_bytes(), window);
+    Some(StorageRow(Operation::ALL.map(row)))
 }
 
 /// The 99th percentile of an fsync between two samples of a workload; `None` without any.
@@ -57,11 +58,11 @@ pub(super) fn fsync_p99(earlier: Option<&WorkloadSample>, later: &WorkloadSample
     vfs_since(earlier, later)?.fsync.latency.quantile(0.99)
 }
 
-fn row(operation: Operation, since: &OperationSample, window: Window) -> OperationRow {
+pub(super) fn row(since: &OperationSample, has_bytes: bool, window: Window) -> OperationRow {
     OperationRow {
         rate: window.rate(since.latency.count() as f64),
         error_rate: window.rate(since.errors as f64),
-        byte_rate: window.rate(since.bytes as f64).filter(|_| operation.moves_bytes()),
+        byte_rate: window.rate(since.bytes as f64).filter(|_| has_bytes),
         p50: since.latency.quantile(0.5),
         p99: since.latency.quantile(0.99),
         max: since.latency.max_bound(),
@@ -84,7 +85,7 @@ fn vfs_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option
 }
 
 /// `None` if a total went backwards.
-fn operation_since(earlier: &OperationSample, later: &OperationSample) -> Option<OperationSample> {
+pub(super) fn operation_since(earlier: &OperationSample, later: &OperationSample) -> Option<OperationSample> {
     if later.latency.sum_ns < earlier.latency.sum_ns {
         return None;
     }

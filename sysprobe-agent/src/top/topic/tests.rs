@@ -17,10 +17,10 @@ fn a_table_can_be_sorted_by_what_it_is_sorted_by_at_first() {
 }
 
 #[test]
-fn io_counts_storage_operations_only() {
+fn io_counts_storage_operations_and_requests_only() {
     let (earlier, later) = node();
     let shown = |topic| rows(&earlier, &later, &Selection { topic, ..Selection::default() }).len();
-    assert_eq!((shown(Topic::Top), shown(Topic::Io)), (6, 3));
+    assert_eq!((shown(Topic::Top), shown(Topic::Io)), (6, 4));
 }
 
 #[test]

@@ -4,11 +4,11 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::hist;
 use sysprobe_common::vfs::{Operation, VfsLoss, VfsStats};
+use sysprobe_ebpf::counter;
 use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::operation::{self, Done};
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
-use sysprobe_ebpf::{atomic, counter};
 
 /// By slot. Sized by the agent.
 #[btf_map]
@@ -65,22 +65,16 @@ const fn operation(bit: u32) -> Operation {
 }
 
 #[inline(always)]
-#[expect(clippy::cast_sign_loss, reason = "it is above 0")]
+#[expect(clippy::cast_sign_loss, reason = "it is not below 0")]
 fn add(slot: u32, operation: Operation, outcome: &Outcome) {
     // SAFETY: the helper only returns a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
     let Some(stats) = VFS_STATS.get_ptr_mut(slot) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let Some(stats) = (unsafe { &mut *stats }).of_mut(operation, cpu) else { return };
-    atomic::add_u64(&mut stats.latency_ns, outcome.took);
-    if outcome.result < 0 {
-        atomic::add_u32(&mut stats.errors, 1);
-    } else if outcome.result > 0 {
-        atomic::add_u64(&mut stats.bytes, outcome.result as u64);
-    }
-    if let Some(bucket) = stats.latency.get_mut(hist::bucket_of(outcome.took)) {
-        atomic::add_u32(bucket, 1);
-    }
+    let failed = outcome.result < 0;
+    let bytes = if failed { 0 } else { outcome.result as u64 };
+    operation::add(stats, &Done { bytes, failed, took: outcome.took });
 }
 
 #[inline(always)]

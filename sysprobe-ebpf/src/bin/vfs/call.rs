@@ -44,7 +44,7 @@ pub(crate) fn on_file(file: impl Object, operation: Operation) -> u32 {
 /// The same by the file's descriptor.
 #[inline(always)]
 pub(crate) fn on_descriptor(task: impl Object, descriptor: u32, operation: Operation) -> u32 {
-    file::of_descriptor(task, descriptor).map_or(0, |file| on_file(file, operation))
+    if file::is_storage_at(task, descriptor) { operation.bit() } else { 0 }
 }
 
 /// The same by the descriptor that is a system call's first argument.
@@ -69,16 +69,14 @@ pub(crate) fn on_name(task: impl Object, directory: i32, name: u64, operation: O
 /// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's memory brought in,
 /// which a program cannot.
 #[inline(always)]
-pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Arguments) -> Call {
-    let is_storage = |place| on_descriptor(task, descriptor(arguments.get(place)), Operation::Read) != 0;
+pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: Arguments<T>) -> Call {
+    let on = |place, operations| on_argument(task, arguments, place, operations);
     let call = |operations| Call { operations, ..Call::NONE };
     match syscall {
         Syscall::None => Call::NONE,
-        Syscall::File { operations, descriptor } => call(if is_storage(descriptor) { operations } else { 0 }),
+        Syscall::File { operations, descriptor } => call(on(descriptor, operations)),
         Syscall::Transfer { from, to } => {
-            let reads = if is_storage(from) { Operation::Read.bit() } else { 0 };
-            let writes = if is_storage(to) { Operation::Write.bit() } else { 0 };
-            call(reads | writes)
+            call(on(from, Operation::Read.bit()) | on(to, Operation::Write.bit()))
         }
         // `MS_SYNC` of include/uapi/asm-generic/mman-common.h: the others only start it.
         Syscall::Memory { operations } => call(if arguments.get(2) & 4 == 0 { 0 } else { operations }),
@@ -88,6 +86,12 @@ pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: &Argum
             Call { name: arguments.get(name), directory, operations, ..Call::NONE }
         }
     }
+}
+
+/// Operations on the file of the descriptor that is an argument.
+#[inline(always)]
+fn on_argument<T: Object>(task: T, arguments: Arguments<T>, place: u32, operations: u32) -> u32 {
+    if file::is_storage_at(task, descriptor(arguments.get(place))) { operations } else { 0 }
 }
 
 /// Takes note of a call, unless it is no storage's, or the task is in one already of which this one is a part.

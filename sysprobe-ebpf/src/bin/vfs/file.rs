@@ -1,8 +1,11 @@
 //! Whether something is storage: a file, directory or block device on a file system that is no window into the kernel.
 //! Costs four reads, all of memory that the call itself uses.
+//!
+//! In the array of descriptors the verifier loses a file's type. Since 6.2 it can be told: then the five reads from there to the
+//! magic number are loads, else calls of a helper.
 
 use sysprobe_common::vfs::pseudo;
-use sysprobe_ebpf::kernel::{Address, Object, read_u64_at};
+use sysprobe_ebpf::kernel::{Address, Object, Typed, read_u64_at};
 use sysprobe_ebpf::settings;
 
 settings!(
@@ -45,16 +48,36 @@ pub(crate) fn was_created(file: impl Object) -> bool {
     file.u32(&OFF_FILE_MODE).unwrap_or(0) & CREATED != 0
 }
 
+/// An open file: a typed object, where the kernel can be told so, or an address.
+pub(crate) enum Opened {
+    Typed(Typed),
+    Untyped(Address),
+}
+
 /// The open file of a descriptor.
 #[inline(always)]
-pub(crate) fn of_descriptor<T: Object>(task: T, descriptor: u32) -> Option<Address> {
+pub(crate) fn of_descriptor<T: Object>(task: T, descriptor: u32) -> Option<Opened> {
     let table = task.follow(&OFF_TASK_FILES)?.follow(&OFF_FILES_TABLE)?;
     if descriptor >= table.u32(&OFF_FDTABLE_MAX)? {
         return None;
     }
-    let files = table.u64(&OFF_FDTABLE_FD)?;
-    let file = read_u64_at(files + 8 * u64::from(descriptor))?;
-    (file != 0).then_some(Address(file))
+    let place = table.u64(&OFF_FDTABLE_FD)? + 8 * u64::from(descriptor);
+    // Of a file that is none, all members read as zero.
+    if let Some(file) = T::cast_file(place) {
+        return Some(Opened::Typed(file));
+    }
+    let file = read_u64_at(place)?;
+    (file != 0).then_some(Opened::Untyped(Address(file)))
+}
+
+/// Whether the open file of a descriptor is storage.
+#[inline(always)]
+pub(crate) fn is_storage_at(task: impl Object, descriptor: u32) -> bool {
+    match of_descriptor(task, descriptor) {
+        Some(Opened::Typed(file)) => is_storage(file),
+        Some(Opened::Untyped(file)) => is_storage(file),
+        None => false,
+    }
 }
 
 /// Whether the task's working directory is on storage.

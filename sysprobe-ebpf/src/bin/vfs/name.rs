@@ -25,7 +25,7 @@ pub(crate) fn is_storage(task: impl Object, directory: i32, name: u64) -> bool {
     if directory == WORKING_DIRECTORY {
         return file::works_in_storage(task);
     }
-    file::of_descriptor(task, directory as u32).is_some_and(file::is_storage)
+    file::is_storage_at(task, directory as u32)
 }
 
 /// The first bytes, zeros after the end. `None` if the caller named an address where nothing is.

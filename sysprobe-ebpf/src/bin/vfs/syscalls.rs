@@ -9,6 +9,7 @@ use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::registers::{Arguments, OFF_REGISTER_SYSCALL};
 use sysprobe_ebpf::settings;
 
+use crate::file::Opened;
 use crate::{Task, begin, call, current, end, file, name};
 
 settings!(
@@ -26,12 +27,14 @@ static VFS_SYSCALLS: Array<u32, TABLE> = Array::new();
 
 #[inline(always)]
 pub(crate) fn enter(registers: Task, number: u64) {
-    let Some(syscall) = what(number) else { return };
+    let Some(code) = what(number) else { return };
     let task = current();
     let is_compat = task.u32(&OFF_TASK_COMPAT).unwrap_or(0) & CFG_COMPAT.load() != 0;
-    let call = match Arguments::of(registers) {
-        Some(arguments) if !is_compat => call::of_syscall(task, syscall, &arguments),
-        _ => Call::NONE,
+    // Decoded where it is matched: between the two the compiler moves parts that nobody has set, which verifiers refuse.
+    let call = if is_compat {
+        Call::NONE
+    } else {
+        call::of_syscall(task, Syscall::decode(code), Arguments::of(registers))
     };
     begin(task, Call { frame: FRAME, ..call });
 }
@@ -55,12 +58,17 @@ fn conclude(task: Task, call: &Call, result: i64) -> (u32, i64) {
     if result < 0 {
         return (call::of_failed_open(result, call, task), result);
     }
-    (file::of_descriptor(task, result as u32).map_or(0, call::of_open), 0)
+    let operations = match file::of_descriptor(task, result as u32) {
+        Some(Opened::Typed(file)) => call::of_open(file),
+        Some(Opened::Untyped(file)) => call::of_open(file),
+        None => 0,
+    };
+    (operations, 0)
 }
 
+/// `Syscall::encode` of a call, if it is one of storage's.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "beyond the table is beyond the table")]
-fn what(number: u64) -> Option<Syscall> {
-    let code = *VFS_SYSCALLS.get(number as u32)?;
-    if code == 0 { None } else { Some(Syscall::decode(code)) }
+fn what(number: u64) -> Option<u32> {
+    VFS_SYSCALLS.get(number as u32).copied().filter(|code| *code != 0)
 }

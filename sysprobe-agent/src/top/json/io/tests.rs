@@ -27,8 +27,8 @@ fn the_document_has_its_fixed_fields() {
     assert_eq!(document["source"], "agent at /run/a");
     assert_eq!(document["window_seconds"], 2.0);
     assert_eq!(document["workloads_total"], 8);
-    assert_eq!(document["workloads"].as_array().map(Vec::len), Some(3));
-    let last = &document["workloads"][2];
+    assert_eq!(document["workloads"].as_array().map(Vec::len), Some(4));
+    let last = &document["workloads"][3];
     let write = &last["write"];
     let stable = json!({
         "namespace": "batch-processing",
@@ -61,7 +61,7 @@ fn who_did_nothing_has_no_operation() {
     let document = document(true);
     let workloads = document["workloads"].as_array().unwrap();
     assert_eq!(workloads.len(), 8);
-    let idle = json!({ "namespace": "", "pod": "", "container": "kernel", "kind": "kernel" });
+    let idle = json!({ "namespace": "", "pod": "", "container": "ssh.service", "kind": "unit" });
     assert!(workloads.contains(&idle), "{document}");
 }
 
@@ -70,9 +70,33 @@ fn what_is_off_is_told_by_its_domain() {
     let (earlier, later) = node();
     let line = line(&earlier, &without_vfs(later), &selection(false), "test").unwrap();
     let document: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(document["workloads"], json!([]));
+    // What remains is what `block` saw.
+    let mut rest = document["workloads"].as_array().unwrap().iter();
+    assert!(rest.all(|row| row["devices"].is_array() && row["fsync"].is_null()), "{document}");
     assert_eq!(document["domains"][1]["up"], false);
     assert_eq!(document["domains"][1]["reason"], "the kernel has no BTF");
+}
+
+#[test]
+fn requests_are_told_by_device_and_kind() {
+    let document = document(false);
+    let rows = document["workloads"].as_array().unwrap();
+    let kernel = rows.iter().find(|row| row["container"] == "kernel").unwrap();
+    let write = &kernel["devices"][0]["write"];
+    let stable = json!([{
+        "device": "vda",
+        "write": {
+            "operations_per_second": 20.0,
+            "errors_per_second": 0.0,
+            "bytes_per_second": 327_680.0,
+            "latency_p50_seconds": write["latency_p50_seconds"],
+            "latency_p99_seconds": write["latency_p99_seconds"],
+            "latency_max_seconds": write["latency_max_seconds"],
+            "latency_above_range": false,
+            "queued_seconds_per_second": 0.0045,
+        },
+    }]);
+    assert_eq!(kernel["devices"], stable);
 }
 
 #[test]

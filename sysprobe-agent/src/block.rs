@@ -1,0 +1,130 @@
+//! The block layer: starts the programs, and adds what each cgroup gathered to its workload's totals.
+
+use sysprobe_common::block::{self, BlockLoss, BlockStats, DISK_NAME, Operation};
+use sysprobe_common::operation::OperationStats;
+
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::operation;
+use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::TierSet;
+use crate::slots::{self, Counters, Key, Names, Owner, Slots};
+use crate::snapshot::{BlockSample, LostUpdates};
+
+/// The attached programs and their maps.
+pub struct Block {
+    loaded: Loaded,
+    slots: Slots<BlockStats, DeviceKey>,
+    losses: MappedArray<u64>,
+}
+
+/// The kernel side's key: a cgroup and a device.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceKey(block::Key);
+
+const MAPS: Names = Names { stats: "BLOCK_STATS", known: "BLOCK_SLOTS", free: "BLOCK_FREE" };
+/// Requests that may be on their way at one time: a device has some hundreds, with many queues some thousands.
+pub const IN_FLIGHT: u32 = 8_192;
+
+impl Block {
+    /// Loads and attaches; from here on every request that is submitted is counted.
+    pub fn start(
+        loader: &Loader,
+        set: &'static TierSet,
+        candidate: &Candidate,
+        plan: &Plan,
+    ) -> Result<Self, LoadError> {
+        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
+        sizes.push(("BLOCK_IN_FLIGHT", IN_FLIGHT));
+        let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let losses = loaded.map_array("BLOCK_LOSSES")?;
+        loaded.attach()?;
+        Ok(Self { loaded, slots, losses })
+    }
+
+    pub const fn slots(&mut self) -> &mut Slots<BlockStats, DeviceKey> {
+        &mut self.slots
+    }
+
+    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
+        slots::losses("block", &self.losses, BlockLoss::ALL.map(BlockLoss::reason))
+    }
+
+    /// How many slots there were when they were last listed.
+    #[must_use]
+    pub const fn slots_in_use(&self) -> u64 {
+        self.slots.in_use()
+    }
+}
+
+impl Running for Block {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+// SAFETY: integers without padding between or behind them.
+unsafe impl aya::Pod for DeviceKey {}
+
+impl Default for DeviceKey {
+    fn default() -> Self {
+        Self(block::Key { cgroup: 0, device: 0, pad: 0 })
+    }
+}
+
+impl Key for DeviceKey {
+    fn owner(&self) -> Owner {
+        match self.0.cgroup {
+            0 => Owner::Unknown,
+            block::KERNEL => Owner::Kernel,
+            id => Owner::Cgroup(id),
+        }
+    }
+}
+
+impl Counters for BlockStats {
+    const ZERO: Self = Self {
+        disk: [0; DISK_NAME],
+        queued_ns: [0; Operation::COUNT],
+        operations: [OperationStats::ZERO; Operation::COUNT],
+    };
+
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
+        // A difference keeps the later name: the earlier one may not have been there yet.
+        if self.disk[0] == 0 {
+            self.disk = other.disk;
+        }
+        for (own, other) in self.queued_ns.iter_mut().zip(&other.queued_ns) {
+            *own = wide(*own, *other);
+        }
+        for (own, other) in self.operations.iter_mut().zip(&other.operations) {
+            operation::combine(own, other, wide, narrow);
+        }
+    }
+}
+
+/// Adds what was gathered to a workload's totals.
+pub fn accumulate(total: &mut BlockSample, gathered: &BlockStats) {
+    let device = total.devices.entry(name(gathered)).or_default();
+    for operation in Operation::ALL {
+        let total = device.of_mut(operation);
+        total.queued_ns += gathered.queued_ns[operation as usize];
+        operation::accumulate(&mut total.requests, &gathered.operations[operation as usize]);
+    }
+}
+
+/// The device's name; `unknown` for what stands for several.
+fn name(gathered: &BlockStats) -> String {
+    let name = gathered.disk.split(|byte| *byte == 0).next().unwrap_or_default();
+    if name.is_empty() { "unknown".to_owned() } else { String::from_utf8_lossy(name).into_owned() }
+}
+
+/// Whether anything was gathered at all.
+#[must_use]
+pub fn is_idle(gathered: &BlockStats) -> bool {
+    gathered.operations.iter().all(operation::is_unused)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! What slots hold of one kind of operation: how it is combined, and added to a workload's totals.
+
+use sysprobe_common::operation::OperationStats;
+
+use crate::snapshot::OperationSample;
+
+pub(crate) fn combine(
+    own: &mut OperationStats,
+    other: &OperationStats,
+    wide: fn(u64, u64) -> u64,
+    narrow: fn(u32, u32) -> u32,
+) {
+    own.latency_ns = wide(own.latency_ns, other.latency_ns);
+    own.bytes = wide(own.bytes, other.bytes);
+    own.errors = narrow(own.errors, other.errors);
+    for (own, other) in own.latency.iter_mut().zip(&other.latency) {
+        *own = narrow(*own, *other);
+    }
+}
+
+pub(crate) fn accumulate(total: &mut OperationSample, gathered: &OperationStats) {
+    total.errors += u64::from(gathered.errors);
+    total.bytes += gathered.bytes;
+    total.latency.sum_ns += gathered.latency_ns;
+    for (total, gathered) in total.latency.buckets.iter_mut().zip(&gathered.latency) {
+        *total += u64::from(*gathered);
+    }
+}
+
+/// A program that is adding may have got no further than the first of these.
+pub(crate) fn is_unused(gathered: &OperationStats) -> bool {
+    let silent = gathered.latency_ns == 0 && gathered.bytes == 0 && gathered.errors == 0;
+    silent && gathered.latency.iter().all(|count| *count == 0)
+}

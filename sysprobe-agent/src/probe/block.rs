@@ -1,0 +1,80 @@
+//! Requests to block devices.
+
+use super::Hook::{RawTp, TpBtf};
+use super::{Member, Object, Probe, Tier, TierSet, member, object, optional, program};
+
+static OBJECT: Object = object!("block.o");
+
+static MEMBERS: &[Member] = &[
+    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
+    member("OFF_CGROUP_KN", &["cgroup.kn"]),
+    member("OFF_CGROUP_LEVEL", &["cgroup.level"]),
+    optional("OFF_CGROUP_LINE_IDS", &["cgroup.ancestor_ids"]),
+    optional("OFF_CGROUP_LINE", &["cgroup.ancestors"]),
+    member("OFF_CGROUP_ROOT", &["cgroup.root"]),
+    member("OFF_KN_ID", &["kernfs_node.id"]),
+    optional("OFF_BIO_BLKG", &["bio.bi_blkg"]),
+    member("OFF_BIO_FLAGS", &["bio.bi_opf"]),
+    member("OFF_BIO_SIZE", &["bio.bi_iter.bi_size"]),
+    optional("OFF_BLKG_BLKCG", &["blkcg_gq.blkcg"]),
+    optional("OFF_BLKCG_CGROUP", &["blkcg.css.cgroup"]),
+    member("OFF_DISK_MAJOR", &["gendisk.major"]),
+    member("OFF_DISK_MINOR", &["gendisk.first_minor"]),
+    member("OFF_DISK_NAME", &["gendisk.disk_name"]),
+    optional("OFF_QUEUE_DISK", &["request_queue.disk"]),
+    member("OFF_RQ_BIO", &["request.bio"]),
+    optional("OFF_RQ_DISK", &["request.rq_disk"]),
+    member("OFF_RQ_END", &["request.end_io"]),
+    member("OFF_RQ_FLAGS", &["request.cmd_flags"]),
+    member("OFF_RQ_LENGTH", &["request.__data_len"]),
+    member("OFF_RQ_QUEUE", &["request.q"]),
+    member("OFF_RQ_STARTED", &["request.start_time_ns"]),
+    member("BIT_FUA", &["req_flag_bits.__REQ_FUA"]),
+    member("BIT_PREFLUSH", &["req_flag_bits.__REQ_PREFLUSH"]),
+    member("PARAMS_GETRQ", &["btf_trace_block_getrq.()"]),
+    member("PARAMS_INSERT", &["btf_trace_block_rq_insert.()"]),
+    member("PARAMS_ISSUE", &["btf_trace_block_rq_issue.()"]),
+    member("PARAMS_MERGE", &["btf_trace_block_rq_merge.()"]),
+];
+
+const BEGINS: &str = "takes note of who flushes, or writes through the device's cache";
+const QUEUES: &str = "takes note of who submits a request";
+const ISSUES: &str = "takes note of when the driver gets it";
+const MERGES: &str = "forgets a request that became a part of another";
+const ENDS: &str = "books a request that is done";
+
+pub(super) const PROBE: Probe = Probe {
+    domain: "block",
+    summary: "Requests to block devices: how many, how long, how long before the driver got them, how many bytes, how many \
+              errors. The tracepoints are in every kernel; the functions around them are inlined, so no other tier exists",
+    tiers: &[
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            programs: &[
+                program("block_done_tp", TpBtf("block_rq_complete"), ENDS),
+                program("block_issue_tp", TpBtf("block_rq_issue"), ISSUES),
+                program("block_queue_tp", TpBtf("block_rq_insert"), QUEUES),
+                program("block_begin_tp", TpBtf("block_getrq"), BEGINS),
+                program("block_merge_tp", TpBtf("block_rq_merge"), MERGES),
+            ],
+            members: MEMBERS,
+            needs: &[],
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: OBJECT,
+            programs: &[
+                program("block_done_rt", RawTp("block_rq_complete"), ENDS),
+                program("block_issue_rt", RawTp("block_rq_issue"), ISSUES),
+                program("block_queue_rt", RawTp("block_rq_insert"), QUEUES),
+                program("block_begin_rt", RawTp("block_getrq"), BEGINS),
+                program("block_merge_rt", RawTp("block_rq_merge"), MERGES),
+            ],
+            members: MEMBERS,
+            needs: &[],
+        },
+    ],
+};

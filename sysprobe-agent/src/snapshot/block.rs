@@ -1,0 +1,65 @@
+//! Requests to block devices in a snapshot.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sysprobe_common::block::Operation;
+
+use super::OperationSample;
+
+/// What one workload asked of block devices, by their names in `/sys/block`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockSample {
+    pub devices: BTreeMap<String, DeviceSample>,
+}
+
+/// What it asked of one of them. What it never did is left out of the JSON form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceSample {
+    #[serde(skip_serializing_if = "RequestSample::is_unused")]
+    pub read: RequestSample,
+    #[serde(skip_serializing_if = "RequestSample::is_unused")]
+    pub write: RequestSample,
+    #[serde(skip_serializing_if = "RequestSample::is_unused")]
+    pub discard: RequestSample,
+    #[serde(skip_serializing_if = "RequestSample::is_unused")]
+    pub flush: RequestSample,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestSample {
+    pub requests: OperationSample,
+    /// How much of their time passed before the device's driver got them.
+    pub queued_ns: u64,
+}
+
+impl DeviceSample {
+    #[must_use]
+    pub const fn of(&self, operation: Operation) -> &RequestSample {
+        match operation {
+            Operation::Read => &self.read,
+            Operation::Write => &self.write,
+            Operation::Discard => &self.discard,
+            Operation::Flush => &self.flush,
+        }
+    }
+
+    #[must_use]
+    pub const fn of_mut(&mut self, operation: Operation) -> &mut RequestSample {
+        match operation {
+            Operation::Read => &mut self.read,
+            Operation::Write => &mut self.write,
+            Operation::Discard => &mut self.discard,
+            Operation::Flush => &mut self.flush,
+        }
+    }
+}
+
+impl RequestSample {
+    /// Whether there was no such request.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.requests.is_unused()
+    }
+}

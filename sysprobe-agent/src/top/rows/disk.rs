@@ -1,0 +1,107 @@
+//! A row's requests to block devices: the difference of two samples of the `block` domain.
+
+use std::collections::BTreeMap;
+
+use sysprobe_common::block::Operation;
+
+use super::{
+    Window,
+    storage::{OperationRow, operation_since, row},
+};
+use crate::snapshot::{BlockSample, DeviceSample, OperationSample, RequestSample, WorkloadSample};
+
+/// The requests of one workload in one window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskRow {
+    /// Of every kind, to every device.
+    pub all: OperationRow,
+    /// By the devices' names.
+    pub devices: Vec<DeviceRow>,
+}
+
+/// Those to one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceRow {
+    pub name: String,
+    operations: [RequestRow; Operation::COUNT],
+}
+
+/// One kind of request to one device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestRow {
+    pub requests: OperationRow,
+    /// Seconds per second that requests waited before the driver got them: how many waited there, on average. `None` for
+    /// what does not wait there.
+    pub queued: Option<f64>,
+}
+
+impl DeviceRow {
+    #[must_use]
+    pub const fn of(&self, operation: Operation) -> &RequestRow {
+        &self.operations[operation as usize]
+    }
+}
+
+/// `None` where the domain is off, or the workload never asked anything of a device.
+pub(super) fn disk(
+    earlier: Option<&WorkloadSample>,
+    later: &WorkloadSample,
+    window: Window,
+) -> Option<DiskRow> {
+    let since = block_since(earlier, later)?;
+    let mut all = OperationSample::default();
+    for request in
+        since.devices.values().flat_map(|device| Operation::ALL.map(|operation| device.of(operation)))
+    {
+        add(&mut all, &request.requests);
+    }
+    let device = |(name, sample): (&String, &DeviceSample)| DeviceRow {
+        name: name.clone(),
+        operations: Operation::ALL.map(|operation| request_row(operation, sample.of(operation), window)),
+    };
+    Some(DiskRow { all: row(&all, true, window), devices: since.devices.iter().map(device).collect() })
+}
+
+fn request_row(operation: Operation, since: &RequestSample, window: Window) -> RequestRow {
+    RequestRow {
+        requests: row(&since.requests, operation.has_bytes(), window),
+        queued: window.seconds_rate(since.queued_ns).filter(|_| operation != Operation::Flush),
+    }
+}
+
+fn add(all: &mut OperationSample, one: &OperationSample) {
+    all.errors += one.errors;
+    all.bytes += one.bytes;
+    all.latency.sum_ns += one.latency.sum_ns;
+    for (all, one) in all.latency.buckets.iter_mut().zip(&one.latency.buckets) {
+        *all += one;
+    }
+}
+
+/// These totals start at zero like those of `vfs`; a device that was not known before has all of its own in the window.
+fn block_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<BlockSample> {
+    let later = later.block.as_ref()?;
+    let Some(earlier) = earlier.and_then(|sample| sample.block.as_ref()) else { return Some(later.clone()) };
+    let since = |(name, later): (&String, &DeviceSample)| match earlier.devices.get(name) {
+        Some(earlier) => Some((name.clone(), device_since(earlier, later)?)),
+        None => Some((name.clone(), later.clone())),
+    };
+    let devices: Option<BTreeMap<_, _>> = later.devices.iter().map(since).collect();
+    Some(devices.map_or_else(|| later.clone(), |devices| BlockSample { devices }))
+}
+
+/// `None` if a total went backwards.
+fn device_since(earlier: &DeviceSample, later: &DeviceSample) -> Option<DeviceSample> {
+    let mut since = DeviceSample::default();
+    for operation in Operation::ALL {
+        let (earlier, later) = (earlier.of(operation), later.of(operation));
+        *since.of_mut(operation) = RequestSample {
+            requests: operation_since(&earlier.requests, &later.requests)?,
+            queued_ns: later.queued_ns.checked_sub(earlier.queued_ns)?,
+        };
+    }
+    Some(since)
+}
+
+#[cfg(test)]
+mod tests;

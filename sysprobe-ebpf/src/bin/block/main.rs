@@ -1,0 +1,119 @@
+//! The block layer: which requests a cgroup's work makes of which device, how long each took from its beginning to its end,
+//! and how much of that it waited before the driver got it.
+//!
+//! A request is remembered from its submission, where it is known whose it is, to its end, which comes on any CPU in the
+//! middle of anything. The kernel stamps its beginning itself, so most submissions need no clock.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+mod booking;
+mod owner;
+mod request;
+mod way;
+
+use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
+use aya_ebpf::{EbpfContext, Global};
+use sysprobe_ebpf::argument::second_or_first;
+use sysprobe_ebpf::kernel::{Address, Typed};
+use sysprobe_ebpf::settings;
+
+settings!(
+    /// How many parameters the tracepoints have, counting the one that programs do not see. Kernels before 5.11 (some before
+    /// 5.10.137) hand over the queue first.
+    PARAMS_GETRQ,
+    PARAMS_INSERT,
+    PARAMS_ISSUE,
+    PARAMS_MERGE,
+);
+
+/// The argument that matters, behind the queue where there is one.
+#[inline(always)]
+fn subject(ctx: impl EbpfContext, parameters: &Global<u32>) -> u64 {
+    // SAFETY: the context of a tracepoint, and the kernel's types say how many arguments it has.
+    unsafe { second_or_first(ctx.as_ptr(), parameters.load() > 2) }
+}
+
+/// # Safety
+///
+/// The same as of `Typed::new`.
+#[inline(always)]
+unsafe fn typed(argument: u64) -> Typed {
+    // SAFETY: the caller's promise.
+    unsafe { Typed::new(argument as *const u8) }
+}
+
+/// proto: v5.10 `(struct request_queue *, struct bio *, int rw)`, v5.11- `(struct bio *)`
+#[btf_tracepoint(function = "block_getrq")]
+fn block_begin_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is a typed pointer.
+    way::begun(unsafe { typed(subject(ctx, &PARAMS_GETRQ)) });
+    0
+}
+
+/// proto: v5.10 `(struct request_queue *, struct request *)`, v5.11- `(struct request *)`
+#[btf_tracepoint(function = "block_rq_insert")]
+fn block_queue_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is a typed pointer.
+    way::queued(unsafe { typed(subject(ctx, &PARAMS_INSERT)) });
+    0
+}
+
+/// proto: as `block_rq_insert`
+#[btf_tracepoint(function = "block_rq_issue")]
+fn block_issue_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is a typed pointer.
+    way::issued(unsafe { typed(subject(ctx, &PARAMS_ISSUE)) });
+    0
+}
+
+/// proto: v5.10 `(struct request *, int error, unsigned int nr_bytes)`, v5.16- `blk_status_t error`
+#[btf_tracepoint(function = "block_rq_complete")]
+fn block_done_tp(ctx: BtfTracePointContext) -> i32 {
+    let (failed, bytes) = (ctx.arg::<u32>(1) != 0, ctx.arg::<u32>(2));
+    // SAFETY: the first argument is a typed pointer.
+    way::done(unsafe { Typed::new(ctx.arg(0)) }, failed, bytes);
+    0
+}
+
+/// proto: as `block_rq_insert`
+#[btf_tracepoint(function = "block_rq_merge")]
+fn block_merge_tp(ctx: BtfTracePointContext) -> i32 {
+    way::merged(Address(subject(ctx, &PARAMS_MERGE)));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "block_rq_merge")]
+fn block_merge_rt(ctx: RawTracePointContext) -> i32 {
+    way::merged(Address(subject(ctx, &PARAMS_MERGE)));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "block_getrq")]
+fn block_begin_rt(ctx: RawTracePointContext) -> i32 {
+    way::begun(Address(subject(ctx, &PARAMS_GETRQ)));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "block_rq_insert")]
+fn block_queue_rt(ctx: RawTracePointContext) -> i32 {
+    way::queued(Address(subject(ctx, &PARAMS_INSERT)));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "block_rq_issue")]
+fn block_issue_rt(ctx: RawTracePointContext) -> i32 {
+    way::issued(Address(subject(ctx, &PARAMS_ISSUE)));
+    0
+}
+
+#[raw_tracepoint(tracepoint = "block_rq_complete")]
+fn block_done_rt(ctx: RawTracePointContext) -> i32 {
+    let (failed, bytes) = (ctx.arg::<u32>(1) != 0, ctx.arg::<u32>(2));
+    way::done(Address(ctx.arg(0)), failed, bytes);
+    0
+}
+
+sysprobe_ebpf::object!();

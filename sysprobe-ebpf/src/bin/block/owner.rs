@@ -1,0 +1,91 @@
+//! Whose a request is. The one who submits it is known where it is submitted; for what kernel threads submit (write-back, a
+//! loop device) the kernel may have noted whose work they do.
+
+use aya_ebpf::helpers::generated::bpf_get_current_task;
+use sysprobe_common::block::{BlockLoss, KERNEL};
+use sysprobe_common::cgroup::ROOT_ID;
+use sysprobe_ebpf::cgroup::{self, CFG_VIA_CONTROLLER};
+use sysprobe_ebpf::kernel::{Address, Object, read_u64_at};
+use sysprobe_ebpf::settings;
+use sysprobe_ebpf::slots::is_kernel_thread;
+
+use crate::booking::lose;
+
+settings!(
+    /// Absent without `CONFIG_BLK_CGROUP`.
+    OFF_BIO_BLKG,
+    OFF_BLKCG_CGROUP,
+    OFF_BLKG_BLKCG,
+    OFF_CGROUP_LEVEL,
+    /// Up to 6.0 the ids of the cgroups from the root down to this one; then pointers to them.
+    OFF_CGROUP_LINE_IDS,
+    OFF_CGROUP_LINE,
+    OFF_CGROUP_ROOT,
+);
+
+const ABSENT: u32 = u32::MAX;
+
+/// The cgroup to charge for a bio that the current task submits; see `block::Key`.
+#[inline(always)]
+pub(crate) fn of(bio: impl Object) -> u64 {
+    // SAFETY: the helper only returns an address.
+    let task = Address(unsafe { bpf_get_current_task() });
+    let Some(own) = cgroup::of_task(task) else {
+        lose(BlockLoss::UnreadableCgroup);
+        return 0;
+    };
+    let is_kernel = is_kernel_thread(task);
+    let noted = noted(bio, own, is_kernel);
+    if noted != 0 {
+        return noted;
+    }
+    match cgroup::id_of(own) {
+        0 => {
+            lose(BlockLoss::UnreadableCgroup);
+            0
+        }
+        ROOT_ID if is_kernel => KERNEL,
+        id => id,
+    }
+}
+
+/// The cgroup that the kernel has noted, 0 if it has not, or if the task's own is more exact. The kernel notes the nearest
+/// one in which the io controller is on, and the root where it knows no better. Only on the default hierarchy do its cgroups
+/// mean the same as ours.
+#[inline(always)]
+fn noted(bio: impl Object, own: Address, is_kernel: bool) -> u64 {
+    if OFF_BIO_BLKG.load() == ABSENT || CFG_VIA_CONTROLLER.load() != 0 {
+        return 0;
+    }
+    let Some(cgroup) = cgroup_of(bio) else { return 0 };
+    let id = cgroup::id_of(cgroup);
+    if id <= ROOT_ID || cgroup.u64(&OFF_CGROUP_ROOT) != own.u64(&OFF_CGROUP_ROOT) {
+        return 0;
+    }
+    let level = cgroup.u32(&OFF_CGROUP_LEVEL).unwrap_or(0);
+    if !is_kernel && ancestor(own, level) == id {
+        return 0;
+    }
+    id
+}
+
+#[inline(always)]
+fn cgroup_of(bio: impl Object) -> Option<Address> {
+    let group = bio.follow(&OFF_BIO_BLKG).filter(|group| group.address() != 0)?;
+    let group = Address(group.address());
+    group.follow(&OFF_BLKG_BLKCG)?.follow(&OFF_BLKCG_CGROUP)
+}
+
+/// The id of the cgroup above this one, or itself, so many levels below the root; 0 for none. The helper for it came to
+/// programs of this kind after 5.10.
+#[inline(always)]
+fn ancestor(cgroup: Address, level: u32) -> u64 {
+    if cgroup.u32(&OFF_CGROUP_LEVEL).is_none_or(|own| own < level) {
+        return 0;
+    }
+    let place = |line: u32| read_u64_at(cgroup.address() + u64::from(line) + 8 * u64::from(level));
+    if OFF_CGROUP_LINE_IDS.load() != ABSENT {
+        return place(OFF_CGROUP_LINE_IDS.load()).unwrap_or(0);
+    }
+    place(OFF_CGROUP_LINE.load()).map_or(0, |above| cgroup::id_of(Address(above)))
+}

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 4] = ["fio", "prometheus", "tmux", "xfsprogs"];
+const PACKAGES: [&str; 7] = ["dmsetup", "fio", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -34,16 +34,25 @@ use qemu::Processor;
 use tree::Kernel;
 
 /// What the laboratory is made of, by package.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 11] = [
     "debian-archive-keyring",
+    "dmsetup",
     "fio",
     "kmod",
     "prometheus",
     "qemu-system-x86",
+    "strace",
+    "stress-ng",
     "tmux",
     "xfsprogs",
     "xz-utils",
 ];
+
+/// What is run, and on which kernel if not on all of them.
+struct Ordered {
+    kernel: Option<&'static str>,
+    job: Job,
+}
 
 /// Seconds.
 const SILENCE: u64 = 180;
@@ -87,6 +96,9 @@ pub(crate) struct Args {
     /// Break a run off after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = LIMIT)]
     limit: u64,
+    /// Of each file the part that the everyday tests have time for
+    #[arg(skip)]
+    short: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -120,7 +132,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 /// Runs every kernel, as many at a time as there are processors: an emulated machine keeps one busy.
-fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Job], args: &Args) -> Vec<Result<run::Ran>> {
+fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Ordered], args: &Args) -> Vec<Result<run::Ran>> {
     let at_once = args.at_once.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let next = AtomicUsize::new(0);
     let take = || kernels.get(next.fetch_add(1, Ordering::Relaxed));
@@ -128,7 +140,9 @@ fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Job], args: &Args) -> Vec<R
         let mut ran = Vec::new();
         while let Some(kernel) = take() {
             say::step(format_args!("Booting {}.", kernel.version));
-            ran.push((kernel.label, run::run(kernel, init, jobs, args.settings())));
+            let own = jobs.iter().filter(|ordered| ordered.kernel.is_none_or(|only| only == kernel.label));
+            let own: Vec<Job> = own.map(|ordered| ordered.job.clone()).collect();
+            ran.push((kernel.label, run::run(kernel, init, &own, args.settings())));
         }
         ran
     };
@@ -143,13 +157,23 @@ fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Job], args: &Args) -> Vec<R
 }
 
 /// Builds what the guests run.
-fn jobs(args: &Args) -> Result<Vec<Job>> {
+fn jobs(args: &Args) -> Result<Vec<Ordered>> {
     build::release()?;
+    let everywhere = |job| Ordered { kernel: None, job };
     if let Some(line) = &args.run {
-        return Ok(vec![jobs::shell(line)]);
+        return Ok(vec![everywhere(jobs::shell(line))]);
     }
     let tests = jobs::build(&args.test)?;
-    Ok(tests.iter().map(|tests| jobs::job(tests, args.filter.as_deref())).collect())
+    if args.short {
+        let parts = tests.iter().filter_map(|tests| Some((tests, jobs::part(tests)?)));
+        let ordered = |(tests, part): (&_, jobs::Part)| Ordered {
+            kernel: part.kernel,
+            job: jobs::job(tests, part.tests),
+        };
+        return Ok(parts.map(ordered).collect());
+    }
+    let filter: Vec<&str> = args.filter.as_deref().into_iter().collect();
+    Ok(tests.iter().map(|tests| everywhere(jobs::job(tests, &filter))).collect())
 }
 
 /// Checks what cannot be installed, installs the rest.
@@ -187,7 +211,7 @@ impl Args {
             kernels: Vec::new(),
             all: false,
             kvm: false,
-            test: jobs::SHORT.map(str::to_owned).to_vec(),
+            test: jobs::SHORT.map(|part| part.file.to_owned()).to_vec(),
             filter: None,
             run: None,
             cgroup: Cgroup::V2,
@@ -196,6 +220,7 @@ impl Args {
             at_once: None,
             silence: SILENCE,
             limit: LIMIT,
+            short: true,
         }
     }
 

@@ -5,6 +5,7 @@
 //! [`until`] waits for conditions, with a deadline that only something broken reaches.
 #![allow(dead_code, reason = "every test file compiles a copy of its own and uses a part of it")]
 
+use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ pub(crate) mod agent;
 pub(crate) mod bpf;
 pub(crate) mod cgroup;
 pub(crate) mod command;
+pub(crate) mod device;
 pub(crate) mod http;
 pub(crate) mod process;
 pub(crate) mod samples;
@@ -46,6 +48,11 @@ pub(crate) fn figure(text: &str) {
     eprintln!("figure: {text}");
 }
 
+/// That a test, or a part of it, did not run and why. Written past what collects the output of tests that pass.
+pub(crate) fn left_out(what: &str, why: &str) {
+    writeln!(io::stderr(), "left out: {what}: {why}").expect("standard error can be written to");
+}
+
 /// A value in memory that forked children share; all of its bytes are zero at first, and it is never freed.
 pub(crate) fn shared<T: SharedNumbers>() -> &'static T {
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
@@ -53,7 +60,7 @@ pub(crate) fn shared<T: SharedNumbers>() -> &'static T {
     let address = unsafe {
         libc::mmap(std::ptr::null_mut(), size_of::<T>(), libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     };
-    assert_ne!(address, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    assert_ne!(address, libc::MAP_FAILED, "{}", io::Error::last_os_error());
     // SAFETY: a page is large and aligned enough, and zero is a value of such a type.
     unsafe { &*address.cast() }
 }

@@ -76,8 +76,27 @@ impl Load {
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0, "{}", io::Error::last_os_error());
     }
 
+    /// Has it end as soon as the kernel lets it.
+    pub(crate) fn kill(&self) {
+        self.signal(libc::SIGKILL);
+    }
+
+    /// Has its first thread run on another CPU, now or when it wakes up.
+    pub(crate) fn move_to(&self, cpu: usize) {
+        let set = set_of(&[cpu]);
+        // SAFETY: the address is of a live value of that size.
+        let result =
+            unsafe { libc::sched_setaffinity(self.pid, size_of::<libc::cpu_set_t>(), &raw const set) };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+    }
+
     /// Waits for the end of `body`.
     pub(crate) fn finish(mut self) {
+        self.wait();
+    }
+
+    /// The same for a load that is kept together with other things.
+    pub(crate) fn wait(&mut self) {
         until("the load ends", || self.reap(libc::WNOHANG).then_some(()));
         self.reaped = true;
     }
@@ -137,15 +156,22 @@ unsafe fn begin(entrances: &[CString], cpus: &[usize]) {
             }
             libc::close(file);
         }
-        let mut set = zeroed::<libc::cpu_set_t>();
-        for cpu in cpus {
-            libc::CPU_SET(*cpu, &mut set);
-        }
+        let set = set_of(cpus);
         if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) != 0 {
             libc::_exit(1);
         }
         libc::raise(libc::SIGSTOP);
     }
+}
+
+fn set_of(cpus: &[usize]) -> libc::cpu_set_t {
+    // SAFETY: plain integers, for which zero is a value.
+    let mut set = unsafe { zeroed::<libc::cpu_set_t>() };
+    for cpu in cpus {
+        // SAFETY: the numbers come from such a set.
+        unsafe { libc::CPU_SET(*cpu, &mut set) };
+    }
+    set
 }
 
 /// Whether every thread is stopped and off its CPU. The kernel answers in `syscall` only when a thread that is not

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::thread::panicking;
 
 use tempfile::TempDir;
 
@@ -50,6 +51,28 @@ impl Storage {
         storage
     }
 
+    /// On a device that there is already.
+    pub(crate) fn upon(kind: Kind, device: &Path) -> Self {
+        let mut storage = Self { mounts: Vec::new(), directory: tempfile::tempdir().expect("a directory") };
+        storage.make(kind, device, &[], "device");
+        storage
+    }
+
+    /// An ext4 in a file of another: while that is frozen, nothing that is written here gets to its end.
+    pub(crate) fn stacked() -> Self {
+        const BYTES: u64 = 64 << 20;
+        let mut storage = Self::of(Kind::Ext4, BYTES);
+        storage.on_image(Kind::Ext4, BYTES, "upper");
+        storage
+    }
+
+    /// Keeps the file system below this one from being written.
+    pub(crate) fn freeze_below(&self) -> Frozen {
+        let below = self.mounts.iter().rev().nth(1).expect("one on top of another").clone();
+        run(Command::new("fsfreeze").arg("--freeze").arg(&below));
+        Frozen { place: below }
+    }
+
     /// Where files go.
     pub(crate) fn path(&self) -> &Path {
         self.mounts.last().expect("something is mounted")
@@ -72,12 +95,21 @@ impl Storage {
         const BYTES: u64 = 320 << 20;
         // Where the test runs in memory already, a file there is no slower than anywhere.
         self.tmpfs(BYTES + (64 << 20));
+        self.on_image(kind, BYTES, "device");
+    }
+
+    /// In a file of the file system that was mounted last.
+    fn on_image(&mut self, kind: Kind, bytes: u64, name: &str) {
         let image = self.path().join("image");
-        File::create(&image).and_then(|file| file.set_len(BYTES)).expect("an image");
-        let quiet = if kind == Kind::Xfs { "-q" } else { "-F" };
-        run(Command::new(format!("mkfs.{}", kind.name())).arg(quiet).arg(&image));
-        let place = self.place("device");
-        run(Command::new("mount").args(["-t", kind.name(), "-o", "loop"]).arg(&image).arg(&place));
+        File::create(&image).and_then(|file| file.set_len(bytes)).expect("an image");
+        self.make(kind, &image, &["-o", "loop"], name);
+    }
+
+    fn make(&mut self, kind: Kind, device: &Path, options: &[&str], name: &str) {
+        let force = if kind == Kind::Xfs { "-qf" } else { "-F" };
+        run(Command::new(format!("mkfs.{}", kind.name())).arg(force).arg(device));
+        let place = self.place(name);
+        run(Command::new("mount").args(["-t", kind.name()]).args(options).arg(device).arg(&place));
         self.mounts.push(place);
     }
 
@@ -105,7 +137,28 @@ impl Drop for Storage {
     }
 }
 
-fn run(command: &mut Command) {
+/// A file system that nothing can be written to until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    place: PathBuf,
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        run(Command::new("fsfreeze").arg("--unfreeze").arg(&self.place));
+    }
+}
+
+/// The same while something is taken down: a test that has failed shall not fail again there, and abort.
+pub(crate) fn clean_up(command: &mut Command) {
+    let status = command.status();
+    let succeeded = status.as_ref().is_ok_and(ExitStatus::success);
+    assert!(succeeded || panicking(), "{command:?}: {status:?}");
+}
+
+/// What it wrote; it has to succeed.
+pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

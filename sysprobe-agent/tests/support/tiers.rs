@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::{Tier, tier_set};
 
 use super::agent::{Agent, Options};
 use super::figure;
@@ -38,10 +38,11 @@ impl Watcher {
     }
 }
 
-/// One agent per tier that this kernel has, all at the same time.
+/// One agent per tier that the domain and this kernel have, all at the same time.
 pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
+    let tiers = TIERS.into_iter().filter(|tier| tier_set(domain, *tier).is_some());
     let mut watchers: Vec<_> = thread::scope(|scope| {
-        let starts = TIERS.map(|tier| scope.spawn(move || Watcher::start(tier)));
+        let starts: Vec<_> = tiers.map(|tier| scope.spawn(move || Watcher::start(tier))).collect();
         starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
     });
     watchers.retain(|watcher| watcher.has(domain));
@@ -54,7 +55,7 @@ pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
 fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
     /// Before it, programs of this kind may not use task storage.
     const TASK_STORAGE: (u32, u32) = (5, 13);
-    let has_no_storage = domain != "cgroup" && kernel() < TASK_STORAGE;
+    let has_no_storage = !matches!(domain, "cgroup" | "block") && kernel() < TASK_STORAGE;
     match tier {
         Tier::TpBtf => has_no_storage,
         Tier::Fentry => has_no_storage || (!reason.contains("verifier") && !has_kprobes()),

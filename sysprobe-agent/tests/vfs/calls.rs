@@ -40,7 +40,7 @@ impl Files {
 }
 
 /// The child's only way to say that something went wrong is how it ends.
-fn worked(result: libc::c_long) -> libc::c_long {
+pub(crate) fn worked(result: libc::c_long) -> libc::c_long {
     if result < 0 {
         // SAFETY: ends the child.
         unsafe { libc::_exit(2) }
@@ -48,21 +48,21 @@ fn worked(result: libc::c_long) -> libc::c_long {
     result
 }
 
-fn fails(result: libc::c_long, errno: i32) {
+pub(crate) fn fails(result: libc::c_long, errno: i32) {
     if result >= 0 || io::Error::last_os_error().raw_os_error() != Some(errno) {
         // SAFETY: ends the child.
         unsafe { libc::_exit(3) }
     }
 }
 
-fn open(name: &CStr, flags: i32) -> i32 {
+pub(crate) fn open(name: &CStr, flags: i32) -> i32 {
     // SAFETY: a name that lives.
     let file = unsafe { libc::open(name.as_ptr(), flags, 0o600) };
     worked(file.into());
     file
 }
 
-fn close(file: i32) {
+pub(crate) fn close(file: i32) {
     // SAFETY: a descriptor of this function's caller.
     worked(unsafe { libc::close(file) }.into());
 }

@@ -32,6 +32,17 @@ pub(crate) const fn failed(calls: u64) -> Count {
 }
 
 impl Counts {
+    pub(crate) const NONE: Self = Self {
+        read: calls(0),
+        write: calls(0),
+        fsync: calls(0),
+        open: calls(0),
+        create: calls(0),
+        unlink: calls(0),
+        bytes_read: 0,
+        bytes_written: 0,
+    };
+
     pub(crate) const fn operations(&self) -> u64 {
         let reads_and_writes = self.read.calls + self.write.calls + self.fsync.calls;
         reads_and_writes + self.open.calls + self.create.calls + self.unlink.calls

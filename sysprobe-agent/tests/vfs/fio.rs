@@ -14,19 +14,50 @@ use super::support::process::inside;
 /// What fio says of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    calls: u64,
-    bytes: u64,
-    fsyncs: u64,
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+    pub(crate) fsyncs: u64,
+    pub(crate) p50_ns: u64,
+    pub(crate) p99_ns: u64,
     pub(crate) fsync_p50_ns: u64,
     pub(crate) fsync_p99_ns: u64,
 }
 
 /// One thread that reads or writes a file from end to end, and has every eighth write reach the device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) engine: &'a str,
+    pub(crate) direction: &'a str,
+    pub(crate) size: &'a str,
+    /// More, such as `--direct=1`.
+    pub(crate) options: &'a [&'a str],
+}
+
+impl Job<'_> {
+    pub(crate) fn run(&self, cgroup: &Cgroup, directory: &Path) -> Report {
+        let mut fio = Command::new("fio");
+        fio.arg(format!("--ioengine={}", self.engine)).args(self.options);
+        fio.arg(format!("--rw={}", self.direction)).arg(format!("--size={}", self.size)).arg("--fsync=8");
+        fio.arg(format!("--directory={}", directory.display()));
+        report(fio, cgroup, self.direction)
+    }
+}
+
+/// One call after the other.
 pub(crate) fn run(cgroup: &Cgroup, directory: &Path, direction: &str, size: &str) -> Report {
+    Job { engine: "psync", direction, size, options: &[] }.run(cgroup, directory)
+}
+
+/// So many readings of a device, past the page cache.
+pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, times: u64) -> Report {
     let mut fio = Command::new("fio");
-    fio.args(["--name=job", "--ioengine=psync", "--bs=4k", "--fsync=8", "--thread", "--output-format=json"]);
-    fio.arg(format!("--rw={direction}")).arg(format!("--size={size}"));
-    fio.arg(format!("--directory={}", directory.display())).stdin(Stdio::null());
+    fio.args(["--ioengine=psync", "--rw=randread", "--direct=1", "--size=64m"]);
+    fio.arg(format!("--number_ios={times}")).arg(format!("--filename={}", device.display()));
+    report(fio, cgroup, "read")
+}
+
+fn report(mut fio: Command, cgroup: &Cgroup, direction: &str) -> Report {
+    fio.args(["--name=job", "--bs=4k", "--thread", "--output-format=json"]).stdin(Stdio::null());
     inside(&mut fio, cgroup);
     let output = fio.output().expect("fio can be started");
     assert!(output.status.success(), "fio: {}", String::from_utf8_lossy(&output.stderr));
@@ -34,13 +65,15 @@ pub(crate) fn run(cgroup: &Cgroup, directory: &Path, direction: &str, size: &str
     let job = &document["jobs"][0];
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("no number in fio's report: {job}"));
     let (work, sync) = (&job[direction], &job["sync"]);
-    let percentile = |name: &str| sync["lat_ns"]["percentile"][name].as_u64().unwrap_or(0);
+    let percentile = |latency: &Value, name: &str| latency["percentile"][name].as_u64().unwrap_or(0);
     Report {
         calls: number(&work["total_ios"]),
         bytes: number(&work["io_bytes"]),
         fsyncs: number(&sync["total_ios"]),
-        fsync_p50_ns: percentile("50.000000"),
-        fsync_p99_ns: percentile("99.000000"),
+        p50_ns: percentile(&work["clat_ns"], "50.000000"),
+        p99_ns: percentile(&work["clat_ns"], "99.000000"),
+        fsync_p50_ns: percentile(&sync["lat_ns"], "50.000000"),
+        fsync_p99_ns: percentile(&sync["lat_ns"], "99.000000"),
     }
 }
 
@@ -52,19 +85,17 @@ impl Report {
             calls: if writes { counts.write.calls } else { counts.read.calls },
             bytes: if writes { counts.bytes_written } else { counts.bytes_read },
             fsyncs: counts.fsync.calls,
-            fsync_p50_ns: 0,
-            fsync_p99_ns: 0,
+            ..Self::default()
         }
     }
 
     /// Calls and bytes beyond another run's.
-    pub(crate) const fn less(&self, other: &Self) -> Self {
+    pub(crate) fn less(&self, other: &Self) -> Self {
         Self {
             calls: self.calls - other.calls,
             bytes: self.bytes - other.bytes,
             fsyncs: self.fsyncs - other.fsyncs,
-            fsync_p50_ns: 0,
-            fsync_p99_ns: 0,
+            ..Self::default()
         }
     }
 }

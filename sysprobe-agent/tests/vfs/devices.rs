@@ -1,0 +1,160 @@
+//! Devices that fail, and devices that are slow, both by the device mapper.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use sysprobe_agent::snapshot::HistogramSample;
+use sysprobe_common::hist;
+
+use super::calls::{self, close, fails, open, worked};
+use super::counts::{Count, Counts, calls as times, failed};
+use super::fio;
+use super::support::cgroup::Cgroup;
+use super::support::device::{Mapped, SECTOR};
+use super::support::storage::{Kind, Storage};
+use super::support::tiers::watchers;
+use super::support::totals::workload;
+use super::support::{figure, left_out};
+use super::{assert_nothing_lost, assert_same, watch};
+
+/// The least that mkfs.xfs takes is 300 MiB.
+const DEVICE: u64 = 320 << 20;
+const FILE: usize = 1 << 20;
+const BLOCK: usize = 4096;
+
+const NO_MAPPER: &str = "this kernel has no device mapper";
+
+/// Memory that a call past the page cache takes.
+#[repr(align(4096))]
+struct Aligned([u8; BLOCK]);
+
+/// Where a block of a file begins.
+const fn block(number: i64) -> i64 {
+    number * 4096
+}
+
+/// What [`all_fail`] does: three readings, five writings of which two reach the device themselves, three synchronisations.
+const ALL_FAIL: Counts = Counts {
+    read: failed(3),
+    write: Count { calls: 5, errors: 2 },
+    fsync: failed(3),
+    open: times(3),
+    bytes_written: 3 * BLOCK as u64,
+    ..Counts::NONE
+};
+
+/// On a file, or a device, all of whose blocks are broken and none of which is in memory. What is written to memory only
+/// fails when it is brought to the device.
+fn all_fail(name: &CStr) {
+    let mut memory = Aligned([b'z'; BLOCK]);
+    let bytes = memory.0.as_mut_ptr().cast::<libc::c_void>();
+    let iovec = libc::iovec { iov_base: bytes, iov_len: BLOCK };
+    let file = open(name, libc::O_RDWR);
+    // SAFETY: descriptors and memory that live.
+    unsafe {
+        fails(libc::pread(file, bytes, BLOCK, 0) as _, libc::EIO);
+        fails(libc::preadv(file, &raw const iovec, 1, block(8)) as _, libc::EIO);
+        worked(libc::pwrite(file, bytes, BLOCK, block(16)) as _);
+        fails(libc::fsync(file).into(), libc::EIO);
+        worked(libc::pwrite(file, bytes, BLOCK, block(24)) as _);
+        fails(libc::fdatasync(file).into(), libc::EIO);
+        worked(libc::pwrite(file, bytes, BLOCK, block(32)) as _);
+        let and_wait = libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        fails(libc::sync_file_range(file, 0, 0, and_wait).into(), libc::EIO);
+    }
+    close(file);
+    let synchronous = open(name, libc::O_WRONLY | libc::O_SYNC);
+    let direct = open(name, libc::O_RDWR | libc::O_DIRECT);
+    // SAFETY: as above.
+    unsafe {
+        fails(libc::pwrite(synchronous, bytes, BLOCK, block(40)) as _, libc::EIO);
+        fails(libc::pread(direct, bytes, BLOCK, block(48)) as _, libc::EIO);
+        fails(libc::pwrite(direct, bytes, BLOCK, block(56)) as _, libc::EIO);
+    }
+    close(direct);
+    close(synchronous);
+}
+
+/// Writes a file and finds where on the device it is, in one piece: first sector and how many.
+fn place(name: &Path) -> (u64, u64) {
+    // From include/uapi/linux/fs.h: a block of a file as a block of the device, and how large blocks are.
+    const FIBMAP: libc::c_ulong = 1;
+    const FIGETBSZ: libc::c_ulong = 2;
+    let file = File::options().read(true).write(true).create_new(true).open(name).expect("a file");
+    file.write_all_at(&vec![b'y'; FILE], 0).and_then(|()| file.sync_all()).expect("it reaches the device");
+    let ask = |question: libc::c_ulong, value: u64| {
+        let mut value = libc::c_int::try_from(value).expect("a small number");
+        // SAFETY: the address is of a live value.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), question, &raw mut value) };
+        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+        u64::try_from(value).expect("a block")
+    };
+    let size = ask(FIGETBSZ, 0);
+    let first = ask(FIBMAP, 0);
+    assert!((0..FILE as u64 / size).all(|block| ask(FIBMAP, block) == first + block), "in several pieces");
+    // SAFETY: plain values.
+    assert_eq!(unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) }, 0);
+    (first * size / SECTOR, FILE as u64 / SECTOR)
+}
+
+#[test]
+fn what_a_device_refuses_is_an_error_of_the_call_that_needed_it() {
+    let Some(device) = Mapped::new("broken", DEVICE) else {
+        return left_out("calls that fail with EIO", NO_MAPPER);
+    };
+    let watchers = watchers("vfs");
+    for kind in [Kind::Ext4, Kind::Xfs] {
+        let storage = Storage::upon(kind, &device.path());
+        let file = storage.path().join("file");
+        let (start, sectors) = place(&file);
+        device.fail(start, sectors);
+        let seen = watch(&watchers, &format!("broken-{}", kind.name()), || all_fail(&calls::path(&file)));
+        assert_same(&format!("EIO on {}", kind.name()), &seen, &ALL_FAIL);
+        device.mend();
+    }
+    device.fail_all();
+    let seen = watch(&watchers, "broken-device", || all_fail(&calls::path(&device.path())));
+    assert_same("EIO of a device", &seen, &ALL_FAIL);
+    assert_nothing_lost(&watchers);
+}
+
+/// What a tier says of calls that took at least so long; what fio reads beside its work is faster.
+fn slow_only(latency: &HistogramSample, nanoseconds: u64) -> HistogramSample {
+    let first = hist::bucket_of(nanoseconds);
+    let slow = |(bucket, count): (usize, &u64)| if bucket < first { 0 } else { *count };
+    HistogramSample { buckets: latency.buckets.iter().enumerate().map(slow).collect(), sum_ns: 0 }
+}
+
+#[test]
+fn fio_reports_the_same_latency_of_readings_from_a_slow_device() {
+    const MILLISECONDS: u64 = 100;
+    const TIMES: u64 = 20;
+    let Some(device) = Mapped::new("slow", DEVICE) else {
+        return left_out("readings that take long", NO_MAPPER);
+    };
+    device.delay(MILLISECONDS);
+    let watchers = watchers("vfs");
+    let cgroup = Cgroup::new("slow");
+    let report = fio::run_on_device(&cgroup, &device.path(), TIMES);
+    for watcher in &watchers {
+        let snapshot = watcher.agent.snapshot();
+        let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
+        let slow = slow_only(&vfs.expect("it did something").read.latency, MILLISECONDS * 1_000_000 / 2);
+        let name = watcher.tier.name();
+        assert_eq!(slow.count(), TIMES, "{name}: {slow:?}");
+        for (quantile, theirs) in [(0.5, report.p50_ns), (0.99, report.p99_ns)] {
+            let ours = slow.quantile(quantile).expect("there are some");
+            let steps = fio::buckets_apart(ours, theirs);
+            figure(&format!(
+                "{quantile} of read by {name}: {:.2} ms, fio {:.2} ms, {steps} buckets apart",
+                ours * 1e3,
+                theirs as f64 / 1e6
+            ));
+            assert!(steps <= 1, "{quantile} by {name}: {ours} s, fio {theirs} ns");
+        }
+    }
+}

@@ -26,6 +26,9 @@ use page::Section;
 /// What `--check` takes: of the kernels with every tier, the one that nodes run most.
 const CHECKED: &str = "6.12";
 
+/// `vfsstat` and its like, ready to run.
+const TOOLS: &str = "libbpf-tools";
+
 /// How often a busy host repeats what a guest does once.
 const HOST_TIMES: u32 = 12;
 /// Three differences have a median, should a guest ever be disturbed.
@@ -77,6 +80,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 fn measure(args: &Args) -> Result<()> {
+    apt::ensure(&[TOOLS], "Other tools are measured beside the agent")?;
     let program = program::build()?;
     let mut sections = Vec::new();
     if !args.lab_only {
@@ -85,7 +89,7 @@ fn measure(args: &Args) -> Result<()> {
     }
     let mut golden = read_golden()?.unwrap_or_default();
     if !args.host_only {
-        let boots = boot(&Laboratory::open(&args.kernels)?, &program, args.boots)?;
+        let boots = boot(&Laboratory::open(&args.kernels)?, &program, args.boots, true)?;
         sections.push(page::differences(&boots));
         for kernel in boots {
             golden.replace(Kernel::least(kernel));
@@ -102,7 +106,7 @@ fn check(kernels: &[String]) -> Result<()> {
     let lab = Laboratory::open(if kernels.is_empty() { &default } else { kernels })?;
     let program = program::build()?;
     let mut findings = Vec::new();
-    for mut boots in boot(&lab, &program, 1)? {
+    for mut boots in boot(&lab, &program, 1, false)? {
         let series = boots[0].series.clone();
         let Some(known) = golden.kernel(&series) else {
             bail!("docs/overhead.json has no kernel {series}: run `cargo xtask cost {series}`");
@@ -113,7 +117,7 @@ fn check(kernels: &[String]) -> Result<()> {
                 "Something has become dearer on {series}: counting once more to be sure."
             ));
             let again = Laboratory::open(std::slice::from_ref(&series))?;
-            boots.extend(boot(&again, &program, 1)?.into_iter().flatten());
+            boots.extend(boot(&again, &program, 1, false)?.into_iter().flatten());
             found = compare::kernels(known, &Kernel::least(boots));
         }
         findings.extend(found);
@@ -135,8 +139,8 @@ fn judge(findings: &[Finding]) -> Result<()> {
 }
 
 /// What every boot of every kernel tells.
-fn boot(lab: &Laboratory, program: &Path, boots: u32) -> Result<Vec<Vec<Kernel>>> {
-    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES))?;
+fn boot(lab: &Laboratory, program: &Path, boots: u32, with_tools: bool) -> Result<Vec<Vec<Kernel>>> {
+    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, with_tools))?;
     let kernels = |(label, boots): (&str, Vec<Vec<String>>)| {
         boots.iter().map(|rows| Ok(Kernel::of(label, &program::parse(rows)?))).collect()
     };

@@ -20,6 +20,8 @@ use variants::Bench;
 
 /// The argument that asks for the programs' costs as data instead of the report: for `cargo xtask cost`.
 const PROGRAMS: &str = "programs";
+/// The one that asks for other tools' beside them.
+const TOOLS: &str = "tools";
 
 /// Sections, in the order of the report.
 const SECTIONS: [&str; 4] = ["hook", "slowdown", "memory", "scrape"];
@@ -31,7 +33,8 @@ fn main() -> Result<()> {
         return ring::relay();
     }
     if words.first().is_some_and(|word| word == PROGRAMS) {
-        return programs::main(words.get(1).and_then(|word| word.parse().ok()).unwrap_or(12));
+        let times = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(12);
+        return programs::main(times, words.iter().any(|word| word == TOOLS));
     }
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(12);
     let chosen: Vec<&str> =

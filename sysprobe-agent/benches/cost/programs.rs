@@ -5,7 +5,9 @@
 //! scripted work. The kernel's own way to a program is not in it: that shows in the round trips.
 
 mod acts;
+mod call;
 mod cast;
+mod disk;
 mod empty;
 mod forked;
 mod meter;
@@ -46,8 +48,8 @@ pub(crate) struct Stage {
     times: u32,
 }
 
-/// Measures everything, and says it line by line.
-pub(crate) fn main(times: u32) -> Result<()> {
+/// Measures everything, other tools too if asked to, and says it line by line.
+pub(crate) fn main(times: u32, with_tools: bool) -> Result<()> {
     let facts = Facts::collect(&Config::default());
     let cpu = *facts.cpus.online.last().context("no CPU is online")?;
     system::pin(cpu).context("pinning to one CPU")?;
@@ -67,8 +69,9 @@ pub(crate) fn main(times: u32) -> Result<()> {
         if let Some(trip) = round_trip::measure(&stage, &taken)? {
             say(&Line::RoundTrip(trip))?;
         }
+        call::of_tier(&stage, &taken)?;
     }
-    Ok(())
+    if with_tools { call::of_tools(times) } else { Ok(()) }
 }
 
 impl Stage {

@@ -1,5 +1,6 @@
 //! What one scrape costs: reading the maps, and writing the text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::fd::AsFd;
 
@@ -9,8 +10,9 @@ use aya::{Ebpf, EbpfLoader};
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
-    AgentSample, CpuSample, HistogramSample, HistogramScope, OperationSample, SchedSample, Snapshot,
-    Throttling, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
+    AgentSample, BlockSample, CpuSample, DeviceSample, HistogramSample, HistogramScope, OperationSample,
+    RequestSample, SchedSample, Snapshot, Throttling, VERSION, VfsSample, Workload, WorkloadKind,
+    WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -151,16 +153,27 @@ fn rendered(format: Format) -> Result<(Figures, usize)> {
     Ok((figures, bytes))
 }
 
-/// What most programs do now and then.
-fn storage(number: u32) -> VfsSample {
-    let operation = OperationSample {
+fn operation(number: u32) -> OperationSample {
+    OperationSample {
         latency: HistogramSample {
             buckets: (0..hist::BUCKETS as u64).map(|bucket| bucket * 1_000 + u64::from(number)).collect(),
             sum_ns: 123_456_789_012,
         },
         errors: 12,
         bytes: 987_654_321_098,
-    };
+    }
+}
+
+/// Reads and writes of one device.
+fn block(number: u32) -> BlockSample {
+    let request = RequestSample { requests: operation(number), queued_ns: 123_456_789 };
+    let device = DeviceSample { read: request.clone(), write: request, ..DeviceSample::default() };
+    BlockSample { devices: BTreeMap::from([("nvme0n1".to_owned(), device)]) }
+}
+
+/// What most programs do now and then.
+fn storage(number: u32) -> VfsSample {
+    let operation = operation(number);
     VfsSample {
         read: operation.clone(),
         write: operation.clone(),
@@ -190,6 +203,7 @@ fn snapshot() -> Snapshot {
             involuntary_switches: 765_432,
         }),
         vfs: Some(storage(number)),
+        block: Some(block(number)),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),
             throttling: Some(Throttling {

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::report::{Line, Program, Refused, RoundTrip, Spread};
+use super::report::{Line, Program, Refused, RoundTrip, Spread, Watched};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Golden {
@@ -18,6 +18,9 @@ pub(super) struct Kernel {
     pub(super) release: String,
     pub(super) programs: Vec<Row>,
     pub(super) round_trips: Vec<Trip>,
+    /// What is not compared: others' tools change without us.
+    #[serde(default)]
+    pub(super) calls: Vec<Watch>,
     pub(super) refused: Vec<Refused>,
 }
 
@@ -44,6 +47,15 @@ pub(super) struct Trip {
     pub(super) tier: String,
     pub(super) empty: u64,
     pub(super) product: u64,
+}
+
+/// Instructions that a call takes, and that somebody's programs add to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Watch {
+    pub(super) call: String,
+    pub(super) with: String,
+    pub(super) nothing: u64,
+    pub(super) added: u64,
 }
 
 // === impl Golden ===
@@ -85,6 +97,7 @@ impl Kernel {
                 Line::Host(host) => kernel.release.clone_from(&host.release),
                 Line::Program(program) => kernel.programs.push(Row::of(program)),
                 Line::RoundTrip(trip) => kernel.round_trips.push(Trip::of(trip)),
+                Line::Call(call) => kernel.calls.push(Watch::of(call)),
                 Line::Refused(refused) => kernel.refused.push(refused.clone()),
             }
         }
@@ -100,6 +113,12 @@ impl Kernel {
                 let other = boot.row(&row.tier, &row.program).and_then(|other| other.instructions);
                 row.instructions =
                     row.instructions.map(|count| other.map_or(count, |other| count.min(other)));
+            }
+            for call in &mut least.calls {
+                if let Some(other) = boot.call(&call.call, &call.with) {
+                    (call.nothing, call.added) =
+                        (call.nothing.min(other.nothing), call.added.min(other.added));
+                }
             }
             for trip in &mut least.round_trips {
                 if let Some(other) = boot.round_trip(&trip.tier) {
@@ -119,6 +138,10 @@ impl Kernel {
         self.round_trips.iter().find(|trip| trip.tier == tier)
     }
 
+    pub(super) fn call(&self, call: &str, with: &str) -> Option<&Watch> {
+        self.calls.iter().find(|added| added.call == call && added.with == with)
+    }
+
     /// Why the kernel does not take a domain's tier.
     pub(super) fn refusal(&self, domain: &str, tier: &str) -> Option<&str> {
         let refused = self.refused.iter().find(|refused| refused.domain == domain && refused.tier == tier);
@@ -127,11 +150,12 @@ impl Kernel {
 
     fn to_text(&self) -> String {
         format!(
-            " {{\"series\": {}, \"release\": {},\n  \"programs\": {},\n  \"round_trips\": {},\n  \"refused\": {}}}",
+            " {{\"series\": {}, \"release\": {},\n  \"programs\": {},\n  \"round_trips\": {},\n  \"calls\": {},\n  \"refused\": {}}}",
             json(&self.series),
             json(&self.release),
             lines(&self.programs),
             lines(&self.round_trips),
+            lines(&self.calls),
             lines(&self.refused)
         )
     }
@@ -146,7 +170,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data becomes JSON")
 }
 
-// === impl Row, Trip ===
+// === impl Row, Trip, Watch ===
 
 impl Row {
     fn of(program: &Program) -> Self {
@@ -167,6 +191,17 @@ impl Trip {
     fn of(trip: &RoundTrip) -> Self {
         let added = |spread: Spread| whole(spread.median);
         Self { tier: trip.tier.clone(), empty: added(trip.empty), product: added(trip.product) }
+    }
+}
+
+impl Watch {
+    fn of(call: &Watched) -> Self {
+        Self {
+            call: call.call.clone(),
+            with: call.with.clone(),
+            nothing: whole(call.nothing),
+            added: whole(call.added.median),
+        }
     }
 }
 

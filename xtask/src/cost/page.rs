@@ -83,10 +83,17 @@ fn in_lab(golden: &Golden) -> Section {
          not tell).\n\n{}\n\
          ### One switch\n\n\
          Instructions that one switch takes longer with all programs of a tier on, the kernel's way to them included: half \
-         of what a round trip takes longer. In brackets the same with one empty program.\n\n{}\n{}",
+         of what a round trip takes longer. In brackets the same with one empty program.\n\n{}\n\
+         ### One call\n\n\
+         Instructions that a call takes longer with all programs of a tier on, or with another tool that watches the same, the \
+         kernel's way to them included; in brackets what it takes without any. The other tools are of `libbpf-tools`, the \
+         successors of bcc's: `vfsstat` counts calls of the whole machine, `funclatency` makes one histogram of one function, \
+         `biolatency` one of all requests, with `-D -F` by device and flags. A tool that is not in a column does not work \
+         there.\n\n{}\n{}",
         kernels.join(", "),
         tables::runs(golden),
         tables::switches(golden),
+        tables::calls(golden),
         tables::gaps(golden),
     );
     Section { title: IN_LAB, body }
@@ -120,10 +127,13 @@ pub(super) fn on_host(lines: &[Line], load: &str) -> Section {
          ### One run\n\n{}\n\
          ### One switch\n\n\
          What one switch takes longer with an empty program and with all programs of a tier on: half of what a round trip \
-         takes longer, against the round trips without a program just before and after.\n\n{}\n{}",
+         takes longer, against the round trips without a program just before and after.\n\n{}\n\
+         ### One call\n\n\
+         What a call takes longer, likewise, with all programs of a tier on, or with another tool.\n\n{}\n{}",
         host.unwrap_or_default(),
         tables::host_runs(lines),
         tables::host_switches(lines),
+        tables::host_calls(lines),
         tables::host_gaps(lines),
     );
     Section { title: ON_HOST, body }

@@ -27,15 +27,18 @@ pub(super) fn build() -> Result<PathBuf> {
     executable(&String::from_utf8_lossy(&output.stdout)).context("cargo does not say where the program is")
 }
 
-pub(super) fn arguments(times: u32) -> [String; 2] {
-    ["programs".to_owned(), times.to_string()]
+/// Of a measurement that takes so many turns, with or without other tools beside the agent's programs.
+pub(super) fn arguments(times: u32, with_tools: bool) -> Vec<String> {
+    let mut arguments = vec!["programs".to_owned(), times.to_string()];
+    arguments.extend(with_tools.then(|| "tools".to_owned()));
+    arguments
 }
 
 /// Runs it on this host.
 pub(super) fn run(program: &Path, times: u32) -> Result<Vec<Line>> {
     let mut rows = Vec::new();
     let mut command = cmd::tool(program);
-    let output = command.args(arguments(times)).stderr(Stdio::inherit()).output();
+    let output = command.args(arguments(times, true)).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("{} cannot be started", program.display()))?;
     if !output.status.success() {
         bail!("the measurement on this host failed ({})", output.status);

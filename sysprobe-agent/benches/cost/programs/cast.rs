@@ -1,6 +1,7 @@
 //! Who is measured: the programs of one domain's tier, started as the agent starts them, and an empty one beside each.
 
 use anyhow::Result;
+use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::plan::{Candidate, Plan};
@@ -22,6 +23,7 @@ pub(crate) enum Running {
     Sched(Box<Sched>),
     Cgroup(Box<Events>),
     Vfs(Box<Vfs>),
+    Block(Box<Block>),
     /// A domain whose maps need no preparation.
     Plain(Loaded),
 }
@@ -49,7 +51,7 @@ impl Cast {
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
             Running::Sched(sched) => sched.seed_again()?,
-            Running::Cgroup(_) | Running::Vfs(_) => {}
+            Running::Cgroup(_) | Running::Vfs(_) | Running::Block(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -79,6 +81,7 @@ impl Running {
         match domain {
             "sched" => Sched::start(loader, set, candidate, plan).map(|sched| Self::Sched(Box::new(sched))),
             "vfs" => Vfs::start(loader, set, candidate, plan).map(|vfs| Self::Vfs(Box::new(vfs))),
+            "block" => Block::start(loader, set, candidate, plan).map(|block| Self::Block(Box::new(block))),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
@@ -93,6 +96,7 @@ impl Running {
             Self::Sched(sched) => sched.loaded(),
             Self::Cgroup(events) => events.loaded(),
             Self::Vfs(vfs) => vfs.loaded(),
+            Self::Block(block) => block.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }

@@ -11,6 +11,7 @@ pub(crate) enum Line {
     Program(Program),
     Refused(Refused),
     RoundTrip(RoundTrip),
+    Call(Watched),
 }
 
 /// Where it was measured.
@@ -60,6 +61,17 @@ pub(crate) struct Refused {
     pub(crate) domain: String,
     pub(crate) tier: String,
     pub(crate) reason: String,
+}
+
+/// Something that is done again and again, with somebody's programs on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    pub(crate) call: String,
+    /// A tier of ours, or another tool.
+    pub(crate) with: String,
+    /// Nanoseconds without any program.
+    pub(crate) nothing: f64,
+    pub(crate) added: Spread,
 }
 
 /// A byte's way to another process on the same CPU and back, which is two wakeups and two switches.

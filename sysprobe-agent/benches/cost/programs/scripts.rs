@@ -8,6 +8,7 @@ use sysprobe_agent::probe::{Hook, TierSet};
 
 use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
+use super::disk::Disk;
 use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
 
@@ -29,6 +30,8 @@ pub(crate) enum Script {
     Read,
     /// Everything else that is counted is done to files in memory once.
     Storage,
+    /// A block of a device is read, and the device is flushed.
+    Disk,
     /// A process other than the agent runs what is run on demand, on its own CPU.
     Demand,
 }
@@ -75,7 +78,7 @@ const STORAGE: [&str; 20] = [
 ];
 
 impl Script {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Switch,
         Self::Thread,
         Self::Move,
@@ -84,6 +87,7 @@ impl Script {
         Self::Iterate,
         Self::Read,
         Self::Storage,
+        Self::Disk,
         Self::Demand,
     ];
 
@@ -102,6 +106,7 @@ impl Script {
             "cgroup_mkdir" | "kernfs_activate" | "cgroup_rmdir" | "kernfs_remove" => Self::Cgroup,
             "cgroup_rename" => Self::Rename,
             "sys_enter" | "sys_exit" | "vfs_read" => Self::Read,
+            "block_getrq" | "block_rq_insert" | "block_rq_issue" | "block_rq_complete" => Self::Disk,
             name if STORAGE.contains(&name) => Self::Storage,
             _ => return None,
         })
@@ -129,7 +134,7 @@ impl Script {
     pub(crate) const fn dose(self, times: u32) -> Dose {
         match self {
             Self::Switch | Self::Read => Dose { actions: 100, warm_up: 10, batches: 20 * times },
-            Self::Storage => Dose { actions: 10, warm_up: 10, batches: 20 * times },
+            Self::Storage | Self::Disk => Dose { actions: 10, warm_up: 10, batches: 20 * times },
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
             Self::Iterate => Dose { actions: 1, warm_up: 3, batches: 20 },
@@ -148,6 +153,7 @@ impl Script {
             Self::Iterate => Box::new(AllTasks),
             Self::Read => Box::new(Reader::new()?),
             Self::Storage => Box::new(Keeper::new()?),
+            Self::Disk => Box::new(Disk::new()?),
             Self::Demand => Box::new(on_demand(scene)?),
         })
     }

@@ -15,7 +15,7 @@ use super::acts::Act;
 use super::cast::Cast;
 
 /// A directory of memory; the root file system of a test kernel is an overlay, whose calls are twice as long.
-const MEMORY: &str = "/dev/shm";
+pub(super) const MEMORY: &str = "/dev/shm";
 const BYTES: usize = 100;
 
 /// A directory of ours with one file.
@@ -52,11 +52,15 @@ impl Reader {
     pub(crate) fn new() -> Result<Self> {
         Place::new("read").map(Self)
     }
+
+    pub(crate) fn read(&self) -> Result<()> {
+        self.0.file.read_exact_at(&mut [0; BYTES], 0).context("reading")
+    }
 }
 
 impl Act for Reader {
     fn act(&mut self, _cast: &mut Cast) -> Result<()> {
-        self.0.file.read_exact_at(&mut [0; BYTES], 0).context("reading")
+        self.read()
     }
 }
 

@@ -30,6 +30,12 @@ fn boot(steady: f64, added: f64) -> Kernel {
             empty: spread(184.4),
             product: spread(added),
         }),
+        Line::Call(Watched {
+            call: "a read".to_owned(),
+            with: "tp_btf".to_owned(),
+            nothing: 500.0,
+            added: spread(added),
+        }),
         Line::Refused(Refused {
             domain: "cgroup".to_owned(),
             tier: "fentry".to_owned(),
@@ -56,6 +62,7 @@ fn of_several_boots_the_least_counts() {
     let least = Kernel::least(vec![boot(417.0, 3998.0), boot(430.0, 1015.0)]);
     assert_eq!(least.row("tp_btf", "sched_switch_tp").unwrap().instructions, Some(417));
     assert_eq!(least.round_trip("tp_btf").unwrap().product, 1015);
+    assert_eq!(least.call("a read", "tp_btf").map(|call| (call.nothing, call.added)), Some((500, 1015)));
     assert_eq!(least.row("tp_btf", "sched_other_tp").unwrap().instructions, None);
 }
 

@@ -36,6 +36,38 @@ pub(super) fn switches(golden: &Golden) -> String {
     out
 }
 
+pub(super) fn calls(golden: &Golden) -> String {
+    let kernels = &golden.kernels;
+    let mut out = head(&["call", "with"], kernels.iter().map(|kernel| &*kernel.series));
+    let mut found: Vec<[&str; 2]> = Vec::new();
+    for added in kernels.iter().flat_map(|kernel| &kernel.calls) {
+        if !found.contains(&[&added.call, &added.with]) {
+            found.push([&added.call, &added.with]);
+        }
+    }
+    // By call; within one in the order in which they were measured.
+    found.sort_by_key(|[call, _]| *call);
+    for [call, with] in found {
+        let cells = kernels.iter().map(|kernel| {
+            kernel.call(call, with).map_or_else(dash, |added| format!("+{} ({})", added.added, added.nothing))
+        });
+        row(&mut out, [call.to_owned(), code(with)].into_iter().chain(cells));
+    }
+    out
+}
+
+pub(super) fn host_calls(lines: &[Line]) -> String {
+    let mut out = head(&["call", "with"], ["without, ns", "added, ns"]);
+    for line in lines {
+        if let Line::Call(call) = line {
+            let Spread { median, low, high } = call.added;
+            let added = format!("{median:+.0} ({low:+.0} to {high:+.0})");
+            row(&mut out, [call.call.clone(), code(&call.with), format!("{:.0}", call.nothing), added]);
+        }
+    }
+    out
+}
+
 /// What the tables have no number for, and why.
 pub(super) fn gaps(golden: &Golden) -> String {
     let mut reasons = Reasons::default();

@@ -1,6 +1,6 @@
 //! The page: its tables, and sections that outlive a measurement that leaves them out.
 
-use super::super::golden::{Row, Trip};
+use super::super::golden::{Row, Trip, Watch};
 use super::super::report::{Cost, Host, Program, Refused, RoundTrip, Spread};
 use super::*;
 
@@ -16,12 +16,17 @@ fn row(tier: &str, program: &str, instructions: Option<u64>, verified: Option<u3
     }
 }
 
+fn watch(with: &str, added: u64) -> Watch {
+    Watch { call: "a read".to_owned(), with: with.to_owned(), nothing: 100, added }
+}
+
 fn kernel(series: &str, programs: Vec<Row>, product: u64) -> Kernel {
     Kernel {
         series: series.to_owned(),
         release: format!("{series}.1"),
         programs,
         round_trips: vec![Trip { tier: "raw_tp".to_owned(), empty: 100, product }],
+        calls: vec![watch("raw_tp", 5)],
         refused: Vec::new(),
     }
 }
@@ -53,6 +58,15 @@ fn rows_are_programs_by_tier_and_columns_are_kernels() {
 ";
     assert!(page.contains(wanted), "{page}");
     assert!(page.contains("| raw_tp | 1318 (50) | 1313.5 (50) |\n"), "{page}");
+}
+
+#[test]
+fn calls_are_beside_those_that_other_tools_watch() {
+    let mut golden = golden();
+    golden.kernels[1].calls.push(watch("vfsstat 3600", 7));
+    let table = tables::calls(&golden);
+    assert!(table.contains("| a read | `raw_tp` | +5 (100) | +5 (100) |"), "{table}");
+    assert!(table.contains("| a read | `vfsstat 3600` | - | +7 (100) |"), "{table}");
 }
 
 #[test]

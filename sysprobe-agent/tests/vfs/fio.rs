@@ -56,6 +56,13 @@ pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, times: u64) -> Repor
     report(fio, cgroup, "read")
 }
 
+/// Has the program and its libraries in memory: on a machine where nobody has used it they come from a slow device, too.
+pub(crate) fn warm_up() {
+    let status =
+        Command::new("fio").arg("--version").stdout(Stdio::null()).status().expect("fio can be started");
+    assert!(status.success(), "fio: {status}");
+}
+
 fn report(mut fio: Command, cgroup: &Cgroup, direction: &str) -> Report {
     fio.args(["--name=job", "--bs=4k", "--thread", "--output-format=json"]).stdin(Stdio::null());
     inside(&mut fio, cgroup);

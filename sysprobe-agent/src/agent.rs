@@ -133,7 +133,7 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     if let (Some(_), Err(reason)) = (&config.btf, &facts.layout) {
         return Err(ConfigError::NamedFile(reason.clone()).into());
     }
-    if config.domains.sched || config.domains.vfs {
+    if config.domains.has_programs() {
         facts.privilege.require()?;
     }
     let plan = Plan::new(&facts, config);

@@ -108,6 +108,14 @@ impl Default for Domains {
     }
 }
 
+impl Domains {
+    /// Whether any of them has programs in the kernel.
+    #[must_use]
+    pub const fn has_programs(&self) -> bool {
+        self.sched || self.vfs || self.block
+    }
+}
+
 impl Default for Log {
     fn default() -> Self {
         Self { filter: "info".into(), format: LogFormat::Text }

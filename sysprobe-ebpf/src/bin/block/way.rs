@@ -61,7 +61,8 @@ pub(crate) fn issued(object: impl Object) {
 const fn is_stamp(started: u64, now: u64) -> bool {
     /// No task is that slow between a request's beginning and its way to a queue or the driver.
     const MINUTE: u64 = 60_000_000_000;
-    started.saturating_add(MINUTE) > now
+    // A machine that has just started has no long ago.
+    started != 0 && started.saturating_add(MINUTE) > now
 }
 
 /// A request has become a part of another, which keeps its own owner, and takes over the stamp of the older of both.

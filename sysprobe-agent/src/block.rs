@@ -1,6 +1,7 @@
 //! The block layer: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
 use sysprobe_common::block::{self, BlockLoss, BlockStats, DISK_NAME, Operation};
+use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::operation::OperationStats;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
@@ -74,10 +75,14 @@ impl Default for DeviceKey {
 }
 
 impl Key for DeviceKey {
+    fn of_cgroup(_id: u64) -> Option<Self> {
+        None
+    }
+
     fn owner(&self) -> Owner {
         match self.0.cgroup {
             0 => Owner::Unknown,
-            block::KERNEL => Owner::Kernel,
+            KERNEL => Owner::Kernel,
             id => Owner::Cgroup(id),
         }
     }

@@ -62,6 +62,7 @@ pub struct Domains {
     pub sched: bool,
     pub vfs: bool,
     pub block: bool,
+    pub tcp: bool,
     pub cpu: bool,
 }
 
@@ -104,7 +105,7 @@ impl Default for Config {
 
 impl Default for Domains {
     fn default() -> Self {
-        Self { sched: true, vfs: true, block: true, cpu: true }
+        Self { sched: true, vfs: true, block: true, tcp: true, cpu: true }
     }
 }
 
@@ -112,7 +113,7 @@ impl Domains {
     /// Whether any of them has programs in the kernel.
     #[must_use]
     pub const fn has_programs(&self) -> bool {
-        self.sched || self.vfs || self.block
+        self.sched || self.vfs || self.block || self.tcp
     }
 }
 
@@ -147,8 +148,8 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if config.domains == (Domains { sched: false, vfs: false, block: false, cpu: false }) {
-            let nothing = "all of domains (sched, vfs, block, cpu) are false, which leaves nothing to export: turn one \
+        if config.domains == (Domains { sched: false, vfs: false, block: false, tcp: false, cpu: false }) {
+            let nothing = "all of domains (sched, vfs, block, tcp, cpu) are false, which leaves nothing to export: turn one \
                            of them on";
             return Err(malformed(nothing.to_owned()));
         }

@@ -4,6 +4,7 @@
 mod attribution;
 mod charging;
 mod identity;
+mod measured;
 mod report;
 mod start;
 
@@ -14,19 +15,19 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
-use crate::block::Block;
 use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
 use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
 use crate::plan::{Decision, Plan};
-use crate::sched::Sched;
+use crate::slots::Owner;
 use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind};
-use crate::vfs::Vfs;
 use crate::workload::{Bearer, CpuSeen, Registry};
 use attribution::Attribution;
+use charging::Charged;
 use identity::Identity;
+use measured::Measured;
 use start::{file_domain, require_exports, start_domain, tier_in_use};
 
 /// Walking all tasks costs milliseconds on a large node.
@@ -37,9 +38,7 @@ pub struct Engine {
     domains: Vec<DomainState>,
     identity: Identity,
     attribution: Attribution,
-    sched: Option<Sched>,
-    vfs: Option<Vfs>,
-    block: Option<Block>,
+    measured: Measured,
     cpu: Option<CpuFiles>,
     cpu_seen: HashMap<u64, CpuSeen>,
     registry: Registry,
@@ -64,15 +63,7 @@ impl Engine {
         let events = start_domain("cgroup", &plan, &mut domains, |set, candidate| {
             Events::start(&loader, set, candidate)
         });
-        let sched = start_domain("sched", &plan, &mut domains, |set, candidate| {
-            Sched::start(&loader, set, candidate, &plan)
-        });
-        let vfs = start_domain("vfs", &plan, &mut domains, |set, candidate| {
-            Vfs::start(&loader, set, candidate, &plan)
-        });
-        let block = start_domain("block", &plan, &mut domains, |set, candidate| {
-            Block::start(&loader, set, candidate, &plan)
-        });
+        let measured = Measured::start(&loader, &plan, &mut domains);
         let cpu = match plan.decision("cpu") {
             Some(Decision::On(_)) => Some(CpuFiles::new(hierarchy.key.clone())),
             _ => None,
@@ -85,21 +76,19 @@ impl Engine {
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
         let attribution = Attribution::start(&plan.pods, handle);
         let registry = Registry::default();
-        let measured = statistics(&plan);
+        let statistics = statistics(&plan);
         Ok(Self {
             greeted: (0, Instant::now()),
             cpu_unreadable: 0,
             domains,
             identity,
             attribution,
-            sched,
-            vfs,
-            block,
+            measured,
             cpu,
             cpu_seen: HashMap::new(),
             registry,
             plan,
-            _statistics: measured,
+            _statistics: statistics,
         })
     }
 
@@ -114,8 +103,8 @@ impl Engine {
         self.identity.update(now);
         self.greet_the_new(now);
         let departed = self.identity.tree().departed(now);
-        if let Some(block) = self.block.as_mut().filter(|_| !departed.is_empty()) {
-            charging::list(block.slots());
+        if !departed.is_empty() {
+            self.measured.charged().for_each(Charged::list_for_burials);
         }
         for id in departed {
             self.bury(id, now);
@@ -137,20 +126,12 @@ impl Engine {
     fn bury(&mut self, id: u64, now: Instant) {
         if let Some(cgroup) = self.identity.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
-            if let Some(sched) = &mut self.sched {
-                charging::bury((sched.slots(), id), (id, &cgroup.name), attribution, registry, now);
-            }
-            if let Some(vfs) = &mut self.vfs {
-                charging::bury((vfs.slots(), id), (id, &cgroup.name), attribution, registry, now);
-            }
-            if let Some(block) = &mut self.block {
-                for key in block.slots().keys_of(id) {
-                    charging::bury((block.slots(), key), (id, &cgroup.name), attribution, registry, now);
-                }
+            for domain in self.measured.charged() {
+                domain.bury(id, &cgroup.name, attribution, registry, now);
             }
         }
         self.cpu_seen.remove(&id);
-        self.attribution.forget(id);
+        self.attribution.retire(id, now);
         self.identity.forget(id);
     }
 
@@ -177,48 +158,39 @@ impl Engine {
 
     /// Says at what moment everything was booked.
     fn collect_slots(&mut self) -> u64 {
-        if let Some(Err(error)) = self.sched.as_ref().map(Sched::flush) {
-            warn!(%error, "What is running now could not be booked.");
-        }
+        self.measured.book();
         let flushed = monotonic_ns();
         let mut owners = Vec::new();
-        if let Some(sched) = &mut self.sched {
-            charging::list(sched.slots());
-            owners.extend(sched.slots().owners().map(|(_, id)| id));
-        }
-        if let Some(vfs) = &mut self.vfs {
-            charging::list(vfs.slots());
-            owners.extend(vfs.slots().owners().map(|(_, id)| id));
-        }
-        if let Some(block) = &mut self.block {
-            charging::list(block.slots());
-            owners.extend(block.slots().owners().map(|(_, id)| id));
+        for domain in self.measured.charged() {
+            domain.list();
+            owners.extend(domain.cgroups());
         }
         charging::settle(&owners, &mut self.identity, &mut self.attribution);
         let (identity, attribution, registry) = (&self.identity, &self.attribution, &mut self.registry);
-        if let Some(sched) = &mut self.sched {
-            charging::collect(sched.slots(), identity, attribution, registry);
+        for domain in self.measured.charged() {
+            domain.collect(identity, attribution, registry);
         }
-        if let Some(vfs) = &mut self.vfs {
-            charging::collect(vfs.slots(), identity, attribution, registry);
-        }
-        if let Some(block) = &mut self.block {
-            charging::collect(block.slots(), identity, attribution, registry);
+        registry.forget_sockets();
+        for (owner, sockets) in self.measured.sockets() {
+            let (kernel, unknown) = (Bearer::kernel(), Bearer::unknown());
+            let bearer = match owner {
+                Owner::Kernel => &kernel,
+                Owner::Unknown => &unknown,
+                Owner::Cgroup(id) => attribution.bearer(id).unwrap_or(&unknown),
+            };
+            registry.add_sockets(bearer, &sockets);
         }
         flushed
     }
 
     /// Tasks that are running but unknown, because their birth was missed, are made known from now on.
     fn greet_the_unknown(&mut self, now: Instant) {
-        let Some(sched) = &mut self.sched else { return };
-        let missed = sched.unknown_tasks();
+        let missed = self.measured.unknown_tasks();
         if missed == self.greeted.0 || now.duration_since(self.greeted.1) < GREET_AT_MOST {
             return;
         }
         self.greeted = (missed, now);
-        if let Err(error) = sched.seed_again() {
-            warn!(%error, "Tasks whose birth was missed stay unknown.");
-        }
+        self.measured.seed_again();
     }
 
     fn collect_cpu(&mut self) {
@@ -253,10 +225,11 @@ impl Engine {
     }
 
     fn expire(&mut self, now: Instant) {
+        let grace = Duration::from_secs(self.plan.grace_seconds);
+        self.attribution.forget_late(now, grace);
         let bearers = self.identity.tree().alive().filter_map(|(id, _)| self.attribution.bearer(id));
         let own = [Bearer::kernel(), Bearer::unknown()];
         let alive: HashSet<&Workload> = bearers.chain(&own).map(|bearer| &bearer.workload).collect();
-        let grace = Duration::from_secs(self.plan.grace_seconds);
         self.registry.expire(|workload| alive.contains(workload), now, grace);
     }
 }

@@ -52,6 +52,8 @@ pub struct Offers {
     pub kprobes: Option<bool>,
     /// Storage with each task that tracing programs may use.
     pub task_storage: Option<bool>,
+    /// The same with each socket.
+    pub socket_storage: Option<bool>,
 }
 
 /// The cgroup hierarchy whose ids tell workloads apart.
@@ -90,11 +92,14 @@ impl Offers {
         // The member came when tracing programs got task storage, in 5.13. The kind of map is older (5.11), and was for
         // security modules.
         const STORAGE: &str = "task_struct.bpf_storage";
+        // The helper as tracing programs have it.
+        const SOCKET_STORAGE: Target = Target::Function("bpf_sk_storage_get_tracing");
         Self {
             targets: types.map(|types| types.targets(probe::targets())),
             kprobes: kprobes(Path::new("/sys/bus/event_source/devices")),
             task_storage: types
                 .map(|types| Layout::of(types, std::iter::once(STORAGE)).get(STORAGE).is_some()),
+            socket_storage: types.map(|types| !types.targets(std::iter::once(SOCKET_STORAGE)).is_empty()),
         }
     }
 }
@@ -134,6 +139,6 @@ mod tests {
         std::fs::create_dir(counters.join("kprobe")).expect("made");
         assert_eq!(kprobes(&counters), Some(true));
         let unknown = Offers::collect(None);
-        assert_eq!((unknown.targets, unknown.task_storage), (None, None));
+        assert_eq!((unknown.targets, unknown.task_storage, unknown.socket_storage), (None, None, None));
     }
 }

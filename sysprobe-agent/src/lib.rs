@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod pods;
 pub mod sched;
 pub mod slots;
+pub mod tcp;
 pub mod vfs;
 
 mod operation;

@@ -181,6 +181,7 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
         "sched" => config.domains.sched,
         "vfs" => config.domains.vfs,
         "block" => config.domains.block,
+        "tcp" => config.domains.tcp,
         _ => true,
     };
     if !wanted {

@@ -7,6 +7,7 @@
 mod block;
 mod cgroup;
 mod sched;
+mod tcp;
 mod vfs;
 
 use std::fmt;
@@ -82,6 +83,10 @@ pub enum Hook {
     OnDemand,
     /// An iterator over all tasks, run once at start.
     TaskIterator,
+    /// An iterator over all files that tasks have open, run once at start.
+    FileIterator,
+    /// An iterator over all sockets that have something in a map of socket storage, run before the agent reads.
+    SocketIterator(&'static str),
 }
 
 /// What a hook is in the kernel.
@@ -97,6 +102,7 @@ pub enum Target {
 pub enum Need {
     Kprobes,
     TaskStorage,
+    SocketStorage,
 }
 
 /// A global of the object and the kernel member whose offset it takes.
@@ -114,7 +120,7 @@ pub struct Member {
 pub const ABSENT: u32 = u32::MAX;
 
 /// Every domain with kernel programs.
-pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE];
+pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE, tcp::PROBE];
 
 /// The programs of a domain's tier.
 #[must_use]
@@ -208,7 +214,7 @@ impl Hook {
             Self::Fentry(name) | Self::Fexit(name) | Self::Kprobe(name) | Self::Kretprobe(name) => {
                 Some(Target::Function(name))
             }
-            Self::OnDemand | Self::TaskIterator => None,
+            Self::OnDemand | Self::TaskIterator | Self::FileIterator | Self::SocketIterator(_) => None,
         }
     }
 }
@@ -228,6 +234,7 @@ impl Need {
     pub const fn means(self) -> &'static str {
         match self {
             Self::Kprobes => "kprobes (CONFIG_KPROBES)",
+            Self::SocketStorage => "socket storage for tracing programs (Linux 5.11)",
             Self::TaskStorage => "task storage for tracing programs (Linux 5.13)",
         }
     }

@@ -22,11 +22,17 @@ pub trait Counters: Copy {
 
 /// What a slot is found by.
 pub trait Key: Pod + Default {
+    /// The key of a cgroup's only slot, where it has no more than one.
+    fn of_cgroup(id: u64) -> Option<Self>;
     fn owner(&self) -> Owner;
 }
 
 /// A cgroup's id: it has one slot.
 impl Key for u64 {
+    fn of_cgroup(id: u64) -> Option<Self> {
+        Some(id)
+    }
+
     fn owner(&self) -> Owner {
         Owner::Cgroup(*self)
     }
@@ -133,6 +139,12 @@ impl<S: Counters, K: Key> Slots<S, K> {
             *last = None;
         }
         self.give_back(slot)
+    }
+
+    /// Who had which slot when they were last listed, those without a cgroup included.
+    pub fn all(&self) -> impl Iterator<Item = (Owner, u32)> {
+        let fixed = [(Owner::Unknown, slot::UNKNOWN), (Owner::Kernel, slot::KERNEL)];
+        fixed.into_iter().chain(self.entries.iter().map(|(key, slot)| (key.owner(), slot)))
     }
 
     /// The keys that had slots when they were last listed, with their cgroups.

@@ -9,11 +9,13 @@ use sysprobe_common::vfs::Operation;
 use crate::pods::pod::Qos;
 
 mod block;
+mod tcp;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
+pub use tcp::{SocketsSample, TcpSample, TcpTimes, TrafficSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +50,7 @@ pub struct PodTotals {
     pub wait: HistogramSample,
     pub vfs: VfsSample,
     pub block: BlockSample,
+    pub tcp: TcpTimes,
 }
 
 /// Whether a domain works, and through what.
@@ -95,6 +98,7 @@ pub struct WorkloadSample {
     pub sched: Option<SchedSample>,
     pub vfs: Option<VfsSample>,
     pub block: Option<BlockSample>,
+    pub tcp: Option<TcpSample>,
     pub cpu: Option<CpuSample>,
 }
 

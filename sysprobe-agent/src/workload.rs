@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 
 use sysprobe_common::block::BlockStats;
 use sysprobe_common::sched::SchedStats;
+use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
 
 use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
-use crate::snapshot::{CpuSample, PodSample, PodTotals, Throttling, Workload, WorkloadKind, WorkloadSample};
-use crate::{block, sched, vfs};
+use crate::snapshot::{
+    CpuSample, PodSample, PodTotals, SocketsSample, Throttling, Workload, WorkloadKind, WorkloadSample,
+};
+use crate::{block, sched, tcp, vfs};
 
 /// Who bears a cgroup's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +97,20 @@ impl Charge for BlockStats {
     }
 }
 
+impl Charge for TcpStats {
+    fn is_idle(&self) -> bool {
+        tcp::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        tcp::accumulate(workload.tcp.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        tcp::accumulate_times(&mut pod.tcp, self);
+    }
+}
+
 impl Registry {
     /// Adds to a workload's totals. What was never active makes no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
@@ -129,6 +146,19 @@ impl Registry {
         total.weight = now.weight;
     }
 
+    /// Before all sockets are counted anew.
+    pub(crate) fn forget_sockets(&mut self) {
+        let tcp = self.workloads.values_mut().filter_map(|totals| totals.sample.tcp.as_mut());
+        tcp.for_each(|tcp| tcp.sockets = SocketsSample::default());
+    }
+
+    /// Adds the sockets that one of a workload's cgroups has now.
+    pub(crate) fn add_sockets(&mut self, bearer: &Bearer, sockets: &SocketsSample) {
+        if *sockets != SocketsSample::default() {
+            self.sample(bearer).tcp.get_or_insert_default().sockets.add(sockets);
+        }
+    }
+
     fn sample(&mut self, bearer: &Bearer) -> &mut WorkloadSample {
         let Bearer { workload, kind, pod } = bearer;
         // Two look-ups, so that the usual case (it is known) copies no strings.
@@ -140,6 +170,7 @@ impl Registry {
                 sched: None,
                 vfs: None,
                 block: None,
+                tcp: None,
                 cpu: None,
             };
             self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });

@@ -26,13 +26,12 @@ mod waits;
 use std::path::Path;
 
 use support::cgroup::Cgroup;
-use support::figure;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
 use support::tiers::{Watcher, kernel, watchers};
-use support::totals::{lost, workload};
+use support::totals::{lost, missed_runs, workload};
+use support::{buckets_apart, figure};
 use sysprobe_agent::probe::Tier;
-use sysprobe_agent::snapshot::Snapshot;
 
 use counts::{Counts, of_workload};
 
@@ -54,17 +53,10 @@ fn assert_same(what: &str, seen: &[(&Watcher, Counts)], expected: &Counts) {
     }
 }
 
-/// How often programs were kept from running because the same one was at work on their CPU: of what they missed the ends of
-/// others' calls, anywhere on this machine, may be a part.
-fn missed_runs(snapshot: &Snapshot) -> u64 {
-    let programs = snapshot.agent.programs.iter().filter(|program| program.program.starts_with("vfs_"));
-    programs.map(|program| program.missed).sum()
-}
-
 fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot = watcher.agent.snapshot();
-        let (name, missed) = (watcher.tier.name(), missed_runs(&snapshot));
+        let (name, missed) = (watcher.tier.name(), missed_runs(&snapshot, "vfs"));
         let ends_missed = lost(&snapshot, "vfs", "end_missed");
         figure(&format!("{ends_missed} ends missed, {missed} runs by {name}"));
         assert!(ends_missed <= missed, "{ends_missed} ends missed, {missed} runs by {name}");
@@ -119,7 +111,7 @@ fn threads_on_one_file_lose_nothing() {
     for (watcher, counts) in &seen {
         let snapshot = watcher.agent.snapshot();
         let ends_missed = lost(&snapshot, "vfs", "end_missed");
-        let missed = missed_runs(&snapshot);
+        let missed = missed_runs(&snapshot, "vfs");
         let name = watcher.tier.name();
         figure(&format!("{THREADS} threads by {name}: {counts:?}, {ends_missed} ends missed, {missed} runs"));
         let never_misses = watcher.tier != Tier::Kprobe && missed == 0;
@@ -188,7 +180,7 @@ fn fio_reports_the_same_percentiles_of_fsync() {
             let latency = &vfs.expect("it did something").fsync.latency;
             for (quantile, theirs) in [(0.5, report.fsync_p50_ns), (0.99, report.fsync_p99_ns)] {
                 let ours = latency.quantile(quantile).expect("there were some");
-                let steps = fio::buckets_apart(ours, theirs);
+                let steps = buckets_apart(ours, theirs);
                 figure(&format!(
                     "{} of fsync by {}: {:.1} us, fio {:.1} us, {steps} buckets apart",
                     quantile,

@@ -36,14 +36,11 @@ impl Operation {
     }
 }
 
-/// Stands for the kernel's own work where a cgroup's id is expected.
-pub const KERNEL: u64 = u64::MAX;
-
 /// Whose numbers a slot holds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// A cgroup's id, [`KERNEL`], or 0 if it could not be read.
+    /// A cgroup's id, [`crate::cgroup::KERNEL`], or 0 if it could not be read.
     pub cgroup: u64,
     /// As the kernel numbers devices: see [`device`].
     pub device: u32,

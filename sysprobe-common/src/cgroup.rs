@@ -6,6 +6,9 @@ pub const NAME_SIZE: u32 = 256;
 /// The id of every hierarchy's root: kernfs numbers it first.
 pub const ROOT_ID: u64 = 1;
 
+/// Stands for the kernel's own work where a cgroup's id is expected.
+pub const KERNEL: u64 = u64::MAX;
+
 /// A cgroup was made.
 pub const BORN: u32 = 1;
 /// A cgroup was removed.

@@ -12,4 +12,5 @@ pub mod hist;
 pub mod operation;
 pub mod sched;
 pub mod slot;
+pub mod tcp;
 pub mod vfs;

@@ -1,5 +1,5 @@
-//! Atomic additions that return nothing. `core` offers none for this target, which has no compare-and-swap; the
-//! instruction (`BPF_ATOMIC | BPF_ADD`, known as XADD before 5.12) is in every kernel that has BPF.
+//! Atomic instructions, of which `core` offers none for this target. The addition that returns nothing
+//! (`BPF_ATOMIC | BPF_ADD`, known as XADD before 5.12) is in every kernel that has BPF; the comparison with exchange came with 5.12.
 
 /// Adds to a counter that other CPUs add to as well.
 #[inline(always)]
@@ -30,5 +30,33 @@ pub fn add_u32(counter: &mut u32, value: u32) {
     #[cfg(not(target_arch = "bpf"))]
     {
         *counter = counter.wrapping_add(value);
+    }
+}
+
+/// Puts `new` in the place of `expected` and says whether that was there. Needs 5.12.
+#[inline(always)]
+#[must_use]
+pub fn replace_u64(place: &mut u64, expected: u64, new: u64) -> bool {
+    #[cfg(target_arch = "bpf")]
+    {
+        let found: u64;
+        // SAFETY: a live, aligned reference; the instruction touches these eight bytes and r0 only.
+        unsafe {
+            core::arch::asm!(
+                "r0 = cmpxchg_64({place} + 0, r0, {new})",
+                place = in(reg) place,
+                new = in(reg) new,
+                inlateout("r0") expected => found,
+            );
+        }
+        found == expected
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        let matches = *place == expected;
+        if matches {
+            *place = new;
+        }
+        matches
     }
 }

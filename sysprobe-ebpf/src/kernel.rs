@@ -158,9 +158,24 @@ impl Typed {
         unsafe { self.0.add(offset.load() as usize).cast::<u32>().read_volatile() }
     }
 
+    /// The `index`-th of several that lie behind one another.
     #[inline(always)]
     #[must_use]
-    fn load_u16(self, offset: &Global<u32>) -> u16 {
+    pub fn load_u32_of(self, offset: &Global<u32>, index: usize) -> u32 {
+        // SAFETY: as in `load_u64`.
+        unsafe { self.0.add(offset.load() as usize + 4 * index).cast::<u32>().read_volatile() }
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u8(self, offset: &Global<u32>) -> u8 {
+        // SAFETY: as in `load_u64`.
+        unsafe { self.0.add(offset.load() as usize).read_volatile() }
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u16(self, offset: &Global<u32>) -> u16 {
         // SAFETY: as in `load_u64`.
         unsafe { self.0.add(offset.load() as usize).cast::<u16>().read_volatile() }
     }

@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 7] = ["dmsetup", "fio", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
+const PACKAGES: [&str; 9] =
+    ["dmsetup", "fio", "iproute2", "procps", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -34,11 +34,13 @@ use qemu::Processor;
 use tree::Kernel;
 
 /// What the laboratory is made of, by package.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 13] = [
     "debian-archive-keyring",
     "dmsetup",
     "fio",
+    "iproute2",
     "kmod",
+    "procps",
     "prometheus",
     "qemu-system-x86",
     "strace",

@@ -11,6 +11,7 @@ mod disk;
 mod empty;
 mod forked;
 mod meter;
+mod network;
 pub(crate) mod report;
 mod round_trip;
 mod scripts;

@@ -11,8 +11,8 @@ use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
     AgentSample, BlockSample, CpuSample, DeviceSample, HistogramSample, HistogramScope, OperationSample,
-    RequestSample, SchedSample, Snapshot, Throttling, VERSION, VfsSample, Workload, WorkloadKind,
-    WorkloadSample,
+    RequestSample, SchedSample, Snapshot, TcpSample, TcpTimes, Throttling, TrafficSample, VERSION, VfsSample,
+    Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -183,6 +183,22 @@ fn storage(number: u32) -> VfsSample {
     }
 }
 
+fn tcp(number: u32) -> TcpSample {
+    let traffic = TrafficSample {
+        received_bytes: 123_456_789_012,
+        received_segments: 123_456_789,
+        sent_bytes: 987_654_321_098,
+        sent_segments: u64::from(number) * 1_000_000,
+    };
+    let latency = operation(number).latency;
+    TcpSample {
+        ipv4: traffic,
+        ipv6: traffic,
+        times: TcpTimes { srtt: latency.clone(), variance: latency.clone(), connect: latency },
+        ..TcpSample::default()
+    }
+}
+
 /// Names as long as a cluster's, and numbers with many digits.
 fn snapshot() -> Snapshot {
     let row = |number: u32| WorkloadSample {
@@ -204,6 +220,7 @@ fn snapshot() -> Snapshot {
         }),
         vfs: Some(storage(number)),
         block: Some(block(number)),
+        tcp: Some(tcp(number)),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),
             throttling: Some(Throttling {

@@ -1,5 +1,6 @@
 //! A loaded object: attaches its programs in the table's order, hands out its maps, and keeps what must stay open.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -21,6 +22,8 @@ pub struct Loaded {
     attaches: bool,
     /// By the programs' names.
     kprobes: Vec<(&'static str, Kprobe)>,
+    /// Iterators over maps, by the programs' names.
+    walks: Vec<(&'static str, OwnedFd)>,
     /// Programs that the kernel refused and that are not required, with its reasons.
     left_out: Vec<(&'static probe::Program, String)>,
 }
@@ -32,7 +35,7 @@ pub trait Running {
 
 impl Loaded {
     pub(super) const fn new(ebpf: Ebpf, set: &'static TierSet, attaches: bool) -> Self {
-        Self { ebpf, set, attaches, kprobes: Vec::new(), left_out: Vec::new() }
+        Self { ebpf, set, attaches, kprobes: Vec::new(), walks: Vec::new(), left_out: Vec::new() }
     }
 
     /// Attaches the programs in the table's order. Maps that they rely on have been filled before.
@@ -40,7 +43,8 @@ impl Loaded {
         if !self.attaches {
             return Ok(());
         }
-        let mut kprobes = Vec::new();
+        let (mut kprobes, mut walks) = (Vec::new(), Vec::new());
+        let maps = self.walked_maps()?;
         self.each_program(|program, row| match row.hook {
             Hook::TpBtf(_) => <&mut BtfTracePoint>::try_from(program)?.attach().map(drop),
             Hook::Fentry(_) => <&mut FEntry>::try_from(program)?.attach().map(drop),
@@ -54,9 +58,18 @@ impl Loaded {
             }
             Hook::RawTp(tracepoint) => <&mut RawTracePoint>::try_from(program)?.attach(tracepoint).map(drop),
             Hook::OnDemand => Ok(()),
-            Hook::TaskIterator => run_iterator(program.try_into()?),
+            Hook::TaskIterator | Hook::FileIterator => run_iterator(program.try_into()?),
+            Hook::SocketIterator(map) => {
+                let program = <&mut Iter>::try_from(program)?.fd()?.as_fd();
+                let over = maps.iter().find(|(name, _)| *name == map);
+                let over = over.ok_or_else(|| ProgramError::IOError(io::ErrorKind::NotFound.into()))?;
+                let link = syscall::link_to_map(program, over.1.as_fd()).map_err(ProgramError::IOError)?;
+                walks.push((row.name, link));
+                Ok(())
+            }
         })?;
         self.kprobes = kprobes;
+        self.walks = walks;
         Ok(())
     }
 
@@ -129,7 +142,7 @@ impl Loaded {
 
     /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
     pub fn map_descriptor(&self, name: &'static str) -> Result<OwnedFd, LoadError> {
-        let Some(Map::HashMap(data) | Map::Array(data)) = self.ebpf.map(name) else {
+        let Some(Map::HashMap(data) | Map::Array(data) | Map::SkStorage(data)) = self.ebpf.map(name) else {
             return Err(LoadError::Absent { kind: "map", name });
         };
         let failed = |error: io::Error| LoadError::Map { map: name, reason: error.to_string() };
@@ -160,6 +173,21 @@ impl Loaded {
         let program = self.ebpf.program_mut(name).ok_or(LoadError::Absent { kind: "program", name })?;
         let run = program.try_into().and_then(run_iterator);
         run.map_err(|error| LoadError::Program { program: name, reason: refusal(&error) })
+    }
+
+    /// Runs an iterator over a map's sockets. Nothing happens where the tier has none.
+    pub fn walk(&self, name: &'static str) -> Result<(), LoadError> {
+        let Some((_, link)) = self.walks.iter().find(|(other, _)| *other == name) else { return Ok(()) };
+        let run = syscall::iterator_of(link.as_fd()).and_then(|file| read_to_end(file.into()));
+        run.map_err(|error| LoadError::Program { program: name, reason: error.to_string() })
+    }
+
+    fn walked_maps(&self) -> Result<Vec<(&'static str, OwnedFd)>, LoadError> {
+        let maps = self.set.programs.iter().filter_map(|row| match row.hook {
+            Hook::SocketIterator(map) => Some(map),
+            _ => None,
+        });
+        maps.map(|map| Ok((map, self.map_descriptor(map)?))).collect()
     }
 
     /// The kernel's statistics of each program.
@@ -210,8 +238,10 @@ pub(super) fn first_name<T>(
 fn run_iterator(program: &mut Iter) -> Result<(), ProgramError> {
     let failed = |error: aya::programs::links::LinkError| ProgramError::IOError(io::Error::other(error));
     let link = program.attach()?;
-    let mut file = program.take_link(link)?.into_file().map_err(failed)?;
-    let mut output = Vec::new();
-    file.read_to_end(&mut output).map_err(ProgramError::IOError)?;
-    Ok(())
+    let file = program.take_link(link)?.into_file().map_err(failed)?;
+    read_to_end(file).map_err(ProgramError::IOError)
+}
+
+fn read_to_end(mut file: File) -> io::Result<()> {
+    file.read_to_end(&mut Vec::new()).map(drop)
 }

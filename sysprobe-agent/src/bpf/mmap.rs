@@ -43,6 +43,12 @@ impl<T: Copy> MappedArray<T> {
         Ok(())
     }
 
+    /// How many values there are.
+    #[must_use]
+    pub const fn entries(&self) -> usize {
+        self.mapping.entries
+    }
+
     /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new, never torn.
     #[must_use]
     pub fn read(&self, index: usize) -> Option<T> {

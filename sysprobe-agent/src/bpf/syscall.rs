@@ -57,6 +57,33 @@ pub(super) fn link_to_counter(program: BorrowedFd<'_>, counter: BorrowedFd<'_>) 
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
+/// Has an iterator go over a map's elements (5.9).
+pub(super) fn link_to_map(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // The beginning of `union bpf_iter_link_info`: a map's descriptor.
+    let info = map.as_raw_fd().cast_unsigned();
+    let mut attr = zeroed();
+    attr.link_create.__bindgen_anon_1.prog_fd = program.as_raw_fd().cast_unsigned();
+    attr.link_create.attach_type = bpf_attach_type::BPF_TRACE_ITER as u32;
+    // SAFETY: a union of plain integers; this member is the one that iterators have.
+    let over = unsafe { &mut attr.link_create.__bindgen_anon_3.__bindgen_anon_1 };
+    over.iter_info = std::ptr::from_ref(&info) as u64;
+    over.iter_info_len = u32::try_from(size_of_val(&info)).map_err(io::Error::other)?;
+    // SAFETY: the address is that of a live value of the length that is given.
+    let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+/// A file that runs an iterator when it is read.
+pub(super) fn iterator_of(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut attr = zeroed();
+    attr.iter_create.link_fd = link.as_raw_fd().cast_unsigned();
+    // SAFETY: no address is set.
+    let file = unsafe { call(bpf_cmd::BPF_ITER_CREATE, &mut attr) }?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+}
+
 /// What the kernel says of a program. Members that an older kernel does not know stay zero.
 pub(super) fn program_info(program: BorrowedFd<'_>) -> io::Result<bpf_prog_info> {
     // SAFETY: plain integers, for which zero bytes are valid.

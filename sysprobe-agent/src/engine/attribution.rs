@@ -23,6 +23,8 @@ pub(super) struct Attribution {
     /// Whether some source may learn of a pod later than its cgroups are made.
     may_learn: bool,
     known: HashMap<u64, Bearer>,
+    /// Of cgroups that have gone, and since when: their sockets may outlive them.
+    late: HashMap<u64, (Bearer, Instant)>,
     /// Since when a cgroup waits for its name.
     waiting: HashMap<u64, Instant>,
     orphans: Vec<Orphan>,
@@ -44,6 +46,7 @@ impl Attribution {
             pods: Pods::start(plan.clone(), handle),
             may_learn: plan.kubernetes.is_some() || plan.kubelet.is_some() || plan.cri.is_some(),
             known: HashMap::new(),
+            late: HashMap::new(),
             waiting: HashMap::new(),
             orphans: Vec::new(),
             looked: 0,
@@ -93,15 +96,27 @@ impl Attribution {
         self.may_learn && name.pod_uid.is_some()
     }
 
-    /// Whom `settle` found last.
+    /// Whom `settle` found last, also of a cgroup that has gone not long ago.
     pub(super) fn bearer(&self, id: u64) -> Option<&Bearer> {
-        self.known.get(&id)
+        self.known.get(&id).or_else(|| self.late.get(&id).map(|(bearer, _)| bearer))
     }
 
-    /// Forgets a cgroup.
-    pub(super) fn forget(&mut self, id: u64) {
-        self.known.remove(&id);
+    /// Whether it has gone not long ago.
+    pub(super) fn is_late(&self, id: u64) -> bool {
+        self.late.contains_key(&id)
+    }
+
+    /// A cgroup has gone. Whose it was is remembered for a while.
+    pub(super) fn retire(&mut self, id: u64, now: Instant) {
         self.waiting.remove(&id);
+        if let Some(bearer) = self.known.remove(&id) {
+            self.late.insert(id, (bearer, now));
+        }
+    }
+
+    /// Forgets those that have gone long ago.
+    pub(super) fn forget_late(&mut self, now: Instant, grace: Duration) {
+        self.late.retain(|_, (_, since)| now.duration_since(*since) < grace);
     }
 
     /// Keeps what a cgroup gathered that died nameless; if there is no room, its numbers come back.

@@ -10,10 +10,74 @@ use crate::cgroup::name::Name;
 use crate::slots::{Counters, Key, Owner, Slots};
 use crate::workload::{Bearer, Charge, Registry};
 
-/// Looks up which cgroups have slots.
-pub(super) fn list<S: Counters, K: Key>(slots: &mut Slots<S, K>) {
-    if let Err(error) = slots.list() {
-        error!(%error, "The map of slots could not be read.");
+/// A domain's slots, whatever they hold.
+pub(super) trait Charged {
+    /// Looks up which cgroups have slots.
+    fn list(&mut self);
+
+    /// The same before burials, where a cgroup does not tell its slots by itself.
+    fn list_for_burials(&mut self);
+
+    /// The cgroups that have slots.
+    fn cgroups(&self) -> Vec<u64>;
+
+    /// Takes in everything that the listed slots hold now.
+    fn collect(&mut self, identity: &Identity, attribution: &Attribution, registry: &mut Registry);
+
+    /// Books the last numbers of a dead cgroup and frees its slots.
+    fn bury(
+        &mut self,
+        id: u64,
+        name: &Name,
+        attribution: &mut Attribution,
+        registry: &mut Registry,
+        now: Instant,
+    );
+}
+
+impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
+    fn list(&mut self) {
+        if let Err(error) = Self::list(self) {
+            error!(%error, "The map of slots could not be read.");
+        }
+    }
+
+    fn list_for_burials(&mut self) {
+        if K::of_cgroup(0).is_none() {
+            Charged::list(self);
+        }
+    }
+
+    fn cgroups(&self) -> Vec<u64> {
+        self.owners().map(|(_, id)| id).collect()
+    }
+
+    fn collect(&mut self, identity: &Identity, attribution: &Attribution, registry: &mut Registry) {
+        charge(self, attribution, registry);
+        release_unheard(self, identity, attribution, registry);
+    }
+
+    fn bury(
+        &mut self,
+        id: u64,
+        name: &Name,
+        attribution: &mut Attribution,
+        registry: &mut Registry,
+        now: Instant,
+    ) {
+        let keys = K::of_cgroup(id).map_or_else(|| self.keys_of(id), |key| vec![key]);
+        for key in keys {
+            let released = self.release(key, |gathered| {
+                if let Some(bearer) = attribution.settle(id, name, now) {
+                    registry.add(bearer, gathered);
+                } else if !attribution.adopt(name, Box::new(*gathered), now) {
+                    registry.add(&Bearer::unknown(), gathered);
+                }
+            });
+            if let Err(error) = released {
+                error!(%error, "The slot of a dead cgroup is lost.");
+            }
+        }
     }
 }
 
@@ -22,24 +86,13 @@ pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut 
     let now = Instant::now();
     // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a name.
     identity.update(now);
-    if owners.iter().any(|id| identity.tree().get(*id).is_none()) {
+    if owners.iter().any(|id| identity.tree().get(*id).is_none() && !attribution.is_late(*id)) {
         identity.look_again(now);
     }
     let tree = identity.tree();
     for (id, cgroup) in owners.iter().filter_map(|id| Some((*id, tree.get(*id)?))) {
         attribution.settle(id, &cgroup.name, now);
     }
-}
-
-/// Takes in everything that a domain's listed slots hold now.
-pub(super) fn collect<S: Counters + Charge, K: Key>(
-    slots: &mut Slots<S, K>,
-    identity: &Identity,
-    attribution: &Attribution,
-    registry: &mut Registry,
-) {
-    charge(slots, attribution, registry);
-    release_unheard(slots, identity, registry);
 }
 
 /// Charges what was gathered since the last time. What belongs to nobody yet stays where it is.
@@ -65,36 +118,17 @@ fn charge<S: Counters + Charge, K: Key>(
 fn release_unheard<S: Counters + Charge, K: Key>(
     slots: &mut Slots<S, K>,
     identity: &Identity,
+    attribution: &Attribution,
     registry: &mut Registry,
 ) {
     if !identity.sees_everything() {
         return;
     }
-    let unheard = slots.owners().filter(|(_, id)| identity.tree().get(*id).is_none());
-    let unheard: Vec<K> = unheard.map(|(key, _)| key).collect();
+    let is_unheard = |id: u64| identity.tree().get(id).is_none() && !attribution.is_late(id);
+    let unheard: Vec<K> = slots.owners().filter(|(_, id)| is_unheard(*id)).map(|(key, _)| key).collect();
     for key in unheard {
         if let Err(error) = slots.release(key, |gathered| registry.add(&Bearer::unknown(), gathered)) {
             error!(%error, "The slot of a cgroup that has gone is lost.");
         }
-    }
-}
-
-/// Books the last numbers that a dead cgroup has under a key, and frees their slot.
-pub(super) fn bury<S: Counters + Charge + 'static, K: Key>(
-    (slots, key): (&mut Slots<S, K>, K),
-    (id, name): (u64, &Name),
-    attribution: &mut Attribution,
-    registry: &mut Registry,
-    now: Instant,
-) {
-    let released = slots.release(key, |gathered| {
-        if let Some(bearer) = attribution.settle(id, name, now) {
-            registry.add(bearer, gathered);
-        } else if !attribution.adopt(name, Box::new(*gathered), now) {
-            registry.add(&Bearer::unknown(), gathered);
-        }
-    });
-    if let Err(error) = released {
-        error!(%error, "The slot of a dead cgroup is lost.");
     }
 }

@@ -3,20 +3,15 @@
 use std::time::Duration;
 
 use super::Engine;
-use crate::block::Block;
-use crate::bpf::{Loaded, Running as _};
+use crate::bpf::Loaded;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
-use crate::sched::Sched;
 use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample};
-use crate::vfs::Vfs;
 
 impl Engine {
     pub(super) fn describe_agent(&mut self) -> AgentSample {
         let (cgroups_born, cgroups_died) = self.identity.tree().counts();
-        let mut lost_updates: Vec<LostUpdates> = self.sched.iter().flat_map(Sched::losses).collect();
-        lost_updates.extend(self.vfs.iter().flat_map(Vfs::losses));
-        lost_updates.extend(self.block.iter().flat_map(Block::losses));
+        let mut lost_updates = self.measured.losses();
         let lost = |domain: &str, reason: &str, count| LostUpdates {
             domain: domain.into(),
             reason: reason.into(),
@@ -29,13 +24,8 @@ impl Engine {
             lost("cgroup", "malformed", self.identity.malformed()),
             lost("cpu", "unreadable", self.cpu_unreadable),
         ]);
-        let loaded = [
-            self.identity.loaded(),
-            self.sched.as_ref().map(Sched::loaded),
-            self.vfs.as_ref().map(Vfs::loaded),
-            self.block.as_ref().map(Block::loaded),
-        ];
-        let programs = loaded.into_iter().flatten().flat_map(program_samples).collect();
+        let loaded = self.identity.loaded().into_iter().chain(self.measured.loaded());
+        let programs = loaded.flat_map(program_samples).collect();
         AgentSample {
             lost_updates,
             maps: self.map_samples(),
@@ -51,17 +41,11 @@ impl Engine {
     }
 
     fn map_samples(&mut self) -> Vec<MapSample> {
-        let entries = |map: &str| match map {
-            "SCHED_SLOTS" => self.sched.as_ref().map(Sched::slots_in_use),
-            "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
-            "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
-            _ => None,
-        };
         let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
         let maps = self.plan.maps.iter().filter(|map| on(map.domain));
         let sample = |map: &MapMemory| MapSample {
             map: map.map.to_lowercase(),
-            entries: entries(map.map),
+            entries: self.measured.entries(map.map),
             capacity: u64::from(map.entries),
             bytes: map.bytes,
         };

@@ -89,6 +89,18 @@ impl Emit<'_> {
         self.value(&[namespace, pod, container, ("kind", kind)], value as f64);
     }
 
+    /// One number with a label more.
+    pub(super) fn workload_with(&mut self, row: &WorkloadSample, label: (&str, &str), value: f64) {
+        let [namespace, pod, container] = labels_of(&row.workload);
+        self.value(&[namespace, pod, container, label], value);
+    }
+
+    /// Of a protocol and a family.
+    pub(super) fn traffic(&mut self, workload: &Workload, [protocol, family]: [&str; 2], value: f64) {
+        let [namespace, pod, container] = labels_of(workload);
+        self.value(&[namespace, pod, container, ("protocol", protocol), ("family", family)], value);
+    }
+
     pub(super) fn histogram(&mut self, workload: &Workload, sample: &HistogramSample) {
         self.buckets(&labels_of(workload), &classic_buckets(sample, EACH), sample);
     }

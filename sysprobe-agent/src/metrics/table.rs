@@ -8,6 +8,7 @@ use crate::snapshot::{HistogramScope, PodTotals, SchedSample, Snapshot, Workload
 mod agent;
 mod block;
 mod cpu;
+mod tcp;
 mod vfs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ const SWITCHES: &[&str] = &["namespace", "pod", "container", "kind"];
 
 /// All families, in the order of the exposition.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    SCHED.iter().chain(vfs::VFS).chain(block::BLOCK).chain(cpu::CPU).chain(agent::AGENT)
+    SCHED.iter().chain(vfs::VFS).chain(block::BLOCK).chain(tcp::TCP).chain(cpu::CPU).chain(agent::AGENT)
 }
 
 static SCHED: &[Metric] = &[

@@ -28,6 +28,7 @@ fn require(set: &TierSet, offers: &Offers) -> Result<(), String> {
     let lacks = |need: &&Need| match need {
         Need::Kprobes => offers.kprobes == Some(false),
         Need::TaskStorage => offers.task_storage == Some(false),
+        Need::SocketStorage => offers.socket_storage == Some(false),
     };
     if let Some(need) = set.needs.iter().find(lacks) {
         return Err(format!("this kernel has no {}", need.means()));

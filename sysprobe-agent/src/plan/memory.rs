@@ -4,6 +4,7 @@ use serde::Serialize;
 use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
+use sysprobe_common::tcp::{Sockets, TcpLoss, TcpStats};
 use sysprobe_common::vfs::syscall::TABLE;
 use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
 
@@ -60,6 +61,9 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     if tier("block").is_some() {
         maps.extend(block_maps(plan.slots));
     }
+    if tier("tcp").is_some() {
+        maps.extend(tcp_maps(plan.slots));
+    }
     maps
 }
 
@@ -90,6 +94,17 @@ fn block_maps(slots: u32) -> [MapMemory; 5] {
         map("block", "BLOCK_FREE", slots, u64::from(slots) * 4),
         map("block", "BLOCK_IN_FLIGHT", IN_FLIGHT, hash_bytes(IN_FLIGHT, size_of::<block::Request>())),
         map("block", "BLOCK_LOSSES", BlockLoss::COUNT, 4096),
+    ]
+}
+
+/// Beside these, each socket's own storage: the kernel accounts it to the socket.
+fn tcp_maps(slots: u32) -> [MapMemory; 5] {
+    [
+        map("tcp", "TCP_STATS", slots, u64::from(slots) * size_of::<TcpStats>() as u64),
+        map("tcp", "TCP_SLOTS", slots, slots_bytes::<u64>(slots)),
+        map("tcp", "TCP_FREE", slots, u64::from(slots) * 4),
+        map("tcp", "TCP_CENSUS", slots, u64::from(slots) * size_of::<Sockets>() as u64),
+        map("tcp", "TCP_LOSSES", TcpLoss::COUNT, 4096),
     ]
 }
 

@@ -33,6 +33,8 @@ fn a_domain_has_every_tier_that_can_be_the_best_first() {
             "vfs" => &[Tier::Fentry, Tier::TpBtf, Tier::RawTp, Tier::Kprobe],
             // The functions around its tracepoints are inlined.
             "block" => &[Tier::TpBtf, Tier::RawTp],
+            // Only typed programs can keep something with a socket.
+            "tcp" => &[Tier::TpBtf],
             _ => &[Tier::TpBtf, Tier::RawTp, Tier::Fentry, Tier::Kprobe],
         };
         assert_eq!(tiers, wanted, "{}", probe.domain);
@@ -61,7 +63,7 @@ fn the_hooks_of_a_tier_are_of_its_kind() {
                 Hook::Fentry(_) | Hook::Fexit(_) => Some(Tier::Fentry),
                 Hook::Kprobe(_) | Hook::Kretprobe(_) => Some(Tier::Kprobe),
                 Hook::RawTp(_) => Some(Tier::RawTp),
-                Hook::OnDemand | Hook::TaskIterator => None,
+                Hook::OnDemand | Hook::TaskIterator | Hook::FileIterator | Hook::SocketIterator(_) => None,
             };
             assert!(kind.is_none_or(|kind| kind == set.tier), "{}", program.name);
         }

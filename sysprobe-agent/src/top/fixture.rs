@@ -58,7 +58,16 @@ pub(super) fn sample(
     sched: Option<SchedSample>,
     cpu: Option<CpuSample>,
 ) -> WorkloadSample {
-    WorkloadSample { workload, kind: WorkloadKind::Container, pod: None, sched, vfs: None, block: None, cpu }
+    WorkloadSample {
+        workload,
+        kind: WorkloadKind::Container,
+        pod: None,
+        sched,
+        vfs: None,
+        block: None,
+        tcp: None,
+        cpu,
+    }
 }
 
 pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {

@@ -9,12 +9,15 @@ use std::io::{self, Write};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use sysprobe_common::hist;
+
 pub(crate) mod agent;
 pub(crate) mod bpf;
 pub(crate) mod cgroup;
 pub(crate) mod command;
 pub(crate) mod device;
 pub(crate) mod http;
+pub(crate) mod network;
 pub(crate) mod process;
 pub(crate) mod samples;
 pub(crate) mod storage;
@@ -40,6 +43,12 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
 /// Whether two numbers differ by at most `tolerance` of the second.
 pub(crate) fn within(tolerance: f64, ours: u64, truth: u64) -> bool {
     ours.abs_diff(truth) as f64 <= tolerance * truth as f64
+}
+
+/// How many buckets lie between two latencies.
+pub(crate) fn buckets_apart(seconds: f64, nanoseconds: u64) -> usize {
+    let ours = Duration::from_secs_f64(seconds).as_nanos();
+    hist::bucket_of(u64::try_from(ours).expect("centuries")).abs_diff(hist::bucket_of(nanoseconds))
 }
 
 /// What a test has measured, for the log of a run (`--nocapture`).

@@ -87,3 +87,10 @@ pub(crate) fn lost(snapshot: &Snapshot, domain: &str, reason: &str) -> u64 {
     let losses = all.filter(|loss| loss.domain == domain && loss.reason == reason);
     losses.map(|loss| loss.count).sum()
 }
+
+/// How often a domain's programs were kept from running because the same one was at work on their CPU.
+pub(crate) fn missed_runs(snapshot: &Snapshot, domain: &str) -> u64 {
+    let prefix = format!("{domain}_");
+    let programs = snapshot.agent.programs.iter().filter(|program| program.program.starts_with(&prefix));
+    programs.map(|program| program.missed).sum()
+}

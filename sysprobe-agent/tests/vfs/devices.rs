@@ -18,7 +18,7 @@ use super::support::device::{Mapped, SECTOR};
 use super::support::storage::{Kind, Storage};
 use super::support::tiers::{Watcher, watchers};
 use super::support::totals::workload;
-use super::support::{figure, left_out};
+use super::support::{buckets_apart, figure, left_out};
 use super::{assert_nothing_lost, assert_same, watch};
 
 /// The least that mkfs.xfs takes is 300 MiB.
@@ -154,7 +154,7 @@ fn fio_reports_the_same_latency_of_readings_from_a_slow_device() {
         assert_eq!(slow.count(), TIMES, "{name}: {slow:?}");
         for (quantile, theirs) in [(0.5, report.p50_ns), (0.99, report.p99_ns)] {
             let ours = slow.quantile(quantile).expect("there are some");
-            let steps = fio::buckets_apart(ours, theirs);
+            let steps = buckets_apart(ours, theirs);
             figure(&format!(
                 "{quantile} of read by {name}: {:.2} ms, fio {:.2} ms, {steps} buckets apart",
                 ours * 1e3,

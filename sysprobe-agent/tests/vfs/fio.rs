@@ -2,10 +2,8 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
-use sysprobe_common::hist;
 
 use super::counts::Counts;
 use super::support::cgroup::Cgroup;
@@ -105,10 +103,4 @@ impl Report {
             ..Self::default()
         }
     }
-}
-
-/// How many buckets lie between two latencies.
-pub(crate) fn buckets_apart(seconds: f64, nanoseconds: u64) -> usize {
-    let ours = Duration::from_secs_f64(seconds).as_nanos();
-    hist::bucket_of(u64::try_from(ours).expect("centuries")).abs_diff(hist::bucket_of(nanoseconds))
 }

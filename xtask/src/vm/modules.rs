@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::cmd;
 
-/// Transport, file system, and what is laid over it; then what tests mount. Kernels have some of them built in.
-const WANTED: [&str; 7] = ["virtio_pci", "virtiofs", "overlay", "loop", "ext4", "xfs", "dm_mod"];
+/// Transport, file system, and what is laid over it; then what tests mount and wire up. Kernels have some of them built in.
+const WANTED: [&str; 10] =
+    ["virtio_pci", "virtiofs", "overlay", "loop", "ext4", "xfs", "dm_mod", "veth", "sch_tbf", "sch_netem"];
 
 /// A module with its content, ready for the kernel.
 pub(super) struct Module {

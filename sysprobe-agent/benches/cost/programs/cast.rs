@@ -7,6 +7,7 @@ use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::plan::{Candidate, Plan};
 use sysprobe_agent::probe::{Hook, TierSet};
 use sysprobe_agent::sched::Sched;
+use sysprobe_agent::tcp::Tcp;
 use sysprobe_agent::vfs::Vfs;
 
 use super::empty::Empties;
@@ -24,6 +25,7 @@ pub(crate) enum Running {
     Cgroup(Box<Events>),
     Vfs(Box<Vfs>),
     Block(Box<Block>),
+    Tcp(Box<Tcp>),
     /// A domain whose maps need no preparation.
     Plain(Loaded),
 }
@@ -51,7 +53,7 @@ impl Cast {
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
             Running::Sched(sched) => sched.seed_again()?,
-            Running::Cgroup(_) | Running::Vfs(_) | Running::Block(_) => {}
+            Running::Cgroup(_) | Running::Vfs(_) | Running::Block(_) | Running::Tcp(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -60,6 +62,14 @@ impl Cast {
             }
         }
         self.empties.iterate()
+    }
+
+    /// Goes over all sockets.
+    pub(crate) fn take_census(&mut self, cpu: u32) -> Result<()> {
+        if let Running::Tcp(tcp) = &mut self.running {
+            tcp.take_census()?;
+        }
+        self.empties.run_on(cpu)
     }
 
     /// Takes in what waits in ring buffers, as the agent does: a full one would save the programs work.
@@ -82,6 +92,7 @@ impl Running {
             "sched" => Sched::start(loader, set, candidate, plan).map(|sched| Self::Sched(Box::new(sched))),
             "vfs" => Vfs::start(loader, set, candidate, plan).map(|vfs| Self::Vfs(Box::new(vfs))),
             "block" => Block::start(loader, set, candidate, plan).map(|block| Self::Block(Box::new(block))),
+            "tcp" => Tcp::start(loader, set, candidate, plan).map(|tcp| Self::Tcp(Box::new(tcp))),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
@@ -97,6 +108,7 @@ impl Running {
             Self::Cgroup(events) => events.loaded(),
             Self::Vfs(vfs) => vfs.loaded(),
             Self::Block(block) => block.loaded(),
+            Self::Tcp(tcp) => tcp.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }

@@ -54,9 +54,11 @@ const fn like(program: &Program) -> Program {
         Hook::Fexit(_) => "empty_fexit",
         Hook::Kprobe(_) => "empty_kprobe",
         Hook::Kretprobe(_) => "empty_kretprobe",
-        Hook::RawTp(_) | Hook::OnDemand => "empty_raw_tp",
-        Hook::TaskIterator => "empty_iter",
+        Hook::RawTp(_) | Hook::OnDemand | Hook::SocketIterator(_) => "empty_raw_tp",
+        Hook::TaskIterator | Hook::FileIterator => "empty_iter",
     };
+    // There is no map of sockets for an empty program to go over.
+    let hook = if matches!(hook, Hook::SocketIterator(_)) { Hook::OnDemand } else { hook };
     Program { older, required, ..Program::new(name, hook, "nothing") }
 }
 

@@ -141,6 +141,8 @@ fn hook_name(hook: Hook) -> &'static str {
     match hook {
         Hook::OnDemand => "on demand",
         Hook::TaskIterator => "task iterator",
+        Hook::FileIterator => "iterator over open files",
+        Hook::SocketIterator(_) => "iterator over sockets",
         _ => hook.target().map_or("", Target::name),
     }
 }

@@ -9,6 +9,7 @@ use sysprobe_agent::probe::{Hook, TierSet};
 use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
 use super::disk::Disk;
+use super::network::{Census, Connections, Resets};
 use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
 
@@ -32,6 +33,12 @@ pub(crate) enum Script {
     Storage,
     /// A block of a device is read, and the device is flushed.
     Disk,
+    /// A connection is made, a byte goes from one end to the other, and both are closed.
+    Connection,
+    /// A connection is closed with something unread, which resets it.
+    Reset,
+    /// All sockets are gone over.
+    Census,
     /// A process other than the agent runs what is run on demand, on its own CPU.
     Demand,
 }
@@ -78,7 +85,7 @@ const STORAGE: [&str; 20] = [
 ];
 
 impl Script {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 13] = [
         Self::Switch,
         Self::Thread,
         Self::Move,
@@ -88,6 +95,9 @@ impl Script {
         Self::Read,
         Self::Storage,
         Self::Disk,
+        Self::Connection,
+        Self::Reset,
+        Self::Census,
         Self::Demand,
     ];
 
@@ -96,6 +106,7 @@ impl Script {
         match hook {
             Hook::OnDemand => return Some(Self::Demand),
             Hook::TaskIterator => return Some(Self::Iterate),
+            Hook::SocketIterator(_) => return Some(Self::Census),
             _ => {}
         }
         Some(match hook.target()?.name() {
@@ -107,6 +118,10 @@ impl Script {
             "cgroup_rename" => Self::Rename,
             "sys_enter" | "sys_exit" | "vfs_read" => Self::Read,
             "block_getrq" | "block_rq_insert" | "block_rq_issue" | "block_rq_complete" => Self::Disk,
+            "inet_sock_set_state" | "tcp_destroy_sock" | "tcp_probe" | "tcp_rcv_space_adjust" => {
+                Self::Connection
+            }
+            "tcp_send_reset" | "tcp_receive_reset" => Self::Reset,
             name if STORAGE.contains(&name) => Self::Storage,
             _ => return None,
         })
@@ -134,10 +149,12 @@ impl Script {
     pub(crate) const fn dose(self, times: u32) -> Dose {
         match self {
             Self::Switch | Self::Read => Dose { actions: 100, warm_up: 10, batches: 20 * times },
-            Self::Storage | Self::Disk => Dose { actions: 10, warm_up: 10, batches: 20 * times },
+            Self::Storage | Self::Disk | Self::Connection | Self::Reset => {
+                Dose { actions: 10, warm_up: 10, batches: 20 * times }
+            }
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
-            Self::Iterate => Dose { actions: 1, warm_up: 3, batches: 20 },
+            Self::Iterate | Self::Census => Dose { actions: 1, warm_up: 3, batches: 20 },
             // Single runs of programs that interrupts do not spare, which a median passes over.
             Self::Move | Self::Cgroup | Self::Rename => Dose { actions: 1, warm_up: 6, batches: 40 },
         }
@@ -154,6 +171,9 @@ impl Script {
             Self::Read => Box::new(Reader::new()?),
             Self::Storage => Box::new(Keeper::new()?),
             Self::Disk => Box::new(Disk::new()?),
+            Self::Connection => Box::new(Connections::new()?),
+            Self::Reset => Box::new(Resets(Connections::new()?)),
+            Self::Census => Box::new(Census::new(scene.cpu)?),
             Self::Demand => Box::new(on_demand(scene)?),
         })
     }

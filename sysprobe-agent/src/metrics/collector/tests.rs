@@ -19,6 +19,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         sched: Some(sched),
         vfs: None,
         block: None,
+        tcp: None,
         cpu: None,
     };
     Snapshot {

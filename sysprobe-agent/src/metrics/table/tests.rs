@@ -29,7 +29,18 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
         for label in metric.labels {
             assert!(
                 known.contains(label)
-                    || ["event", "seen_by", "source", "operation", "device"].contains(label),
+                    || [
+                        "event",
+                        "seen_by",
+                        "source",
+                        "operation",
+                        "device",
+                        "direction",
+                        "state",
+                        "protocol",
+                        "family"
+                    ]
+                    .contains(label),
                 "{}: {label}",
                 metric.name
             );
@@ -51,6 +62,19 @@ fn the_names_that_dashboards_rely_on_are_there() {
         "sysprobe_cpu_period_seconds",
         "sysprobe_cpu_burst_seconds",
         "sysprobe_cpu_weight",
+        "sysprobe_tcp_sent_segments_total",
+        "sysprobe_tcp_retransmitted_segments_total",
+        "sysprobe_tcp_srtt_seconds",
+        "sysprobe_tcp_rtt_variance_seconds",
+        "sysprobe_tcp_connect_latency_seconds",
+        "sysprobe_tcp_connect_failures_total",
+        "sysprobe_tcp_accept_queue_drops_total",
+        "sysprobe_tcp_resets_total",
+        "sysprobe_tcp_sockets",
+        "sysprobe_network_receive_bytes_total",
+        "sysprobe_network_receive_packets_total",
+        "sysprobe_network_transmit_bytes_total",
+        "sysprobe_network_transmit_packets_total",
         "sysprobe_agent_program_run_seconds_total",
         "sysprobe_agent_map_bytes",
         "sysprobe_agent_unattributed_seconds_total",

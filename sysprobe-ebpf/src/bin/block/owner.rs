@@ -2,8 +2,8 @@
 //! loop device) the kernel may have noted whose work they do.
 
 use aya_ebpf::helpers::generated::bpf_get_current_task;
-use sysprobe_common::block::{BlockLoss, KERNEL};
-use sysprobe_common::cgroup::ROOT_ID;
+use sysprobe_common::block::BlockLoss;
+use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 use sysprobe_ebpf::cgroup::{self, CFG_VIA_CONTROLLER};
 use sysprobe_ebpf::kernel::{Address, Object, read_u64_at};
 use sysprobe_ebpf::settings;

@@ -1,0 +1,108 @@
+//! The domains whose programs keep numbers per cgroup, as far as they could be started.
+
+use tracing::warn;
+
+use super::charging::Charged;
+use super::start::start_domain;
+use crate::block::Block;
+use crate::bpf::{Loaded, Loader, Running as _};
+use crate::plan::Plan;
+use crate::sched::Sched;
+use crate::slots::Owner;
+use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
+use crate::tcp::Tcp;
+use crate::vfs::Vfs;
+
+pub(super) struct Measured {
+    sched: Option<Sched>,
+    vfs: Option<Vfs>,
+    block: Option<Block>,
+    tcp: Option<Tcp>,
+}
+
+impl Measured {
+    /// Starts what the plan wants; a domain that the kernel refuses is off with its reason.
+    pub(super) fn start(loader: &Loader, plan: &Plan, domains: &mut Vec<DomainState>) -> Self {
+        Self {
+            sched: start_domain("sched", plan, domains, |set, candidate| {
+                Sched::start(loader, set, candidate, plan)
+            }),
+            vfs: start_domain("vfs", plan, domains, |set, candidate| {
+                Vfs::start(loader, set, candidate, plan)
+            }),
+            block: start_domain("block", plan, domains, |set, candidate| {
+                Block::start(loader, set, candidate, plan)
+            }),
+            tcp: start_domain("tcp", plan, domains, |set, candidate| {
+                Tcp::start(loader, set, candidate, plan)
+            }),
+        }
+    }
+
+    /// Has what is going on at this moment booked, so that a reader sees it.
+    pub(super) fn book(&mut self) {
+        if let Some(Err(error)) = self.sched.as_ref().map(Sched::flush) {
+            warn!(%error, "What is running now could not be booked.");
+        }
+        if let Some(Err(error)) = self.tcp.as_mut().map(Tcp::take_census) {
+            warn!(%error, "The sockets could not be looked at.");
+        }
+    }
+
+    /// What each domain gathered, to be taken.
+    pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
+        let domains: [Option<&mut dyn Charged>; 4] = [
+            self.sched.as_mut().map(|sched| sched.slots() as _),
+            self.vfs.as_mut().map(|vfs| vfs.slots() as _),
+            self.block.as_mut().map(|block| block.slots() as _),
+            self.tcp.as_mut().map(|tcp| tcp.slots() as _),
+        ];
+        domains.into_iter().flatten()
+    }
+
+    /// The sockets that there were when they were last looked at.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = (Owner, SocketsSample)> {
+        self.tcp.iter().flat_map(Tcp::sockets)
+    }
+
+    /// How many bookings were lost because nobody knew the task.
+    pub(super) fn unknown_tasks(&self) -> u64 {
+        self.sched.as_ref().map_or(0, Sched::unknown_tasks)
+    }
+
+    /// Makes every task known that is not.
+    pub(super) fn seed_again(&mut self) {
+        if let Some(Err(error)) = self.sched.as_mut().map(Sched::seed_again) {
+            warn!(%error, "Tasks whose birth was missed stay unknown.");
+        }
+    }
+
+    pub(super) fn loaded(&self) -> impl Iterator<Item = &Loaded> {
+        let domains = [
+            self.sched.as_ref().map(Sched::loaded),
+            self.vfs.as_ref().map(Vfs::loaded),
+            self.block.as_ref().map(Block::loaded),
+            self.tcp.as_ref().map(Tcp::loaded),
+        ];
+        domains.into_iter().flatten()
+    }
+
+    pub(super) fn losses(&self) -> Vec<LostUpdates> {
+        let mut losses: Vec<_> = self.sched.iter().flat_map(Sched::losses).collect();
+        losses.extend(self.vfs.iter().flat_map(Vfs::losses));
+        losses.extend(self.block.iter().flat_map(Block::losses));
+        losses.extend(self.tcp.iter().flat_map(Tcp::losses));
+        losses
+    }
+
+    /// How full a map of slots is.
+    pub(super) fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "SCHED_SLOTS" => self.sched.as_ref().map(Sched::slots_in_use),
+            "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
+            "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
+            "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
+            _ => None,
+        }
+    }
+}

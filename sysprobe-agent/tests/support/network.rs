@@ -1,0 +1,139 @@
+//! Two network namespaces of a test's own with a wire between them, and what the kernel counts in each.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::process::{self, Command};
+
+/// The addresses of the two ends; each test has namespaces of its own, so all may use the same.
+pub(crate) const LEFT: [&str; 2] = ["10.77.0.1", "fd77::1"];
+pub(crate) const RIGHT: [&str; 2] = ["10.77.0.2", "fd77::2"];
+
+/// A namespace, removed at the end with its devices.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    pub(crate) name: String,
+    path: CString,
+}
+
+/// A wire from `left` to `right`.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) left: Namespace,
+    pub(crate) right: Namespace,
+}
+
+impl Namespace {
+    fn new(name: &str) -> Self {
+        let name = format!("sysprobe-test-{}-{name}", process::id());
+        ip(&["netns", "add", &name]);
+        let path = CString::new(format!("/run/netns/{name}")).expect("no NUL in a path");
+        let namespace = Self { name, path };
+        namespace.ip(&["link", "set", "lo", "up"]);
+        namespace
+    }
+
+    pub(crate) fn ip(&self, arguments: &[&str]) {
+        ip(&[&["-n", &self.name], arguments].concat());
+    }
+
+    pub(crate) fn tc(&self, arguments: &[&str]) -> bool {
+        let output =
+            Command::new("tc").args(["-n", &self.name]).args(arguments).output().expect("tc is there");
+        output.status.success()
+    }
+
+    pub(crate) fn set(&self, sysctl: &str, value: &str) {
+        let setting = format!("{sysctl}={value}");
+        run(Command::new("ip").args(["netns", "exec", &self.name, "sysctl", "-qw", &setting]));
+    }
+
+    /// Has the calling thread live here from now on. Of a load, which has a single thread.
+    pub(crate) fn enter(&self) {
+        // SAFETY: a path that lives, and plain values; the descriptor is closed again.
+        unsafe {
+            let file = libc::open(self.path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+            if file < 0 || libc::setns(file, libc::CLONE_NEWNET) != 0 {
+                libc::_exit(2);
+            }
+            libc::close(file);
+        }
+    }
+
+    /// The kernel's counters here, as `TcpRetransSegs` or `TcpExtListenDrops`.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut counters = HashMap::new();
+        for file in ["/proc/net/snmp", "/proc/net/netstat"] {
+            let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", file]));
+            let mut lines = text.lines();
+            while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+                let table = names.split(':').next().expect("a name").to_owned();
+                for (name, value) in names.split_whitespace().zip(values.split_whitespace()).skip(1) {
+                    counters.insert(format!("{table}{name}"), value.parse().unwrap_or(0));
+                }
+            }
+        }
+        Counters(counters)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        drop(Command::new("ip").args(["netns", "del", &self.name]).status());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counters(HashMap<String, i64>);
+
+impl Counters {
+    pub(crate) fn get(&self, name: &str) -> u64 {
+        let value = self.0.get(name).unwrap_or_else(|| panic!("the kernel does not count {name}"));
+        u64::try_from(*value).expect("not below 0")
+    }
+}
+
+impl Wire {
+    pub(crate) fn new(name: &str) -> Self {
+        let wire = Self {
+            left: Namespace::new(&format!("{name}-left")),
+            right: Namespace::new(&format!("{name}-right")),
+        };
+        let Self { left, right } = &wire;
+        left.ip(&["link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", &right.name]);
+        for (namespace, addresses) in [(left, LEFT), (right, RIGHT)] {
+            let [v4, v6] = addresses;
+            namespace.ip(&["address", "add", &format!("{v4}/24"), "dev", "wire"]);
+            namespace.ip(&["address", "add", &format!("{v6}/64"), "dev", "wire", "nodad"]);
+            namespace.ip(&["link", "set", "wire", "up"]);
+        }
+        wire
+    }
+
+    /// What `ss` says of the connections that there are on the left, one line each.
+    pub(crate) fn ss(&self) -> String {
+        run(Command::new("ip").args(["netns", "exec", &self.left.name, "ss", "-tinHO"]))
+    }
+
+    /// What goes from left to right goes through a narrow pipe with little room in front of it, so some is lost.
+    pub(crate) fn narrow(&self) {
+        let shape = ["root", "tbf", "rate", "20mbit", "burst", "5k", "latency", "2ms"];
+        assert!(self.left.tc(&[&["qdisc", "replace", "dev", "wire"], &shape[..]].concat()), "tbf is there");
+    }
+
+    /// Has everything that goes from right to left come later by so much; `false` where the kernel cannot.
+    pub(crate) fn delay(&self, milliseconds: u32) -> bool {
+        let delay = format!("{milliseconds}ms");
+        self.right
+            .tc(&["qdisc", "replace", "dev", "wire", "root", "netem", "delay", &delay, "limit", "100000"])
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    run(Command::new("ip").args(arguments));
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,270 @@
+//! TCP of known loads in network namespaces of their own, by every tier that this kernel has at the same time, against what
+//! the kernel counts in each namespace.
+
+#[path = "tcp/loads.rs"]
+mod loads;
+#[path = "tcp/owners.rs"]
+mod owners;
+mod support;
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use sysprobe_agent::snapshot::{Snapshot, TcpSample, TrafficSample};
+
+use loads::{Exchange, Flag, PORT, Place, sleep_forever, take};
+use support::cgroup::Cgroup;
+use support::network::{Counters, Namespace, RIGHT, Wire};
+use support::tiers::{Watcher, kernel, watchers};
+use support::totals::{lost, workload};
+use support::{buckets_apart, figure, left_out, until};
+
+/// One agent per tier, if this kernel has any.
+fn tcp_watchers() -> Option<Vec<Watcher>> {
+    /// Atomic instructions that return something.
+    const NEEDED: (u32, u32) = (5, 12);
+    if kernel() < NEEDED {
+        left_out("TCP", "it needs Linux 5.12");
+        return None;
+    }
+    Some(watchers("tcp"))
+}
+
+/// What an agent says of a workload; nothing if it does not know it.
+fn tcp(snapshot: &Snapshot, cgroup: &Cgroup) -> TcpSample {
+    workload(snapshot, &cgroup.name).and_then(|workload| workload.tcp.clone()).unwrap_or_default()
+}
+
+fn sent(tcp: &TcpSample) -> u64 {
+    tcp.ipv4.sent_segments + tcp.ipv6.sent_segments
+}
+
+/// What each agent says at a moment when nothing is sent, and what the kernel says of both ends then.
+fn at_rest(watchers: &[Watcher], wire: &Wire) -> ([Counters; 2], Vec<Snapshot>) {
+    until("nothing is sent any more", || {
+        let count = || [wire.left.counters(), wire.right.counters()];
+        let before = count();
+        let snapshots = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
+        let has_open = |namespace: &Namespace| namespace.counters().get("TcpCurrEstab") > 0;
+        let is_quiet = before == count() && !has_open(&wire.left) && !has_open(&wire.right);
+        is_quiet.then_some((before, snapshots))
+    })
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("centuries")
+}
+
+fn assert_nothing_lost(watchers: &[Watcher]) {
+    for watcher in watchers {
+        let snapshot = watcher.agent.snapshot();
+        for reason in ["no_memory", "no_free_slot", "unreadable_cgroup", "backwards_clock"] {
+            assert_eq!(lost(&snapshot, "tcp", reason), 0, "{reason} by {}", watcher.tier.name());
+        }
+    }
+}
+
+#[test]
+fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
+    const TIMES: u32 = 8;
+    const EXCHANGE: Exchange = Exchange { request: 1 << 20, response: 100_000 };
+    let wire = Wire::new("lossy");
+    wire.narrow();
+    let Some(watchers) = tcp_watchers() else { return };
+    let (server, client) = (Cgroup::new("lossy-server"), Cgroup::new("lossy-client"));
+    let there = Place { cgroup: &server, namespace: &wire.right };
+    let here = Place { cgroup: &client, namespace: &wire.left };
+    let _server = there.serve(RIGHT[0], EXCHANGE);
+    here.ask(RIGHT[0], TIMES, EXCHANGE);
+    let (kernel, snapshots) = at_rest(&watchers, &wire);
+    for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
+        let name = watcher.tier.name();
+        for (kernel, cgroup) in kernel.iter().zip([&client, &server]) {
+            let ours = tcp(snapshot, cgroup);
+            let theirs = (kernel.get("TcpOutSegs"), kernel.get("TcpRetransSegs"));
+            figure(&format!(
+                "{} by {name}: kernel {theirs:?}, ours {} {}",
+                cgroup.name,
+                sent(&ours),
+                ours.retransmitted_segments
+            ));
+            assert_eq!((sent(&ours), ours.retransmitted_segments), theirs, "{} by {name}", cgroup.name);
+        }
+        let (ours, theirs) = (tcp(snapshot, &client), tcp(snapshot, &server));
+        let (requests, responses) =
+            (u64::from(TIMES) * EXCHANGE.request as u64, u64::from(TIMES) * EXCHANGE.response as u64);
+        assert!(ours.retransmitted_segments > 0, "nothing was lost");
+        assert_eq!([ours.ipv4.sent_bytes, ours.ipv4.received_bytes], [requests, responses], "by {name}");
+        assert_eq!([theirs.ipv4.sent_bytes, theirs.ipv4.received_bytes], [responses, requests], "by {name}");
+        assert_eq!([ours.ipv6, theirs.ipv6], [TrafficSample::default(); 2], "by {name}");
+        assert_eq!(ours.times.connect.count(), u64::from(TIMES), "by {name}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn a_connection_that_is_not_made_is_counted_with_its_reason() {
+    let wire = Wire::new("refused");
+    let Some(watchers) = tcp_watchers() else { return };
+    let client = Cgroup::new("refused");
+    let here = Place { cgroup: &client, namespace: &wire.left };
+    wire.left.set("net.ipv4.tcp_syn_retries", "1");
+    wire.right.set("net.ipv4.ip_forward", "1");
+    // What comes for the one gets no answer, what comes for the other is told so.
+    let (silent, unreachable) = ("10.77.9.8", "10.77.9.9");
+    for (kind, address) in [("blackhole", silent), ("unreachable", unreachable)] {
+        wire.right.ip(&["route", "add", kind, address]);
+        wire.left.ip(&["route", "add", address, "via", RIGHT[0]]);
+    }
+    for (address, times) in [(RIGHT[0], 3), (silent, 2), (unreachable, 1)] {
+        here.run(|| {
+            for _ in 0..times {
+                assert!(TcpStream::connect((address, PORT)).is_err());
+            }
+        })
+        .finish();
+    }
+    for watcher in &watchers {
+        let ours = tcp(&watcher.agent.snapshot(), &client);
+        let name = watcher.tier.name();
+        let reasons: Vec<_> =
+            ours.connect_failures.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        assert_eq!(reasons, [("refused", 3), ("timed_out", 2), ("unreachable", 1)], "by {name}");
+        assert_eq!(ours.resets_received, 3, "by {name}");
+        assert_eq!(ours.retransmitted_syns, wire.left.counters().get("TcpExtTCPSynRetrans"), "by {name}");
+        assert_eq!(ours.times.connect.count(), 0, "by {name}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
+    const CLIENTS: usize = 6;
+    let wire = Wire::new("overflow");
+    wire.right.set("net.core.somaxconn", "1");
+    let Some(watchers) = tcp_watchers() else { return };
+    let (server, client) = (Cgroup::new("overflow-server"), Cgroup::new("overflow-client"));
+    let ready = Flag::new();
+    let there = Place { cgroup: &server, namespace: &wire.right };
+    let _server = there.run(|| {
+        let _listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        sleep_forever();
+    });
+    ready.wait();
+    let here = Place { cgroup: &client, namespace: &wire.left };
+    let _clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            here.run(|| {
+                drop(TcpStream::connect((RIGHT[0], PORT)).map(|_connection| sleep_forever()));
+            })
+        })
+        .collect();
+    until("some are dropped", || (wire.right.counters().get("TcpExtListenDrops") > 3).then_some(()));
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let (kernel, ours) = until("the counts stand still", || {
+            let before = wire.right.counters();
+            let ours = tcp(&watcher.agent.snapshot(), &server);
+            (before == wire.right.counters()).then_some((before, ours))
+        });
+        assert_eq!(ours.accept_drops, kernel.get("TcpExtListenDrops"), "by {name}");
+        // A connection that finds no room is made again and again, by SYN-ACKs.
+        let sent_again = [kernel.get("TcpRetransSegs"), kernel.get("TcpExtTCPSynRetrans")];
+        assert_eq!([ours.retransmitted_segments, ours.retransmitted_syns], sent_again, "by {name}");
+        let queue = (ours.sockets.accept_queue, ours.sockets.accept_queue_limit);
+        assert_eq!(queue, (2, 2), "by {name}");
+        assert!((ours.sockets.accept_queue_fullest - 1.0).abs() < f64::EPSILON, "by {name}");
+        assert_eq!(ours.sockets.by_state.get("listen"), Some(&1), "by {name}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn round_trips_are_as_long_as_the_wire() {
+    const MILLISECONDS: u32 = 50;
+    const TIMES: u32 = 60;
+    let wire = Wire::new("distant");
+    if !wire.delay(MILLISECONDS) {
+        return left_out("round trips that take long", "this kernel has no netem (CONFIG_NET_SCH_NETEM)");
+    }
+    let Some(watchers) = tcp_watchers() else { return };
+    let (server, client) = (Cgroup::new("distant-server"), Cgroup::new("distant-client"));
+    let (ready, done) = (Flag::new(), Flag::new());
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
+        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        let (mut connection, _) = listener.accept().expect("a connection");
+        loop {
+            take(&mut connection, 1);
+            connection.write_all(b"a").expect("it is taken");
+        }
+    });
+    ready.wait();
+    // Whoever asks for the other's hardware address waits, too.
+    Place { cgroup: &server, namespace: &wire.left }
+        .run(|| assert!(TcpStream::connect((RIGHT[0], PORT + 1)).is_err()))
+        .finish();
+    let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| {
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+        for _ in 0..TIMES {
+            connection.write_all(b"q").expect("it is taken");
+            take(&mut connection, 1);
+        }
+        done.set();
+        sleep_forever();
+    });
+    done.wait();
+    let line = wire.ss();
+    let rtt = line.split(" rtt:").nth(1).and_then(|rest| rest.split('/').next());
+    let theirs: f64 = rtt.and_then(|rtt| rtt.parse().ok()).unwrap_or_else(|| panic!("no rtt in {line}"));
+    let theirs = Duration::from_secs_f64(theirs / 1e3);
+    let truth = Duration::from_millis(u64::from(MILLISECONDS));
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let ours = tcp(&watcher.agent.snapshot(), &client).times;
+        let [srtt, connect] =
+            [&ours.srtt, &ours.connect].map(|times| times.quantile(0.5).expect("there are some"));
+        figure(&format!(
+            "srtt by {name}: {:.1} ms of {}, ss {theirs:?}, connect {:.1} ms, wire {MILLISECONDS} ms",
+            srtt * 1e3,
+            ours.srtt.count(),
+            connect * 1e3
+        ));
+        // The wire's delay, and what an emulated machine adds to it.
+        for (what, time) in [("the wire", truth), ("ss", theirs)] {
+            assert!(buckets_apart(srtt, nanoseconds(time)) <= 1, "{srtt} s by {name}, {what}: {time:?}");
+        }
+        assert!(buckets_apart(connect, nanoseconds(truth)) <= 1, "{connect} s by {name}");
+        // At most one a second.
+        assert!((2..=20).contains(&ours.srtt.count()), "{} by {name}", ours.srtt.count());
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn both_versions_of_ip_are_told_apart_by_what_is_spoken() {
+    const EXCHANGE: Exchange = Exchange { request: 10_000, response: 20_000 };
+    let wire = Wire::new("families");
+    let Some(watchers) = tcp_watchers() else { return };
+    let (server, client) = (Cgroup::new("families-server"), Cgroup::new("families-client"));
+    // A socket of version 6 takes connections of version 4, too.
+    let _server = Place { cgroup: &server, namespace: &wire.right }.serve("::", EXCHANGE);
+    let here = Place { cgroup: &client, namespace: &wire.left };
+    here.ask(RIGHT[1], 3, EXCHANGE);
+    here.ask(RIGHT[0], 2, EXCHANGE);
+    let (_, snapshots) = at_rest(&watchers, &wire);
+    for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
+        let name = watcher.tier.name();
+        for (cgroup, is_client) in [(&client, true), (&server, false)] {
+            let ours = tcp(snapshot, cgroup);
+            for (traffic, times) in [(ours.ipv6, 3), (ours.ipv4, 2)] {
+                let expected = if is_client { [10_000, 20_000] } else { [20_000, 10_000] };
+                let bytes = [traffic.sent_bytes, traffic.received_bytes];
+                assert_eq!(bytes, expected.map(|bytes| bytes * times), "{} by {name}", cgroup.name);
+            }
+        }
+    }
+    assert_nothing_lost(&watchers);
+}

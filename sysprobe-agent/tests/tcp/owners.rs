@@ -1,0 +1,267 @@
+//! Whose a connection is.
+
+use std::io::Write;
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use socket2::{Domain, Socket, Type};
+use sysprobe_agent::snapshot::HistogramSample;
+
+use super::loads::{Flag, PORT, Place, sleep_forever, take};
+use super::support::cgroup::Cgroup;
+use super::support::network::{RIGHT, Wire};
+use super::support::totals::{missed_runs, workload};
+use super::support::{SharedNumbers, figure, shared, until};
+use super::{assert_nothing_lost, tcp, tcp_watchers};
+
+const FIRST: usize = 10_000;
+const SECOND: usize = 20_000;
+const BACK: usize = 5_000;
+
+/// What each side waits for.
+struct Steps {
+    listening: &'static Flag,
+    first_read: &'static Flag,
+    go_on: &'static Flag,
+    done: &'static Flag,
+}
+
+impl Steps {
+    fn new() -> Self {
+        Self { listening: Flag::new(), first_read: Flag::new(), go_on: Flag::new(), done: Flag::new() }
+    }
+
+    /// Reads some, waits, reads the rest, and answers.
+    fn serve(&self) {
+        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        self.listening.set();
+        let (mut connection, _) = listener.accept().expect("a connection");
+        take(&mut connection, FIRST);
+        self.first_read.set();
+        self.go_on.wait();
+        take(&mut connection, SECOND);
+        connection.write_all(&[b'a'; BACK]).expect("it is taken");
+        sleep_forever();
+    }
+
+    fn ask(&self) {
+        self.listening.wait();
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+        connection.write_all(&[b'q'; FIRST]).expect("it is taken");
+        self.go_on.wait();
+        connection.write_all(&vec![b'q'; SECOND]).expect("it is taken");
+        take(&mut connection, BACK);
+        self.done.set();
+        sleep_forever();
+    }
+}
+
+#[test]
+fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
+    let wire = Wire::new("handed");
+    let Some(watchers) = tcp_watchers() else { return };
+    let (old, new, client) =
+        (Cgroup::new("handed-old"), Cgroup::new("handed-new"), Cgroup::new("handed-client"));
+    let steps = Steps::new();
+    let server = Place { cgroup: &old, namespace: &wire.right }.run(|| steps.serve());
+    let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| steps.ask());
+    steps.first_read.wait();
+    new.adopt(server.pid);
+    steps.go_on.set();
+    steps.done.wait();
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = until("the answer is acknowledged", || {
+            let snapshot = watcher.agent.snapshot();
+            (tcp(&snapshot, &new).ipv4.sent_bytes > 0).then_some(snapshot)
+        });
+        let bytes = [&old, &new].map(|cgroup| {
+            let traffic = tcp(&snapshot, cgroup).ipv4;
+            [traffic.received_bytes, traffic.sent_bytes]
+        });
+        assert_eq!(bytes, [[FIRST as u64, 0], [SECOND as u64, BACK as u64]], "by {name}");
+        let states = [&old, &new].map(|cgroup| tcp(&snapshot, cgroup).sockets.by_state);
+        assert_eq!(states[0].get("listen"), Some(&1), "by {name}: {states:?}");
+        assert_eq!(states[1].get("established"), Some(&1), "by {name}: {states:?}");
+        assert_eq!((states[0].len(), states[1].len()), (1, 1), "by {name}: {states:?}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn connections_older_than_the_agent_are_known_and_their_past_is_not_counted() {
+    let wire = Wire::new("older");
+    let (server, client) = (Cgroup::new("older-server"), Cgroup::new("older-client"));
+    let steps = Steps::new();
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| steps.serve());
+    let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| steps.ask());
+    steps.first_read.wait();
+    let Some(watchers) = tcp_watchers() else { return };
+    steps.go_on.set();
+    steps.done.wait();
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = until("the answer is acknowledged", || {
+            let snapshot = watcher.agent.snapshot();
+            (tcp(&snapshot, &server).ipv4.sent_bytes > 0).then_some(snapshot)
+        });
+        let bytes = [&server, &client].map(|cgroup| {
+            let traffic = tcp(&snapshot, cgroup).ipv4;
+            [traffic.received_bytes, traffic.sent_bytes]
+        });
+        let (second, back) = (SECOND as u64, BACK as u64);
+        assert_eq!(bytes, [[second, back], [back, second]], "by {name}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn what_is_sent_after_its_cgroup_has_gone_is_still_its_own() {
+    const SIZE: usize = 1 << 20;
+    let wire = Wire::new("orphan");
+    wire.narrow();
+    let Some(watchers) = tcp_watchers() else { return };
+    let (server, client) = (Cgroup::new("orphan-server"), Cgroup::new("orphan-client"));
+    let (ready, done) = (Flag::new(), Flag::new());
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
+        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        take(&mut listener.accept().expect("a connection").0, SIZE);
+        done.set();
+        sleep_forever();
+    });
+    ready.wait();
+    Place { cgroup: &client, namespace: &wire.left }
+        .run(|| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+            socket.set_send_buffer_size(4 * SIZE).expect("a buffer");
+            let address = SocketAddrV4::new(RIGHT[0].parse().expect("an address"), PORT);
+            socket.connect(&address.into()).expect("somebody listens");
+            TcpStream::from(socket).write_all(&vec![b'q'; SIZE]).expect("there is room for it");
+        })
+        .finish();
+    let was_early = !done.is_set();
+    let name = client.name.clone();
+    client.remove();
+    done.wait();
+    for watcher in &watchers {
+        let sent = until("all is acknowledged", || {
+            let snapshot = watcher.agent.snapshot();
+            let tcp = workload(&snapshot, &name)?.tcp.as_ref()?;
+            tcp.sockets.by_state.is_empty().then_some(tcp.ipv4.sent_bytes)
+        });
+        assert_eq!(sent, SIZE as u64, "by {}", watcher.tier.name());
+    }
+    figure(&format!("the cgroup went before its last byte: {was_early}"));
+    assert_nothing_lost(&watchers);
+}
+
+/// How many connections each of two servers got.
+struct Shares([AtomicU64; 2]);
+
+// SAFETY: atomic numbers, for which zero is a value.
+unsafe impl SharedNumbers for Shares {}
+
+#[test]
+fn of_several_who_listen_on_one_port_each_has_its_own() {
+    const TIMES: u64 = 40;
+    let wire = Wire::new("reuse");
+    let Some(watchers) = tcp_watchers() else { return };
+    let servers = [Cgroup::new("reuse-one"), Cgroup::new("reuse-two")];
+    let client = Cgroup::new("reuse-client");
+    let shares: &Shares = shared();
+    let _servers = [0, 1].map(|at| {
+        let ready = Flag::new();
+        let server = Place { cgroup: &servers[at], namespace: &wire.right }.run(|| {
+            let listener = listen_together();
+            ready.set();
+            for connection in listener.incoming() {
+                take(&mut connection.expect("a connection"), FIRST);
+                shares.0[at].fetch_add(1, Ordering::Release);
+            }
+        });
+        ready.wait();
+        server
+    });
+    Place { cgroup: &client, namespace: &wire.left }
+        .run(|| {
+            for _ in 0..TIMES {
+                let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+                connection.write_all(&[b'q'; FIRST]).expect("it is taken");
+            }
+        })
+        .finish();
+    let counts = until("all are served", || {
+        let counts = [0, 1].map(|at| shares.0[at].load(Ordering::Acquire));
+        (counts.iter().sum::<u64>() == TIMES).then_some(counts)
+    });
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = watcher.agent.snapshot();
+        let received = [0, 1].map(|at| tcp(&snapshot, &servers[at]).ipv4.received_bytes);
+        assert_eq!(received, counts.map(|count| count * FIRST as u64), "by {name}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+fn listen_together() -> TcpListener {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_reuse_port(true).expect("it can share its port");
+    let address = SocketAddrV4::new(RIGHT[0].parse().expect("an address"), PORT);
+    socket.bind(&address.into()).and_then(|()| socket.listen(128)).expect("the address is ours");
+    socket.into()
+}
+
+#[test]
+fn connections_that_are_over_leave_nothing_behind() {
+    const TIMES: u64 = 5_000;
+    const SERVERS: usize = 4;
+    let wire = Wire::new("short");
+    let Some(watchers) = tcp_watchers() else { return };
+    let (server, client) = (Cgroup::new("short-server"), Cgroup::new("short-client"));
+    let ready = Flag::new();
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
+        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        thread::scope(|scope| {
+            for _ in 0..SERVERS {
+                scope.spawn(|| {
+                    for connection in listener.incoming() {
+                        take(&mut connection.expect("a connection"), 1);
+                    }
+                });
+            }
+        });
+    });
+    ready.wait();
+    Place { cgroup: &client, namespace: &wire.left }
+        .run(|| {
+            for _ in 0..TIMES {
+                let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+                connection.write_all(b"q").expect("it is taken");
+            }
+        })
+        .finish();
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = until("all connections are over", || {
+            let snapshot = watcher.agent.snapshot();
+            let states = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup).sockets.by_state.len());
+            (states == [1, 0]).then_some(snapshot)
+        });
+        let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));
+        assert_eq!(ours[0].sockets.by_state.get("listen"), Some(&1), "by {name}");
+        // A program that is interrupted does not run for what interrupts it.
+        let least = TIMES - missed_runs(&snapshot, "tcp");
+        let [server, client] = &ours;
+        let bytes = [server.ipv4.received_bytes, client.ipv4.sent_bytes];
+        // One sample each, at the end or before.
+        let times = [&client.times.connect, &client.times.srtt].map(HistogramSample::count);
+        for count in bytes.into_iter().chain(times) {
+            assert!((least..=TIMES).contains(&count), "{count} of {least} at least by {name}");
+        }
+    }
+    assert_nothing_lost(&watchers);
+}

@@ -1,0 +1,142 @@
+//! Adds what a socket gathered to its owner's slot.
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::hist;
+use sysprobe_common::slot;
+use sysprobe_common::tcp::{Count, Socket, TcpLoss, TcpStats, Times, Totals};
+use sysprobe_ebpf::atomic::{add_u32, add_u64, replace_u64};
+use sysprobe_ebpf::counter;
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+
+use crate::socket;
+
+/// By slot. Sized by the agent.
+#[btf_map]
+static TCP_STATS: Array<TcpStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+#[btf_map]
+static TCP_SLOTS: Known = Known::new();
+#[btf_map]
+static TCP_FREE: Free = Free::new();
+#[btf_map]
+static TCP_LOSSES: Array<u64, { TcpLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+#[inline(always)]
+pub(crate) fn slot_of(owner: u64) -> u32 {
+    match owner {
+        0 => slot::UNKNOWN,
+        KERNEL => slot::KERNEL,
+        id => slots::find_key(&TCP_SLOTS, &TCP_FREE, id, |missing| {
+            lose(match missing {
+                Missing::UnreadableCgroup => TcpLoss::UnreadableCgroup,
+                Missing::NoFreeSlot => TcpLoss::NoFreeSlot,
+            });
+        }),
+    }
+}
+
+/// What is kept of an owner.
+#[inline(always)]
+pub(crate) fn stats_of(owner: u64) -> Option<&'static mut TcpStats> {
+    let stats = TCP_STATS.get_ptr_mut(slot_of(owner))?;
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to is added to
+    // atomically.
+    Some(unsafe { &mut *stats })
+}
+
+/// Books what the kernel has counted of a socket since the last time.
+#[inline(always)]
+pub(crate) fn settle(tcp: Typed, remembered: &mut Socket, is_listening: bool) {
+    let now = socket::totals(tcp, remembered, is_listening);
+    settle_at(tcp, remembered, &now);
+}
+
+/// The same of these totals.
+#[inline(always)]
+pub(crate) fn settle_at(tcp: Typed, remembered: &mut Socket, now: &Totals) {
+    let new = claim_all(&mut remembered.booked, now);
+    if new == Totals::ZERO {
+        return;
+    }
+    let Some(stats) = stats_of(remembered.owner) else { return };
+    let Some(traffic) = stats.traffic.get_mut(socket::family(tcp) as usize) else { return };
+    add(&mut traffic.received_bytes, new.received_bytes);
+    add(&mut traffic.received_segments, new.received_segments);
+    add(&mut traffic.sent_bytes, new.sent_bytes);
+    add(&mut traffic.sent_segments, new.sent_segments);
+    add(&mut stats.counts[Count::Retransmitted as usize], new.retransmitted);
+    add(&mut stats.counts[Count::OutOfOrder as usize], new.out_of_order);
+    add(&mut stats.counts[Count::AcceptDrops as usize], new.drops);
+}
+
+#[inline(always)]
+fn claim_all(booked: &mut Totals, now: &Totals) -> Totals {
+    Totals {
+        received_bytes: claim(&mut booked.received_bytes, now.received_bytes, wide),
+        received_segments: claim(&mut booked.received_segments, now.received_segments, narrow),
+        sent_bytes: claim(&mut booked.sent_bytes, now.sent_bytes, wide),
+        sent_segments: claim(&mut booked.sent_segments, now.sent_segments, narrow),
+        retransmitted: claim(&mut booked.retransmitted, now.retransmitted, narrow),
+        out_of_order: claim(&mut booked.out_of_order, now.out_of_order, narrow),
+        drops: claim(&mut booked.drops, now.drops, narrow),
+    }
+}
+
+/// What has come on top of what is booked, which is then booked: only one of several programs that do so at the same time
+/// gets it. One that has read an older total than another gets nothing.
+#[inline(always)]
+fn claim(booked: &mut u64, now: u64, since: impl Fn(u64, u64) -> u64) -> u64 {
+    for _ in 0..4 {
+        let before = *booked;
+        let new = since(now, before);
+        if new == 0 || replace_u64(booked, before, now) {
+            return new;
+        }
+    }
+    0
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
+const fn wide(now: u64, before: u64) -> u64 {
+    let new = now.wrapping_sub(before);
+    if (new as i64) < 0 { 0 } else { new }
+}
+
+/// The kernel's totals of 32 bits wrap.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "they have 32 bits")]
+const fn narrow(now: u64, before: u64) -> u64 {
+    let new = (now as u32).wrapping_sub(before as u32);
+    if (new as i32) < 0 { 0 } else { new as u64 }
+}
+
+#[inline(always)]
+fn add(sum: &mut u64, new: u64) {
+    if new != 0 {
+        add_u64(sum, new);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn count(stats: &mut TcpStats, what: Count, several: u64) {
+    if let Some(count) = stats.counts.get_mut(what as usize) {
+        add(count, several);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn add_time(times: &mut Times, nanoseconds: u64) {
+    add_u64(&mut times.sum_ns, nanoseconds);
+    if let Some(bucket) = times.counts.get_mut(hist::bucket_of(nanoseconds)) {
+        add_u32(bucket, 1);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn lose(loss: TcpLoss) {
+    counter::count(&TCP_LOSSES, loss as u32);
+}

@@ -1,0 +1,74 @@
+//! All sockets at one moment: what each has gathered is booked, and their owners' sockets are counted by state.
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::generated::bpf_sock_from_file;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::tcp::{Sockets, state};
+use sysprobe_ebpf::atomic::{add_u32, add_u64};
+use sysprobe_ebpf::kernel::{Object, Typed};
+use sysprobe_ebpf::settings;
+
+use crate::booking::{settle, slot_of};
+use crate::{life, owner, socket};
+
+settings!(OFF_SOCKET_SK);
+
+/// By slot. Sized by the agent, which sets it to 0 before each census.
+#[btf_map]
+static TCP_CENSUS: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+#[inline(always)]
+pub(crate) fn take(socket: Typed) {
+    let Some(tcp) = socket::tcp(socket) else { return };
+    let Some(remembered) = life::known(socket) else { return };
+    let state = socket::state(socket);
+    // A connection that is being made for a listening socket still has that one's totals. What nobody owns yet keeps its own.
+    if remembered.owner != 0 && state != state::SYN_RECV {
+        settle(tcp, remembered, state == state::LISTEN);
+    }
+    if state == state::CLOSE {
+        return;
+    }
+    let Some(sockets) = TCP_CENSUS.get_ptr_mut(slot_of(remembered.owner)) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let sockets = unsafe { &mut *sockets };
+    if let Some(count) = sockets.states.get_mut(state as usize) {
+        add_u32(count, 1);
+    }
+    if state == state::LISTEN {
+        queue(sockets, socket);
+    }
+}
+
+/// A limit of n lets n + 1 connections wait.
+#[inline(always)]
+fn queue(sockets: &mut Sockets, listening: Typed) {
+    let (waiting, limit) = socket::accept_queue(listening);
+    let limit = limit.saturating_add(1);
+    add_u64(&mut sockets.waiting, u64::from(waiting));
+    add_u64(&mut sockets.limit, u64::from(limit));
+    let fullness = waiting.saturating_mul(1024).checked_div(limit).unwrap_or(0);
+    if fullness > sockets.fullest {
+        sockets.fullest = fullness;
+    }
+}
+
+/// Remembers a socket that a task has open.
+#[inline(always)]
+pub(crate) fn greet(task: Typed, file: Typed) {
+    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
+    let opened = unsafe { bpf_sock_from_file(file.as_ptr().cast_mut().cast()) };
+    if opened.is_null() {
+        return;
+    }
+    // SAFETY: as above, and it is not null.
+    let opened = unsafe { Typed::new(opened.cast_const().cast()) };
+    let Some(socket) = opened.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0) else { return };
+    if !socket::is_tcp(socket) {
+        return;
+    }
+    if let Some(tcp) = socket::tcp(socket) {
+        life::remember(socket, tcp, owner::of_task(task));
+    }
+}

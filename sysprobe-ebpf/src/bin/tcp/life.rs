@@ -1,0 +1,235 @@
+//! A socket's life: made to connect or to listen, accepted, read, closed.
+
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
+use sysprobe_ebpf::kernel::{Object as _, Typed};
+use sysprobe_ebpf::socket_storage::SocketStorage;
+
+use crate::booking::{add_time, count, lose, settle, settle_at, stats_of};
+use crate::socket::{self, OFF_TCP_RETRANSMITTED};
+use crate::{owner, round_trip};
+
+#[unsafe(link_section = ".maps")]
+#[unsafe(export_name = "TCP_SOCKETS")]
+static TCP_SOCKETS: SocketStorage<Socket> = SocketStorage::new();
+
+const ECONNREFUSED: u32 = 111;
+const ETIMEDOUT: u32 = 110;
+const EHOSTUNREACH: u32 = 113;
+const ENETUNREACH: u32 = 101;
+
+/// What is remembered of a socket, if anything is.
+#[inline(always)]
+pub(crate) fn known(socket: Typed) -> Option<&'static mut Socket> {
+    // SAFETY: the storage stays valid while the socket does, and what several programs write is written atomically.
+    TCP_SOCKETS.get(socket).map(|remembered| unsafe { &mut *remembered })
+}
+
+/// The same; a socket that nobody remembers begins now, with its past as baseline.
+#[inline(always)]
+pub(crate) fn remember(socket: Typed, tcp: Typed, owner: u64) -> Option<&'static mut Socket> {
+    if let Some(remembered) = known(socket) {
+        return Some(remembered);
+    }
+    let is_listening = socket::state(socket) == state::LISTEN;
+    let booked = socket::totals(tcp, &Socket::NEW, is_listening);
+    let mut new = Socket { owner, booked, ..Socket::NEW };
+    let Some(remembered) = TCP_SOCKETS.get_or_insert(socket, &mut new) else {
+        lose(TcpLoss::NoMemory);
+        return None;
+    };
+    // SAFETY: as in `known`.
+    Some(unsafe { &mut *remembered })
+}
+
+/// The kernel changes a socket's state, with the socket locked.
+#[inline(always)]
+pub(crate) fn changed(socket: Typed, from: u32, to: u32) {
+    let Some(tcp) = socket::tcp(socket) else { return };
+    match to {
+        state::SYN_SENT | state::LISTEN => begun(socket, tcp, to),
+        state::SYN_RECV if from != state::SYN_SENT => born(socket, tcp),
+        state::ESTABLISHED => established(socket, tcp, from),
+        state::FIN_WAIT1 | state::LAST_ACK => closed(socket, tcp),
+        state::FIN_WAIT2 => acknowledged(socket),
+        state::CLOSE => gone(socket, tcp, from),
+        _ => {}
+    }
+}
+
+/// A task connects or listens.
+#[inline(always)]
+fn begun(socket: Typed, tcp: Typed, to: u32) {
+    let owner = owner::current();
+    let Some(remembered) = remember(socket, tcp, owner) else { return };
+    remembered.owner = owner;
+    remembered.connecting_since = if to == state::SYN_SENT { now() } else { 0 };
+    // A socket that is used again may have been set back to 0.
+    remembered.booked = socket::totals(tcp, &Socket::NEW, to == state::LISTEN);
+    (remembered.sampled_us, remembered.consumed) = (0, 0);
+    (remembered.asked, remembered.finished) = (u32::from(to == state::SYN_SENT), 0);
+}
+
+/// A connection comes into being for a listening socket, whose memory it has got a copy of.
+#[inline(always)]
+fn born(socket: Typed, tcp: Typed) {
+    let Some(remembered) = remember(socket, tcp, 0) else { return };
+    *remembered = Socket { owner: remembered.owner, ..Socket::NEW };
+    let family = socket::family(tcp);
+    // Its SYN-ACK was sent before there was a socket to count it.
+    if let Some(traffic) = stats_of(remembered.owner).and_then(|stats| stats.traffic.get_mut(family as usize))
+    {
+        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_segments, 1);
+    }
+}
+
+#[inline(always)]
+fn established(socket: Typed, tcp: Typed, from: u32) {
+    let Some(remembered) = known(socket) else { return };
+    let repeated = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
+    if remembered.connecting_since == 0 && from == state::SYN_RECV {
+        // The kernel begins with the SYN-ACKs that were sent again, which are booked, and were no segments of this socket.
+        remembered.booked.retransmitted = u64::from(repeated);
+        remembered.booked.sent_segments = u64::from(0_u32.wrapping_sub(repeated));
+        return;
+    }
+    if remembered.connecting_since == 0 {
+        return;
+    }
+    let took = connected(remembered);
+    if let Some(stats) = stats_of(remembered.owner) {
+        add_time(&mut stats.connect, took);
+        count(stats, Count::RetransmittedSyns, u64::from(repeated));
+    }
+}
+
+/// Only a task closes its end; it makes a good owner if there is none.
+#[inline(always)]
+fn closed(socket: Typed, tcp: Typed) {
+    if let Some(remembered) = remember(socket, tcp, 0).filter(|remembered| remembered.owner == 0) {
+        remembered.owner = owner::current();
+    }
+}
+
+/// The peer has acknowledged the end.
+#[inline(always)]
+fn acknowledged(socket: Typed) {
+    if let Some(remembered) = known(socket) {
+        remembered.finished = 1;
+    }
+}
+
+#[inline(always)]
+fn gone(socket: Typed, tcp: Typed, from: u32) {
+    let Some(remembered) = known(socket) else { return };
+    // Else its being established went unseen.
+    if remembered.connecting_since != 0 && (from == state::SYN_SENT || from == state::SYN_RECV) {
+        connected(remembered);
+        if let Some(stats) = stats_of(remembered.owner) {
+            count(stats, failure(socket::error(socket)), 1);
+            count(stats, Count::RetransmittedSyns, u64::from(tcp.load_u32(&OFF_TCP_RETRANSMITTED)));
+        }
+    }
+    let closes = from == state::LAST_ACK || from == state::CLOSING;
+    if closes && socket::is_all_acknowledged(tcp) {
+        remembered.finished = 1;
+    }
+    // A socket that is used again loses its totals hereafter.
+    settle(tcp, remembered, from == state::LISTEN);
+}
+
+/// Ends the time of connecting, and says how long it was.
+#[inline(always)]
+fn connected(remembered: &mut Socket) -> u64 {
+    let took = now().checked_sub(remembered.connecting_since);
+    remembered.connecting_since = 0;
+    took.unwrap_or_else(|| {
+        lose(TcpLoss::BackwardsClock);
+        0
+    })
+}
+
+#[inline(always)]
+const fn failure(error: u32) -> Count {
+    match error {
+        ECONNREFUSED => Count::ConnectRefused,
+        ETIMEDOUT => Count::ConnectTimedOut,
+        EHOSTUNREACH | ENETUNREACH => Count::ConnectUnreachable,
+        _ => Count::ConnectAborted,
+    }
+}
+
+/// Something was copied to a reader, who owns the socket from now on.
+#[inline(always)]
+pub(crate) fn read(socket: Typed) {
+    // Some of the kernel's own readers run in the softirq, on top of anybody.
+    if !socket::is_used_by_task(socket) {
+        return;
+    }
+    let owner = owner::current();
+    let Some(tcp) = socket::tcp(socket) else { return };
+    let Some(remembered) = remember(socket, tcp, owner) else { return };
+    if remembered.owner != owner {
+        hand_on(tcp, remembered, owner);
+    }
+    remembered.consumed = socket::consumed(tcp);
+}
+
+/// An owner who never read leaves everything to the one who does, the others what they have not read.
+#[inline(always)]
+fn hand_on(tcp: Typed, remembered: &mut Socket, owner: u64) {
+    if remembered.consumed != 0 {
+        let mut now = socket::totals(tcp, remembered, false);
+        now.received_bytes = now.received_bytes.min(remembered.consumed);
+        settle_at(tcp, remembered, &now);
+    }
+    remembered.owner = owner;
+}
+
+/// The kernel is about to free a socket.
+#[inline(always)]
+pub(crate) fn ended(socket: Typed) {
+    let Some(tcp) = socket::tcp(socket) else { return };
+    let Some(remembered) = known(socket) else {
+        if socket::totals(tcp, &Socket::NEW, false) != Totals::ZERO {
+            lose(TcpLoss::UnknownSocket);
+        }
+        return;
+    };
+    settle(tcp, remembered, false);
+    if remembered.sampled_us == 0 {
+        round_trip::sample(tcp, remembered.owner);
+    }
+}
+
+/// A SYN-ACK is sent again, of a connection that is no socket yet.
+#[inline(always)]
+pub(crate) fn repeated_synack(listening: Typed) {
+    let owner = known(listening).map_or(0, |remembered| remembered.owner);
+    let Some(stats) = stats_of(owner) else { return };
+    count(stats, Count::Retransmitted, 1);
+    count(stats, Count::RetransmittedSyns, 1);
+    if let Some(traffic) = stats.traffic.get_mut(socket::family(listening) as usize) {
+        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_segments, 1);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn reset(socket: Typed, direction: Count) {
+    let owner = match known(socket) {
+        Some(remembered) => remembered.owner,
+        // The kernel answers by itself: there is no socket, or no more, or not yet.
+        None if socket.address() == 0 || socket::is_remainder(socket) => KERNEL,
+        None => 0,
+    };
+    if let Some(stats) = stats_of(owner) {
+        count(stats, direction, 1);
+    }
+}
+
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: the helper only reads a clock.
+    unsafe { bpf_ktime_get_ns() }
+}

@@ -1,0 +1,140 @@
+//! TCP: whose connections send, lose, wait and fail, and how far away their peers are.
+//!
+//! The kernel keeps exact totals in every socket (`tcp_sock.segs_out`, `bytes_received`, `total_retrans`...). Nothing is counted
+//! per packet: the totals are read when a socket goes, when it gets another owner, and by an iterator before the agent reads,
+//! and what was added since the last time is booked. Programs that run per segment only look at the clock that the
+//! socket has anyway, to sample its round-trip time.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+mod booking;
+mod census;
+mod life;
+mod owner;
+mod round_trip;
+mod socket;
+
+use core::ffi::c_void;
+
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+use sysprobe_common::tcp::Count;
+use sysprobe_ebpf::kernel::Typed;
+
+/// # Safety
+///
+/// The argument is a typed pointer.
+#[inline(always)]
+unsafe fn typed(ctx: &BtfTracePointContext, argument: usize) -> Typed {
+    // SAFETY: the caller's promise.
+    unsafe { Typed::new(ctx.arg(argument)) }
+}
+
+/// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
+#[btf_tracepoint(function = "inet_sock_set_state")]
+fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the socket.
+    let socket = unsafe { typed(&ctx, 0) };
+    if socket::is_tcp(socket) {
+        life::changed(socket, ctx.arg(1), ctx.arg(2));
+    }
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk)`
+#[btf_tracepoint(function = "tcp_destroy_sock")]
+fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the socket.
+    life::ended(unsafe { typed(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk, struct sk_buff *skb)`; within `tcp_rcv_established`
+#[btf_tracepoint(function = "tcp_probe")]
+fn tcp_segment_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the socket.
+    round_trip::received(unsafe { typed(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+#[btf_tracepoint(function = "tcp_rcv_space_adjust")]
+fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the socket.
+    life::read(unsafe { typed(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(const struct sock *sk, const struct request_sock *req)`
+#[btf_tracepoint(function = "tcp_retransmit_synack")]
+fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the listening socket.
+    life::repeated_synack(unsafe { typed(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(const struct sock *sk, const struct sk_buff *skb)`; v6.10- also without a socket
+#[btf_tracepoint(function = "tcp_send_reset")]
+fn tcp_rst_out_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the socket, or null.
+    life::reset(unsafe { typed(&ctx, 0) }, Count::ResetsSent);
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk)`
+#[btf_tracepoint(function = "tcp_receive_reset")]
+fn tcp_rst_in_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the socket.
+    life::reset(unsafe { typed(&ctx, 0) }, Count::ResetsReceived);
+    0
+}
+
+/// The members of `bpf_iter__bpf_sk_storage_map` that are used.
+#[repr(C)]
+struct StorageIteration {
+    meta: u64,
+    map: u64,
+    socket: *const u8,
+}
+
+/// Books what every socket that is remembered has gathered so far, and counts them. The agent runs it before it reads.
+#[unsafe(link_section = "iter/bpf_sk_storage_map")]
+#[unsafe(no_mangle)]
+extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
+    // SAFETY: the kernel passes a `bpf_iter__bpf_sk_storage_map`.
+    let socket = unsafe { (*ctx.cast::<StorageIteration>()).socket };
+    if !socket.is_null() {
+        // SAFETY: not null, so it is a typed socket.
+        census::take(unsafe { Typed::new(socket) });
+    }
+    0
+}
+
+/// The members of `bpf_iter__task_file` that are used.
+#[repr(C)]
+struct FileIteration {
+    meta: u64,
+    task: *const u8,
+    descriptor: u32,
+    file: *const u8,
+}
+
+/// Makes a socket known that is older than the agent: its past is the baseline.
+#[unsafe(link_section = "iter/task_file")]
+#[unsafe(no_mangle)]
+extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
+    // SAFETY: the kernel passes a `bpf_iter__task_file`.
+    let (task, file) = unsafe {
+        let ctx = ctx.cast::<FileIteration>();
+        ((*ctx).task, (*ctx).file)
+    };
+    if !task.is_null() && !file.is_null() {
+        // SAFETY: not null, so they are a typed task and a typed file.
+        census::greet(unsafe { Typed::new(task) }, unsafe { Typed::new(file) });
+    }
+    0
+}
+
+sysprobe_ebpf::object!();

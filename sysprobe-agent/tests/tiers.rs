@@ -13,7 +13,7 @@ use std::time::Duration;
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::tiers::{Watcher, watchers};
-use support::totals::{Totals, lost};
+use support::totals::{Totals, lost, missed_runs};
 use support::{SharedNumbers, figure, shared, until, within};
 use sysprobe_agent::probe::Tier;
 use sysprobe_agent::snapshot::Snapshot;
@@ -213,17 +213,19 @@ fn all_tiers_hear_the_same_births_and_deaths() {
             // No birth, although the functions of one are called.
             batch.iter().for_each(Cgroup::enable_controllers_below);
         }
-        let heard = |watcher: &Watcher, before: &Snapshot| heard(&watcher.agent.snapshot(), before);
-        let heard: Vec<_> =
-            watchers.iter().zip(&before).map(|(watcher, before)| heard(watcher, before)).collect();
-        for (watcher, (born, died)) in watchers.iter().zip(&heard) {
-            figure(&format!("{}: {born} born, {died} died of {COUNT}", watcher.tier.name()));
-            assert!(*born >= COUNT && *died >= COUNT, "{} missed some", watcher.tier.name());
+        let after: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
+        let heard: Vec<_> = after.iter().zip(&before).map(|(after, before)| heard(after, before)).collect();
+        for ((watcher, (born, died)), after) in watchers.iter().zip(&heard).zip(&after) {
+            // A kernel that preempts programs keeps the next of their kind on the CPU from running, and counts it.
+            let missed = missed_runs(after, "cgroup");
+            let name = watcher.tier.name();
+            figure(&format!("{name}: {born} born, {died} died of {COUNT}, {missed} runs missed"));
+            assert!(born + missed >= COUNT && died + missed >= COUNT, "{name} missed some");
         }
         if heard.iter().all(|counts| *counts == (COUNT, COUNT)) {
             return;
         }
-        assert!(attempt < 5, "more than there were: {heard:?}");
+        assert!(attempt < 5, "never what there were: {heard:?}");
     }
 }
 

@@ -14,8 +14,7 @@ pub mod kernel;
 pub mod operation;
 pub mod registers;
 pub mod slots;
-pub mod socket_storage;
-pub mod task_storage;
+pub mod storage;
 
 /// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic handler, which the
 /// compiler does, although nothing here can panic.

@@ -41,11 +41,12 @@ impl Measured {
 
     /// Has what is going on at this moment booked, so that a reader sees it.
     pub(super) fn book(&mut self) {
-        if let Some(Err(error)) = self.sched.as_ref().map(Sched::flush) {
-            warn!(%error, "What is running now could not be booked.");
-        }
         if let Some(Err(error)) = self.tcp.as_mut().map(Tcp::take_census) {
             warn!(%error, "The sockets could not be looked at.");
+        }
+        // Last, for the caller takes the time of it, and many sockets take milliseconds.
+        if let Some(Err(error)) = self.sched.as_ref().map(Sched::flush) {
+            warn!(%error, "What is running now could not be booked.");
         }
     }
 

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use socket2::{Domain, Socket, Type};
-use sysprobe_agent::snapshot::HistogramSample;
+use sysprobe_agent::snapshot::{HistogramSample, Snapshot};
 
 use super::loads::{Flag, PORT, Place, sleep_forever, take};
 use super::support::cgroup::Cgroup;
 use super::support::network::{RIGHT, Wire};
+use super::support::tiers::Watcher;
 use super::support::totals::{missed_runs, workload};
 use super::support::{SharedNumbers, figure, shared, until};
 use super::{assert_nothing_lost, tcp, tcp_watchers};
@@ -57,6 +58,20 @@ impl Steps {
     }
 }
 
+/// What an agent says when the answer of whoever has the server's end is acknowledged.
+fn once_answered(watcher: &Watcher, server: &Cgroup) -> Snapshot {
+    until("the answer is acknowledged", || {
+        let snapshot = watcher.agent.snapshot();
+        (tcp(&snapshot, server).ipv4.sent_bytes > 0).then_some(snapshot)
+    })
+}
+
+/// Received and sent.
+fn bytes_of(snapshot: &Snapshot, cgroup: &Cgroup) -> [u64; 2] {
+    let traffic = tcp(snapshot, cgroup).ipv4;
+    [traffic.received_bytes, traffic.sent_bytes]
+}
+
 #[test]
 fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
     let wire = Wire::new("handed");
@@ -72,14 +87,8 @@ fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
     steps.done.wait();
     for watcher in &watchers {
         let name = watcher.tier.name();
-        let snapshot = until("the answer is acknowledged", || {
-            let snapshot = watcher.agent.snapshot();
-            (tcp(&snapshot, &new).ipv4.sent_bytes > 0).then_some(snapshot)
-        });
-        let bytes = [&old, &new].map(|cgroup| {
-            let traffic = tcp(&snapshot, cgroup).ipv4;
-            [traffic.received_bytes, traffic.sent_bytes]
-        });
+        let snapshot = once_answered(watcher, &new);
+        let bytes = [&old, &new].map(|cgroup| bytes_of(&snapshot, cgroup));
         assert_eq!(bytes, [[FIRST as u64, 0], [SECOND as u64, BACK as u64]], "by {name}");
         let states = [&old, &new].map(|cgroup| tcp(&snapshot, cgroup).sockets.by_state);
         assert_eq!(states[0].get("listen"), Some(&1), "by {name}: {states:?}");
@@ -102,14 +111,8 @@ fn connections_older_than_the_agent_are_known_and_their_past_is_not_counted() {
     steps.done.wait();
     for watcher in &watchers {
         let name = watcher.tier.name();
-        let snapshot = until("the answer is acknowledged", || {
-            let snapshot = watcher.agent.snapshot();
-            (tcp(&snapshot, &server).ipv4.sent_bytes > 0).then_some(snapshot)
-        });
-        let bytes = [&server, &client].map(|cgroup| {
-            let traffic = tcp(&snapshot, cgroup).ipv4;
-            [traffic.received_bytes, traffic.sent_bytes]
-        });
+        let snapshot = once_answered(watcher, &server);
+        let bytes = [&server, &client].map(|cgroup| bytes_of(&snapshot, cgroup));
         let (second, back) = (SECOND as u64, BACK as u64);
         assert_eq!(bytes, [[second, back], [back, second]], "by {name}");
     }

@@ -24,7 +24,7 @@ use sysprobe_common::hist;
 use sysprobe_common::sched::{SchedStats, SchedTask};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::kernel::{Typed, read_u64};
-use sysprobe_ebpf::task_storage::TaskStorage;
+use sysprobe_ebpf::storage::TaskStorage;
 
 macro_rules! globals {
     ($($name:ident),+ $(,)?) => {

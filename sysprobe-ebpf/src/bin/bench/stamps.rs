@@ -6,7 +6,7 @@ use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::{btf_map, btf_tracepoint};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::hist;
-use sysprobe_ebpf::task_storage::TaskStorage;
+use sysprobe_ebpf::storage::TaskStorage;
 
 use super::{OFF_TASK_PID, Typed, argument, this_cpu};
 

@@ -23,7 +23,7 @@ use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointConte
 use sysprobe_common::sched::{SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::task_storage::TaskStorage;
+use sysprobe_ebpf::storage::TaskStorage;
 
 use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
 use slots::find_slot;

@@ -4,7 +4,7 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
 use sysprobe_ebpf::kernel::{Object as _, Typed};
-use sysprobe_ebpf::socket_storage::SocketStorage;
+use sysprobe_ebpf::storage::SocketStorage;
 
 use crate::booking::{add_time, count, lose, settle, settle_at, stats_of};
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};

@@ -27,7 +27,7 @@ use sysprobe_common::slot;
 use sysprobe_common::vfs::{Call, TaskCall, VfsLoss};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::task_storage::TaskStorage;
+use sysprobe_ebpf::storage::TaskStorage;
 
 use booking::{Outcome, book, find_slot, lose};
 

@@ -31,7 +31,7 @@ pub struct Config {
     /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
     pub cgroup_root: Option<PathBuf>,
     /// How many cgroups with running tasks are told apart at one time, and how many pairs of a cgroup and a block device that
-    /// it uses; more are charged to `unknown`.
+    /// it uses, or a reason for which packets of its are dropped; more are charged to `unknown`.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
     /// How many tasks are told apart where the kernel or the hooks have no task storage.
@@ -63,6 +63,7 @@ pub struct Domains {
     pub vfs: bool,
     pub block: bool,
     pub tcp: bool,
+    pub net: bool,
     pub cpu: bool,
 }
 
@@ -105,7 +106,7 @@ impl Default for Config {
 
 impl Default for Domains {
     fn default() -> Self {
-        Self { sched: true, vfs: true, block: true, tcp: true, cpu: true }
+        Self { sched: true, vfs: true, block: true, tcp: true, net: true, cpu: true }
     }
 }
 
@@ -113,7 +114,7 @@ impl Domains {
     /// Whether any of them has programs in the kernel.
     #[must_use]
     pub const fn has_programs(&self) -> bool {
-        self.sched || self.vfs || self.block || self.tcp
+        self.sched || self.vfs || self.block || self.tcp || self.net
     }
 }
 
@@ -148,8 +149,8 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if config.domains == (Domains { sched: false, vfs: false, block: false, tcp: false, cpu: false }) {
-            let nothing = "all of domains (sched, vfs, block, tcp, cpu) are false, which leaves nothing to export: turn one \
+        if !config.domains.has_programs() && !config.domains.cpu {
+            let nothing = "all of domains (sched, vfs, block, tcp, net, cpu) are false, which leaves nothing to export: turn one \
                            of them on";
             return Err(malformed(nothing.to_owned()));
         }

@@ -8,7 +8,7 @@ mod measured;
 mod report;
 mod start;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
 use crate::plan::{Decision, Plan};
 use crate::slots::Owner;
-use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind};
+use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind, WorkloadSample};
 use crate::workload::{Bearer, CpuSeen, Registry};
 use attribution::Attribution;
 use charging::Charged;
@@ -143,6 +143,7 @@ impl Engine {
         self.collect_cpu();
         self.expire(start);
         let workloads = self.registry.samples();
+        let drop_reasons = self.named_reasons(&workloads);
         let mut agent = self.describe_agent();
         agent.collect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Snapshot {
@@ -152,8 +153,16 @@ impl Engine {
             workloads,
             pods: self.registry.pods(),
             histograms: self.plan.histograms,
+            drop_reasons,
             agent,
         }
+    }
+
+    /// The names of the reasons that occur.
+    fn named_reasons(&self, workloads: &[WorkloadSample]) -> BTreeMap<u32, String> {
+        let numbers = workloads.iter().filter_map(|row| row.net.as_ref()).flat_map(|net| net.drops.keys());
+        let named = numbers.filter_map(|number| Some((*number, self.plan.drop_reasons.get(number)?.clone())));
+        named.collect()
     }
 
     /// Says at what moment everything was booked.

@@ -7,12 +7,12 @@ mod clock;
 mod cpus;
 mod privilege;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use btf::Types;
 pub use btf::{BtfError, Layout};
-pub use clock::monotonic;
+pub use clock::{monotonic, tick_ns};
 pub use cpus::{Cpus, online as online_cpus};
 pub use privilege::Privilege;
 use serde::Serialize;
@@ -35,6 +35,9 @@ pub struct Facts {
     pub threads: u32,
     /// Offsets of the members and values of the enumerators that the probes want; an error says why there are none.
     pub layout: Result<Layout, String>,
+    /// The kernel's names of why it drops packets, by number; none before 5.17.
+    #[serde(skip)]
+    pub drop_reasons: BTreeMap<u32, String>,
     pub btf_path: PathBuf,
     pub offers: Offers,
     pub hierarchy: Result<Hierarchy, String>,
@@ -76,6 +79,7 @@ impl Facts {
             cpus: Cpus::collect(),
             privilege: Privilege::collect(),
             threads: threads(),
+            drop_reasons: types.as_ref().map(Types::drop_reasons).unwrap_or_default(),
             layout: types.map(|types| Layout::of(&types, probe::wanted())).map_err(|error| error.to_string()),
             btf_path,
             offers,

@@ -14,6 +14,7 @@ pub mod probe;
 pub mod block;
 pub mod cgroup;
 pub mod cpu;
+pub mod net;
 pub mod pods;
 pub mod sched;
 pub mod slots;

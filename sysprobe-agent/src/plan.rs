@@ -1,6 +1,7 @@
 //! Facts and configuration to a plan: which domain is on, with which globals and map sizes, or off and why. Pure: the
 //! same facts give the same plan, on any machine, without rights.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,6 +44,9 @@ pub struct Plan {
     pub maps: Vec<MapMemory>,
     /// Who is asked for the names of pods.
     pub pods: PodsPlan,
+    /// The kernel's names of why it drops packets, by number.
+    #[serde(skip)]
+    pub drop_reasons: BTreeMap<u32, String>,
     /// What works less well than it could, as sentences.
     pub warnings: Vec<String>,
 }
@@ -99,6 +103,7 @@ impl Plan {
             domains,
             maps: Vec::new(),
             pods: PodsPlan::new(&facts.pods, &config.pods, Duration::from_secs(config.grace_seconds)),
+            drop_reasons: facts.drop_reasons.clone(),
             warnings: warnings(facts),
         };
         plan.maps = memory::of_maps(&plan, |domain| plan.first_tier(domain));
@@ -182,6 +187,7 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
         "vfs" => config.domains.vfs,
         "block" => config.domains.block,
         "tcp" => config.domains.tcp,
+        "net" => config.domains.net,
         _ => true,
     };
     if !wanted {

@@ -6,6 +6,7 @@
 
 mod block;
 mod cgroup;
+mod net;
 mod sched;
 mod tcp;
 mod vfs;
@@ -109,8 +110,8 @@ pub enum Need {
 #[derive(Debug)]
 pub struct Member {
     pub global: &'static str,
-    /// The names it has had, the newest first. An enumerator gives its value, and `()` of a tracepoint's type the number of
-    /// its parameters.
+    /// The names it has had, the newest first. An enumerator gives its value, `#` of a member its first bit within the byte, and
+    /// `()` of a tracepoint's type the number of its parameters.
     pub paths: &'static [&'static str],
     /// Whether the programs can do without it.
     pub required: bool,
@@ -120,7 +121,8 @@ pub struct Member {
 pub const ABSENT: u32 = u32::MAX;
 
 /// Every domain with kernel programs.
-pub static PROBES: &[Probe] = &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE, tcp::PROBE];
+pub static PROBES: &[Probe] =
+    &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE, tcp::PROBE, net::PROBE];
 
 /// The programs of a domain's tier.
 #[must_use]
@@ -153,6 +155,11 @@ const fn member(global: &'static str, paths: &'static [&'static str]) -> Member 
 
 const fn optional(global: &'static str, paths: &'static [&'static str]) -> Member {
     Member { global, paths, required: false }
+}
+
+/// A program that is left out if the kernel refuses it.
+const fn extra(name: &'static str, hook: Hook, does: &'static str) -> Program {
+    Program { required: false, ..Program::new(name, hook, does) }
 }
 
 const fn program(name: &'static str, hook: Hook, does: &'static str) -> Program {

@@ -2,6 +2,8 @@
 //! the local socket, and compared by tests. All numbers are totals since the agent started (or, for `cpu`, since the
 //! cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sysprobe_common::hist;
 use sysprobe_common::vfs::Operation;
@@ -9,13 +11,15 @@ use sysprobe_common::vfs::Operation;
 use crate::pods::pod::Qos;
 
 mod block;
+mod net;
 mod tcp;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
-pub use tcp::{SocketsSample, TcpSample, TcpTimes, TrafficSample};
+pub use net::{NetSample, TrafficSample};
+pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +34,8 @@ pub struct Snapshot {
     pub pods: Vec<PodTotals>,
     /// Which of the two histograms is exported for a container in a pod.
     pub histograms: HistogramScope,
+    /// The kernel's names of the reasons for which packets were dropped, by number.
+    pub drop_reasons: BTreeMap<u32, String>,
     pub agent: AgentSample,
 }
 
@@ -99,6 +105,7 @@ pub struct WorkloadSample {
     pub vfs: Option<VfsSample>,
     pub block: Option<BlockSample>,
     pub tcp: Option<TcpSample>,
+    pub net: Option<NetSample>,
     pub cpu: Option<CpuSample>,
 }
 

@@ -2,13 +2,16 @@
 //! workload's totals.
 
 use sysprobe_common::hist;
-use sysprobe_common::tcp::{Count, Family, Sockets, TcpLoss, TcpStats, Times, Traffic, state};
+use sysprobe_common::tcp::{Count, Sockets, TcpLoss, TcpStats, Times, state};
+use sysprobe_common::traffic::Family;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::host;
+use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::TierSet;
 use crate::slots::{self, Counters, Names, Owner, Slots};
-use crate::snapshot::{HistogramSample, LostUpdates, SocketsSample, TcpSample, TcpTimes, TrafficSample};
+use crate::snapshot::{HistogramSample, LostUpdates, SocketsSample, TcpSample, TcpTimes};
 
 /// The attached programs and their maps.
 pub struct Tcp {
@@ -81,10 +84,7 @@ impl Counters for TcpStats {
 
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
         for (own, other) in self.traffic.iter_mut().zip(&other.traffic) {
-            own.received_bytes = wide(own.received_bytes, other.received_bytes);
-            own.received_segments = wide(own.received_segments, other.received_segments);
-            own.sent_bytes = wide(own.sent_bytes, other.sent_bytes);
-            own.sent_segments = wide(own.sent_segments, other.sent_segments);
+            combine_traffic(own, other, wide);
         }
         for (own, other) in self.counts.iter_mut().zip(&other.counts) {
             *own = wide(*own, *other);
@@ -111,6 +111,8 @@ pub fn accumulate(total: &mut TcpSample, gathered: &TcpStats) {
     total.retransmitted_syns += of(Count::RetransmittedSyns);
     total.out_of_order_segments += of(Count::OutOfOrder);
     total.accept_drops += of(Count::AcceptDrops);
+    total.accept_overflows += of(Count::AcceptOverflows);
+    total.window_limited_ns += of(Count::WindowLimited) * host::tick_ns();
     total.resets_sent += of(Count::ResetsSent);
     total.resets_received += of(Count::ResetsReceived);
     for (reason, count) in FAILURES {
@@ -134,13 +136,6 @@ pub fn accumulate_times(total: &mut TcpTimes, gathered: &TcpStats) {
     add_times(&mut total.srtt, &gathered.srtt);
     add_times(&mut total.variance, &gathered.variance);
     add_times(&mut total.connect, &gathered.connect);
-}
-
-fn add_traffic(total: &mut TrafficSample, gathered: &Traffic) {
-    total.received_bytes += gathered.received_bytes;
-    total.received_segments += gathered.received_segments;
-    total.sent_bytes += gathered.sent_bytes;
-    total.sent_segments += gathered.sent_segments;
 }
 
 fn add_times(total: &mut HistogramSample, gathered: &Times) {

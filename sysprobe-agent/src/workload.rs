@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sysprobe_common::block::BlockStats;
+use sysprobe_common::net::{DropStats, NetStats};
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
@@ -16,7 +17,7 @@ use crate::pods::pod::Pod;
 use crate::snapshot::{
     CpuSample, PodSample, PodTotals, SocketsSample, Throttling, Workload, WorkloadKind, WorkloadSample,
 };
-use crate::{block, sched, tcp, vfs};
+use crate::{block, net, sched, tcp, vfs};
 
 /// Who bears a cgroup's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +112,31 @@ impl Charge for TcpStats {
     }
 }
 
+/// There are no histograms in it.
+impl Charge for NetStats {
+    fn is_idle(&self) -> bool {
+        *self == Self::ZERO
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        net::accumulate(workload.net.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
+impl Charge for DropStats {
+    fn is_idle(&self) -> bool {
+        self.packets == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        net::accumulate_drops(workload.net.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
 impl Registry {
     /// Adds to a workload's totals. What was never active makes no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
@@ -171,6 +197,7 @@ impl Registry {
                 vfs: None,
                 block: None,
                 tcp: None,
+                net: None,
                 cpu: None,
             };
             self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });

@@ -289,9 +289,10 @@ fn a_btf_file_that_is_none_is_a_wrong_configuration() {
 
 #[test]
 fn a_configuration_that_leaves_nothing_to_export_is_refused() {
-    let (outcome, _directory) =
-        agent_with(b"[domains]\nsched = false\nvfs = false\nblock = false\ntcp = false\ncpu = false");
-    outcome.fails_with(WRONG_CONFIGURATION, &["sysprobe.toml", "sched, vfs, block, tcp, cpu"]);
+    let (outcome, _directory) = agent_with(
+        b"[domains]\nsched = false\nvfs = false\nblock = false\ntcp = false\nnet = false\ncpu = false",
+    );
+    outcome.fails_with(WRONG_CONFIGURATION, &["sysprobe.toml", "sched, vfs, block, tcp, net, cpu"]);
 }
 
 /// The agent with one tier of hooks only. Whether this host has it, no file tells reliably, so the agent may say: but

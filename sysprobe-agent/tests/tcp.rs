@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use sysprobe_agent::snapshot::{Snapshot, TcpSample, TrafficSample};
 
-use loads::{Exchange, Flag, PORT, Place, sleep_forever, take};
+use loads::{Exchange, PORT, take};
 use support::cgroup::Cgroup;
 use support::network::{Counters, Namespace, RIGHT, Wire};
+use support::place::{Flag, Place, sleep_forever};
 use support::tiers::{Watcher, kernel, watchers};
 use support::totals::{lost, workload};
 use support::{buckets_apart, figure, left_out, until};
@@ -37,7 +38,7 @@ fn tcp(snapshot: &Snapshot, cgroup: &Cgroup) -> TcpSample {
 }
 
 fn sent(tcp: &TcpSample) -> u64 {
-    tcp.ipv4.sent_segments + tcp.ipv6.sent_segments
+    tcp.ipv4.sent_packets + tcp.ipv6.sent_packets
 }
 
 /// What each agent says at a moment when nothing is sent, and what the kernel says of both ends then.

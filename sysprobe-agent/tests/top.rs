@@ -250,7 +250,7 @@ fn check(directory: &TempDir, arguments: &[&str], without: &'static [libc::c_ulo
 fn check_names_every_domain_in_both_forms() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = check(&directory, &[], &[]).stdout;
-    for domain in ["cgroup", "sched", "vfs", "block", "tcp", "cpu"] {
+    for domain in ["cgroup", "sched", "vfs", "block", "tcp", "net", "cpu"] {
         // With programs, `on, by` and the tiers.
         let is_on = |line: &str| {
             let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
@@ -261,7 +261,7 @@ fn check_names_every_domain_in_both_forms() {
     let json: Value = serde_json::from_str(&check(&directory, &["-o", "json"], &[]).stdout).expect("JSON");
     let domains = json["plan"]["domains"].as_array().expect("domains");
     let names: Vec<_> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
-    assert_eq!(names, ["cgroup", "sched", "vfs", "block", "tcp", "cpu"]);
+    assert_eq!(names, ["cgroup", "sched", "vfs", "block", "tcp", "net", "cpu"]);
     assert!(domains.iter().all(|domain| domain["decision"].get("on").is_some()), "{json}");
 }
 

@@ -1,6 +1,7 @@
 //! TCP: what is kept per cgroup, what is remembered of a socket, and the ways a number can be lost.
 
 use crate::hist;
+use crate::traffic::{Family, Traffic};
 
 /// What is counted beside the traffic. The order is that of `TcpStats::counts`.
 #[repr(u32)]
@@ -21,48 +22,14 @@ pub enum Count {
     ConnectUnreachable = 8,
     /// Given up by the program, or failed otherwise.
     ConnectAborted = 9,
+    /// Jiffies for which the peer's window had no room for what there was to send.
+    WindowLimited = 10,
+    /// Connections for which a listening socket's accept queue had no room. Where functions can be hooked.
+    AcceptOverflows = 11,
 }
 
 impl Count {
-    pub const COUNT: usize = 10;
-}
-
-/// Which version of IP a connection speaks.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    V4 = 0,
-    V6 = 1,
-}
-
-impl Family {
-    pub const COUNT: usize = 2;
-    pub const ALL: [Self; Self::COUNT] = [Self::V4, Self::V6];
-
-    /// The value of the `family` label.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::V4 => "ipv4",
-            Self::V6 => "ipv6",
-        }
-    }
-}
-
-/// What went through sockets of one family. Bytes are the payload, each byte once, when it was received or when the peer
-/// acknowledged it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traffic {
-    pub received_bytes: u64,
-    pub received_segments: u64,
-    pub sent_bytes: u64,
-    /// Without those that were sent again, as the kernel's `OutSegs`.
-    pub sent_segments: u64,
-}
-
-impl Traffic {
-    pub const ZERO: Self = Self { received_bytes: 0, received_segments: 0, sent_bytes: 0, sent_segments: 0 };
+    pub const COUNT: usize = 12;
 }
 
 /// Times and how many there were of each length.
@@ -81,7 +48,9 @@ impl Times {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpStats {
-    pub traffic: [Traffic; Family::COUNT],
+    /// By family. Bytes are counted once, when they were received or when the peer acknowledged them; packets are segments,
+    /// those sent without what was sent again, as the kernel's `OutSegs`.
+    pub traffic: [Traffic; Family::CONNECTED],
     pub counts: [u64; Count::COUNT],
     /// The smoothed round-trip time of connections.
     pub srtt: Times,
@@ -93,7 +62,7 @@ pub struct TcpStats {
 
 impl TcpStats {
     pub const ZERO: Self = Self {
-        traffic: [Traffic::ZERO; Family::COUNT],
+        traffic: [Traffic::ZERO; Family::CONNECTED],
         counts: [0; Count::COUNT],
         srtt: Times::ZERO,
         variance: Times::ZERO,
@@ -162,6 +131,7 @@ pub struct Totals {
     pub sent_segments: u64,
     pub retransmitted: u64,
     pub out_of_order: u64,
+    pub window_limited: u64,
     pub drops: u64,
 }
 
@@ -173,6 +143,7 @@ impl Totals {
         sent_segments: 0,
         retransmitted: 0,
         out_of_order: 0,
+        window_limited: 0,
         drops: 0,
     };
 }

@@ -1,7 +1,10 @@
 //! The way from a task to the cgroup that is the key, for every domain that charges cgroups.
 
+use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
+
 use crate::kernel::Object;
 use crate::settings;
+use crate::slots::is_kernel_thread;
 
 settings!(
     /// `kernfs_node.id`: the cgroup's id.
@@ -50,4 +53,12 @@ pub fn id_of(cgroup: impl Object) -> u64 {
 #[must_use]
 pub fn id_of_task(task: impl Object) -> u64 {
     of_task(task).map_or(0, id_of)
+}
+
+/// Who is charged for what a task's sockets do: its cgroup's id, [`KERNEL`], or 0 if it cannot be read.
+#[inline(always)]
+#[must_use]
+pub fn owner_of_task(task: impl Object) -> u64 {
+    let id = id_of_task(task);
+    if id == ROOT_ID && is_kernel_thread(task) { KERNEL } else { id }
 }

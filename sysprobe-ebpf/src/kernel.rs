@@ -23,6 +23,9 @@ pub trait Object: Copy {
     fn u64(self, offset: &Global<u32>) -> Option<u64>;
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
     fn u16(self, offset: &Global<u32>) -> Option<u16>;
+    fn u8(self, offset: &Global<u32>) -> Option<u8>;
+    /// The `index`-th of several that lie behind one another.
+    fn u32_of(self, offset: &Global<u32>, index: usize) -> Option<u32>;
     /// The object that a member points to.
     fn follow(self, offset: &Global<u32>) -> Option<Self>;
     /// Where it is; 0 for nowhere.
@@ -49,6 +52,16 @@ impl Object for Address {
     #[inline(always)]
     fn u16(self, offset: &Global<u32>) -> Option<u16> {
         read(self.0, offset)
+    }
+
+    #[inline(always)]
+    fn u8(self, offset: &Global<u32>) -> Option<u8> {
+        read(self.0, offset)
+    }
+
+    #[inline(always)]
+    fn u32_of(self, offset: &Global<u32>, index: usize) -> Option<u32> {
+        read(self.0 + 4 * index as u64, offset)
     }
 
     #[inline(always)]
@@ -82,6 +95,16 @@ impl Object for Typed {
     #[inline(always)]
     fn u16(self, offset: &Global<u32>) -> Option<u16> {
         Some(self.load_u16(offset))
+    }
+
+    #[inline(always)]
+    fn u8(self, offset: &Global<u32>) -> Option<u8> {
+        Some(self.load_u8(offset))
+    }
+
+    #[inline(always)]
+    fn u32_of(self, offset: &Global<u32>, index: usize) -> Option<u32> {
+        Some(self.load_u32_of(offset, index))
     }
 
     /// A null pointer's members read as zero.
@@ -158,7 +181,6 @@ impl Typed {
         unsafe { self.0.add(offset.load() as usize).cast::<u32>().read_volatile() }
     }
 
-    /// The `index`-th of several that lie behind one another.
     #[inline(always)]
     #[must_use]
     pub fn load_u32_of(self, offset: &Global<u32>, index: usize) -> u32 {

@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod operation;
 pub mod registers;
 pub mod slots;
+pub mod socket;
 pub mod storage;
 
 /// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic handler, which the

@@ -9,8 +9,18 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 9] =
-    ["dmsetup", "fio", "iproute2", "procps", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
+const PACKAGES: [&str; 10] = [
+    "dmsetup",
+    "fio",
+    "iperf3",
+    "iproute2",
+    "procps",
+    "prometheus",
+    "strace",
+    "stress-ng",
+    "tmux",
+    "xfsprogs",
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

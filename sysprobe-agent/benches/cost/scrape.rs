@@ -10,9 +10,9 @@ use aya::{Ebpf, EbpfLoader};
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
-    AgentSample, BlockSample, CpuSample, DeviceSample, HistogramSample, HistogramScope, OperationSample,
-    RequestSample, SchedSample, Snapshot, TcpSample, TcpTimes, Throttling, TrafficSample, VERSION, VfsSample,
-    Workload, WorkloadKind, WorkloadSample,
+    AgentSample, BlockSample, CpuSample, DeviceSample, HistogramSample, HistogramScope, NetSample,
+    OperationSample, RequestSample, SchedSample, Snapshot, TcpSample, TcpTimes, Throttling, TrafficSample,
+    VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -183,13 +183,26 @@ fn storage(number: u32) -> VfsSample {
     }
 }
 
-fn tcp(number: u32) -> TcpSample {
-    let traffic = TrafficSample {
+fn traffic(number: u32) -> TrafficSample {
+    TrafficSample {
         received_bytes: 123_456_789_012,
-        received_segments: 123_456_789,
+        received_packets: 123_456_789,
         sent_bytes: 987_654_321_098,
-        sent_segments: u64::from(number) * 1_000_000,
-    };
+        sent_packets: u64::from(number) * 1_000_000,
+    }
+}
+
+/// DNS, and some datagrams that came too fast.
+fn net(number: u32) -> NetSample {
+    let families = ["ipv4", "ipv6"].map(|family| (family.into(), traffic(number)));
+    NetSample {
+        traffic: BTreeMap::from([("udp".into(), BTreeMap::from(families))]),
+        drops: BTreeMap::from([(6, 123_456)]),
+    }
+}
+
+fn tcp(number: u32) -> TcpSample {
+    let traffic = traffic(number);
     let latency = operation(number).latency;
     TcpSample {
         ipv4: traffic,
@@ -221,6 +234,7 @@ fn snapshot() -> Snapshot {
         vfs: Some(storage(number)),
         block: Some(block(number)),
         tcp: Some(tcp(number)),
+        net: Some(net(number)),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),
             throttling: Some(Throttling {
@@ -241,6 +255,7 @@ fn snapshot() -> Snapshot {
         workloads: (0..WORKLOADS).map(row).collect(),
         pods: Vec::new(),
         histograms: HistogramScope::default(),
+        drop_reasons: BTreeMap::from([(6, "socket_rcvbuff".into())]),
         agent: AgentSample::default(),
     }
 }

@@ -79,7 +79,7 @@ impl Loaded {
         mut act: impl FnMut(&mut Program, &probe::Program) -> Result<(), ProgramError>,
     ) -> Result<(), LoadError> {
         for row in self.set.programs {
-            if self.left_out.iter().any(|(other, _)| other.hook.target() == row.hook.target()) {
+            if self.is_left_out(row) {
                 continue;
             }
             let program = self
@@ -95,6 +95,12 @@ impl Loaded {
             }
         }
         Ok(())
+    }
+
+    /// Or another program on the same function is.
+    fn is_left_out(&self, row: &probe::Program) -> bool {
+        let target = row.hook.target();
+        target.is_some() && self.left_out.iter().any(|(other, _)| other.hook.target() == target)
     }
 
     /// What is not seen because the kernel refused a program, as sentences.
@@ -192,7 +198,8 @@ impl Loaded {
 
     /// The kernel's statistics of each program.
     pub fn programs(&self) -> impl Iterator<Item = ProgramStatistics> {
-        self.set.programs.iter().filter_map(|row| {
+        let in_use = self.set.programs.iter().filter(|row| !self.is_left_out(row));
+        in_use.filter_map(|row| {
             let program = self.ebpf.program(row.name)?.fd().ok()?;
             let info = syscall::program_info(program.as_fd()).ok()?;
             let hits = self.kprobes.iter().filter(|(name, _)| *name == row.name);

@@ -81,8 +81,8 @@ fn mistakes_are_refused_with_their_place() {
         ("[domains\nsched = true", "line 1"),
         ("slots = 64\nslots = 65", "duplicate key"),
         (
-            "domains = { sched = false, vfs = false, block = false, tcp = false, cpu = false }",
-            "all of domains (sched, vfs, block, tcp, cpu) are false",
+            "domains = { sched = false, vfs = false, block = false, tcp = false, net = false, cpu = false }",
+            "all of domains (sched, vfs, block, tcp, net, cpu) are false",
         ),
     ];
     for (text, expected) in cases {

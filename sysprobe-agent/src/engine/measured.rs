@@ -6,6 +6,7 @@ use super::charging::Charged;
 use super::start::start_domain;
 use crate::block::Block;
 use crate::bpf::{Loaded, Loader, Running as _};
+use crate::net::Net;
 use crate::plan::Plan;
 use crate::sched::Sched;
 use crate::slots::Owner;
@@ -18,6 +19,7 @@ pub(super) struct Measured {
     vfs: Option<Vfs>,
     block: Option<Block>,
     tcp: Option<Tcp>,
+    net: Option<Net>,
 }
 
 impl Measured {
@@ -36,6 +38,9 @@ impl Measured {
             tcp: start_domain("tcp", plan, domains, |set, candidate| {
                 Tcp::start(loader, set, candidate, plan)
             }),
+            net: start_domain("net", plan, domains, |set, candidate| {
+                Net::start(loader, set, candidate, plan)
+            }),
         }
     }
 
@@ -52,11 +57,14 @@ impl Measured {
 
     /// What each domain gathered, to be taken.
     pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
-        let domains: [Option<&mut dyn Charged>; 4] = [
+        let (traffic, drops) = self.net.as_mut().map(Net::slots).unzip();
+        let domains: [Option<&mut dyn Charged>; 6] = [
             self.sched.as_mut().map(|sched| sched.slots() as _),
             self.vfs.as_mut().map(|vfs| vfs.slots() as _),
             self.block.as_mut().map(|block| block.slots() as _),
             self.tcp.as_mut().map(|tcp| tcp.slots() as _),
+            traffic.map(|slots| slots as _),
+            drops.map(|slots| slots as _),
         ];
         domains.into_iter().flatten()
     }
@@ -84,6 +92,7 @@ impl Measured {
             self.vfs.as_ref().map(Vfs::loaded),
             self.block.as_ref().map(Block::loaded),
             self.tcp.as_ref().map(Tcp::loaded),
+            self.net.as_ref().map(Net::loaded),
         ];
         domains.into_iter().flatten()
     }
@@ -93,6 +102,7 @@ impl Measured {
         losses.extend(self.vfs.iter().flat_map(Vfs::losses));
         losses.extend(self.block.iter().flat_map(Block::losses));
         losses.extend(self.tcp.iter().flat_map(Tcp::losses));
+        losses.extend(self.net.iter().flat_map(Net::losses));
         losses
     }
 
@@ -103,6 +113,8 @@ impl Measured {
             "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
             "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
             "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
+            "NET_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().0),
+            "NET_DROP_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().1),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 mod layout;
 mod targets;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -45,6 +46,20 @@ impl Types {
         map(path)
             .map(Self)
             .map_err(|error| BtfError::Unreadable { path: path.to_owned(), reason: error.to_string() })
+    }
+
+    /// The names that the kernel has for why it drops packets, by number.
+    pub(super) fn drop_reasons(&self) -> BTreeMap<u32, String> {
+        let types = self.named("skb_drop_reason");
+        let members = types.iter().flat_map(|ty| match ty {
+            Type::Enum(values) => values.members.as_slice(),
+            _ => &[],
+        });
+        let named = members.filter_map(|member| {
+            let name = self.0.resolve_name(member).ok()?;
+            Some((member.val(), name.strip_prefix("SKB_DROP_REASON_")?.to_lowercase()))
+        });
+        named.collect()
     }
 
     /// All types of a name. This passes over the names of all types (0.7 ms for a hundred thousand), so nothing should be

@@ -8,6 +8,7 @@ use crate::snapshot::{HistogramScope, PodTotals, SchedSample, Snapshot, Workload
 mod agent;
 mod block;
 mod cpu;
+mod net;
 mod tcp;
 mod vfs;
 
@@ -44,7 +45,14 @@ const SWITCHES: &[&str] = &["namespace", "pod", "container", "kind"];
 
 /// All families, in the order of the exposition.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    SCHED.iter().chain(vfs::VFS).chain(block::BLOCK).chain(tcp::TCP).chain(cpu::CPU).chain(agent::AGENT)
+    SCHED
+        .iter()
+        .chain(vfs::VFS)
+        .chain(block::BLOCK)
+        .chain(tcp::TCP)
+        .chain(net::NET)
+        .chain(cpu::CPU)
+        .chain(agent::AGENT)
 }
 
 static SCHED: &[Metric] = &[

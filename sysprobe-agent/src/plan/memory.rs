@@ -3,6 +3,7 @@
 use serde::Serialize;
 use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
+use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
 use sysprobe_common::tcp::{Sockets, TcpLoss, TcpStats};
 use sysprobe_common::vfs::syscall::TABLE;
@@ -64,6 +65,12 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     if tier("tcp").is_some() {
         maps.extend(tcp_maps(plan.slots));
     }
+    if let Some(net) = tier("net") {
+        maps.extend(net_maps(plan.slots));
+        if net == Tier::Kprobe {
+            maps.push(map("net", "NET_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<net::Call>())));
+        }
+    }
     maps
 }
 
@@ -105,6 +112,19 @@ fn tcp_maps(slots: u32) -> [MapMemory; 5] {
         map("tcp", "TCP_FREE", slots, u64::from(slots) * 4),
         map("tcp", "TCP_CENSUS", slots, u64::from(slots) * size_of::<Sockets>() as u64),
         map("tcp", "TCP_LOSSES", TcpLoss::COUNT, 4096),
+    ]
+}
+
+/// Beside these, each socket's own storage.
+fn net_maps(slots: u32) -> [MapMemory; 7] {
+    [
+        map("net", "NET_STATS", slots, u64::from(slots) * size_of::<NetStats>() as u64),
+        map("net", "NET_SLOTS", slots, slots_bytes::<u64>(slots)),
+        map("net", "NET_FREE", slots, u64::from(slots) * 4),
+        map("net", "NET_DROPS", slots, u64::from(slots) * size_of::<DropStats>() as u64),
+        map("net", "NET_DROP_SLOTS", slots, slots_bytes::<net::DropKey>(slots)),
+        map("net", "NET_DROP_FREE", slots, u64::from(slots) * 4),
+        map("net", "NET_LOSSES", NetLoss::COUNT, 4096),
     ]
 }
 

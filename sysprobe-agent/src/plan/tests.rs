@@ -18,6 +18,7 @@ fn facts() -> Facts {
         threads: 10_000,
         privilege: Privilege { bpf: true, perfmon: true, sys_admin: false },
         layout: Ok(layout()),
+        drop_reasons: BTreeMap::new(),
         btf_path: "/sys/kernel/btf/vmlinux".into(),
         offers: Offers {
             targets: Some(probe::targets().collect()),

@@ -1,7 +1,7 @@
 //! TCP: traffic, retransmissions, round-trip times, connections and listening sockets.
 
-use super::Hook::{FileIterator, SocketIterator, TpBtf};
-use super::{Member, Need, Object, Probe, Tier, TierSet, member, object, program};
+use super::Hook::{Fentry, FileIterator, SocketIterator, TpBtf};
+use super::{Member, Need, Object, Probe, Tier, TierSet, extra, member, object, program};
 
 /// State in socket storage.
 static OBJECT: Object = object!("tcp.o");
@@ -16,13 +16,22 @@ static MEMBERS: &[Member] = &[
     member("OFF_SK_ERROR", &["sock.sk_err"]),
     member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
     member("OFF_SK_FLAGS", &["sock.__sk_common.skc_flags"]),
+    member("OFF_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only"]),
+    member("BIT_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only.#"]),
     member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
+    member("OFF_SK_OWN_V6", &["sock.__sk_common.skc_v6_rcv_saddr"]),
     member("OFF_SK_PEER_V6", &["sock.__sk_common.skc_v6_daddr"]),
     member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
     member("OFF_SK_QUEUE", &["sock.sk_ack_backlog"]),
     member("OFF_SK_QUEUE_LIMIT", &["sock.sk_max_ack_backlog"]),
     member("OFF_SK_STATE", &["sock.__sk_common.skc_state"]),
+    member("OFF_SK_TYPE", &["sock.sk_type"]),
+    member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
     member("OFF_SOCKET_SK", &["socket.sk"]),
+    member("OFF_TCP_BUSY_SINCE", &["tcp_sock.chrono_start"]),
+    member("OFF_TCP_BUSY_TIMES", &["tcp_sock.chrono_stat"]),
+    member("OFF_TCP_BUSY_WITH", &["tcp_sock.chrono_type"]),
+    member("BIT_TCP_BUSY_WITH", &["tcp_sock.chrono_type.#"]),
     member("OFF_TCP_BYTES_ACKED", &["tcp_sock.bytes_acked"]),
     member("OFF_TCP_BYTES_RECEIVED", &["tcp_sock.bytes_received"]),
     member("OFF_TCP_BYTES_RETRANSMITTED", &["tcp_sock.bytes_retrans"]),
@@ -39,6 +48,9 @@ static MEMBERS: &[Member] = &[
     member("OFF_TCP_SRTT", &["tcp_sock.srtt_us"]),
     member("OFF_TCP_WRITE_SEQ", &["tcp_sock.write_seq"]),
 ];
+
+const OVERFLOWS: &str =
+    "counts connections for which the accept queue has no room, which no tracepoint tells";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "tcp",
@@ -64,6 +76,9 @@ pub(super) const PROBE: Probe = Probe {
             program("tcp_synack_tp", TpBtf("tcp_retransmit_synack"), "counts SYN-ACKs that are sent again"),
             program("tcp_rst_out_tp", TpBtf("tcp_send_reset"), "counts resets that are sent"),
             program("tcp_rst_in_tp", TpBtf("tcp_receive_reset"), "counts resets that are received"),
+            extra("tcp_syn_in", Fentry("tcp_conn_request"), OVERFLOWS),
+            extra("tcp_ack4_in", Fentry("tcp_v4_syn_recv_sock"), OVERFLOWS),
+            extra("tcp_ack6_in", Fentry("tcp_v6_syn_recv_sock"), OVERFLOWS),
             program("tcp_seed", FileIterator, "takes the past of older sockets as baseline"),
             program(
                 "tcp_census",

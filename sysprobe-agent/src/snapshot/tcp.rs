@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::HistogramSample;
+use super::{HistogramSample, TrafficSample};
 
 /// What one workload's connections did, and what sockets it has.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -18,6 +18,10 @@ pub struct TcpSample {
     pub out_of_order_segments: u64,
     /// What listening sockets dropped: SYNs, and final ACKs of connections for which there was no room.
     pub accept_drops: u64,
+    /// Connections for which an accept queue had no room; stays 0 where functions cannot be hooked.
+    pub accept_overflows: u64,
+    /// For how long peers' windows had no room for what there was to send.
+    pub window_limited_ns: u64,
     pub resets_sent: u64,
     pub resets_received: u64,
     /// Connections that could not be made, by reason.
@@ -25,16 +29,6 @@ pub struct TcpSample {
     pub times: TcpTimes,
     /// At this moment.
     pub sockets: SocketsSample,
-}
-
-/// What went through connections of one version of IP. Bytes are payload, each byte once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrafficSample {
-    pub received_bytes: u64,
-    pub received_segments: u64,
-    pub sent_bytes: u64,
-    /// Without those that were sent again.
-    pub sent_segments: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,6 +66,7 @@ pub(super) fn sample(
         vfs: None,
         block: None,
         tcp: None,
+        net: None,
         cpu,
     }
 }
@@ -84,6 +85,7 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         workloads,
         pods: Vec::new(),
         histograms: HistogramScope::default(),
+        drop_reasons: BTreeMap::new(),
         agent: AgentSample::default(),
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod command;
 pub(crate) mod device;
 pub(crate) mod http;
 pub(crate) mod network;
+pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod samples;
 pub(crate) mod storage;

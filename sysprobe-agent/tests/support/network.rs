@@ -47,6 +47,21 @@ impl Namespace {
         run(Command::new("ip").args(["netns", "exec", &self.name, "sysctl", "-qw", &setting]));
     }
 
+    /// How many packets wait in a device's queue, and how many that has dropped.
+    pub(crate) fn queue(&self, device: &str) -> (u64, u64) {
+        let text =
+            run(Command::new("tc").args(["-n", &self.name, "-j", "-s", "qdisc", "show", "dev", device]));
+        let queues: serde_json::Value = serde_json::from_str(&text).expect("tc writes JSON");
+        let number = |name: &str| queues[0][name].as_u64().expect("a number");
+        (number("qlen"), number("drops"))
+    }
+
+    /// Whether somebody listens on this port.
+    pub(crate) fn listens(&self, port: u16) -> bool {
+        let filter = format!("sport = :{port}");
+        !run(Command::new("ip").args(["netns", "exec", &self.name, "ss", "-tlnH", &filter])).is_empty()
+    }
+
     /// Has the calling thread live here from now on. Of a load, which has a single thread.
     pub(crate) fn enter(&self) {
         // SAFETY: a path that lives, and plain values; the descriptor is closed again.
@@ -59,7 +74,7 @@ impl Namespace {
         }
     }
 
-    /// The kernel's counters here, as `TcpRetransSegs` or `TcpExtListenDrops`.
+    /// The kernel's counters here, as `TcpRetransSegs`, `TcpExtListenDrops` or `Udp6InDatagrams`.
     pub(crate) fn counters(&self) -> Counters {
         let mut counters = HashMap::new();
         for file in ["/proc/net/snmp", "/proc/net/netstat"] {
@@ -72,6 +87,10 @@ impl Namespace {
                 }
             }
         }
+        let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", "/proc/net/snmp6"]));
+        let pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+        counters
+            .extend(pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))));
         Counters(counters)
     }
 }
@@ -107,6 +126,13 @@ impl Wire {
             namespace.ip(&["link", "set", "wire", "up"]);
         }
         wire
+    }
+
+    /// Leaves version 6 only.
+    pub(crate) fn drop_version_4(&self) {
+        for namespace in [&self.left, &self.right] {
+            namespace.ip(&["-4", "address", "flush", "dev", "wire"]);
+        }
     }
 
     /// What `ss` says of the connections that there are on the left, one line each.

@@ -8,9 +8,10 @@ use std::thread;
 use socket2::{Domain, Socket, Type};
 use sysprobe_agent::snapshot::{HistogramSample, Snapshot};
 
-use super::loads::{Flag, PORT, Place, sleep_forever, take};
+use super::loads::{PORT, take};
 use super::support::cgroup::Cgroup;
 use super::support::network::{RIGHT, Wire};
+use super::support::place::{Flag, Place, sleep_forever};
 use super::support::tiers::Watcher;
 use super::support::totals::{missed_runs, workload};
 use super::support::{SharedNumbers, figure, shared, until};

@@ -4,6 +4,7 @@ use anyhow::Result;
 use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::cgroup::events::Events;
+use sysprobe_agent::net::Net;
 use sysprobe_agent::plan::{Candidate, Plan};
 use sysprobe_agent::probe::{Hook, TierSet};
 use sysprobe_agent::sched::Sched;
@@ -26,6 +27,7 @@ pub(crate) enum Running {
     Vfs(Box<Vfs>),
     Block(Box<Block>),
     Tcp(Box<Tcp>),
+    Net(Box<Net>),
     /// A domain whose maps need no preparation.
     Plain(Loaded),
 }
@@ -53,7 +55,7 @@ impl Cast {
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
             Running::Sched(sched) => sched.seed_again()?,
-            Running::Cgroup(_) | Running::Vfs(_) | Running::Block(_) | Running::Tcp(_) => {}
+            Running::Cgroup(_) | Running::Vfs(_) | Running::Block(_) | Running::Tcp(_) | Running::Net(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -93,6 +95,7 @@ impl Running {
             "vfs" => Vfs::start(loader, set, candidate, plan).map(|vfs| Self::Vfs(Box::new(vfs))),
             "block" => Block::start(loader, set, candidate, plan).map(|block| Self::Block(Box::new(block))),
             "tcp" => Tcp::start(loader, set, candidate, plan).map(|tcp| Self::Tcp(Box::new(tcp))),
+            "net" => Net::start(loader, set, candidate, plan).map(|net| Self::Net(Box::new(net))),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
@@ -109,6 +112,7 @@ impl Running {
             Self::Vfs(vfs) => vfs.loaded(),
             Self::Block(block) => block.loaded(),
             Self::Tcp(tcp) => tcp.loaded(),
+            Self::Net(net) => net.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }

@@ -1,4 +1,4 @@
-//! Offsets of members, values of enumerators, and how many parameters a tracepoint has. Members of anonymous structs and
+//! Offsets of members and places of their bits, values of enumerators, and how many parameters a tracepoint has. Members of anonymous structs and
 //! unions count as their parent's, as in C.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::Types;
 
-/// Offsets by path (`task_struct.sched_info.run_delay`), values of enumerators likewise, numbers of parameters by
+/// Offsets by path (`task_struct.sched_info.run_delay`), with `.#` behind it the number of the member's first bit within its byte, values of
+/// enumerators likewise, numbers of parameters by
 /// `btf_trace_NAME.()`, the first of which is the kernel's own. What is missing is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Layout(BTreeMap<String, u32>);
@@ -53,6 +54,7 @@ fn value_of(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
 }
 
 const PARAMETERS: &str = "()";
+const BIT: &str = "#";
 
 /// Of a function that a typedef points to.
 fn parameters(btf: &Btf, typedef: &Type) -> Option<u32> {
@@ -68,6 +70,7 @@ fn byte_offset(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
     let (bits, member_type) = find_member(btf, ty, name)?;
     match rest {
         None => Some(bits / 8),
+        Some(BIT) => Some(bits % 8),
         Some(rest) => Some(bits / 8 + byte_offset(btf, &member_type, rest)?),
     }
 }

@@ -1,5 +1,7 @@
 //! The text forms of small snapshots.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::snapshot::{
     AgentSample, HistogramScope, PodSample, PodTotals, SchedSample, VERSION, Workload, WorkloadKind,
@@ -20,6 +22,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         vfs: None,
         block: None,
         tcp: None,
+        net: None,
         cpu: None,
     };
     Snapshot {
@@ -29,6 +32,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         workloads: vec![row],
         pods: Vec::new(),
         histograms: HistogramScope::default(),
+        drop_reasons: BTreeMap::new(),
         agent: AgentSample::default(),
     }
 }

@@ -1,9 +1,8 @@
-//! TCP, and the network traffic that its sockets know of.
+//! TCP. What its sockets send and receive is with the other protocols' in `net`.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms};
-use crate::snapshot::{HistogramSample, Snapshot, TcpSample, TcpTimes, TrafficSample, WorkloadSample};
+use crate::snapshot::{HistogramSample, Snapshot, TcpSample, TcpTimes, WorkloadSample};
 
-const TRAFFIC: &[&str] = &["namespace", "pod", "container", "protocol", "family"];
 const SOCKETS: &str = "struct sock of every socket, when the agent is asked";
 
 pub(super) static TCP: &[Metric] = &[
@@ -13,7 +12,7 @@ pub(super) static TCP: &[Metric] = &[
         WORKLOAD,
         "tcp_sock.segs_out less tcp_sock.total_retrans",
         |snapshot, emit| {
-            each(snapshot, emit, |tcp| tcp.ipv4.sent_segments + tcp.ipv6.sent_segments);
+            each(snapshot, emit, |tcp| tcp.ipv4.sent_packets + tcp.ipv6.sent_packets);
         },
     ),
     counter(
@@ -77,6 +76,33 @@ pub(super) static TCP: &[Metric] = &[
         |snapshot, emit| each(snapshot, emit, |tcp| tcp.accept_drops),
     ),
     counter(
+        "sysprobe_tcp_accept_queue_overflows",
+        "Connections for which an accept queue had no room (ListenOverflows); there is no such series where functions cannot be \
+         hooked.",
+        WORKLOAD,
+        "tcp_conn_request, tcp_v4_syn_recv_sock, tcp_v6_syn_recv_sock",
+        |snapshot, emit| {
+            let is_counted = snapshot.agent.programs.iter().any(|program| program.program == "tcp_syn_in");
+            if is_counted {
+                each(snapshot, emit, |tcp| tcp.accept_overflows);
+            }
+        },
+    ),
+    Metric {
+        name: "sysprobe_tcp_receive_window_limited",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time for which connections had something to send and their peers' receive windows no room for it (rwnd_limited \
+               of ss), zero windows included; in ticks of the kernel.",
+        labels: WORKLOAD,
+        source: "tcp_sock.chrono_stat",
+        emit: |snapshot, emit| {
+            for (row, tcp) in rows(snapshot) {
+                emit.workload(row, tcp.window_limited_ns as f64 / 1e9);
+            }
+        },
+    },
+    counter(
         "sysprobe_tcp_resets",
         "Resets sent and received.",
         &["namespace", "pod", "container", "direction"],
@@ -125,34 +151,6 @@ pub(super) static TCP: &[Metric] = &[
         WORKLOAD,
         |snapshot, emit| listening(snapshot, emit, |tcp| tcp.sockets.accept_queue_fullest),
     ),
-    traffic(
-        "sysprobe_network_receive",
-        Unit::Bytes,
-        "Payload that sockets received, each byte once.",
-        "tcp_sock.bytes_received, without the FIN",
-        |snapshot, emit| each_traffic(snapshot, emit, |traffic| traffic.received_bytes),
-    ),
-    traffic(
-        "sysprobe_network_receive_packets",
-        Unit::None,
-        "Segments that sockets received, pure ACKs included.",
-        "tcp_sock.segs_in",
-        |snapshot, emit| each_traffic(snapshot, emit, |traffic| traffic.received_segments),
-    ),
-    traffic(
-        "sysprobe_network_transmit",
-        Unit::Bytes,
-        "Payload that sockets sent and their peers acknowledged, each byte once.",
-        "tcp_sock.bytes_acked, without SYN and FIN",
-        |snapshot, emit| each_traffic(snapshot, emit, |traffic| traffic.sent_bytes),
-    ),
-    traffic(
-        "sysprobe_network_transmit_packets",
-        Unit::None,
-        "Segments that sockets sent for the first time, pure ACKs included.",
-        "tcp_sock.segs_out less tcp_sock.total_retrans",
-        |snapshot, emit| each_traffic(snapshot, emit, |traffic| traffic.sent_segments),
-    ),
 ];
 
 type Write = fn(&Snapshot, &mut Emit);
@@ -165,16 +163,6 @@ const fn counter(
     emit: Write,
 ) -> Metric {
     Metric { name, unit: Unit::None, kind: Kind::Counter, help, labels, source, emit }
-}
-
-const fn traffic(
-    name: &'static str,
-    unit: Unit,
-    help: &'static str,
-    source: &'static str,
-    emit: Write,
-) -> Metric {
-    Metric { name, unit, kind: Kind::Counter, help, labels: TRAFFIC, source, emit }
 }
 
 const fn gauge(
@@ -204,16 +192,6 @@ fn each(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&TcpSample) -> u64)
 fn listening(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&TcpSample) -> f64) {
     for (row, tcp) in rows(snapshot).filter(|(_, tcp)| tcp.sockets.accept_queue_limit > 0) {
         emit.workload(row, value(tcp));
-    }
-}
-
-fn each_traffic(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&TrafficSample) -> u64) {
-    for (row, tcp) in rows(snapshot) {
-        for (family, traffic) in [("ipv4", &tcp.ipv4), ("ipv6", &tcp.ipv6)] {
-            if *traffic != TrafficSample::default() {
-                emit.traffic(&row.workload, ["tcp", family], value(traffic) as f64);
-            }
-        }
     }
 }
 

@@ -69,6 +69,7 @@ fn the_names_that_dashboards_rely_on_are_there() {
         "sysprobe_tcp_connect_latency_seconds",
         "sysprobe_tcp_connect_failures_total",
         "sysprobe_tcp_accept_queue_drops_total",
+        "sysprobe_tcp_accept_queue_overflows_total",
         "sysprobe_tcp_resets_total",
         "sysprobe_tcp_sockets",
         "sysprobe_network_receive_bytes_total",

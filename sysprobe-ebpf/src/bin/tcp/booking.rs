@@ -64,11 +64,12 @@ pub(crate) fn settle_at(tcp: Typed, remembered: &mut Socket, now: &Totals) {
     let Some(stats) = stats_of(remembered.owner) else { return };
     let Some(traffic) = stats.traffic.get_mut(socket::family(tcp) as usize) else { return };
     add(&mut traffic.received_bytes, new.received_bytes);
-    add(&mut traffic.received_segments, new.received_segments);
+    add(&mut traffic.received_packets, new.received_segments);
     add(&mut traffic.sent_bytes, new.sent_bytes);
-    add(&mut traffic.sent_segments, new.sent_segments);
+    add(&mut traffic.sent_packets, new.sent_segments);
     add(&mut stats.counts[Count::Retransmitted as usize], new.retransmitted);
     add(&mut stats.counts[Count::OutOfOrder as usize], new.out_of_order);
+    add(&mut stats.counts[Count::WindowLimited as usize], new.window_limited);
     add(&mut stats.counts[Count::AcceptDrops as usize], new.drops);
 }
 
@@ -81,6 +82,7 @@ fn claim_all(booked: &mut Totals, now: &Totals) -> Totals {
         sent_segments: claim(&mut booked.sent_segments, now.sent_segments, narrow),
         retransmitted: claim(&mut booked.retransmitted, now.retransmitted, narrow),
         out_of_order: claim(&mut booked.out_of_order, now.out_of_order, narrow),
+        window_limited: claim(&mut booked.window_limited, now.window_limited, narrow),
         drops: claim(&mut booked.drops, now.drops, narrow),
     }
 }

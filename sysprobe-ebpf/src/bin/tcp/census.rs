@@ -6,13 +6,11 @@ use aya_ebpf::helpers::generated::bpf_sock_from_file;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::tcp::{Sockets, state};
 use sysprobe_ebpf::atomic::{add_u32, add_u64};
-use sysprobe_ebpf::kernel::{Object, Typed};
-use sysprobe_ebpf::settings;
+use sysprobe_ebpf::cgroup::owner_of_task;
+use sysprobe_ebpf::kernel::Typed;
 
 use crate::booking::{settle, slot_of};
-use crate::{life, owner, socket};
-
-settings!(OFF_SOCKET_SK);
+use crate::{life, socket};
 
 /// By slot. Sized by the agent, which sets it to 0 before each census.
 #[btf_map]
@@ -64,11 +62,11 @@ pub(crate) fn greet(task: Typed, file: Typed) {
     }
     // SAFETY: as above, and it is not null.
     let opened = unsafe { Typed::new(opened.cast_const().cast()) };
-    let Some(socket) = opened.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0) else { return };
+    let Some(socket) = socket::of_file(opened) else { return };
     if !socket::is_tcp(socket) {
         return;
     }
     if let Some(tcp) = socket::tcp(socket) {
-        life::remember(socket, tcp, owner::of_task(task));
+        life::remember(socket, tcp, owner_of_task(task));
     }
 }

@@ -80,7 +80,7 @@ fn born(socket: Typed, tcp: Typed) {
     // Its SYN-ACK was sent before there was a socket to count it.
     if let Some(traffic) = stats_of(remembered.owner).and_then(|stats| stats.traffic.get_mut(family as usize))
     {
-        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_segments, 1);
+        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_packets, 1);
     }
 }
 
@@ -203,15 +203,15 @@ pub(crate) fn ended(socket: Typed) {
     }
 }
 
-/// A SYN-ACK is sent again, of a connection that is no socket yet.
+/// A SYN-ACK is sent again, of a connection that is no socket yet. What is asked for has the peer's address.
 #[inline(always)]
-pub(crate) fn repeated_synack(listening: Typed) {
+pub(crate) fn repeated_synack(listening: Typed, asked: Typed) {
     let owner = known(listening).map_or(0, |remembered| remembered.owner);
     let Some(stats) = stats_of(owner) else { return };
     count(stats, Count::Retransmitted, 1);
     count(stats, Count::RetransmittedSyns, 1);
-    if let Some(traffic) = stats.traffic.get_mut(socket::family(listening) as usize) {
-        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_segments, 1);
+    if let Some(traffic) = stats.traffic.get_mut(socket::family(asked) as usize) {
+        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_packets, 1);
     }
 }
 

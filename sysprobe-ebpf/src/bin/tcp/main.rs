@@ -12,6 +12,7 @@
 mod booking;
 mod census;
 mod life;
+mod overflow;
 mod owner;
 mod round_trip;
 mod socket;
@@ -70,8 +71,9 @@ fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
 /// proto: v5.10- `(const struct sock *sk, const struct request_sock *req)`
 #[btf_tracepoint(function = "tcp_retransmit_synack")]
 fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
-    // SAFETY: the first argument is the listening socket.
-    life::repeated_synack(unsafe { typed(&ctx, 0) });
+    // SAFETY: the first argument is the listening socket, the second what it was asked for.
+    let (listening, asked) = unsafe { (typed(&ctx, 0), typed(&ctx, 1)) };
+    life::repeated_synack(listening, asked);
     0
 }
 

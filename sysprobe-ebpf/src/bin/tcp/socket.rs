@@ -1,21 +1,24 @@
 //! What the kernel knows of a socket: its kind, its peer's family, its totals.
 
-use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
-use sysprobe_common::tcp::{Family, Socket, Totals, state};
+use aya_ebpf::helpers::generated::{bpf_jiffies64, bpf_skc_to_tcp_sock};
+use sysprobe_common::tcp::{Socket, Totals};
+use sysprobe_common::traffic::Family;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::settings;
+pub(crate) use sysprobe_ebpf::socket::{is_remainder, is_tcp, of_file, state};
 
 settings!(
     OFF_SK_ERROR,
     OFF_SK_DROPS,
-    OFF_SK_FAMILY,
     OFF_SK_FLAGS,
     OFF_SK_LOCK_OWNED,
-    OFF_SK_PEER_V6,
-    OFF_SK_PROTOCOL,
     OFF_SK_QUEUE,
     OFF_SK_QUEUE_LIMIT,
-    OFF_SK_STATE,
+    /// What a connection that has something to send waits for: the lowest two of the bits from this one on.
+    OFF_TCP_BUSY_WITH,
+    BIT_TCP_BUSY_WITH,
+    OFF_TCP_BUSY_SINCE,
+    OFF_TCP_BUSY_TIMES,
     OFF_TCP_BYTES_ACKED,
     OFF_TCP_BYTES_RECEIVED,
     OFF_TCP_BYTES_RETRANSMITTED,
@@ -35,18 +38,8 @@ settings!(
 
 /// Of `enum sock_flags` (include/net/sock.h); the same since 2.6.
 const SOCK_DONE: u32 = 1;
-const IPPROTO_TCP: u16 = 6;
-const AF_INET: u16 = 2;
-const AF_INET6: u16 = 10;
-/// The first three quarters of an address `::ffff:a.b.c.d`.
-const MAPPED: [u32; 3] = [0, 0, u32::from_be(0x0000_ffff)];
-
-/// Other families number their protocols otherwise: TCP's is one of netlink's, too.
-#[inline(always)]
-pub(crate) fn is_tcp(socket: Typed) -> bool {
-    let family = socket.load_u16(&OFF_SK_FAMILY);
-    (family == AF_INET || family == AF_INET6) && socket.load_u16(&OFF_SK_PROTOCOL) == IPPROTO_TCP
-}
+/// Of `enum tcp_chrono` (include/linux/tcp.h), since 4.10.
+const CHRONO_WINDOW: u32 = 2;
 
 /// The same socket with the members of TCP, if it is one.
 #[inline(always)]
@@ -57,25 +50,13 @@ pub(crate) fn tcp(socket: Typed) -> Option<Typed> {
     if tcp.is_null() { None } else { Some(unsafe { Typed::new(tcp.cast_const().cast()) }) }
 }
 
-/// A socket of version 6 may speak version 4.
+/// That of its peer; one that has none yet counts as its own.
 #[inline(always)]
 pub(crate) fn family(socket: Typed) -> Family {
-    if socket.load_u16(&OFF_SK_FAMILY) != AF_INET6 {
-        return Family::V4;
+    match sysprobe_ebpf::socket::family(socket) {
+        Family::Either => Family::V6,
+        family => family,
     }
-    let is_mapped = |at| socket.load_u32_of(&OFF_SK_PEER_V6, at) == MAPPED[at];
-    if is_mapped(0) && is_mapped(1) && is_mapped(2) { Family::V4 } else { Family::V6 }
-}
-
-#[inline(always)]
-pub(crate) fn state(socket: Typed) -> u32 {
-    u32::from(socket.load_u8(&OFF_SK_STATE))
-}
-
-/// Whether it is only what the kernel keeps of a connection that is over, or not yet made.
-#[inline(always)]
-pub(crate) fn is_remainder(socket: Typed) -> bool {
-    matches!(state(socket), state::TIME_WAIT | state::NEW_SYN_RECV)
 }
 
 /// Whether a task is at work on it, and not the softirq that receives.
@@ -88,6 +69,13 @@ pub(crate) fn is_used_by_task(socket: Typed) -> bool {
 #[inline(always)]
 pub(crate) fn accept_queue(socket: Typed) -> (u32, u32) {
     (socket.load_u32(&OFF_SK_QUEUE), socket.load_u32(&OFF_SK_QUEUE_LIMIT))
+}
+
+/// Whether a listening socket has no room for one more connection: `sk_acceptq_is_full`.
+#[inline(always)]
+pub(crate) fn is_full(listening: Typed) -> bool {
+    let (waiting, limit) = accept_queue(listening);
+    waiting > limit
 }
 
 #[inline(always)]
@@ -122,8 +110,23 @@ pub(crate) fn totals(tcp: Typed, remembered: &Socket, is_listening: bool) -> Tot
         sent_segments: u64::from(first),
         retransmitted: u64::from(retransmitted),
         out_of_order: u64::from(tcp.load_u32(&OFF_TCP_OUT_OF_ORDER)),
+        window_limited: u64::from(window_limited(tcp)),
         drops: if is_listening { u64::from(tcp.load_u32(&OFF_SK_DROPS)) } else { 0 },
     }
+}
+
+/// How long the peer's window had no room for what there was to send, in jiffies: `tcp_chrono_start` and its like.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "as `tcp_jiffies32`")]
+fn window_limited(tcp: Typed) -> u32 {
+    let ended = tcp.load_u32_of(&OFF_TCP_BUSY_TIMES, CHRONO_WINDOW as usize - 1);
+    let now = u32::from(tcp.load_u8(&OFF_TCP_BUSY_WITH)) >> BIT_TCP_BUSY_WITH.load() & 3;
+    if now != CHRONO_WINDOW {
+        return ended;
+    }
+    // SAFETY: the helper only reads a clock.
+    let jiffies = unsafe { bpf_jiffies64() } as u32;
+    ended.wrapping_add(jiffies.wrapping_sub(tcp.load_u32(&OFF_TCP_BUSY_SINCE)))
 }
 
 /// What the peer has acknowledged, where SYN and FIN count as a byte each. That the FIN was acknowledged may have gone unseen;

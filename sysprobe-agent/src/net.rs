@@ -1,0 +1,147 @@
+//! The network beside TCP: starts the programs, and adds what each cgroup sent, received and lost to its workload's totals.
+
+use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::net::{self, DropStats, NetLoss, NetStats, Protocol};
+use sysprobe_common::traffic::{Family, Traffic};
+
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::{self, Tier, TierSet};
+use crate::slots::{self, Counters, Key, Names, Owner, Slots};
+use crate::snapshot::{LostUpdates, NetSample, TrafficSample};
+
+/// The attached programs and their maps.
+pub struct Net {
+    loaded: Loaded,
+    slots: Slots<NetStats>,
+    drops: Slots<DropStats, DropKey>,
+    losses: MappedArray<u64>,
+}
+
+/// The kernel side's key: a cgroup and a reason.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropKey(net::DropKey);
+
+const MAPS: Names = Names { stats: "NET_STATS", known: "NET_SLOTS", free: "NET_FREE" };
+const DROP_MAPS: Names = Names { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE" };
+
+impl Net {
+    /// Loads and attaches; from here on every call that returns is counted.
+    pub fn start(
+        loader: &Loader,
+        set: &'static TierSet,
+        candidate: &Candidate,
+        plan: &Plan,
+    ) -> Result<Self, LoadError> {
+        let mut sizes =
+            [MAPS, DROP_MAPS].iter().flat_map(|maps| maps.sizes(plan.slots, Shards::ONE)).collect::<Vec<_>>();
+        if probe::keeps_tasks_in_hash(set.tier) {
+            sizes.push(("NET_CALLS", if set.tier == Tier::Kprobe { plan.tasks } else { 1 }));
+        }
+        let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let drops = Slots::new(&mut loaded, DROP_MAPS, plan.slots, Shards::ONE)?;
+        let losses = loaded.map_array("NET_LOSSES")?;
+        loaded.attach()?;
+        Ok(Self { loaded, slots, drops, losses })
+    }
+
+    /// Of what was sent and received, and of drops.
+    pub const fn slots(&mut self) -> (&mut Slots<NetStats>, &mut Slots<DropStats, DropKey>) {
+        (&mut self.slots, &mut self.drops)
+    }
+
+    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
+        slots::losses("net", &self.losses, NetLoss::ALL.map(NetLoss::reason))
+    }
+
+    /// How many of both there were when they were last listed.
+    #[must_use]
+    pub const fn slots_in_use(&self) -> (u64, u64) {
+        (self.slots.in_use(), self.drops.in_use())
+    }
+}
+
+impl Running for Net {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+// SAFETY: integers without padding between or behind them.
+unsafe impl aya::Pod for DropKey {}
+
+impl Default for DropKey {
+    fn default() -> Self {
+        Self(net::DropKey { cgroup: 0, reason: 0, pad: 0 })
+    }
+}
+
+impl Key for DropKey {
+    fn of_cgroup(_id: u64) -> Option<Self> {
+        None
+    }
+
+    fn owner(&self) -> Owner {
+        match self.0.cgroup {
+            0 => Owner::Unknown,
+            KERNEL => Owner::Kernel,
+            id => Owner::Cgroup(id),
+        }
+    }
+}
+
+impl Counters for NetStats {
+    const ZERO: Self = Self::ZERO;
+
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, _narrow: fn(u32, u32) -> u32) {
+        for (own, other) in self.traffic.iter_mut().flatten().zip(other.traffic.iter().flatten()) {
+            combine_traffic(own, other, wide);
+        }
+    }
+}
+
+pub(crate) fn combine_traffic(own: &mut Traffic, other: &Traffic, wide: fn(u64, u64) -> u64) {
+    own.received_bytes = wide(own.received_bytes, other.received_bytes);
+    own.received_packets = wide(own.received_packets, other.received_packets);
+    own.sent_bytes = wide(own.sent_bytes, other.sent_bytes);
+    own.sent_packets = wide(own.sent_packets, other.sent_packets);
+}
+
+impl Counters for DropStats {
+    const ZERO: Self = Self::ZERO;
+
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, _narrow: fn(u32, u32) -> u32) {
+        // A difference keeps the reason.
+        if self.reason == 0 {
+            self.reason = other.reason;
+        }
+        self.packets = wide(self.packets, other.packets);
+    }
+}
+
+/// Adds what was sent and received to a workload's totals.
+pub fn accumulate(total: &mut NetSample, gathered: &NetStats) {
+    for protocol in Protocol::ALL {
+        for family in Family::ALL {
+            let gathered = &gathered.traffic[protocol as usize][family as usize];
+            if *gathered != Traffic::ZERO {
+                let families = total.traffic.entry(protocol.name().to_owned()).or_default();
+                add_traffic(families.entry(family.name().to_owned()).or_default(), gathered);
+            }
+        }
+    }
+}
+
+pub(crate) fn add_traffic(total: &mut TrafficSample, gathered: &Traffic) {
+    total.received_bytes += gathered.received_bytes;
+    total.received_packets += gathered.received_packets;
+    total.sent_bytes += gathered.sent_bytes;
+    total.sent_packets += gathered.sent_packets;
+}
+
+/// The same of drops.
+pub fn accumulate_drops(total: &mut NetSample, gathered: &DropStats) {
+    *total.drops.entry(gathered.reason).or_default() += gathered.packets;
+}

@@ -1,0 +1,276 @@
+//! Datagrams and drops of known loads in network namespaces of their own, by every tier that this kernel has at the same time,
+//! against what the kernel counts in each namespace.
+
+#[path = "net/drops.rs"]
+mod drops;
+#[path = "net/iperf.rs"]
+mod iperf;
+mod support;
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use sysprobe_agent::snapshot::{NetSample, Snapshot, TrafficSample};
+
+use support::cgroup::Cgroup;
+use support::network::{LEFT, RIGHT, Wire};
+use support::place::{Flag, Place};
+use support::process::Load;
+use support::tiers::watchers;
+use support::totals::{lost, workload};
+
+const PORT: u16 = 5001;
+
+/// What an agent says of a workload; nothing if it does not know it.
+fn net(snapshot: &Snapshot, cgroup: &Cgroup) -> NetSample {
+    workload(snapshot, &cgroup.name).and_then(|workload| workload.net.clone()).unwrap_or_default()
+}
+
+fn traffic(snapshot: &Snapshot, cgroup: &Cgroup, protocol: &str, family: &str) -> TrafficSample {
+    let net = net(snapshot, cgroup);
+    net.traffic.get(protocol).and_then(|families| families.get(family)).copied().unwrap_or_default()
+}
+
+/// So many datagrams of so many bytes.
+#[derive(Clone, Copy)]
+struct Datagrams {
+    count: u64,
+    size: usize,
+}
+
+impl Datagrams {
+    const fn bytes(self) -> u64 {
+        self.count * self.size as u64
+    }
+
+    const fn sent(self) -> TrafficSample {
+        TrafficSample {
+            sent_bytes: self.bytes(),
+            sent_packets: self.count,
+            received_bytes: 0,
+            received_packets: 0,
+        }
+    }
+
+    const fn received(self) -> TrafficSample {
+        TrafficSample {
+            sent_bytes: 0,
+            sent_packets: 0,
+            received_bytes: self.bytes(),
+            received_packets: self.count,
+        }
+    }
+}
+
+/// Reads as many as are sent, then ends. Returns when it is ready.
+fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Load {
+    let ready = Flag::new();
+    let load = place.run(|| {
+        let socket = UdpSocket::bind((address, port)).expect("the address is ours");
+        ready.set();
+        let mut buffer = [0; 2048];
+        for _ in 0..datagrams.count {
+            let size = socket.recv(&mut buffer).expect("a datagram");
+            assert!(size == datagrams.size);
+        }
+    });
+    ready.wait();
+    load
+}
+
+/// Sends them slowly enough for anybody.
+fn give(place: Place<'_>, from: &str, to: &str, port: u16, datagrams: Datagrams) {
+    place
+        .run(|| {
+            let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
+            socket.connect((to, port)).expect("a route");
+            for _ in 0..datagrams.count {
+                socket.send(&vec![b'd'; datagrams.size]).expect("it is taken");
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        })
+        .finish();
+}
+
+#[test]
+fn datagrams_are_counted_as_the_kernel_counts_them() {
+    const DATAGRAMS: Datagrams = Datagrams { count: 300, size: 700 };
+    let wire = Wire::new("datagrams");
+    let watchers = watchers("net");
+    for (version, family, names) in [
+        (0, "ipv4", ["UdpOutDatagrams", "UdpInDatagrams"]),
+        (1, "ipv6", ["Udp6OutDatagrams", "Udp6InDatagrams"]),
+    ] {
+        let giver = Cgroup::new(&format!("giver-{family}"));
+        let getter = Cgroup::new(&format!("getter-{family}"));
+        let there = Place { cgroup: &getter, namespace: &wire.right };
+        let getting = taker(there, RIGHT[version], PORT, DATAGRAMS);
+        give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[version], RIGHT[version], PORT, DATAGRAMS);
+        getting.finish();
+        let kernel = [wire.left.counters().get(names[0]), wire.right.counters().get(names[1])];
+        assert_eq!(kernel, [DATAGRAMS.count; 2]);
+        for watcher in &watchers {
+            let name = watcher.tier.name();
+            let snapshot = watcher.agent.snapshot();
+            assert_eq!(traffic(&snapshot, &giver, "udp", family), DATAGRAMS.sent(), "{family} by {name}");
+            assert_eq!(
+                traffic(&snapshot, &getter, "udp", family),
+                DATAGRAMS.received(),
+                "{family} by {name}"
+            );
+            assert_eq!(net(&snapshot, &giver).traffic.len(), 1, "{family} by {name}");
+            assert_eq!(lost(&snapshot, "net", "call_table_full"), 0, "by {name}");
+            assert_eq!(lost(&snapshot, "net", "unreadable_cgroup"), 0, "by {name}");
+        }
+    }
+}
+
+#[test]
+fn without_version_4_everything_is_of_version_6() {
+    const DATAGRAMS: Datagrams = Datagrams { count: 50, size: 1200 };
+    let wire = Wire::new("only6");
+    wire.drop_version_4();
+    let watchers = watchers("net");
+    let (giver, getter) = (Cgroup::new("only6-giver"), Cgroup::new("only6-getter"));
+    let getting = taker(Place { cgroup: &getter, namespace: &wire.right }, RIGHT[1], PORT, DATAGRAMS);
+    give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[1], RIGHT[1], PORT, DATAGRAMS);
+    getting.finish();
+    for watcher in &watchers {
+        let snapshot = watcher.agent.snapshot();
+        for cgroup in [&giver, &getter] {
+            let families = net(&snapshot, cgroup).traffic.remove("udp").expect("there were some");
+            let families: Vec<_> = families.into_keys().collect();
+            assert_eq!(families, ["ipv6"], "{} by {}", cgroup.name, watcher.tier.name());
+        }
+    }
+}
+
+#[test]
+fn two_workloads_of_one_namespace_are_told_apart() {
+    const FAST: Datagrams = Datagrams { count: 900, size: 100 };
+    const SLOW: Datagrams = Datagrams { count: 200, size: 1000 };
+    let wire = Wire::new("shared");
+    let watchers = watchers("net");
+    let takers = Cgroup::new("shared-takers");
+    let workloads = [(Cgroup::new("shared-fast"), FAST, PORT), (Cgroup::new("shared-slow"), SLOW, PORT + 1)];
+    let there = Place { cgroup: &takers, namespace: &wire.right };
+    let taking = workloads.each_ref().map(|(_, datagrams, port)| taker(there, RIGHT[0], *port, *datagrams));
+    std::thread::scope(|scope| {
+        for (cgroup, datagrams, port) in &workloads {
+            let here = Place { cgroup, namespace: &wire.left };
+            scope.spawn(move || give(here, LEFT[0], RIGHT[0], *port, *datagrams));
+        }
+    });
+    taking.into_iter().for_each(Load::finish);
+    for watcher in &watchers {
+        let snapshot = watcher.agent.snapshot();
+        for (cgroup, datagrams, _) in &workloads {
+            let ours = traffic(&snapshot, cgroup, "udp", "ipv4");
+            assert_eq!(ours, datagrams.sent(), "{} by {}", cgroup.name, watcher.tier.name());
+        }
+        let ours = traffic(&snapshot, &takers, "udp", "ipv4");
+        assert_eq!(ours.received_bytes, FAST.bytes() + SLOW.bytes(), "by {}", watcher.tier.name());
+    }
+}
+
+#[test]
+fn pieces_peeks_and_empty_datagrams_count_as_in_the_kernel() {
+    let wire = Wire::new("pieces");
+    let watchers = watchers("net");
+    let (giver, getter) = (Cgroup::new("pieces-giver"), Cgroup::new("pieces-getter"));
+    let ready = Flag::new();
+    let getting = Place { cgroup: &getter, namespace: &wire.right }.run(|| {
+        let socket = UdpSocket::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        let mut buffer = [0; 2048];
+        assert!(socket.peek(&mut buffer).expect("a datagram") == 60);
+        assert!(socket.recv(&mut buffer).expect("a datagram") == 60);
+        assert!(socket.recv(&mut buffer).expect("a datagram") == 0);
+        socket.set_nonblocking(true).expect("it can");
+        assert!(socket.recv(&mut buffer).is_err());
+    });
+    ready.wait();
+    Place { cgroup: &giver, namespace: &wire.left }
+        .run(|| {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).expect("a socket");
+            let address: std::net::SocketAddr =
+                (RIGHT[0].parse::<std::net::IpAddr>().expect("one"), PORT).into();
+            socket.connect(&address.into()).expect("a route");
+            for flags in [libc::MSG_MORE, libc::MSG_MORE, 0] {
+                assert!(socket.send_with_flags(&[b'd'; 20], flags).is_ok_and(|sent| sent == 20));
+            }
+            assert!(socket.send(&[]).is_ok());
+        })
+        .finish();
+    getting.finish();
+    assert_eq!(wire.left.counters().get("UdpOutDatagrams"), 2);
+    assert_eq!(wire.right.counters().get("UdpInDatagrams"), 2);
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = watcher.agent.snapshot();
+        let ours = [&giver, &getter].map(|cgroup| traffic(&snapshot, cgroup, "udp", "ipv4"));
+        assert_eq!([ours[0].sent_packets, ours[0].sent_bytes], [2, 60], "by {name}");
+        assert_eq!([ours[1].received_packets, ours[1].received_bytes], [2, 60], "by {name}");
+    }
+}
+
+#[test]
+fn a_socket_that_takes_both_versions_says_so_until_it_is_connected() {
+    let wire = Wire::new("both");
+    let watchers = watchers("net");
+    let (giver, getter) = (Cgroup::new("both-giver"), Cgroup::new("both-getter"));
+    let getting = taker(
+        Place { cgroup: &getter, namespace: &wire.right },
+        "::",
+        PORT,
+        Datagrams { count: 20, size: 10 },
+    );
+    let here = Place { cgroup: &giver, namespace: &wire.left };
+    let ten = Datagrams { count: 10, size: 10 };
+    give(here, "::", "::ffff:10.77.0.2", PORT, ten);
+    give(here, "::", RIGHT[1], PORT, ten);
+    getting.finish();
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = watcher.agent.snapshot();
+        assert_eq!(traffic(&snapshot, &giver, "udp", "ipv4"), ten.sent(), "by {name}");
+        assert_eq!(traffic(&snapshot, &giver, "udp", "ipv6"), ten.sent(), "by {name}");
+        let ours = traffic(&snapshot, &getter, "udp", "dual_stack");
+        assert_eq!(ours, Datagrams { count: 20, size: 10 }.received(), "by {name}");
+    }
+}
+
+#[test]
+fn echoes_are_icmp() {
+    const TIMES: u64 = 5;
+    /// Type 8, code 0, checksum, identifier, number.
+    const ECHO: [u8; 8] = [8, 0, 0xf7, 0xff, 0, 0, 0, 0];
+    let wire = Wire::new("echoes");
+    let watchers = watchers("net");
+    let cgroup = Cgroup::new("echoes");
+    Place { cgroup: &cgroup, namespace: &wire.left }
+        .run(|| {
+            let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).expect("a socket");
+            let address: std::net::SocketAddr =
+                (RIGHT[0].parse::<std::net::IpAddr>().expect("one"), 0).into();
+            socket.connect(&address.into()).expect("a route");
+            for _ in 0..TIMES {
+                assert!(socket.send(&ECHO).expect("it is taken") == ECHO.len());
+                let mut answer = [std::mem::MaybeUninit::uninit(); 128];
+                assert!(socket.recv(&mut answer).expect("an answer") == 20 + ECHO.len());
+            }
+        })
+        .finish();
+    for watcher in &watchers {
+        let ours = traffic(&watcher.agent.snapshot(), &cgroup, "icmp", "ipv4");
+        let expected = TrafficSample {
+            sent_packets: TIMES,
+            sent_bytes: TIMES * 8,
+            received_packets: TIMES,
+            // A raw socket gets the header of IP, too.
+            received_bytes: TIMES * 28,
+        };
+        assert_eq!(ours, expected, "by {}", watcher.tier.name());
+    }
+}

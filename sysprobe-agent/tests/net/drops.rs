@@ -1,0 +1,156 @@
+//! What the kernel drops, and why.
+
+use std::io::ErrorKind;
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use socket2::SockRef;
+use sysprobe_agent::probe::Tier;
+use sysprobe_agent::snapshot::Snapshot;
+
+use super::support::cgroup::{Cgroup, is_v1};
+use super::support::network::{RIGHT, Wire};
+use super::support::place::{Flag, Place};
+use super::support::tiers::{Watcher, kernel, watchers};
+use super::support::totals::workload;
+use super::support::{SharedNumbers, figure, left_out, shared, until};
+use super::{Datagrams, PORT, net, traffic};
+
+/// Those whose kernel says why it drops, and who know whose a socket is: by socket storage, or on the default hierarchy.
+fn drop_watchers() -> Option<Vec<Watcher>> {
+    /// The reasons.
+    const NEEDED: (u32, u32) = (5, 17);
+    if kernel() < NEEDED {
+        left_out("drops with reasons", "the kernel has none before Linux 5.17");
+        return None;
+    }
+    let mut watchers = watchers("net");
+    if is_v1() {
+        watchers.retain(|watcher| matches!(watcher.tier, Tier::TpBtf | Tier::Fentry));
+    }
+    Some(watchers)
+}
+
+/// A workload's drops for one reason.
+fn drops(snapshot: &Snapshot, container: &str, reason: &str) -> u64 {
+    let Some(net) = workload(snapshot, container).and_then(|workload| workload.net.as_ref()) else {
+        return 0;
+    };
+    let is_meant = |number: &u32| snapshot.drop_reasons.get(number).is_some_and(|name| name == reason);
+    net.drops.iter().filter(|(number, _)| is_meant(number)).map(|(_, packets)| packets).sum()
+}
+
+struct Received(AtomicU64);
+
+// SAFETY: an atomic number, for which zero is a value.
+unsafe impl SharedNumbers for Received {}
+
+#[test]
+fn a_flood_is_received_or_dropped_for_want_of_room() {
+    const FLOOD: Datagrams = Datagrams { count: 20_000, size: 500 };
+    let wire = Wire::new("flood");
+    let Some(watchers) = drop_watchers() else { return };
+    let (giver, getter) = (Cgroup::new("flood-giver"), Cgroup::new("flood-getter"));
+    let (ready, flooded, received) = (Flag::new(), Flag::new(), shared::<Received>());
+    let getting = Place { cgroup: &getter, namespace: &wire.right }.run(|| {
+        let socket = UdpSocket::bind((RIGHT[0], PORT)).expect("the address is ours");
+        SockRef::from(&socket).set_recv_buffer_size(16_384).expect("it can be small");
+        socket.set_nonblocking(true).expect("it can");
+        let mut buffer = [0; 2048];
+        // Somebody has to use it for all to know whose it is.
+        assert!(socket.send_to(&[], (RIGHT[0], PORT)).is_ok() && socket.recv(&mut buffer).is_ok());
+        ready.set();
+        flooded.wait();
+        loop {
+            if let Err(error) = socket.recv(&mut buffer) {
+                assert!(error.kind() == ErrorKind::WouldBlock);
+                break;
+            }
+            received.0.fetch_add(1, Ordering::Release);
+        }
+    });
+    ready.wait();
+    Place { cgroup: &giver, namespace: &wire.left }
+        .run(|| {
+            let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("any address");
+            socket.connect((RIGHT[0], PORT)).expect("a route");
+            for _ in 0..FLOOD.count {
+                socket.send(&[b'f'; FLOOD.size]).expect("it is taken");
+            }
+        })
+        .finish();
+    let counters = until("all have arrived", || {
+        let counters = wire.right.counters();
+        let arrived = counters.get("IpInReceives");
+        (arrived >= FLOOD.count).then_some(counters)
+    });
+    flooded.set();
+    getting.finish();
+    let (received, refused) = (received.0.load(Ordering::Acquire), counters.get("UdpRcvbufErrors"));
+    figure(&format!("flood of {}: {received} received, {refused} refused", FLOOD.count));
+    assert_eq!(received + refused, FLOOD.count);
+    for watcher in &watchers {
+        let name = watcher.tier.name();
+        let snapshot = watcher.agent.snapshot();
+        let dropped = drops(&snapshot, &getter.name, "socket_rcvbuff");
+        assert_eq!(dropped, refused, "by {name}: {:?}", net(&snapshot, &getter));
+        let ours = traffic(&snapshot, &getter, "udp", "ipv4");
+        assert_eq!(ours.received_packets, received + 1, "by {name}");
+        assert_eq!(traffic(&snapshot, &giver, "udp", "ipv4"), FLOOD.sent(), "by {name}");
+        assert_eq!(net(&snapshot, &giver).drops.values().sum::<u64>(), 0, "by {name}");
+    }
+}
+
+#[test]
+fn what_a_narrow_wire_refuses_is_its_senders() {
+    const BURST: Datagrams = Datagrams { count: 500, size: 1200 };
+    let wire = Wire::new("burst");
+    wire.narrow();
+    let Some(watchers) = drop_watchers() else { return };
+    let giver = Cgroup::new("burst-giver");
+    Place { cgroup: &giver, namespace: &wire.left }
+        .run(|| {
+            let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("any address");
+            socket.connect((RIGHT[0], PORT)).expect("a route");
+            for _ in 0..BURST.count {
+                // What comes back is that nobody listens there, or that there is no room.
+                let _sent = socket.send(&[b'b'; BURST.size]);
+            }
+        })
+        .finish();
+    let dropped = until("nothing is on its way", || {
+        let (backlog, dropped) = wire.left.queue("wire");
+        (backlog == 0).then_some(dropped)
+    });
+    figure(&format!("burst of {}: {dropped} dropped", BURST.count));
+    assert!(dropped > 0, "nothing was dropped");
+    for watcher in &watchers {
+        let snapshot = watcher.agent.snapshot();
+        let ours: u64 = net(&snapshot, &giver).drops.values().sum();
+        assert_eq!(ours, dropped, "by {}: {:?}", watcher.tier.name(), net(&snapshot, &giver).drops);
+    }
+}
+
+#[test]
+fn what_is_for_nobody_is_the_kernels() {
+    const TIMES: u64 = 40;
+    let wire = Wire::new("nobody");
+    let Some(watchers) = drop_watchers() else { return };
+    let before: Vec<u64> =
+        watchers.iter().map(|watcher| drops(&watcher.agent.snapshot(), "kernel", "no_socket")).collect();
+    let giver = Cgroup::new("nobody-giver");
+    Place { cgroup: &giver, namespace: &wire.left }
+        .run(|| {
+            let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("any address");
+            for _ in 0..TIMES {
+                socket.send_to(b"anybody there?", (RIGHT[0], PORT)).expect("it is taken");
+            }
+        })
+        .finish();
+    until("all have arrived", || (wire.right.counters().get("UdpNoPorts") >= TIMES).then_some(()));
+    for (watcher, before) in watchers.iter().zip(before) {
+        let ours = drops(&watcher.agent.snapshot(), "kernel", "no_socket") - before;
+        // Others may send to nobody, too.
+        assert!(ours >= TIMES, "{ours} by {}", watcher.tier.name());
+    }
+}

@@ -1,0 +1,134 @@
+//! The network beside TCP: datagrams sent and received, and packets dropped, per owner of the socket.
+//!
+//! The kernel keeps no totals per socket here, so calls are counted as they return: in the caller's own context, which makes the
+//! caller the socket's owner from then on. Forwarded packets go through no socket and are nobody's.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+mod booking;
+mod drops;
+mod functions;
+mod owner;
+mod traffic;
+
+use core::ffi::c_void;
+
+use aya_ebpf::EbpfContext as _;
+use aya_ebpf::helpers::generated::bpf_sock_from_file;
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+use sysprobe_common::tcp::state;
+use sysprobe_ebpf::cgroup::owner_of_task;
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::socket::{is_inet, of_file};
+
+/// # Safety
+///
+/// The argument is a typed pointer.
+#[inline(always)]
+unsafe fn typed(ctx: &BtfTracePointContext, argument: usize) -> Typed {
+    // SAFETY: the caller's promise.
+    unsafe { Typed::new(ctx.arg(argument)) }
+}
+
+/// proto: v6.3- `(struct sock *sk, int ret, int flags)`
+#[btf_tracepoint(function = "sock_send_length")]
+fn net_send_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the socket.
+    sent(unsafe { typed(&ctx, 0) }, ctx.arg(1));
+    0
+}
+
+/// proto: v6.3- `(struct sock *sk, int ret, int flags)`
+#[btf_tracepoint(function = "sock_recv_length")]
+fn net_recv_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the socket.
+    received(unsafe { typed(&ctx, 0) }, ctx.arg(1), ctx.arg(2));
+    0
+}
+
+#[inline(always)]
+fn sent(socket: Typed, result: i32) {
+    if result >= 0 && is_inet(socket) {
+        let owner = owner::take(socket);
+        traffic::sent(socket, || owner, result);
+    }
+}
+
+#[inline(always)]
+fn received(socket: Typed, result: i32, flags: u32) {
+    if result >= 0 && is_inet(socket) {
+        let owner = owner::take(socket);
+        traffic::received(socket, || owner, result, flags);
+    }
+}
+
+/// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
+#[btf_tracepoint(function = "inet_sock_set_state")]
+fn net_listen_tp(ctx: BtfTracePointContext) -> i32 {
+    if matches!(ctx.arg(2), state::LISTEN | state::SYN_SENT) {
+        // SAFETY: the first argument is the socket.
+        owner::take(unsafe { typed(&ctx, 0) });
+    }
+    0
+}
+
+/// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`; v6.11- `(..., struct sock *rx_sk)`
+#[btf_tracepoint(function = "kfree_skb")]
+fn net_drop_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the packet.
+    let packet = unsafe { typed(&ctx, 0) };
+    if drops::is_packet(packet) {
+        // SAFETY: the context is that of this tracepoint.
+        let owner = unsafe { owner::of_packet(packet, ctx.as_ptr()) };
+        drops::of_packet(owner, ctx.arg(2));
+    }
+    0
+}
+
+/// proto: v5.10- `(int rc, struct sock *sk)`
+#[btf_tracepoint(function = "udp_fail_queue_rcv_skb")]
+fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
+    if !drops::tells_receiver() {
+        // SAFETY: the second argument is the socket.
+        drops::refuse(owner::of(unsafe { typed(&ctx, 1) }));
+    }
+    0
+}
+
+/// The members of `bpf_iter__task_file` that are used.
+#[repr(C)]
+struct FileIteration {
+    meta: u64,
+    task: *const u8,
+    descriptor: u32,
+    file: *const u8,
+}
+
+/// Makes the owner of a socket known that is older than the agent.
+#[unsafe(link_section = "iter/task_file")]
+#[unsafe(no_mangle)]
+extern "C" fn net_seed(ctx: *mut c_void) -> i32 {
+    // SAFETY: the kernel passes a `bpf_iter__task_file`.
+    let (task, file) = unsafe {
+        let ctx = ctx.cast::<FileIteration>();
+        ((*ctx).task, (*ctx).file)
+    };
+    if task.is_null() || file.is_null() {
+        return 0;
+    }
+    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
+    let opened = unsafe { bpf_sock_from_file(file.cast_mut().cast()) };
+    if !opened.is_null() {
+        // SAFETY: not null, so they are a typed socket and a typed task.
+        let (opened, task) = unsafe { (Typed::new(opened.cast_const().cast()), Typed::new(task)) };
+        if let Some(socket) = of_file(opened).filter(|socket| is_inet(*socket)) {
+            owner::set_first(socket, owner_of_task(task));
+        }
+    }
+    0
+}
+
+sysprobe_ebpf::object!();

@@ -1,0 +1,82 @@
+//! What a program sends and receives through its sockets, call by call: the kernel keeps no totals of datagrams.
+
+use sysprobe_common::net::Protocol;
+use sysprobe_common::traffic::Traffic;
+use sysprobe_ebpf::atomic::add_u64;
+use sysprobe_ebpf::kernel::{Object, read_u32};
+use sysprobe_ebpf::settings;
+use sysprobe_ebpf::socket::{IPPROTO_TCP, family, is_inet, is_stream, protocol};
+
+use crate::booking::traffic_of;
+
+settings!(
+    /// `udp_sock.pending`.
+    OFF_UDP_PENDING
+);
+
+/// Part of the ABI.
+const IPPROTO_ICMP: u16 = 1;
+const IPPROTO_UDP: u16 = 17;
+const IPPROTO_ICMPV6: u16 = 58;
+/// Its data goes through TCP sockets of the kernel's making, which have their own totals.
+const IPPROTO_MPTCP: u16 = 262;
+
+/// What is read stays where it is, or is an error message of the kernel's: `MSG_PEEK | MSG_ERRQUEUE`.
+const NOT_TAKEN: u32 = 0x2 | 0x2000;
+
+/// `None` for what is TCP's or not of the Internet.
+#[inline(always)]
+pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
+    if !is_inet(socket) {
+        return None;
+    }
+    match protocol(socket) {
+        IPPROTO_TCP if is_stream(socket) => None,
+        IPPROTO_MPTCP => None,
+        IPPROTO_UDP => Some(Protocol::Udp),
+        IPPROTO_ICMP | IPPROTO_ICMPV6 => Some(Protocol::Icmp),
+        _ => Some(Protocol::Other),
+    }
+}
+
+/// A call to send has returned the number of bytes it took, or an error.
+#[inline(always)]
+pub(crate) fn sent(socket: impl Object, owner: impl FnOnce() -> u64, result: i32) {
+    let (Ok(bytes), Some(protocol)) = (u64::try_from(result), kind(socket)) else { return };
+    let packets = u64::from(protocol != Protocol::Udp || !is_corked(socket));
+    book(socket, owner, protocol, |traffic| {
+        add_u64(&mut traffic.sent_bytes, bytes);
+        add_u64(&mut traffic.sent_packets, packets);
+    });
+}
+
+/// A call to receive has returned the same.
+#[inline(always)]
+pub(crate) fn received(socket: impl Object, owner: impl FnOnce() -> u64, result: i32, flags: u32) {
+    let (Ok(bytes), Some(protocol)) = (u64::try_from(result), kind(socket)) else { return };
+    if flags & NOT_TAKEN != 0 {
+        return;
+    }
+    book(socket, owner, protocol, |traffic| {
+        add_u64(&mut traffic.received_bytes, bytes);
+        add_u64(&mut traffic.received_packets, 1);
+    });
+}
+
+#[inline(always)]
+fn book(
+    socket: impl Object,
+    owner: impl FnOnce() -> u64,
+    protocol: Protocol,
+    add: impl FnOnce(&mut Traffic),
+) {
+    if let Some(traffic) = traffic_of(owner(), protocol, family(socket)) {
+        add(traffic);
+    }
+}
+
+/// Whether what was sent waits for more, as `MSG_MORE` and `UDP_CORK` want it.
+#[inline(always)]
+fn is_corked(socket: impl Object) -> bool {
+    OFF_UDP_PENDING.load() != u32::MAX && read_u32(socket.address(), &OFF_UDP_PENDING).unwrap_or(0) != 0
+}

@@ -1,0 +1,69 @@
+//! The network beside TCP, for hooks without socket storage: the same numbers as the `net` object. A call that only its return
+//! tells of is kept in a hash by thread, and drops are charged to whoever made the socket, where the kernel keeps that.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+#[path = "../net/booking.rs"]
+mod booking;
+#[path = "../net/drops.rs"]
+mod drops;
+mod functions;
+#[path = "../net/traffic.rs"]
+mod traffic;
+
+use aya_ebpf::helpers::generated::bpf_get_current_task;
+use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::programs::RawTracePointContext;
+use sysprobe_ebpf::cgroup::owner_of_task;
+use sysprobe_ebpf::kernel::{Address, Object as _};
+use sysprobe_ebpf::settings;
+
+settings!(OFF_SKB_SK);
+
+/// proto: v6.3- `(struct sock *sk, int ret, int flags)`
+#[raw_tracepoint(tracepoint = "sock_send_length")]
+fn net_send_rt(ctx: RawTracePointContext) -> i32 {
+    traffic::sent(Address(ctx.arg(0)), caller, ctx.arg(1));
+    0
+}
+
+/// proto: v6.3- `(struct sock *sk, int ret, int flags)`
+#[raw_tracepoint(tracepoint = "sock_recv_length")]
+fn net_recv_rt(ctx: RawTracePointContext) -> i32 {
+    traffic::received(Address(ctx.arg(0)), caller, ctx.arg(1), ctx.arg(2));
+    0
+}
+
+/// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`; v6.11- `(..., struct sock *rx_sk)`
+#[raw_tracepoint(tracepoint = "kfree_skb")]
+fn net_drop_rt(ctx: RawTracePointContext) -> i32 {
+    let packet = Address(ctx.arg(0));
+    if !drops::is_packet(packet) {
+        return 0;
+    }
+    let receiver = if drops::tells_receiver() { ctx.arg(3) } else { 0 };
+    let socket = if receiver == 0 { packet.follow(&OFF_SKB_SK) } else { Some(Address(receiver)) };
+    let owner = socket.filter(|socket| socket.0 != 0).map(drops::maker);
+    drops::of_packet(owner, ctx.arg(2));
+    0
+}
+
+/// proto: v5.10- `(int rc, struct sock *sk)`
+#[raw_tracepoint(tracepoint = "udp_fail_queue_rcv_skb")]
+fn net_refuse_rt(ctx: RawTracePointContext) -> i32 {
+    if !drops::tells_receiver() {
+        drops::refuse(drops::maker(Address(ctx.arg(1))));
+    }
+    0
+}
+
+/// Who is charged for a call.
+#[inline(always)]
+fn caller() -> u64 {
+    // SAFETY: the helper only returns an address.
+    owner_of_task(Address(unsafe { bpf_get_current_task() }))
+}
+
+sysprobe_ebpf::object!();

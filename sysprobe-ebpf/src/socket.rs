@@ -1,0 +1,108 @@
+//! What the kernel knows of any socket: its kind, its protocol, its family.
+
+use aya_ebpf::Global;
+use sysprobe_common::tcp::state;
+use sysprobe_common::traffic::Family;
+
+use crate::kernel::Object;
+use crate::settings;
+
+settings!(
+    OFF_SK_FAMILY,
+    /// A byte with flags, and which of its bits says that only version 6 is spoken.
+    OFF_SK_IPV6ONLY,
+    BIT_SK_IPV6ONLY,
+    OFF_SK_OWN_V6,
+    OFF_SK_PEER_V6,
+    OFF_SK_PROTOCOL,
+    OFF_SK_STATE,
+    OFF_SK_TYPE,
+    OFF_SOCKET_SK,
+);
+
+/// `enum sock_type` of include/linux/net.h, but on MIPS.
+const SOCK_STREAM: u16 = 1;
+/// Part of the ABI.
+pub const IPPROTO_TCP: u16 = 6;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+/// The third quarter of an address `::ffff:a.b.c.d`, behind eight bytes of zero.
+const MAPPED: u32 = u32::from_be(0x0000_ffff);
+
+#[inline(always)]
+#[must_use]
+pub fn is_inet(socket: impl Object) -> bool {
+    matches!(socket.u16(&OFF_SK_FAMILY), Some(AF_INET | AF_INET6))
+}
+
+#[inline(always)]
+#[must_use]
+pub fn protocol(socket: impl Object) -> u16 {
+    socket.u16(&OFF_SK_PROTOCOL).unwrap_or(0)
+}
+
+/// Other families number their protocols otherwise, and raw sockets speak any.
+#[inline(always)]
+#[must_use]
+pub fn is_tcp(socket: impl Object) -> bool {
+    is_inet(socket) && protocol(socket) == IPPROTO_TCP && is_stream(socket)
+}
+
+#[inline(always)]
+#[must_use]
+pub fn is_stream(socket: impl Object) -> bool {
+    socket.u16(&OFF_SK_TYPE) == Some(SOCK_STREAM)
+}
+
+/// A socket of version 6 may speak version 4: the peer's address tells, or else its own.
+#[inline(always)]
+#[must_use]
+pub fn family(socket: impl Object) -> Family {
+    if socket.u16(&OFF_SK_FAMILY) != Some(AF_INET6) {
+        return Family::V4;
+    }
+    match of_address(socket, &OFF_SK_PEER_V6) {
+        Family::Either => unconnected(socket),
+        family => family,
+    }
+}
+
+#[inline(always)]
+fn unconnected(socket: impl Object) -> Family {
+    let flags = socket.u8(&OFF_SK_IPV6ONLY).unwrap_or(0);
+    if u32::from(flags) >> BIT_SK_IPV6ONLY.load() & 1 != 0 {
+        return Family::V6;
+    }
+    of_address(socket, &OFF_SK_OWN_V6)
+}
+
+/// Address 0 says nothing.
+#[inline(always)]
+fn of_address(socket: impl Object, offset: &Global<u32>) -> Family {
+    let quarter = |at| socket.u32_of(offset, at).unwrap_or(0);
+    match (quarter(0) | quarter(1), quarter(2)) {
+        (0, MAPPED) => Family::V4,
+        (0, 0) if quarter(3) == 0 => Family::Either,
+        _ => Family::V6,
+    }
+}
+
+#[inline(always)]
+#[must_use]
+pub fn state(socket: impl Object) -> u32 {
+    socket.u8(&OFF_SK_STATE).map_or(0, u32::from)
+}
+
+/// Whether it is only what the kernel keeps of a TCP connection that is over, or not yet made.
+#[inline(always)]
+#[must_use]
+pub fn is_remainder(socket: impl Object) -> bool {
+    matches!(state(socket), state::TIME_WAIT | state::NEW_SYN_RECV)
+}
+
+/// What programs have as a file.
+#[inline(always)]
+#[must_use]
+pub fn of_file<T: Object>(socket: T) -> Option<T> {
+    socket.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0)
+}

@@ -19,9 +19,13 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    fn start(tier: Tier) -> Self {
+    fn start(domain: &str, tier: Tier) -> Self {
         let arguments = ["--attach", tier.name()];
-        Self { tier, agent: Agent::with(Options { arguments: &arguments, ..Options::default() }) }
+        let config = only(domain);
+        Self {
+            tier,
+            agent: Agent::with(Options { config: &config, arguments: &arguments, ..Options::default() }),
+        }
     }
 
     /// Whether the domain is up through the tier; it may be off only for a reason.
@@ -38,11 +42,20 @@ impl Watcher {
     }
 }
 
+/// All other domains with programs are off: to load them all takes an emulated machine half a minute. An agent whose domain is
+/// off has to have one that exports something.
+fn only(domain: &str) -> String {
+    let is_on = |other| other == domain || other == "cpu";
+    let switches =
+        ["sched", "vfs", "block", "tcp", "net", "cpu"].map(|other| format!("{other} = {}", is_on(other)));
+    format!("[domains]\n{}", switches.join("\n"))
+}
+
 /// One agent per tier that the domain and this kernel have, all at the same time.
 pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
     let tiers = TIERS.into_iter().filter(|tier| tier_set(domain, *tier).is_some());
     let mut watchers: Vec<_> = thread::scope(|scope| {
-        let starts: Vec<_> = tiers.map(|tier| scope.spawn(move || Watcher::start(tier))).collect();
+        let starts: Vec<_> = tiers.map(|tier| scope.spawn(move || Watcher::start(domain, tier))).collect();
         starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
     });
     watchers.retain(|watcher| watcher.has(domain));
@@ -55,12 +68,15 @@ pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
 fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
     /// Before it, programs of this kind may not use task storage.
     const TASK_STORAGE: (u32, u32) = (5, 13);
+    /// Tracepoints of what a socket sends and receives.
+    const SOCKET_CALLS: (u32, u32) = (6, 3);
     let has_no_storage = !matches!(domain, "cgroup" | "block") && kernel() < TASK_STORAGE;
+    let has_no_calls = domain == "net" && kernel() < SOCKET_CALLS;
     match tier {
-        Tier::TpBtf => has_no_storage,
+        Tier::TpBtf => has_no_storage || has_no_calls,
         Tier::Fentry => has_no_storage || (!reason.contains("verifier") && !has_kprobes()),
         Tier::Kprobe => !has_kprobes(),
-        Tier::RawTp => false,
+        Tier::RawTp => has_no_calls,
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Config {
     /// it uses, or a reason for which packets of its are dropped; more are charged to `unknown`.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
-    /// How many tasks are told apart where the kernel or the hooks have no task storage.
+    /// How many tasks, and how many TCP sockets, are told apart where the kernel or the hooks have no storage with them.
     #[serde(deserialize_with = "limits::tasks")]
     pub tasks: u32,
     /// Use this tier of hooks only, instead of the first that works.

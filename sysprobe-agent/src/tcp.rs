@@ -9,7 +9,7 @@ use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::host;
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::TierSet;
+use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{HistogramSample, LostUpdates, SocketsSample, TcpSample, TcpTimes};
 
@@ -17,8 +17,8 @@ use crate::snapshot::{HistogramSample, LostUpdates, SocketsSample, TcpSample, Tc
 pub struct Tcp {
     loaded: Loaded,
     slots: Slots<TcpStats>,
-    /// What each slot's owner had at the last census.
-    census: MappedArray<Sockets>,
+    /// What each slot's owner had at the last census; a hash of sockets has none.
+    census: Option<MappedArray<Sockets>>,
     losses: MappedArray<u64>,
 }
 
@@ -33,10 +33,11 @@ impl Tcp {
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        sizes.push(("TCP_CENSUS", plan.slots));
+        let has_census = !probe::keeps_tasks_in_hash(set.tier);
+        sizes.push(if has_census { ("TCP_CENSUS", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let census = loaded.map_array("TCP_CENSUS")?;
+        let census = has_census.then(|| loaded.map_array("TCP_CENSUS")).transpose()?;
         let losses = loaded.map_array("TCP_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, census, losses })
@@ -44,9 +45,10 @@ impl Tcp {
 
     /// Books what every socket has gathered, and counts them anew.
     pub fn take_census(&mut self) -> Result<(), LoadError> {
-        for slot in 0..self.census.entries() {
-            if self.census.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
-                self.census.write(slot, Sockets::NONE);
+        let Some(census) = &mut self.census else { return Ok(()) };
+        for slot in 0..census.entries() {
+            if census.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
+                census.write(slot, Sockets::NONE);
             }
         }
         self.loaded.walk("tcp_census")
@@ -54,8 +56,10 @@ impl Tcp {
 
     /// The sockets that there were at the last census, by owner.
     pub fn sockets(&self) -> impl Iterator<Item = (Owner, SocketsSample)> {
-        let of_slot = |slot: u32| self.census.read(slot as usize).unwrap_or(Sockets::NONE);
-        self.slots.all().map(move |(owner, slot)| (owner, sample(&of_slot(slot))))
+        self.census.iter().flat_map(|census| {
+            let of_slot = |slot: u32| census.read(slot as usize).unwrap_or(Sockets::NONE);
+            self.slots.all().map(move |(owner, slot)| (owner, sample(&of_slot(slot))))
+        })
     }
 
     pub const fn slots(&mut self) -> &mut Slots<TcpStats> {

@@ -175,6 +175,32 @@ fn two_workloads_of_one_namespace_are_told_apart() {
 }
 
 #[test]
+fn what_is_forwarded_is_counted_at_its_ends_only() {
+    const DATAGRAMS: Datagrams = Datagrams { count: 250, size: 400 };
+    let wire = Wire::new("routed");
+    let (far, address) = wire.extend("routed");
+    let watchers = watchers("net");
+    let (giver, getter) = (Cgroup::new("routed-giver"), Cgroup::new("routed-getter"));
+    let nobodys = |snapshot: &Snapshot| {
+        ["kernel", "unknown"].map(|name| {
+            let net = workload(snapshot, name).and_then(|workload| workload.net.as_ref());
+            net.map(|net| net.traffic.clone()).unwrap_or_default()
+        })
+    };
+    let before: Vec<_> = watchers.iter().map(|watcher| nobodys(&watcher.agent.snapshot())).collect();
+    let getting = taker(Place { cgroup: &getter, namespace: &far }, address, PORT, DATAGRAMS);
+    give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[0], address, PORT, DATAGRAMS);
+    getting.finish();
+    assert!(wire.right.counters().get("IpForwDatagrams") >= DATAGRAMS.count);
+    for (watcher, before) in watchers.iter().zip(before) {
+        let (name, snapshot) = (watcher.tier.name(), watcher.agent.snapshot());
+        assert_eq!(traffic(&snapshot, &giver, "udp", "ipv4"), DATAGRAMS.sent(), "by {name}");
+        assert_eq!(traffic(&snapshot, &getter, "udp", "ipv4"), DATAGRAMS.received(), "by {name}");
+        assert_eq!(nobodys(&snapshot), before, "by {name}");
+    }
+}
+
+#[test]
 fn pieces_peeks_and_empty_datagrams_count_as_in_the_kernel() {
     let wire = Wire::new("pieces");
     let watchers = watchers("net");

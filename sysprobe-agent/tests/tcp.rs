@@ -11,25 +11,34 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use sysprobe_agent::probe::Tier;
 use sysprobe_agent::snapshot::{Snapshot, TcpSample, TrafficSample};
 
 use loads::{Exchange, PORT, take};
 use support::cgroup::Cgroup;
 use support::network::{Counters, Namespace, RIGHT, Wire};
 use support::place::{Flag, Place, sleep_forever};
-use support::tiers::{Watcher, kernel, watchers};
+use support::tiers::{Watcher, watchers};
 use support::totals::{lost, workload};
 use support::{buckets_apart, figure, left_out, until};
 
-/// One agent per tier, if this kernel has any.
-fn tcp_watchers() -> Option<Vec<Watcher>> {
-    /// Atomic instructions that return something.
-    const NEEDED: (u32, u32) = (5, 12);
-    if kernel() < NEEDED {
-        left_out("TCP", "it needs Linux 5.12");
+/// Whether it knows all sockets at any moment. Those without socket storage book what a segment did with the next one.
+const fn has_census(watcher: &Watcher) -> bool {
+    matches!(watcher.tier, Tier::TpBtf | Tier::Fentry)
+}
+
+/// One agent per tier that has a census, if this kernel has any.
+fn census_watchers() -> Option<Vec<Watcher>> {
+    let mut watchers = watchers("tcp");
+    watchers.retain(has_census);
+    if watchers.is_empty() {
+        left_out(
+            "what sockets have at this moment",
+            "this kernel has no socket storage for tracing programs",
+        );
         return None;
     }
-    Some(watchers("tcp"))
+    Some(watchers)
 }
 
 /// What an agent says of a workload; nothing if it does not know it.
@@ -72,7 +81,7 @@ fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
     const EXCHANGE: Exchange = Exchange { request: 1 << 20, response: 100_000 };
     let wire = Wire::new("lossy");
     wire.narrow();
-    let Some(watchers) = tcp_watchers() else { return };
+    let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("lossy-server"), Cgroup::new("lossy-client"));
     let there = Place { cgroup: &server, namespace: &wire.right };
     let here = Place { cgroup: &client, namespace: &wire.left };
@@ -104,10 +113,22 @@ fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
     assert_nothing_lost(&watchers);
 }
 
+/// It takes functions that can be hooked, and has no series elsewhere.
+fn counts_overflows(watcher: &Watcher) -> bool {
+    let is_counted = watcher.agent.metrics().contains("sysprobe_tcp_accept_queue_overflows_total{");
+    let programs = watcher.agent.snapshot().agent.programs;
+    let is_its = |name: &str| matches!(name, "tcp_syn_in" | "tcp_syn_kp");
+    assert_eq!(is_counted, programs.iter().any(|program| is_its(&program.program)));
+    if !is_counted {
+        left_out("overflows of accept queues", "functions cannot be hooked on this kernel");
+    }
+    is_counted
+}
+
 #[test]
 fn a_connection_that_is_not_made_is_counted_with_its_reason() {
     let wire = Wire::new("refused");
-    let Some(watchers) = tcp_watchers() else { return };
+    let watchers = watchers("tcp");
     let client = Cgroup::new("refused");
     let here = Place { cgroup: &client, namespace: &wire.left };
     wire.left.set("net.ipv4.tcp_syn_retries", "1");
@@ -144,7 +165,7 @@ fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
     const CLIENTS: usize = 6;
     let wire = Wire::new("overflow");
     wire.right.set("net.core.somaxconn", "1");
-    let Some(watchers) = tcp_watchers() else { return };
+    let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("overflow-server"), Cgroup::new("overflow-client"));
     let ready = Flag::new();
     let there = Place { cgroup: &server, namespace: &wire.right };
@@ -170,10 +191,18 @@ fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
             let ours = tcp(&watcher.agent.snapshot(), &server);
             (before == wire.right.counters()).then_some((before, ours))
         });
-        assert_eq!(ours.accept_drops, kernel.get("TcpExtListenDrops"), "by {name}");
+        if counts_overflows(watcher) {
+            assert_eq!(ours.accept_overflows, kernel.get("TcpExtListenOverflows"), "by {name}");
+        }
         // A connection that finds no room is made again and again, by SYN-ACKs.
         let sent_again = [kernel.get("TcpRetransSegs"), kernel.get("TcpExtTCPSynRetrans")];
         assert_eq!([ours.retransmitted_segments, ours.retransmitted_syns], sent_again, "by {name}");
+        let shows_drops = watcher.agent.metrics().contains("sysprobe_tcp_accept_queue_drops_total{");
+        assert_eq!(shows_drops, has_census(watcher), "by {name}");
+        if !has_census(watcher) {
+            continue;
+        }
+        assert_eq!(ours.accept_drops, kernel.get("TcpExtListenDrops"), "by {name}");
         let queue = (ours.sockets.accept_queue, ours.sockets.accept_queue_limit);
         assert_eq!(queue, (2, 2), "by {name}");
         assert!((ours.sockets.accept_queue_fullest - 1.0).abs() < f64::EPSILON, "by {name}");
@@ -190,7 +219,7 @@ fn round_trips_are_as_long_as_the_wire() {
     if !wire.delay(MILLISECONDS) {
         return left_out("round trips that take long", "this kernel has no netem (CONFIG_NET_SCH_NETEM)");
     }
-    let Some(watchers) = tcp_watchers() else { return };
+    let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("distant-server"), Cgroup::new("distant-client"));
     let (ready, done) = (Flag::new(), Flag::new());
     let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
@@ -245,10 +274,87 @@ fn round_trips_are_as_long_as_the_wire() {
 }
 
 #[test]
+fn segments_that_overtake_others_are_counted() {
+    let wire = Wire::new("reorder");
+    // Each segment by itself: what is merged counts once in the kernel's total, and several times in a socket's.
+    wire.left.ip(&["link", "set", "wire", "gso_max_segs", "1"]);
+    if !wire.reorder() {
+        return left_out("segments that overtake others", "this kernel has no netem (CONFIG_NET_SCH_NETEM)");
+    }
+    let watchers = watchers("tcp");
+    let (server, client) = (Cgroup::new("reorder-server"), Cgroup::new("reorder-client"));
+    let exchange = Exchange { request: 1 << 20, response: 1 };
+    let _server = Place { cgroup: &server, namespace: &wire.right }.serve(RIGHT[0], exchange);
+    Place { cgroup: &client, namespace: &wire.left }.ask(RIGHT[0], 2, exchange);
+    let ([_, right], snapshots) = at_rest(&watchers, &wire);
+    let theirs = right.get("TcpExtTCPOFOQueue");
+    figure(&format!("out of order: {theirs}"));
+    assert!(theirs > 0, "nothing was overtaken");
+    for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
+        let name = watcher.tier.name();
+        assert_eq!(tcp(snapshot, &server).out_of_order_segments, theirs, "by {name}");
+        assert_eq!(tcp(snapshot, &client).out_of_order_segments, 0, "by {name}");
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn time_that_a_full_receiver_costs_is_counted_while_it_passes() {
+    const ENOUGH: Duration = Duration::from_millis(500);
+    let wire = Wire::new("full");
+    let Some(watchers) = census_watchers() else { return };
+    let (server, client) = (Cgroup::new("full-server"), Cgroup::new("full-client"));
+    let ready = Flag::new();
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
+        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        let _unread = listener.accept().expect("a connection");
+        sleep_forever();
+    });
+    ready.wait();
+    let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| {
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+        drop(connection.write_all(&vec![b'q'; 64 << 20]));
+    });
+    until("it waits", || (wire.limited()? >= ENOUGH).then_some(()));
+    for watcher in &watchers {
+        let before = wire.limited().expect("it still waits");
+        let ours = Duration::from_nanos(tcp(&watcher.agent.snapshot(), &client).window_limited_ns);
+        let after = wire.limited().expect("it still waits");
+        figure(&format!("limited by {}: {ours:?}, ss {before:?} to {after:?}", watcher.tier.name()));
+        // ss rounds down to milliseconds, and the kernel counts in ticks of at most ten.
+        assert!(before <= ours + Duration::from_millis(1), "by {}", watcher.tier.name());
+        assert!(ours <= after + Duration::from_millis(11), "by {}", watcher.tier.name());
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn without_version_4_everything_is_of_version_6() {
+    const EXCHANGE: Exchange = Exchange { request: 10_000, response: 20_000 };
+    let wire = Wire::new("only6");
+    wire.drop_version_4();
+    let watchers = watchers("tcp");
+    let (server, client) = (Cgroup::new("only6-server"), Cgroup::new("only6-client"));
+    let _server = Place { cgroup: &server, namespace: &wire.right }.serve(RIGHT[1], EXCHANGE);
+    Place { cgroup: &client, namespace: &wire.left }.ask(RIGHT[1], 4, EXCHANGE);
+    let (kernel, snapshots) = at_rest(&watchers, &wire);
+    for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
+        for (kernel, cgroup) in kernel.iter().zip([&client, &server]) {
+            let ours = tcp(snapshot, cgroup);
+            let name = watcher.tier.name();
+            assert_eq!(ours.ipv6.sent_packets, kernel.get("TcpOutSegs"), "{} by {name}", cgroup.name);
+            assert_eq!(ours.ipv4, TrafficSample::default(), "{} by {name}", cgroup.name);
+        }
+    }
+    assert_nothing_lost(&watchers);
+}
+
+#[test]
 fn both_versions_of_ip_are_told_apart_by_what_is_spoken() {
     const EXCHANGE: Exchange = Exchange { request: 10_000, response: 20_000 };
     let wire = Wire::new("families");
-    let Some(watchers) = tcp_watchers() else { return };
+    let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("families-server"), Cgroup::new("families-client"));
     // A socket of version 6 takes connections of version 4, too.
     let _server = Place { cgroup: &server, namespace: &wire.right }.serve("::", EXCHANGE);

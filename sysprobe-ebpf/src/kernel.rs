@@ -3,10 +3,12 @@
 //! rustc emits no CO-RE relocations. The agent looks the offsets up in the running kernel's BTF and sets the globals
 //! before loading; the verifier sees constants.
 
+use core::ffi::c_void;
 use core::mem::transmute;
+use core::ptr;
 
 use aya_ebpf::Global;
-use aya_ebpf::helpers::bpf_probe_read_kernel;
+use aya_ebpf::helpers::{bpf_probe_read_kernel, generated};
 use sysprobe_common::cast::CALL;
 
 use crate::settings;
@@ -24,8 +26,8 @@ pub trait Object: Copy {
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
     fn u16(self, offset: &Global<u32>) -> Option<u16>;
     fn u8(self, offset: &Global<u32>) -> Option<u8>;
-    /// The `index`-th of several that lie behind one another.
-    fn u32_of(self, offset: &Global<u32>, index: usize) -> Option<u32>;
+    /// The `index`-th of several that lie behind one another; 0 if the address is bad.
+    fn u32_of(self, offset: &Global<u32>, index: usize) -> u32;
     /// The object that a member points to.
     fn follow(self, offset: &Global<u32>) -> Option<Self>;
     /// Where it is; 0 for nowhere.
@@ -37,6 +39,33 @@ pub trait Object: Copy {
 /// An address that the verifier knows nothing about: each read is a helper call.
 #[derive(Clone, Copy)]
 pub struct Address(pub u64);
+
+/// What is at a bad address reads as zero, as a typed object's members do.
+impl Address {
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u64(self, offset: &Global<u32>) -> u64 {
+        read_or_zero(self.0, offset)
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u32(self, offset: &Global<u32>) -> u32 {
+        read_or_zero(self.0, offset)
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u32_of(self, offset: &Global<u32>, index: usize) -> u32 {
+        self.u32_of(offset, index)
+    }
+
+    #[inline(always)]
+    #[must_use]
+    pub fn load_u8(self, offset: &Global<u32>) -> u8 {
+        read_or_zero(self.0, offset)
+    }
+}
 
 impl Object for Address {
     #[inline(always)]
@@ -60,8 +89,8 @@ impl Object for Address {
     }
 
     #[inline(always)]
-    fn u32_of(self, offset: &Global<u32>, index: usize) -> Option<u32> {
-        read(self.0 + 4 * index as u64, offset)
+    fn u32_of(self, offset: &Global<u32>, index: usize) -> u32 {
+        read_or_zero(self.0 + 4 * index as u64, offset)
     }
 
     #[inline(always)]
@@ -103,8 +132,8 @@ impl Object for Typed {
     }
 
     #[inline(always)]
-    fn u32_of(self, offset: &Global<u32>, index: usize) -> Option<u32> {
-        Some(self.load_u32_of(offset, index))
+    fn u32_of(self, offset: &Global<u32>, index: usize) -> u32 {
+        self.load_u32_of(offset, index)
     }
 
     /// A null pointer's members read as zero.
@@ -233,4 +262,16 @@ fn read<T>(address: u64, offset: &Global<u32>) -> Option<T> {
 fn read_at<T>(address: u64) -> Option<T> {
     // SAFETY: the helper checks the address and fails on a bad one; the types are plain integers.
     unsafe { bpf_probe_read_kernel(address as *const T) }.ok()
+}
+
+/// Without a branch, of which the verifier would go both ways: where an address is bad, the helper itself leaves zeros.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the size of an integer")]
+fn read_or_zero<T: Default>(address: u64, offset: &Global<u32>) -> T {
+    let mut value = T::default();
+    let place = ptr::from_mut(&mut value).cast();
+    let from = (address + u64::from(offset.load())) as *const c_void;
+    // SAFETY: the place is as large as it is said to be; the types are plain integers.
+    unsafe { generated::bpf_probe_read_kernel(place, size_of::<T>() as u32, from) };
+    value
 }

@@ -1,13 +1,17 @@
 //! What the kernel knows of any socket: its kind, its protocol, its family.
 
 use aya_ebpf::Global;
+use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::tcp::state;
 use sysprobe_common::traffic::Family;
 
+use crate::cgroup::{CFG_VIA_CONTROLLER, id_of};
 use crate::kernel::Object;
 use crate::settings;
 
 settings!(
+    /// `sock.sk_cgrp_data.cgroup`: the cgroup on the default hierarchy that made the socket.
+    OFF_SK_CGROUP,
     OFF_SK_FAMILY,
     /// A byte with flags, and which of its bits says that only version 6 is spoken.
     OFF_SK_IPV6ONLY,
@@ -79,7 +83,7 @@ fn unconnected(socket: impl Object) -> Family {
 /// Address 0 says nothing.
 #[inline(always)]
 fn of_address(socket: impl Object, offset: &Global<u32>) -> Family {
-    let quarter = |at| socket.u32_of(offset, at).unwrap_or(0);
+    let quarter = |at| socket.u32_of(offset, at);
     match (quarter(0) | quarter(1), quarter(2)) {
         (0, MAPPED) => Family::V4,
         (0, 0) if quarter(3) == 0 => Family::Either,
@@ -105,4 +109,18 @@ pub fn is_remainder(socket: impl Object) -> bool {
 #[must_use]
 pub fn of_file<T: Object>(socket: T) -> Option<T> {
     socket.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0)
+}
+
+/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.16) and the key is its id on the
+/// default hierarchy; 0 if nobody knows.
+#[inline(always)]
+#[must_use]
+pub fn maker(socket: impl Object) -> u64 {
+    if is_remainder(socket) {
+        return KERNEL;
+    }
+    if CFG_VIA_CONTROLLER.load() != 0 || OFF_SK_CGROUP.load() == u32::MAX || !is_inet(socket) {
+        return 0;
+    }
+    socket.follow(&OFF_SK_CGROUP).map_or(0, id_of)
 }

@@ -26,8 +26,8 @@ use page::Section;
 /// What `--check` takes: of the kernels with every tier, the one that nodes run most.
 const CHECKED: &str = "6.12";
 
-/// `vfsstat` and its like, ready to run.
-const TOOLS: &str = "libbpf-tools";
+/// `vfsstat` and its like, ready to run; `tcpretrans.bt`.
+const TOOLS: [&str; 2] = ["bpftrace", "libbpf-tools"];
 
 /// How often a busy host repeats what a guest does once.
 const HOST_TIMES: u32 = 12;
@@ -80,7 +80,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 fn measure(args: &Args) -> Result<()> {
-    apt::ensure(&[TOOLS], "Other tools are measured beside the agent")?;
+    apt::ensure(&TOOLS, "Other tools are measured beside the agent")?;
     let program = program::build()?;
     let mut sections = Vec::new();
     if !args.lab_only {

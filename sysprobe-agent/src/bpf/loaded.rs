@@ -226,6 +226,13 @@ pub struct ProgramStatistics {
     pub verified_instructions: u32,
 }
 
+impl ProgramStatistics {
+    #[must_use]
+    pub const fn never_run(name: &'static str) -> Self {
+        Self { name, runs: 0, run_ns: 0, missed: 0, verified_instructions: 0 }
+    }
+}
+
 /// Tries the names that a function has had, one after the other; the last refusal counts.
 pub(super) fn first_name<T>(
     row: &probe::Program,

@@ -5,7 +5,7 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
-use sysprobe_common::tcp::{Sockets, TcpLoss, TcpStats};
+use sysprobe_common::tcp::{Socket, Sockets, TcpLoss, TcpStats};
 use sysprobe_common::vfs::syscall::TABLE;
 use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
 
@@ -62,8 +62,13 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     if tier("block").is_some() {
         maps.extend(block_maps(plan.slots));
     }
-    if tier("tcp").is_some() {
+    if let Some(tcp) = tier("tcp") {
         maps.extend(tcp_maps(plan.slots));
+        maps.push(if probe::keeps_tasks_in_hash(tcp) {
+            map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan.tasks, size_of::<Socket>()))
+        } else {
+            map("tcp", "TCP_CENSUS", plan.slots, u64::from(plan.slots) * size_of::<Sockets>() as u64)
+        });
     }
     if let Some(net) = tier("net") {
         maps.extend(net_maps(plan.slots));
@@ -104,13 +109,12 @@ fn block_maps(slots: u32) -> [MapMemory; 5] {
     ]
 }
 
-/// Beside these, each socket's own storage: the kernel accounts it to the socket.
-fn tcp_maps(slots: u32) -> [MapMemory; 5] {
+/// Beside these, each socket's own storage where there is no hash: the kernel accounts it to the socket.
+fn tcp_maps(slots: u32) -> [MapMemory; 4] {
     [
         map("tcp", "TCP_STATS", slots, u64::from(slots) * size_of::<TcpStats>() as u64),
         map("tcp", "TCP_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("tcp", "TCP_FREE", slots, u64::from(slots) * 4),
-        map("tcp", "TCP_CENSUS", slots, u64::from(slots) * size_of::<Sockets>() as u64),
         map("tcp", "TCP_LOSSES", TcpLoss::COUNT, 4096),
     ]
 }

@@ -123,8 +123,8 @@ fn five_hundred_pods_on_sixty_four_cpus_fit_the_memory_limit() {
     let mut facts = facts();
     facts.cpus.possible = 64;
     let bytes = Plan::new(&facts, &Config::default()).map_bytes();
-    // Ten thousand threads and two thousand cgroups leave the other domains 24 of the 64 MiB.
-    assert!(bytes < 40 << 20, "{bytes} bytes leave too little of 64 MiB to the other domains");
+    // Ten thousand threads and two thousand cgroups leave 22 of the 64 MiB.
+    assert!(bytes < 42 << 20, "{bytes} bytes leave too little of 64 MiB to other domains");
 }
 
 #[test]
@@ -184,8 +184,9 @@ fn without_task_storage_only_the_hash_is_left() {
     );
     assert_eq!(tiers(&facts, "cgroup").0.len(), 4, "it stores nothing with tasks");
     facts.offers.socket_storage = Some(false);
-    let needs = "this kernel has no socket storage for tracing programs (Linux 5.11)";
-    assert_eq!(reason(&facts, &Config::default(), "tcp"), needs);
+    let (tried, against) = tiers(&facts, "tcp");
+    assert_eq!(tried, [Tier::RawTp, Tier::Kprobe]);
+    assert_eq!(against[0], "tp_btf: this kernel has no socket storage for tracing programs (Linux 5.11)");
 }
 
 #[test]

@@ -37,7 +37,7 @@ const SENT: &str = "counts what a program sends";
 const RECEIVED: &str = "counts what a program receives";
 const CALLED: &str = "remembers the socket until the call returns";
 const DROPPED: &str = "counts packets that are dropped, with the reason";
-const REFUSED: &str = "remembers whose datagram is refused, where the drop does not say so (before 6.11)";
+const REFUSED: &str = "learns whose datagram was refused, where the drop does not say so (before 6.11)";
 const SEED: Program = program("net_seed", FileIterator, "learns whose older sockets are");
 const LISTENED: Program =
     extra("net_listen_tp", TpBtf("inet_sock_set_state"), "learns who listens and connects");

@@ -1,10 +1,12 @@
 //! TCP: traffic, retransmissions, round-trip times, connections and listening sockets.
 
-use super::Hook::{Fentry, FileIterator, SocketIterator, TpBtf};
-use super::{Member, Need, Object, Probe, Tier, TierSet, extra, member, object, program};
+use super::Hook::{Fentry, Fexit, FileIterator, Kprobe, RawTp, SocketIterator, TpBtf};
+use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// State in socket storage.
 static OBJECT: Object = object!("tcp.o");
+/// State in a hash.
+static HASH_OBJECT: Object = object!("tcp_hash.o");
 
 static MEMBERS: &[Member] = &[
     member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
@@ -12,6 +14,8 @@ static MEMBERS: &[Member] = &[
     member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
     member("OFF_CGROUP_KN", &["cgroup.kn"]),
     member("OFF_KN_ID", &["kernfs_node.id"]),
+    // Pointer and flags in one before 5.16.
+    optional("OFF_SK_CGROUP", &["sock.sk_cgrp_data.cgroup"]),
     member("OFF_SK_DROPS", &["sock.sk_drops"]),
     member("OFF_SK_ERROR", &["sock.sk_err"]),
     member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
@@ -52,41 +56,112 @@ static MEMBERS: &[Member] = &[
 const OVERFLOWS: &str =
     "counts connections for which the accept queue has no room, which no tracepoint tells";
 
+const STATES: &str = "follows a socket's life, and learns whose it is";
+const ENDS: &str = "books what a socket had when it goes";
+const SEGMENTS: &str = "samples the round-trip time, once a second and connection";
+const READS: &str = "learns who reads from a socket";
+const SEGMENTS_BOOKED: &str =
+    "samples the round-trip time, and books what the socket had before this segment";
+const READS_BOOKED: &str = "learns who reads from a socket, and books what it had";
+const SYNACKS: &str = "counts SYN-ACKs that are sent again";
+const SENT_RESETS: &str = "counts resets that are sent";
+const RECEIVED_RESETS: &str = "counts resets that are received";
+const SYNS_TOO_MANY: Program = extra("tcp_syn_in", Fentry("tcp_conn_request"), OVERFLOWS);
+const ACKS_TOO_MANY: Program = extra("tcp_ack4_in", Fentry("tcp_v4_syn_recv_sock"), OVERFLOWS);
+const ACKS6_TOO_MANY: Program = extra("tcp_ack6_in", Fentry("tcp_v6_syn_recv_sock"), OVERFLOWS);
+const SEED: Program = program("tcp_seed", FileIterator, "takes the past of older sockets as baseline");
+const CENSUS: Program = program(
+    "tcp_census",
+    SocketIterator("TCP_SOCKETS"),
+    "books and counts all sockets, before the agent reads",
+);
+
 pub(super) const PROBE: Probe = Probe {
     domain: "tcp",
     summary: "TCP per owner of the socket: segments and bytes, retransmissions, round-trip times, connections made and failed, \
               listening sockets, sockets by state. What the kernel counts in each socket is read when the socket goes and \
-              before the agent is asked, so nothing is counted per packet",
-    tiers: &[TierSet {
-        tier: Tier::TpBtf,
-        object: OBJECT,
-        programs: &[
-            program(
-                "tcp_state_tp",
-                TpBtf("inet_sock_set_state"),
-                "follows a socket's life, and learns whose it is",
-            ),
-            program("tcp_end_tp", TpBtf("tcp_destroy_sock"), "books what a socket had when it goes"),
-            program(
-                "tcp_segment_tp",
-                TpBtf("tcp_probe"),
-                "samples the round-trip time, once a second and connection",
-            ),
-            program("tcp_read_tp", TpBtf("tcp_rcv_space_adjust"), "learns who reads from a socket"),
-            program("tcp_synack_tp", TpBtf("tcp_retransmit_synack"), "counts SYN-ACKs that are sent again"),
-            program("tcp_rst_out_tp", TpBtf("tcp_send_reset"), "counts resets that are sent"),
-            program("tcp_rst_in_tp", TpBtf("tcp_receive_reset"), "counts resets that are received"),
-            extra("tcp_syn_in", Fentry("tcp_conn_request"), OVERFLOWS),
-            extra("tcp_ack4_in", Fentry("tcp_v4_syn_recv_sock"), OVERFLOWS),
-            extra("tcp_ack6_in", Fentry("tcp_v6_syn_recv_sock"), OVERFLOWS),
-            program("tcp_seed", FileIterator, "takes the past of older sockets as baseline"),
-            program(
-                "tcp_census",
-                SocketIterator("TCP_SOCKETS"),
-                "books and counts all sockets, before the agent reads",
-            ),
-        ],
-        members: MEMBERS,
-        needs: &[Need::SocketStorage],
-    }],
+              before the agent is asked, so nothing is counted per packet; raw tracepoints and kprobes read it at each segment, \
+              and know neither how many sockets there are nor what listening ones drop",
+    tiers: &[
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            programs: &[
+                program("tcp_state_tp", TpBtf("inet_sock_set_state"), STATES),
+                program("tcp_end_tp", TpBtf("tcp_destroy_sock"), ENDS),
+                program("tcp_segment_tp", TpBtf("tcp_probe"), SEGMENTS),
+                program("tcp_read_tp", TpBtf("tcp_rcv_space_adjust"), READS),
+                program("tcp_synack_tp", TpBtf("tcp_retransmit_synack"), SYNACKS),
+                program("tcp_rst_out_tp", TpBtf("tcp_send_reset"), SENT_RESETS),
+                program("tcp_rst_in_tp", TpBtf("tcp_receive_reset"), RECEIVED_RESETS),
+                SYNS_TOO_MANY,
+                ACKS_TOO_MANY,
+                ACKS6_TOO_MANY,
+                SEED,
+                CENSUS,
+            ],
+            members: MEMBERS,
+            needs: &[Need::SocketStorage],
+        },
+        TierSet {
+            tier: Tier::Fentry,
+            object: OBJECT,
+            programs: &[
+                program("tcp_state_in", Fentry("inet_sk_state_store"), STATES),
+                program("tcp_born_in", Fentry("inet_sk_set_state"), STATES),
+                program("tcp_end_in", Fentry("tcp_v4_destroy_sock"), ENDS),
+                program("tcp_segment_in", Fentry("tcp_rcv_established"), SEGMENTS),
+                program("tcp_read_in", Fentry("tcp_rcv_space_adjust"), READS),
+                program("tcp_synack_out", Fexit("tcp_rtx_synack"), SYNACKS),
+                // The functions around them are static, and a part of their callers.
+                extra("tcp_rst_out_tp", TpBtf("tcp_send_reset"), SENT_RESETS),
+                extra("tcp_rst_in_tp", TpBtf("tcp_receive_reset"), RECEIVED_RESETS),
+                SYNS_TOO_MANY,
+                ACKS_TOO_MANY,
+                ACKS6_TOO_MANY,
+                SEED,
+                CENSUS,
+            ],
+            members: MEMBERS,
+            needs: &[Need::SocketStorage],
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: HASH_OBJECT,
+            programs: &[
+                program("tcp_state_rt", RawTp("inet_sock_set_state"), STATES),
+                program("tcp_end_rt", RawTp("tcp_destroy_sock"), ENDS),
+                program("tcp_segment_rt", RawTp("tcp_probe"), SEGMENTS_BOOKED),
+                program("tcp_read_rt", RawTp("tcp_rcv_space_adjust"), READS_BOOKED),
+                program("tcp_synack_rt", RawTp("tcp_retransmit_synack"), SYNACKS),
+                program("tcp_rst_out_rt", RawTp("tcp_send_reset"), SENT_RESETS),
+                program("tcp_rst_in_rt", RawTp("tcp_receive_reset"), RECEIVED_RESETS),
+                extra("tcp_syn_kp", Kprobe("tcp_conn_request"), OVERFLOWS),
+                extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS),
+                extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS),
+            ],
+            members: MEMBERS,
+            needs: &[],
+        },
+        TierSet {
+            tier: Tier::Kprobe,
+            object: HASH_OBJECT,
+            programs: &[
+                program("tcp_state_kp", Kprobe("inet_sk_state_store"), STATES),
+                program("tcp_born_kp", Kprobe("inet_sk_set_state"), STATES),
+                program("tcp_end_kp", Kprobe("tcp_v4_destroy_sock"), ENDS),
+                program("tcp_segment_kp", Kprobe("tcp_rcv_established"), SEGMENTS_BOOKED),
+                program("tcp_read_kp", Kprobe("tcp_rcv_space_adjust"), READS_BOOKED),
+                // What a function returns, and static functions, are seen better by tracepoints.
+                extra("tcp_synack_rt", RawTp("tcp_retransmit_synack"), SYNACKS),
+                extra("tcp_rst_out_rt", RawTp("tcp_send_reset"), SENT_RESETS),
+                extra("tcp_rst_in_rt", RawTp("tcp_receive_reset"), RECEIVED_RESETS),
+                extra("tcp_syn_kp", Kprobe("tcp_conn_request"), OVERFLOWS),
+                extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS),
+                extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS),
+            ],
+            members: MEMBERS,
+            needs: &[Need::Kprobes],
+        },
+    ],
 };

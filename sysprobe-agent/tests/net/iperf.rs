@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::support::cgroup::Cgroup;
 use super::support::network::{Namespace, RIGHT, Wire};
 use super::support::process::inside;
-use super::support::tiers::{kernel, watchers};
+use super::support::tiers::watchers;
 use super::support::totals::workload;
-use super::support::{figure, left_out, until};
+use super::support::{figure, until};
 use super::traffic;
 
 /// What its two ends say to one another over a connection of its own: parameters and results, as JSON.
@@ -57,9 +57,6 @@ fn number(value: &Value) -> u64 {
 
 #[test]
 fn bytes_of_a_stream_are_those_that_iperf_reports() {
-    if kernel() < (5, 12) {
-        return left_out("TCP", "it needs Linux 5.12");
-    }
     let wire = Wire::new("stream");
     let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("stream-server"), Cgroup::new("stream-client"));

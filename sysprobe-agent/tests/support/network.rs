@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::process::{self, Command};
+use std::time::Duration;
 
 /// The addresses of the two ends; each test has namespaces of its own, so all may use the same.
 pub(crate) const LEFT: [&str; 2] = ["10.77.0.1", "fd77::1"];
@@ -135,6 +136,21 @@ impl Wire {
         }
     }
 
+    /// One more namespace behind the right one, which forwards to it; and its address.
+    pub(crate) fn extend(&self, name: &str) -> (Namespace, &'static str) {
+        const FAR: &str = "10.78.0.2";
+        let (far, right) = (Namespace::new(&format!("{name}-far")), &self.right);
+        right.ip(&["link", "add", "further", "type", "veth", "peer", "name", "wire", "netns", &far.name]);
+        right.ip(&["address", "add", "10.78.0.1/24", "dev", "further"]);
+        far.ip(&["address", "add", &format!("{FAR}/24"), "dev", "wire"]);
+        right.ip(&["link", "set", "further", "up"]);
+        far.ip(&["link", "set", "wire", "up"]);
+        right.set("net.ipv4.ip_forward", "1");
+        self.left.ip(&["route", "add", "10.78.0.0/24", "via", RIGHT[0]]);
+        far.ip(&["route", "add", "10.77.0.0/24", "via", "10.78.0.1"]);
+        (far, FAR)
+    }
+
     /// What `ss` says of the connections that there are on the left, one line each.
     pub(crate) fn ss(&self) -> String {
         run(Command::new("ip").args(["netns", "exec", &self.left.name, "ss", "-tinHO"]))
@@ -144,6 +160,19 @@ impl Wire {
     pub(crate) fn narrow(&self) {
         let shape = ["root", "tbf", "rate", "20mbit", "burst", "5k", "latency", "2ms"];
         assert!(self.left.tc(&[&["qdisc", "replace", "dev", "wire"], &shape[..]].concat()), "tbf is there");
+    }
+
+    /// For how long the window of the peer has limited the connection that there is on the left, as `ss` says.
+    pub(crate) fn limited(&self) -> Option<Duration> {
+        let line = self.ss();
+        let (milliseconds, _) = line.split(" rwnd_limited:").nth(1)?.split_once("ms")?;
+        Some(Duration::from_millis(milliseconds.parse().expect("milliseconds")))
+    }
+
+    /// Has some of what goes from left to right overtake the rest; `false` where the kernel cannot.
+    pub(crate) fn reorder(&self) -> bool {
+        let netem = ["netem", "delay", "5ms", "reorder", "10%", "limit", "100000"];
+        self.left.tc(&[&["qdisc", "replace", "dev", "wire", "root"], &netem[..]].concat())
     }
 
     /// Has everything that goes from right to left come later by so much; `false` where the kernel cannot.

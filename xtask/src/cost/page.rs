@@ -88,7 +88,8 @@ fn in_lab(golden: &Golden) -> Section {
          Instructions that a call takes longer with all programs of a tier on, or with another tool that watches the same, the \
          kernel's way to them included; in brackets what it takes without any. The other tools are of `libbpf-tools`, the \
          successors of bcc's: `vfsstat` counts calls of the whole machine, `funclatency` makes one histogram of one function, \
-         `biolatency` one of all requests, with `-D -F` by device and flags. A tool that is not in a column does not work \
+         `biolatency` one of all requests, with `-D -F` by device and flags, `tcprtt` one of all round-trip times, a value a segment; \
+         `tcpretrans.bt`, of `bpftrace`, prints what is sent again, of which there is nothing here. A tool that is not in a column does not work \
          there.\n\n{}\n{}",
         kernels.join(", "),
         tables::runs(golden),

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use aya::programs::loaded_programs;
 
 use super::disk::Disk;
+use super::network::{Datagram, Echo};
 use super::report::{Line, Watched};
 use super::storage::Reader;
 use super::{Stage, say, settle};
@@ -27,35 +28,56 @@ type Again = Box<dyn FnMut() -> Result<()>>;
 struct Work {
     name: &'static str,
     open: fn() -> Result<Again>,
+    /// The domains that watch it; none for all that there are.
+    domains: &'static [&'static str],
     /// The tools that watch it.
     tools: &'static [&'static [&'static str]],
 }
 
-/// As `libbpf-tools` has them.
-const WORKS: [Work; 2] = [
+/// As `libbpf-tools` and `bpftrace` have them.
+const WORKS: [Work; 4] = [
     Work {
         name: "a read of 100 bytes of a file in memory",
         open: || Reader::new().map(|reader| Box::new(move || reader.read()) as Again),
+        domains: &[],
         tools: &[&["vfsstat", "3600"], &["funclatency", "vfs_read"]],
     },
     Work {
         name: "a read of a block and a flush of a loop device",
         open: || Disk::new().map(|mut disk| Box::new(move || disk.read_and_flush()) as Again),
+        domains: &[],
         tools: &[&["biolatency", "3600"], &["biolatency", "-D", "-F", "3600"]],
+    },
+    Work {
+        name: "100 bytes over a TCP connection and back",
+        open: || Echo::new().map(|mut echo| Box::new(move || echo.call()) as Again),
+        domains: &["tcp", "net"],
+        tools: &[&["tcprtt"], &["tcpretrans.bt"]],
+    },
+    Work {
+        name: "a datagram of 100 bytes, sent and received",
+        open: || Datagram::new().map(|datagram| Box::new(move || datagram.pass()) as Again),
+        domains: &["tcp", "net"],
+        tools: &[],
     },
 ];
 
-/// With the domains whose tier this kernel takes. Without those that see calls there is nothing to measure.
+/// With the domains whose tier this kernel takes. Without those that see the work there is nothing to measure.
 pub(super) fn of_tier(stage: &Stage, domains: &[&'static str]) -> Result<()> {
-    if !domains.contains(&"vfs") {
-        return Ok(());
-    }
     for work in &WORKS {
+        let wanted = |domain: &&&str| work.domains.is_empty() || work.domains.contains(*domain);
+        let domains: Vec<_> = domains.iter().filter(wanted).copied().collect();
+        if domains.is_empty() || (work.domains.is_empty() && !domains.contains(&"vfs")) {
+            continue;
+        }
         let started = || {
             let product: Result<Vec<_>, String> = domains.iter().map(|domain| stage.start(domain)).collect();
             product.map_err(anyhow::Error::msg)
         };
-        tell(work, stage.tier.name(), stage.times, started)?;
+        let tier = stage.tier.name();
+        let with =
+            if work.domains.is_empty() { tier.to_owned() } else { format!("{tier}: {}", domains.join(", ")) };
+        tell(work, &with, stage.times, started)?;
     }
     Ok(())
 }

@@ -38,9 +38,16 @@ impl Cast {
         Ok(Self { set, running, empties })
     }
 
-    /// Statistics in the table's order: of the program, and of the empty one beside it.
+    /// Statistics in the table's order: of the program, and of the empty one beside it. What the kernel refused has not run.
     pub(crate) fn statistics(&self) -> Vec<(ProgramStatistics, ProgramStatistics)> {
-        self.running.loaded().programs().zip(self.empties.programs()).collect()
+        let running: Vec<_> = self.running.loaded().programs().collect();
+        let rows = self.set.programs.iter().zip(self.empties.programs());
+        rows.map(|(row, empty)| {
+            let never = ProgramStatistics::never_run(row.name);
+            let own = running.iter().find(|statistics| statistics.name == row.name).copied();
+            (own.unwrap_or(never), empty.unwrap_or(never))
+        })
+        .collect()
     }
 
     /// Runs once what is run on demand.

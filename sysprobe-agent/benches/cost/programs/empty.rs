@@ -23,8 +23,9 @@ impl Empties {
         started.map(Self).context("an empty program is refused where the product's is not")
     }
 
-    pub(crate) fn programs(&self) -> Vec<ProgramStatistics> {
-        self.0.iter().flat_map(|(_, loaded)| loaded.programs()).collect()
+    /// `None` for one that the kernel refused.
+    pub(crate) fn programs(&self) -> Vec<Option<ProgramStatistics>> {
+        self.0.iter().map(|(_, loaded)| loaded.programs().next()).collect()
     }
 
     /// Runs those that are run on demand.

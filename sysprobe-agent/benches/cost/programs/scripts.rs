@@ -9,7 +9,7 @@ use sysprobe_agent::probe::{Hook, TierSet};
 use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
 use super::disk::Disk;
-use super::network::{Census, Connections, Resets};
+use super::network::{Census, Connections, Datagrams, Flood, Resets};
 use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
 
@@ -37,6 +37,10 @@ pub(crate) enum Script {
     Connection,
     /// A connection is closed with something unread, which resets it.
     Reset,
+    /// A datagram of each version of IP is sent and received.
+    Datagram,
+    /// A datagram is sent to a socket that has no room for it.
+    Flood,
     /// All sockets are gone over.
     Census,
     /// A process other than the agent runs what is run on demand, on its own CPU.
@@ -85,7 +89,7 @@ const STORAGE: [&str; 20] = [
 ];
 
 impl Script {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Switch,
         Self::Thread,
         Self::Move,
@@ -97,6 +101,8 @@ impl Script {
         Self::Disk,
         Self::Connection,
         Self::Reset,
+        Self::Datagram,
+        Self::Flood,
         Self::Census,
         Self::Demand,
     ];
@@ -118,9 +124,15 @@ impl Script {
             "cgroup_rename" => Self::Rename,
             "sys_enter" | "sys_exit" | "vfs_read" => Self::Read,
             "block_getrq" | "block_rq_insert" | "block_rq_issue" | "block_rq_complete" => Self::Disk,
-            "inet_sock_set_state" | "tcp_destroy_sock" | "tcp_probe" | "tcp_rcv_space_adjust" => {
-                Self::Connection
-            }
+            "inet_sock_set_state"
+            | "tcp_destroy_sock"
+            | "tcp_probe"
+            | "tcp_rcv_space_adjust"
+            | "tcp_conn_request"
+            | "tcp_v4_syn_recv_sock" => Self::Connection,
+            "sock_send_length" | "sock_recv_length" | "inet_sendmsg" | "inet_recvmsg" | "inet6_sendmsg"
+            | "inet6_recvmsg" => Self::Datagram,
+            "kfree_skb" | "udp_fail_queue_rcv_skb" => Self::Flood,
             "tcp_send_reset" | "tcp_receive_reset" => Self::Reset,
             name if STORAGE.contains(&name) => Self::Storage,
             _ => return None,
@@ -149,7 +161,7 @@ impl Script {
     pub(crate) const fn dose(self, times: u32) -> Dose {
         match self {
             Self::Switch | Self::Read => Dose { actions: 100, warm_up: 10, batches: 20 * times },
-            Self::Storage | Self::Disk | Self::Connection | Self::Reset => {
+            Self::Storage | Self::Disk | Self::Connection | Self::Reset | Self::Datagram | Self::Flood => {
                 Dose { actions: 10, warm_up: 10, batches: 20 * times }
             }
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
@@ -173,6 +185,8 @@ impl Script {
             Self::Disk => Box::new(Disk::new()?),
             Self::Connection => Box::new(Connections::new()?),
             Self::Reset => Box::new(Resets(Connections::new()?)),
+            Self::Datagram => Box::new(Datagrams::new()?),
+            Self::Flood => Box::new(Flood::new()?),
             Self::Census => Box::new(Census::new(scene.cpu)?),
             Self::Demand => Box::new(on_demand(scene)?),
         })

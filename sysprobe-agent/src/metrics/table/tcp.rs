@@ -73,7 +73,11 @@ pub(super) static TCP: &[Metric] = &[
         "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because nobody accepted in time.",
         WORKLOAD,
         "sock.sk_drops of listening sockets",
-        |snapshot, emit| each(snapshot, emit, |tcp| tcp.accept_drops),
+        |snapshot, emit| {
+            if has_program(snapshot, &["tcp_census"]) {
+                each(snapshot, emit, |tcp| tcp.accept_drops);
+            }
+        },
     ),
     counter(
         "sysprobe_tcp_accept_queue_overflows",
@@ -82,8 +86,7 @@ pub(super) static TCP: &[Metric] = &[
         WORKLOAD,
         "tcp_conn_request, tcp_v4_syn_recv_sock, tcp_v6_syn_recv_sock",
         |snapshot, emit| {
-            let is_counted = snapshot.agent.programs.iter().any(|program| program.program == "tcp_syn_in");
-            if is_counted {
+            if has_program(snapshot, &["tcp_syn_in", "tcp_syn_kp"]) {
                 each(snapshot, emit, |tcp| tcp.accept_overflows);
             }
         },
@@ -180,6 +183,11 @@ const fn histogram(name: &'static str, help: &'static str, source: &'static str,
 
 fn rows(snapshot: &Snapshot) -> impl Iterator<Item = (&WorkloadSample, &TcpSample)> {
     snapshot.workloads.iter().filter_map(|row| Some((row, row.tcp.as_ref()?)))
+}
+
+/// Whether any of these runs, without which a number would be no number.
+fn has_program(snapshot: &Snapshot, names: &[&str]) -> bool {
+    snapshot.agent.programs.iter().any(|program| names.contains(&program.program.as_str()))
 }
 
 fn each(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&TcpSample) -> u64) {

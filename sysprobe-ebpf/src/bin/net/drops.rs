@@ -3,16 +3,12 @@
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_ebpf::cgroup::{CFG_VIA_CONTROLLER, id_of};
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
-use sysprobe_ebpf::socket::{is_inet, is_remainder};
 
 use crate::booking::dropped;
 
 settings!(
-    /// `sock.sk_cgrp_data.cgroup`: the cgroup on the default hierarchy that made the socket.
-    OFF_SK_CGROUP,
     OFF_SKB_PROTOCOL,
     /// The number of parameters of `kfree_skb`, with the kernel's own.
     CFG_DROP_PARAMETERS,
@@ -24,10 +20,10 @@ settings!(
 const ETH_P_IP: u16 = 0x0800_u16.to_be();
 const ETH_P_IPV6: u16 = 0x86dd_u16.to_be();
 
-/// Who owns the socket whose queue refused a datagram on this CPU: the kernel frees that next, and before 6.11 does not say then
-/// whose it was.
+/// Why the last datagram was dropped on this CPU that a socket had no room for, and that nobody has been charged for; 0 for none.
+/// Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
 #[btf_map]
-static NET_REFUSED: PerCpuArray<u64, 1> = PerCpuArray::new();
+static NET_REFUSED: PerCpuArray<u32, 1> = PerCpuArray::new();
 
 /// Whether `kfree_skb` says which socket a packet was for (6.11).
 #[inline(always)]
@@ -44,39 +40,38 @@ pub(crate) fn is_packet(packet: impl Object) -> bool {
 /// A packet was dropped. `owner` is that of its socket, if it has one.
 #[inline(always)]
 pub(crate) fn of_packet(owner: Option<u64>, reason: u32) {
-    let owner = owner.or_else(|| refused(reason)).unwrap_or(KERNEL);
-    dropped(owner, reason);
-}
-
-/// The queue of this owner's socket refuses a datagram.
-#[inline(always)]
-pub(crate) fn refuse(owner: u64) {
-    if let Some(refused) = NET_REFUSED.get_ptr_mut(0) {
-        // SAFETY: a value of this CPU's.
-        unsafe { *refused = owner };
+    match owner {
+        Some(owner) => dropped(owner, reason),
+        None if is_refusal(reason) => wait_for_owner(reason),
+        None => dropped(KERNEL, reason),
     }
 }
 
 #[inline(always)]
-fn refused(reason: u32) -> Option<u64> {
-    if tells_receiver() || (reason != VAL_DROP_MEMORY.load() && reason != VAL_DROP_QUEUE.load()) {
-        return None;
+fn is_refusal(reason: u32) -> bool {
+    !tells_receiver() && (reason == VAL_DROP_MEMORY.load() || reason == VAL_DROP_QUEUE.load())
+}
+
+/// What nobody came for was of another protocol.
+#[inline(always)]
+fn wait_for_owner(reason: u32) {
+    let before = replace_refused(reason);
+    if before != 0 {
+        dropped(KERNEL, before);
     }
-    let refused = NET_REFUSED.get_ptr_mut(0)?;
+}
+
+/// The queue of this owner's socket refused the datagram.
+#[inline(always)]
+pub(crate) fn refused(owner: u64) {
+    let reason = replace_refused(0);
+    if reason != 0 {
+        dropped(owner, reason);
+    }
+}
+
+#[inline(always)]
+fn replace_refused(reason: u32) -> u32 {
     // SAFETY: a value of this CPU's.
-    let owner = unsafe { refused.replace(0) };
-    (owner != 0).then_some(owner)
-}
-
-/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.16) and the key is its id on the
-/// default hierarchy; 0 if nobody knows.
-#[inline(always)]
-pub(crate) fn maker(socket: impl Object) -> u64 {
-    if is_remainder(socket) {
-        return KERNEL;
-    }
-    if CFG_VIA_CONTROLLER.load() != 0 || OFF_SK_CGROUP.load() == u32::MAX || !is_inet(socket) {
-        return 0;
-    }
-    socket.follow(&OFF_SK_CGROUP).map_or(0, id_of)
+    NET_REFUSED.get_ptr_mut(0).map_or(0, |refused| unsafe { refused.replace(reason) })
 }

@@ -93,7 +93,7 @@ fn net_drop_tp(ctx: BtfTracePointContext) -> i32 {
 fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
     if !drops::tells_receiver() {
         // SAFETY: the second argument is the socket.
-        drops::refuse(owner::of(unsafe { typed(&ctx, 1) }));
+        drops::refused(owner::of(unsafe { typed(&ctx, 1) }));
     }
     0
 }

@@ -7,6 +7,7 @@ use sysprobe_common::net::{NetLoss, Socket};
 use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::kernel::{Object as _, Typed};
 use sysprobe_ebpf::settings;
+use sysprobe_ebpf::socket::maker;
 use sysprobe_ebpf::storage::SocketStorage;
 
 use crate::booking::lose;
@@ -57,7 +58,7 @@ fn remember(socket: Typed, owner: u64) {
 
 #[inline(always)]
 pub(crate) fn of(socket: Typed) -> u64 {
-    known(socket).map_or_else(|| drops::maker(socket), |remembered| remembered.owner)
+    known(socket).map_or_else(|| maker(socket), |remembered| remembered.owner)
 }
 
 /// Of the socket that a packet was for, where the kernel says so, or came from.

@@ -19,6 +19,7 @@ use aya_ebpf::programs::RawTracePointContext;
 use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::kernel::{Address, Object as _};
 use sysprobe_ebpf::settings;
+use sysprobe_ebpf::socket::maker;
 
 settings!(OFF_SKB_SK);
 
@@ -45,7 +46,7 @@ fn net_drop_rt(ctx: RawTracePointContext) -> i32 {
     }
     let receiver = if drops::tells_receiver() { ctx.arg(3) } else { 0 };
     let socket = if receiver == 0 { packet.follow(&OFF_SKB_SK) } else { Some(Address(receiver)) };
-    let owner = socket.filter(|socket| socket.0 != 0).map(drops::maker);
+    let owner = socket.filter(|socket| socket.0 != 0).map(maker);
     drops::of_packet(owner, ctx.arg(2));
     0
 }
@@ -54,7 +55,7 @@ fn net_drop_rt(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "udp_fail_queue_rcv_skb")]
 fn net_refuse_rt(ctx: RawTracePointContext) -> i32 {
     if !drops::tells_receiver() {
-        drops::refuse(drops::maker(Address(ctx.arg(1))));
+        drops::refused(maker(Address(ctx.arg(1))));
     }
     0
 }

@@ -7,11 +7,11 @@ use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::hist;
 use sysprobe_common::slot;
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, TcpStats, Times, Totals};
-use sysprobe_ebpf::atomic::{add_u32, add_u64, replace_u64};
+use sysprobe_ebpf::atomic::{add_u32, add_u64};
 use sysprobe_ebpf::counter;
-use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
 
+use crate::memory::{Sock, replace};
 use crate::socket;
 
 /// By slot. Sized by the agent.
@@ -49,14 +49,14 @@ pub(crate) fn stats_of(owner: u64) -> Option<&'static mut TcpStats> {
 
 /// Books what the kernel has counted of a socket since the last time.
 #[inline(always)]
-pub(crate) fn settle(tcp: Typed, remembered: &mut Socket, is_listening: bool) {
+pub(crate) fn settle(tcp: Sock, remembered: &mut Socket, is_listening: bool) {
     let now = socket::totals(tcp, remembered, is_listening);
     settle_at(tcp, remembered, &now);
 }
 
 /// The same of these totals.
 #[inline(always)]
-pub(crate) fn settle_at(tcp: Typed, remembered: &mut Socket, now: &Totals) {
+pub(crate) fn settle_at(tcp: Sock, remembered: &mut Socket, now: &Totals) {
     let new = claim_all(&mut remembered.booked, now);
     if new == Totals::ZERO {
         return;
@@ -94,7 +94,7 @@ fn claim(booked: &mut u64, now: u64, since: impl Fn(u64, u64) -> u64) -> u64 {
     for _ in 0..4 {
         let before = *booked;
         let new = since(now, before);
-        if new == 0 || replace_u64(booked, before, now) {
+        if new == 0 || replace(booked, before, now) {
             return new;
         }
     }

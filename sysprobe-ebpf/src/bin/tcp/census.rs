@@ -8,8 +8,10 @@ use sysprobe_common::tcp::{Sockets, state};
 use sysprobe_ebpf::atomic::{add_u32, add_u64};
 use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::socket::{is_tcp, of_file};
 
 use crate::booking::{settle, slot_of};
+use crate::memory::{known, tcp};
 use crate::{life, socket};
 
 /// By slot. Sized by the agent, which sets it to 0 before each census.
@@ -18,8 +20,8 @@ static TCP_CENSUS: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new()
 
 #[inline(always)]
 pub(crate) fn take(socket: Typed) {
-    let Some(tcp) = socket::tcp(socket) else { return };
-    let Some(remembered) = life::known(socket) else { return };
+    let Some(tcp) = tcp(socket) else { return };
+    let Some(remembered) = known(socket) else { return };
     let state = socket::state(socket);
     // A connection that is being made for a listening socket still has that one's totals. What nobody owns yet keeps its own.
     if remembered.owner != 0 && state != state::SYN_RECV {
@@ -62,11 +64,11 @@ pub(crate) fn greet(task: Typed, file: Typed) {
     }
     // SAFETY: as above, and it is not null.
     let opened = unsafe { Typed::new(opened.cast_const().cast()) };
-    let Some(socket) = socket::of_file(opened) else { return };
-    if !socket::is_tcp(socket) {
+    let Some(socket) = of_file(opened) else { return };
+    if !is_tcp(socket) {
         return;
     }
-    if let Some(tcp) = socket::tcp(socket) {
+    if let Some(tcp) = tcp(socket) {
         life::remember(socket, tcp, owner_of_task(task));
     }
 }

@@ -3,50 +3,38 @@
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
-use sysprobe_ebpf::kernel::{Object as _, Typed};
-use sysprobe_ebpf::storage::SocketStorage;
+use sysprobe_ebpf::kernel::Object as _;
 
 use crate::booking::{add_time, count, lose, settle, settle_at, stats_of};
+use crate::memory::{Sock, book_on_the_way, current, forget, insert, known, maker, tcp};
+use crate::round_trip;
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};
-use crate::{owner, round_trip};
-
-#[unsafe(link_section = ".maps")]
-#[unsafe(export_name = "TCP_SOCKETS")]
-static TCP_SOCKETS: SocketStorage<Socket> = SocketStorage::new();
 
 const ECONNREFUSED: u32 = 111;
 const ETIMEDOUT: u32 = 110;
 const EHOSTUNREACH: u32 = 113;
 const ENETUNREACH: u32 = 101;
 
-/// What is remembered of a socket, if anything is.
+/// What is remembered of a socket. One that nobody remembers begins now, with its past as baseline.
 #[inline(always)]
-pub(crate) fn known(socket: Typed) -> Option<&'static mut Socket> {
-    // SAFETY: the storage stays valid while the socket does, and what several programs write is written atomically.
-    TCP_SOCKETS.get(socket).map(|remembered| unsafe { &mut *remembered })
-}
-
-/// The same; a socket that nobody remembers begins now, with its past as baseline.
-#[inline(always)]
-pub(crate) fn remember(socket: Typed, tcp: Typed, owner: u64) -> Option<&'static mut Socket> {
+pub(crate) fn remember(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static mut Socket> {
     if let Some(remembered) = known(socket) {
         return Some(remembered);
     }
     let is_listening = socket::state(socket) == state::LISTEN;
     let booked = socket::totals(tcp, &Socket::NEW, is_listening);
     let mut new = Socket { owner, booked, ..Socket::NEW };
-    let Some(remembered) = TCP_SOCKETS.get_or_insert(socket, &mut new) else {
+    let remembered = insert(socket, &mut new);
+    if remembered.is_none() {
         lose(TcpLoss::NoMemory);
-        return None;
-    };
-    // SAFETY: as in `known`.
-    Some(unsafe { &mut *remembered })
+    }
+    remembered
 }
 
 /// The kernel changes a socket's state, with the socket locked.
 #[inline(always)]
-pub(crate) fn changed(socket: Typed, from: u32, to: u32) {
-    let Some(tcp) = socket::tcp(socket) else { return };
+pub(crate) fn changed(socket: Sock, from: u32, to: u32) {
+    let Some(tcp) = tcp(socket) else { return };
     match to {
         state::SYN_SENT | state::LISTEN => begun(socket, tcp, to),
         state::SYN_RECV if from != state::SYN_SENT => born(socket, tcp),
@@ -60,8 +48,8 @@ pub(crate) fn changed(socket: Typed, from: u32, to: u32) {
 
 /// A task connects or listens.
 #[inline(always)]
-fn begun(socket: Typed, tcp: Typed, to: u32) {
-    let owner = owner::current();
+fn begun(socket: Sock, tcp: Sock, to: u32) {
+    let owner = current();
     let Some(remembered) = remember(socket, tcp, owner) else { return };
     remembered.owner = owner;
     remembered.connecting_since = if to == state::SYN_SENT { now() } else { 0 };
@@ -71,27 +59,23 @@ fn begun(socket: Typed, tcp: Typed, to: u32) {
     (remembered.asked, remembered.finished) = (u32::from(to == state::SYN_SENT), 0);
 }
 
-/// A connection comes into being for a listening socket, whose memory it has got a copy of.
+/// A connection comes into being for a listening socket, whose memory it has got a copy of, or whose maker. Its SYN-ACK was sent
+/// before there was a socket to count it.
 #[inline(always)]
-fn born(socket: Typed, tcp: Typed) {
+fn born(socket: Sock, tcp: Sock) {
     let Some(remembered) = remember(socket, tcp, 0) else { return };
-    *remembered = Socket { owner: remembered.owner, ..Socket::NEW };
-    let family = socket::family(tcp);
-    // Its SYN-ACK was sent before there was a socket to count it.
-    if let Some(traffic) = stats_of(remembered.owner).and_then(|stats| stats.traffic.get_mut(family as usize))
-    {
-        sysprobe_ebpf::atomic::add_u64(&mut traffic.sent_packets, 1);
-    }
+    let booked = Totals { sent_segments: u64::from(u32::MAX), ..Totals::ZERO };
+    *remembered = Socket { owner: maker(socket, remembered), booked, ..Socket::NEW };
 }
 
 #[inline(always)]
-fn established(socket: Typed, tcp: Typed, from: u32) {
+fn established(socket: Sock, tcp: Sock, from: u32) {
     let Some(remembered) = known(socket) else { return };
     let repeated = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
     if remembered.connecting_since == 0 && from == state::SYN_RECV {
         // The kernel begins with the SYN-ACKs that were sent again, which are booked, and were no segments of this socket.
         remembered.booked.retransmitted = u64::from(repeated);
-        remembered.booked.sent_segments = u64::from(0_u32.wrapping_sub(repeated));
+        remembered.booked.sent_segments = u64::from(u32::MAX.wrapping_sub(repeated));
         return;
     }
     if remembered.connecting_since == 0 {
@@ -106,22 +90,22 @@ fn established(socket: Typed, tcp: Typed, from: u32) {
 
 /// Only a task closes its end; it makes a good owner if there is none.
 #[inline(always)]
-fn closed(socket: Typed, tcp: Typed) {
+fn closed(socket: Sock, tcp: Sock) {
     if let Some(remembered) = remember(socket, tcp, 0).filter(|remembered| remembered.owner == 0) {
-        remembered.owner = owner::current();
+        remembered.owner = current();
     }
 }
 
 /// The peer has acknowledged the end.
 #[inline(always)]
-fn acknowledged(socket: Typed) {
+fn acknowledged(socket: Sock) {
     if let Some(remembered) = known(socket) {
         remembered.finished = 1;
     }
 }
 
 #[inline(always)]
-fn gone(socket: Typed, tcp: Typed, from: u32) {
+fn gone(socket: Sock, tcp: Sock, from: u32) {
     let Some(remembered) = known(socket) else { return };
     // Else its being established went unseen.
     if remembered.connecting_since != 0 && (from == state::SYN_SENT || from == state::SYN_RECV) {
@@ -162,23 +146,24 @@ const fn failure(error: u32) -> Count {
 
 /// Something was copied to a reader, who owns the socket from now on.
 #[inline(always)]
-pub(crate) fn read(socket: Typed) {
+pub(crate) fn read(socket: Sock) {
     // Some of the kernel's own readers run in the softirq, on top of anybody.
     if !socket::is_used_by_task(socket) {
         return;
     }
-    let owner = owner::current();
-    let Some(tcp) = socket::tcp(socket) else { return };
+    let owner = current();
+    let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = remember(socket, tcp, owner) else { return };
     if remembered.owner != owner {
         hand_on(tcp, remembered, owner);
     }
     remembered.consumed = socket::consumed(tcp);
+    book_on_the_way(tcp, remembered);
 }
 
 /// An owner who never read leaves everything to the one who does, the others what they have not read.
 #[inline(always)]
-fn hand_on(tcp: Typed, remembered: &mut Socket, owner: u64) {
+fn hand_on(tcp: Sock, remembered: &mut Socket, owner: u64) {
     if remembered.consumed != 0 {
         let mut now = socket::totals(tcp, remembered, false);
         now.received_bytes = now.received_bytes.min(remembered.consumed);
@@ -189,8 +174,8 @@ fn hand_on(tcp: Typed, remembered: &mut Socket, owner: u64) {
 
 /// The kernel is about to free a socket.
 #[inline(always)]
-pub(crate) fn ended(socket: Typed) {
-    let Some(tcp) = socket::tcp(socket) else { return };
+pub(crate) fn ended(socket: Sock) {
+    let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = known(socket) else {
         if socket::totals(tcp, &Socket::NEW, false) != Totals::ZERO {
             lose(TcpLoss::UnknownSocket);
@@ -201,11 +186,12 @@ pub(crate) fn ended(socket: Typed) {
     if remembered.sampled_us == 0 {
         round_trip::sample(tcp, remembered.owner);
     }
+    forget(socket);
 }
 
 /// A SYN-ACK is sent again, of a connection that is no socket yet. What is asked for has the peer's address.
 #[inline(always)]
-pub(crate) fn repeated_synack(listening: Typed, asked: Typed) {
+pub(crate) fn repeated_synack(listening: Sock, asked: Sock) {
     let owner = known(listening).map_or(0, |remembered| remembered.owner);
     let Some(stats) = stats_of(owner) else { return };
     count(stats, Count::Retransmitted, 1);
@@ -215,8 +201,20 @@ pub(crate) fn repeated_synack(listening: Typed, asked: Typed) {
     }
 }
 
+/// A connection asks for a place in the accept queue; the kernel is about to see whether there is one.
 #[inline(always)]
-pub(crate) fn reset(socket: Typed, direction: Count) {
+pub(crate) fn asks_for_place(listening: Sock) {
+    if !socket::is_full(listening) {
+        return;
+    }
+    let owner = known(listening).map_or(0, |remembered| remembered.owner);
+    if let Some(stats) = stats_of(owner) {
+        count(stats, Count::AcceptOverflows, 1);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn reset(socket: Sock, direction: Count) {
     let owner = match known(socket) {
         Some(remembered) => remembered.owner,
         // The kernel answers by itself: there is no socket, or no more, or not yet.

@@ -11,9 +11,10 @@
 
 mod booking;
 mod census;
+mod functions;
 mod life;
+mod memory;
 mod overflow;
-mod owner;
 mod round_trip;
 mod socket;
 
@@ -23,6 +24,7 @@ use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::tcp::Count;
 use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::socket::is_tcp;
 
 /// # Safety
 ///
@@ -38,7 +40,7 @@ unsafe fn typed(ctx: &BtfTracePointContext, argument: usize) -> Typed {
 fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
     let socket = unsafe { typed(&ctx, 0) };
-    if socket::is_tcp(socket) {
+    if is_tcp(socket) {
         life::changed(socket, ctx.arg(1), ctx.arg(2));
     }
     0

@@ -3,12 +3,10 @@
 
 use aya_ebpf::macros::fentry;
 use aya_ebpf::programs::FEntryContext;
-use sysprobe_common::tcp::Count;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::settings;
 
-use crate::booking::{count, stats_of};
-use crate::{life, socket};
+use crate::life;
 
 settings!(OFF_SKB_PROTOCOL);
 
@@ -19,7 +17,7 @@ const ETH_P_IP: u16 = 0x0800_u16.to_be();
 #[fentry]
 fn tcp_syn_in(ctx: FEntryContext) -> i32 {
     // SAFETY: the third argument is the listening socket.
-    look(unsafe { Typed::new(ctx.arg(2)) });
+    life::asks_for_place(unsafe { Typed::new(ctx.arg(2)) });
     0
 }
 
@@ -28,7 +26,7 @@ fn tcp_syn_in(ctx: FEntryContext) -> i32 {
 #[fentry]
 fn tcp_ack4_in(ctx: FEntryContext) -> i32 {
     // SAFETY: the first argument is the listening socket.
-    look(unsafe { Typed::new(ctx.arg(0)) });
+    life::asks_for_place(unsafe { Typed::new(ctx.arg(0)) });
     0
 }
 
@@ -39,18 +37,7 @@ fn tcp_ack6_in(ctx: FEntryContext) -> i32 {
     // SAFETY: the first argument is the listening socket, the second the packet.
     let (listening, packet) = unsafe { (Typed::new(ctx.arg(0)), Typed::new(ctx.arg(1))) };
     if packet.load_u16(&OFF_SKB_PROTOCOL) != ETH_P_IP {
-        look(listening);
+        life::asks_for_place(listening);
     }
     0
-}
-
-#[inline(always)]
-fn look(listening: Typed) {
-    if !socket::is_full(listening) {
-        return;
-    }
-    let owner = life::known(listening).map_or(0, |remembered| remembered.owner);
-    if let Some(stats) = stats_of(owner) {
-        count(stats, Count::AcceptOverflows, 1);
-    }
 }

@@ -1,11 +1,12 @@
 //! What the kernel knows of a socket: its kind, its peer's family, its totals.
 
-use aya_ebpf::helpers::generated::{bpf_jiffies64, bpf_skc_to_tcp_sock};
+use aya_ebpf::helpers::generated::bpf_jiffies64;
 use sysprobe_common::tcp::{Socket, Totals};
 use sysprobe_common::traffic::Family;
-use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::settings;
-pub(crate) use sysprobe_ebpf::socket::{is_remainder, is_tcp, of_file, state};
+pub(crate) use sysprobe_ebpf::socket::{is_remainder, state};
+
+use crate::memory::{HAS_CENSUS, Sock};
 
 settings!(
     OFF_SK_ERROR,
@@ -41,18 +42,9 @@ const SOCK_DONE: u32 = 1;
 /// Of `enum tcp_chrono` (include/linux/tcp.h), since 4.10.
 const CHRONO_WINDOW: u32 = 2;
 
-/// The same socket with the members of TCP, if it is one.
-#[inline(always)]
-pub(crate) fn tcp(socket: Typed) -> Option<Typed> {
-    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
-    let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
-    // SAFETY: as above, and it is not null.
-    if tcp.is_null() { None } else { Some(unsafe { Typed::new(tcp.cast_const().cast()) }) }
-}
-
 /// That of its peer; one that has none yet counts as its own.
 #[inline(always)]
-pub(crate) fn family(socket: Typed) -> Family {
+pub(crate) fn family(socket: Sock) -> Family {
     match sysprobe_ebpf::socket::family(socket) {
         Family::Either => Family::V6,
         family => family,
@@ -61,44 +53,44 @@ pub(crate) fn family(socket: Typed) -> Family {
 
 /// Whether a task is at work on it, and not the softirq that receives.
 #[inline(always)]
-pub(crate) fn is_used_by_task(socket: Typed) -> bool {
+pub(crate) fn is_used_by_task(socket: Sock) -> bool {
     socket.load_u32(&OFF_SK_LOCK_OWNED) != 0
 }
 
 /// Of a listening socket.
 #[inline(always)]
-pub(crate) fn accept_queue(socket: Typed) -> (u32, u32) {
+pub(crate) fn accept_queue(socket: Sock) -> (u32, u32) {
     (socket.load_u32(&OFF_SK_QUEUE), socket.load_u32(&OFF_SK_QUEUE_LIMIT))
 }
 
 /// Whether a listening socket has no room for one more connection: `sk_acceptq_is_full`.
 #[inline(always)]
-pub(crate) fn is_full(listening: Typed) -> bool {
+pub(crate) fn is_full(listening: Sock) -> bool {
     let (waiting, limit) = accept_queue(listening);
     waiting > limit
 }
 
 #[inline(always)]
-pub(crate) fn error(socket: Typed) -> u32 {
+pub(crate) fn error(socket: Sock) -> u32 {
     socket.load_u32(&OFF_SK_ERROR)
 }
 
 /// Whether the peer has acknowledged all there is to send, the end included.
 #[inline(always)]
-pub(crate) fn is_all_acknowledged(tcp: Typed) -> bool {
+pub(crate) fn is_all_acknowledged(tcp: Sock) -> bool {
     tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
 }
 
 /// How much of what it received was read.
 #[inline(always)]
-pub(crate) fn consumed(tcp: Typed) -> u64 {
+pub(crate) fn consumed(tcp: Sock) -> u64 {
     let unread = tcp.load_u32(&OFF_TCP_RCV_NXT).wrapping_sub(tcp.load_u32(&OFF_TCP_COPIED_SEQ));
     tcp.load_u64(&OFF_TCP_BYTES_RECEIVED).saturating_sub(u64::from(unread))
 }
 
 /// What the kernel has counted so far. `segs_out` has what was sent again in it.
 #[inline(always)]
-pub(crate) fn totals(tcp: Typed, remembered: &Socket, is_listening: bool) -> Totals {
+pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Totals {
     let retransmitted = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
     let first = tcp.load_u32(&OFF_TCP_SEGMENTS_OUT).wrapping_sub(retransmitted);
     // The end (FIN) counts as a byte; `SOCK_DONE` says that it was received.
@@ -111,14 +103,14 @@ pub(crate) fn totals(tcp: Typed, remembered: &Socket, is_listening: bool) -> Tot
         retransmitted: u64::from(retransmitted),
         out_of_order: u64::from(tcp.load_u32(&OFF_TCP_OUT_OF_ORDER)),
         window_limited: u64::from(window_limited(tcp)),
-        drops: if is_listening { u64::from(tcp.load_u32(&OFF_SK_DROPS)) } else { 0 },
+        drops: if is_listening && HAS_CENSUS { u64::from(tcp.load_u32(&OFF_SK_DROPS)) } else { 0 },
     }
 }
 
 /// How long the peer's window had no room for what there was to send, in jiffies: `tcp_chrono_start` and its like.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as `tcp_jiffies32`")]
-fn window_limited(tcp: Typed) -> u32 {
+fn window_limited(tcp: Sock) -> u32 {
     let ended = tcp.load_u32_of(&OFF_TCP_BUSY_TIMES, CHRONO_WINDOW as usize - 1);
     let now = u32::from(tcp.load_u8(&OFF_TCP_BUSY_WITH)) >> BIT_TCP_BUSY_WITH.load() & 3;
     if now != CHRONO_WINDOW {
@@ -133,7 +125,7 @@ fn window_limited(tcp: Typed) -> u32 {
 /// but no more can be acknowledged than was sent. (`bytes_sent` alone will not do: what the own queueing
 /// discipline refuses is in it twice.)
 #[inline(always)]
-fn delivered(tcp: Typed, remembered: &Socket) -> u64 {
+fn delivered(tcp: Sock, remembered: &Socket) -> u64 {
     let controls = u64::from(remembered.asked) + u64::from(remembered.finished);
     let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED).saturating_sub(controls);
     let sent = tcp.load_u64(&OFF_TCP_BYTES_SENT).saturating_sub(tcp.load_u64(&OFF_TCP_BYTES_RETRANSMITTED));

@@ -1,0 +1,68 @@
+//! The same by BPF trampolines: the functions in which the tracepoints are.
+
+use aya_ebpf::macros::{fentry, fexit};
+use aya_ebpf::programs::{FEntryContext, FExitContext};
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::socket::is_tcp;
+
+use crate::{life, round_trip, socket};
+
+/// The first argument of each is a socket.
+#[inline(always)]
+fn socket_of(ctx: &FEntryContext) -> Typed {
+    // SAFETY: see above.
+    unsafe { Typed::new(ctx.arg(0)) }
+}
+
+/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`; the socket is still in the old one
+#[fentry]
+fn tcp_state_in(ctx: FEntryContext) -> i32 {
+    change(socket_of(&ctx), ctx.arg(1));
+    0
+}
+
+/// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`; for sockets that nobody else can see yet
+#[fentry]
+fn tcp_born_in(ctx: FEntryContext) -> i32 {
+    change(socket_of(&ctx), ctx.arg(1));
+    0
+}
+
+#[inline(always)]
+fn change(socket: Typed, to: u32) {
+    if is_tcp(socket) {
+        life::changed(socket, socket::state(socket), to);
+    }
+}
+
+/// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, of version 6, too
+#[fentry]
+fn tcp_end_in(ctx: FEntryContext) -> i32 {
+    life::ended(socket_of(&ctx));
+    0
+}
+
+/// proto: v5.10- `void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)`
+#[fentry]
+fn tcp_segment_in(ctx: FEntryContext) -> i32 {
+    round_trip::received(socket_of(&ctx));
+    0
+}
+
+/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when something was copied to a reader
+#[fentry]
+fn tcp_read_in(ctx: FEntryContext) -> i32 {
+    life::read(socket_of(&ctx));
+    0
+}
+
+/// proto: v5.10- `int tcp_rtx_synack(const struct sock *sk, struct request_sock *req)`; 0 if it was sent
+#[fexit]
+fn tcp_synack_out(ctx: FExitContext) -> i32 {
+    if ctx.arg::<u32>(2) == 0 {
+        // SAFETY: the first argument is the listening socket, the second what it was asked for.
+        let (listening, asked) = unsafe { (Typed::new(ctx.arg(0)), Typed::new(ctx.arg(1))) };
+        life::repeated_synack(listening, asked);
+    }
+    0
+}

@@ -1,0 +1,79 @@
+//! The same by kprobes, and what only functions tell.
+
+use aya_ebpf::macros::kprobe;
+use aya_ebpf::programs::ProbeContext;
+use sysprobe_ebpf::kernel::{Address, Object as _};
+use sysprobe_ebpf::settings;
+
+use crate::{life, round_trip, socket};
+
+settings!(OFF_SKB_PROTOCOL);
+
+const ETH_P_IP: u16 = 0x0800_u16.to_be();
+
+#[inline(always)]
+fn address(ctx: &ProbeContext, place: usize) -> Address {
+    Address(ctx.arg(place).unwrap_or(0))
+}
+
+/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`; the socket is still in the old one
+#[kprobe]
+fn tcp_state_kp(ctx: ProbeContext) -> u32 {
+    change(&ctx);
+    0
+}
+
+/// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`; for sockets that nobody else can see yet
+#[kprobe]
+fn tcp_born_kp(ctx: ProbeContext) -> u32 {
+    change(&ctx);
+    0
+}
+
+#[inline(always)]
+fn change(ctx: &ProbeContext) {
+    let changing = address(ctx, 0);
+    life::changed(changing, socket::state(changing), ctx.arg(1).unwrap_or(0));
+}
+
+/// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, of version 6, too
+#[kprobe]
+fn tcp_end_kp(ctx: ProbeContext) -> u32 {
+    life::ended(address(&ctx, 0));
+    0
+}
+
+/// proto: v5.10- `void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)`
+#[kprobe]
+fn tcp_segment_kp(ctx: ProbeContext) -> u32 {
+    round_trip::received(address(&ctx, 0));
+    0
+}
+
+/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when something was copied to a reader
+#[kprobe]
+fn tcp_read_kp(ctx: ProbeContext) -> u32 {
+    life::read(address(&ctx, 0));
+    0
+}
+
+/// See the other object's `tcp_syn_in`.
+#[kprobe]
+fn tcp_syn_kp(ctx: ProbeContext) -> u32 {
+    life::asks_for_place(address(&ctx, 2));
+    0
+}
+
+#[kprobe]
+fn tcp_ack4_kp(ctx: ProbeContext) -> u32 {
+    life::asks_for_place(address(&ctx, 0));
+    0
+}
+
+#[kprobe]
+fn tcp_ack6_kp(ctx: ProbeContext) -> u32 {
+    if address(&ctx, 1).u16(&OFF_SKB_PROTOCOL) != Some(ETH_P_IP) {
+        life::asks_for_place(address(&ctx, 0));
+    }
+    0
+}

@@ -1,0 +1,72 @@
+//! What is remembered of sockets lies in a hash, by their addresses. Whose they are is known as in the other object, but for accepted
+//! ones: they have no copy of what is remembered of the socket that listened, and are their maker's.
+
+use aya_ebpf::btf_maps::HashMap;
+use aya_ebpf::helpers::generated::bpf_get_current_task;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::tcp::Socket;
+use sysprobe_ebpf::cgroup::owner_of_task;
+use sysprobe_ebpf::kernel::Address;
+use sysprobe_ebpf::socket::{is_remainder, is_tcp, maker as maker_of};
+
+use crate::booking::settle;
+
+/// See the other object.
+pub(crate) type Sock = Address;
+
+/// By address. Sized by the agent. Preallocated: it is filled where segments are received.
+#[btf_map]
+static TCP_SOCKETS: HashMap<u64, Socket, 1> = HashMap::new();
+
+#[inline(always)]
+pub(crate) fn known(socket: Sock) -> Option<&'static mut Socket> {
+    // SAFETY: an entry is removed when its socket is freed; until then the socket's lock keeps programs apart.
+    TCP_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
+}
+
+#[inline(always)]
+pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Socket> {
+    TCP_SOCKETS.insert(socket.0, *new, 0).ok()?;
+    known(socket)
+}
+
+#[inline(always)]
+#[expect(clippy::let_underscore_must_use, reason = "it is there, or nobody remembers it")]
+pub(crate) fn forget(socket: Sock) {
+    let _ = TCP_SOCKETS.remove(socket.0);
+}
+
+#[inline(always)]
+pub(crate) fn maker(socket: Sock, _remembered: &Socket) -> u64 {
+    maker_of(socket)
+}
+
+/// A hash cannot be gone over by a program. What listening sockets drop is then not seen: nothing happens to them that they are locked
+/// for.
+pub(crate) const HAS_CENSUS: bool = false;
+
+/// What is booked before the end is booked while the socket is locked.
+#[inline(always)]
+pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
+    if remembered.owner != 0 {
+        settle(tcp, remembered, false);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
+    Some(socket).filter(|socket| is_tcp(*socket) && !is_remainder(*socket))
+}
+
+/// Only one program at a time books a socket.
+#[inline(always)]
+pub(crate) fn replace(place: &mut u64, _expected: u64, new: u64) -> bool {
+    *place = new;
+    true
+}
+
+#[inline(always)]
+pub(crate) fn current() -> u64 {
+    // SAFETY: the helper only returns an address.
+    owner_of_task(Address(unsafe { bpf_get_current_task() }))
+}

@@ -7,6 +7,7 @@ mod drops;
 mod iperf;
 mod support;
 
+use std::io::Read;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -267,36 +268,53 @@ fn a_socket_that_takes_both_versions_says_so_until_it_is_connected() {
     }
 }
 
-#[test]
-fn echoes_are_icmp() {
-    const TIMES: u64 = 5;
-    /// Type 8, code 0, checksum, identifier, number.
-    const ECHO: [u8; 8] = [8, 0, 0xf7, 0xff, 0, 0, 0, 0];
-    let wire = Wire::new("echoes");
-    let watchers = watchers("net");
-    let cgroup = Cgroup::new("echoes");
-    Place { cgroup: &cgroup, namespace: &wire.left }
+/// So many echoes asked for and answered, through a raw socket; each is read with a header of so many bytes.
+fn echo(cgroup: &Cgroup, wire: &Wire, version: usize, request: [u8; 8], header: usize) {
+    let kinds = [(Domain::IPV4, Protocol::ICMPV4), (Domain::IPV6, Protocol::ICMPV6)];
+    let (domain, protocol) = kinds[version];
+    Place { cgroup, namespace: &wire.left }
         .run(|| {
-            let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).expect("a socket");
+            let socket = Socket::new(domain, Type::RAW, Some(protocol)).expect("a socket");
             let address: std::net::SocketAddr =
-                (RIGHT[0].parse::<std::net::IpAddr>().expect("one"), 0).into();
+                (RIGHT[version].parse::<std::net::IpAddr>().expect("one"), 0).into();
             socket.connect(&address.into()).expect("a route");
-            for _ in 0..TIMES {
-                assert!(socket.send(&ECHO).expect("it is taken") == ECHO.len());
-                let mut answer = [std::mem::MaybeUninit::uninit(); 128];
-                assert!(socket.recv(&mut answer).expect("an answer") == 20 + ECHO.len());
+            for _ in 0..ECHOES {
+                assert!(socket.send(&request).expect("it is taken") == request.len());
+                // Neighbours are asked for and answer in the same protocol.
+                loop {
+                    let mut answer = [0_u8; 128];
+                    let size = (&socket).read(&mut answer).expect("an answer");
+                    if size == header + request.len() && matches!(answer[header], 0 | 129) {
+                        break;
+                    }
+                }
             }
         })
         .finish();
-    for watcher in &watchers {
-        let ours = traffic(&watcher.agent.snapshot(), &cgroup, "icmp", "ipv4");
-        let expected = TrafficSample {
-            sent_packets: TIMES,
-            sent_bytes: TIMES * 8,
-            received_packets: TIMES,
-            // A raw socket gets the header of IP, too.
-            received_bytes: TIMES * 28,
-        };
-        assert_eq!(ours, expected, "by {}", watcher.tier.name());
+}
+
+const ECHOES: u64 = 5;
+
+#[test]
+fn echoes_are_icmp() {
+    /// Type, code, checksum (the kernel's work in version 6), identifier, number.
+    const REQUESTS: [[u8; 8]; 2] = [[8, 0, 0xf7, 0xff, 0, 0, 0, 0], [128, 0, 0, 0, 0, 0, 0, 0]];
+    let wire = Wire::new("echoes");
+    let watchers = watchers("net");
+    // A raw socket of version 4 gets the header of IP, too.
+    for (version, family, header) in [(0, "ipv4", 20), (1, "ipv6", 0)] {
+        let cgroup = Cgroup::new(&format!("echoes-{family}"));
+        echo(&cgroup, &wire, version, REQUESTS[version], header);
+        for watcher in &watchers {
+            let name = watcher.tier.name();
+            let ours = traffic(&watcher.agent.snapshot(), &cgroup, "icmp", family);
+            assert_eq!([ours.sent_packets, ours.sent_bytes], [ECHOES, ECHOES * 8], "{family} by {name}");
+            assert!(ours.received_packets >= ECHOES, "{family} by {name}: {ours:?}");
+            assert!(ours.received_bytes >= ECHOES * (header as u64 + 8), "{family} by {name}: {ours:?}");
+        }
+        let counts =
+            watchers.iter().map(|watcher| traffic(&watcher.agent.snapshot(), &cgroup, "icmp", family));
+        let counts: Vec<_> = counts.collect();
+        assert!(counts.iter().all(|other| *other == counts[0]), "{family}: {counts:?}");
     }
 }

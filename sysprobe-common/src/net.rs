@@ -93,12 +93,14 @@ pub enum NetLoss {
     UnreadableCgroup = 2,
     /// A call could not be remembered until its return.
     CallTableFull = 3,
+    /// A call returned without the program at its return being run.
+    EndMissed = 4,
 }
 
 impl NetLoss {
-    pub const COUNT: u32 = 4;
+    pub const COUNT: u32 = 5;
     pub const ALL: [Self; Self::COUNT as usize] =
-        [Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup, Self::CallTableFull];
+        [Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup, Self::CallTableFull, Self::EndMissed];
 
     /// The value of the `reason` label.
     #[must_use]
@@ -108,6 +110,7 @@ impl NetLoss {
             Self::NoFreeSlot => "no_free_slot",
             Self::UnreadableCgroup => "unreadable_cgroup",
             Self::CallTableFull => "call_table_full",
+            Self::EndMissed => "end_missed",
         }
     }
 }

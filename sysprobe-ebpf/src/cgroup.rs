@@ -1,8 +1,9 @@
 //! The way from a task to the cgroup that is the key, for every domain that charges cgroups.
 
+use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_current_task_btf};
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 
-use crate::kernel::Object;
+use crate::kernel::{Address, Object, Typed};
 use crate::settings;
 use crate::slots::is_kernel_thread;
 
@@ -61,4 +62,20 @@ pub fn id_of_task(task: impl Object) -> u64 {
 pub fn owner_of_task(task: impl Object) -> u64 {
     let id = id_of_task(task);
     if id == ROOT_ID && is_kernel_thread(task) { KERNEL } else { id }
+}
+
+/// The same of the running task.
+#[inline(always)]
+#[must_use]
+pub fn owner_of_current() -> u64 {
+    // SAFETY: the helper returns a typed pointer to the current task.
+    owner_of_task(unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) })
+}
+
+/// The same for programs without types.
+#[inline(always)]
+#[must_use]
+pub fn owner_of_current_by_address() -> u64 {
+    // SAFETY: the helper only returns an address.
+    owner_of_task(Address(unsafe { bpf_get_current_task() }))
 }

@@ -26,6 +26,7 @@ settings!(
 
 /// `enum sock_type` of include/linux/net.h, but on MIPS.
 const SOCK_STREAM: u16 = 1;
+const SOCK_DGRAM: u16 = 2;
 /// Part of the ABI.
 pub const IPPROTO_TCP: u16 = 6;
 const AF_INET: u16 = 2;
@@ -56,6 +57,12 @@ pub fn is_tcp(socket: impl Object) -> bool {
 #[must_use]
 pub fn is_stream(socket: impl Object) -> bool {
     socket.u16(&OFF_SK_TYPE) == Some(SOCK_STREAM)
+}
+
+#[inline(always)]
+#[must_use]
+pub fn is_datagram(socket: impl Object) -> bool {
+    socket.u16(&OFF_SK_TYPE) == Some(SOCK_DGRAM)
 }
 
 /// A socket of version 6 may speak version 4: the peer's address tells, or else its own.
@@ -111,7 +118,7 @@ pub fn of_file<T: Object>(socket: T) -> Option<T> {
     socket.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0)
 }
 
-/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.16) and the key is its id on the
+/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.15) and the key is its id on the
 /// default hierarchy; 0 if nobody knows.
 #[inline(always)]
 #[must_use]

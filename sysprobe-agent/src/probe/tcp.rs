@@ -14,7 +14,7 @@ static MEMBERS: &[Member] = &[
     member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
     member("OFF_CGROUP_KN", &["cgroup.kn"]),
     member("OFF_KN_ID", &["kernfs_node.id"]),
-    // Pointer and flags in one before 5.16.
+    // Pointer and flags in one before 5.15.
     optional("OFF_SK_CGROUP", &["sock.sk_cgrp_data.cgroup"]),
     member("OFF_SK_DROPS", &["sock.sk_drops"]),
     member("OFF_SK_ERROR", &["sock.sk_err"]),

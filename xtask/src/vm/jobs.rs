@@ -32,10 +32,12 @@ pub(super) struct Part {
 
 /// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups, and of storage
 /// what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show.
-pub(super) const SHORT: [Part; 4] = [
+pub(super) const SHORT: [Part; 6] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "tiers", tests: &[], kernel: None },
     Part { file: "block", tests: &["all_requests", "what_is_written"], kernel: Some("5.10") },
+    Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },
+    Part { file: "net", tests: &["as_the_kernel_counts", "a_flood"], kernel: Some("6.1") },
     Part { file: "vfs", tests: &["devices::", "every_way", "transfers::"], kernel: Some("6.1") },
 ];
 

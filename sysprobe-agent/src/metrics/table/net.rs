@@ -39,7 +39,7 @@ pub(super) static NET: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "Packets of IP that the kernel dropped, with its own reason (enum skb_drop_reason, in lower case), charged to the socket \
-               that they were for or came from; those of no socket are the kernel's.",
+               that they were for (Linux 6.11) or came from; those of no socket are the kernel's.",
         labels: &["namespace", "pod", "container", "reason"],
         source: "kfree_skb (5.17), udp_fail_queue_rcv_skb",
         emit: drops,

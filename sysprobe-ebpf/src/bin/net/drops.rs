@@ -3,22 +3,17 @@
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 
 use crate::booking::dropped;
 
 settings!(
-    OFF_SKB_PROTOCOL,
     /// The number of parameters of `kfree_skb`, with the kernel's own.
     CFG_DROP_PARAMETERS,
     /// Values of `enum skb_drop_reason`.
     VAL_DROP_MEMORY,
     VAL_DROP_QUEUE,
 );
-
-const ETH_P_IP: u16 = 0x0800_u16.to_be();
-const ETH_P_IPV6: u16 = 0x86dd_u16.to_be();
 
 /// Why the last datagram was dropped on this CPU that a socket had no room for, and that nobody has been charged for; 0 for none.
 /// Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
@@ -29,12 +24,6 @@ static NET_REFUSED: PerCpuArray<u32, 1> = PerCpuArray::new();
 #[inline(always)]
 pub(crate) fn tells_receiver() -> bool {
     CFG_DROP_PARAMETERS.load() >= 5
-}
-
-/// Packets of IP only: what local sockets and netlink free is no packet.
-#[inline(always)]
-pub(crate) fn is_packet(packet: impl Object) -> bool {
-    matches!(packet.u16(&OFF_SKB_PROTOCOL), Some(ETH_P_IP | ETH_P_IPV6))
 }
 
 /// A packet was dropped. `owner` is that of its socket, if it has one.

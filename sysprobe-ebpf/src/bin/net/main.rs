@@ -16,13 +16,14 @@ mod traffic;
 use core::ffi::c_void;
 
 use aya_ebpf::EbpfContext as _;
-use aya_ebpf::helpers::generated::bpf_sock_from_file;
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::tcp::state;
 use sysprobe_ebpf::cgroup::owner_of_task;
+use sysprobe_ebpf::iteration::socket_of_task;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::{is_inet, of_file};
+use sysprobe_ebpf::packet::is_ip;
+use sysprobe_ebpf::socket::is_inet;
 
 /// # Safety
 ///
@@ -51,12 +52,10 @@ fn net_recv_tp(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn sent(socket: Typed, result: i32) {
-    if result >= 0 && is_inet(socket) {
-        let owner = owner::take(socket);
-        traffic::sent(socket, || owner, result);
-    }
+    traffic::sent(socket, || owner::take(socket), result);
 }
 
+/// A connection is its reader's, as `tcp` has it.
 #[inline(always)]
 fn received(socket: Typed, result: i32, flags: u32) {
     if result >= 0 && is_inet(socket) {
@@ -80,7 +79,7 @@ fn net_listen_tp(ctx: BtfTracePointContext) -> i32 {
 fn net_drop_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the packet.
     let packet = unsafe { typed(&ctx, 0) };
-    if drops::is_packet(packet) {
+    if is_ip(packet) {
         // SAFETY: the context is that of this tracepoint.
         let owner = unsafe { owner::of_packet(packet, ctx.as_ptr()) };
         drops::of_packet(owner, ctx.arg(2));
@@ -98,35 +97,13 @@ fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// The members of `bpf_iter__task_file` that are used.
-#[repr(C)]
-struct FileIteration {
-    meta: u64,
-    task: *const u8,
-    descriptor: u32,
-    file: *const u8,
-}
-
 /// Makes the owner of a socket known that is older than the agent.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
 extern "C" fn net_seed(ctx: *mut c_void) -> i32 {
-    // SAFETY: the kernel passes a `bpf_iter__task_file`.
-    let (task, file) = unsafe {
-        let ctx = ctx.cast::<FileIteration>();
-        ((*ctx).task, (*ctx).file)
-    };
-    if task.is_null() || file.is_null() {
-        return 0;
-    }
-    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
-    let opened = unsafe { bpf_sock_from_file(file.cast_mut().cast()) };
-    if !opened.is_null() {
-        // SAFETY: not null, so they are a typed socket and a typed task.
-        let (opened, task) = unsafe { (Typed::new(opened.cast_const().cast()), Typed::new(task)) };
-        if let Some(socket) = of_file(opened).filter(|socket| is_inet(*socket)) {
-            owner::set_first(socket, owner_of_task(task));
-        }
+    // SAFETY: the program is of this kind.
+    if let Some((task, socket)) = unsafe { socket_of_task(ctx) }.filter(|(_, socket)| is_inet(*socket)) {
+        owner::set_first(socket, owner_of_task(task));
     }
     0
 }

@@ -2,18 +2,15 @@
 
 use core::ffi::c_void;
 
-use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use sysprobe_common::net::{NetLoss, Socket};
-use sysprobe_ebpf::cgroup::owner_of_task;
+use sysprobe_ebpf::cgroup::owner_of_current;
 use sysprobe_ebpf::kernel::{Object as _, Typed};
-use sysprobe_ebpf::settings;
+use sysprobe_ebpf::packet::sender;
 use sysprobe_ebpf::socket::maker;
 use sysprobe_ebpf::storage::SocketStorage;
 
 use crate::booking::lose;
 use crate::drops;
-
-settings!(OFF_SKB_SK);
 
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "NET_SOCKETS")]
@@ -28,8 +25,7 @@ fn known(socket: Typed) -> Option<&'static mut Socket> {
 /// The running task uses the socket, which makes it the task's.
 #[inline(always)]
 pub(crate) fn take(socket: Typed) -> u64 {
-    // SAFETY: the helper returns a typed pointer to the current task.
-    let owner = owner_of_task(unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) });
+    let owner = owner_of_current();
     match known(socket) {
         Some(remembered) => {
             if remembered.owner != owner {
@@ -75,5 +71,5 @@ pub(crate) unsafe fn of_packet(packet: Typed, context: *mut c_void) -> Option<u6
             return Some(of(receiver));
         }
     }
-    packet.follow(&OFF_SKB_SK).filter(|socket| socket.address() != 0).map(of)
+    sender(packet).map(of)
 }

@@ -5,7 +5,7 @@ use sysprobe_common::traffic::Traffic;
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::kernel::{Object, read_u32};
 use sysprobe_ebpf::settings;
-use sysprobe_ebpf::socket::{IPPROTO_TCP, family, is_inet, is_stream, protocol};
+use sysprobe_ebpf::socket::{IPPROTO_TCP, family, is_datagram, is_inet, is_stream, protocol};
 
 use crate::booking::traffic_of;
 
@@ -24,7 +24,7 @@ const IPPROTO_MPTCP: u16 = 262;
 /// What is read stays where it is, or is an error message of the kernel's: `MSG_PEEK | MSG_ERRQUEUE`.
 const NOT_TAKEN: u32 = 0x2 | 0x2000;
 
-/// `None` for what is TCP's or not of the Internet.
+/// `None` for what is TCP's or not of the Internet. Raw sockets speak any protocol, headers and all.
 #[inline(always)]
 pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
     if !is_inet(socket) {
@@ -33,7 +33,7 @@ pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
     match protocol(socket) {
         IPPROTO_TCP if is_stream(socket) => None,
         IPPROTO_MPTCP => None,
-        IPPROTO_UDP => Some(Protocol::Udp),
+        IPPROTO_UDP if is_datagram(socket) => Some(Protocol::Udp),
         IPPROTO_ICMP | IPPROTO_ICMPV6 => Some(Protocol::Icmp),
         _ => Some(Protocol::Other),
     }

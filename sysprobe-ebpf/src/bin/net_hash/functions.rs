@@ -5,21 +5,27 @@ use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::{btf_map, kprobe, kretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use sysprobe_common::net::{Call, NetLoss};
+use sysprobe_ebpf::cgroup::owner_of_current_by_address as caller;
 use sysprobe_ebpf::kernel::{Address, Object as _};
 use sysprobe_ebpf::socket::of_file;
 
 use crate::booking::lose;
-use crate::{caller, traffic};
+use crate::traffic;
 
 /// By thread: process and thread id. What is there is a call that has begun. Sized by the agent.
 #[btf_map]
 static NET_CALLS: HashMap<u64, Call, 1> = HashMap::new();
 
+/// Any call, of TCP too: what a return that was missed has left behind must not get another call's result.
 #[inline(always)]
 fn begin(ctx: &ProbeContext, flags: u32) {
     let Some(socket) = of_file(Address(ctx.arg(0).unwrap_or(0))) else { return };
+    let thread = bpf_get_current_pid_tgid();
+    if NET_CALLS.remove(thread).is_ok() {
+        lose(NetLoss::EndMissed);
+    }
     let call = Call { socket: socket.address(), flags, pad: 0 };
-    if traffic::kind(socket).is_some() && NET_CALLS.insert(bpf_get_current_pid_tgid(), call, 0).is_err() {
+    if traffic::kind(socket).is_some() && NET_CALLS.insert(thread, call, 0).is_err() {
         lose(NetLoss::CallTableFull);
     }
 }
@@ -82,10 +88,12 @@ sending! {
     net_send4_in net_send4_out
     net_send6_in net_send6_out
 }
-// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, and of version 6
+// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of version 6, and
+// `sock_common_recvmsg` for raw sockets of version 6
 receiving! {
     net_recv4_in net_recv4_out
     net_recv6_in net_recv6_out
+    net_recvr_in net_recvr_out
 }
 
 /// A thread that ends leaves nothing behind.

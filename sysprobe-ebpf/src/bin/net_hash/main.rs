@@ -13,15 +13,12 @@ mod functions;
 #[path = "../net/traffic.rs"]
 mod traffic;
 
-use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
-use sysprobe_ebpf::cgroup::owner_of_task;
-use sysprobe_ebpf::kernel::{Address, Object as _};
-use sysprobe_ebpf::settings;
+use sysprobe_ebpf::cgroup::owner_of_current_by_address as caller;
+use sysprobe_ebpf::kernel::Address;
+use sysprobe_ebpf::packet::{is_ip, sender};
 use sysprobe_ebpf::socket::maker;
-
-settings!(OFF_SKB_SK);
 
 /// proto: v6.3- `(struct sock *sk, int ret, int flags)`
 #[raw_tracepoint(tracepoint = "sock_send_length")]
@@ -41,13 +38,12 @@ fn net_recv_rt(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "kfree_skb")]
 fn net_drop_rt(ctx: RawTracePointContext) -> i32 {
     let packet = Address(ctx.arg(0));
-    if !drops::is_packet(packet) {
+    if !is_ip(packet) {
         return 0;
     }
     let receiver = if drops::tells_receiver() { ctx.arg(3) } else { 0 };
-    let socket = if receiver == 0 { packet.follow(&OFF_SKB_SK) } else { Some(Address(receiver)) };
-    let owner = socket.filter(|socket| socket.0 != 0).map(maker);
-    drops::of_packet(owner, ctx.arg(2));
+    let socket = if receiver == 0 { sender(packet) } else { Some(Address(receiver)) };
+    drops::of_packet(socket.map(maker), ctx.arg(2));
     0
 }
 
@@ -58,13 +54,6 @@ fn net_refuse_rt(ctx: RawTracePointContext) -> i32 {
         drops::refused(maker(Address(ctx.arg(1))));
     }
     0
-}
-
-/// Who is charged for a call.
-#[inline(always)]
-fn caller() -> u64 {
-    // SAFETY: the helper only returns an address.
-    owner_of_task(Address(unsafe { bpf_get_current_task() }))
 }
 
 sysprobe_ebpf::object!();

@@ -2,13 +2,12 @@
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
-use aya_ebpf::helpers::generated::bpf_sock_from_file;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::tcp::{Sockets, state};
 use sysprobe_ebpf::atomic::{add_u32, add_u64};
 use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::{is_tcp, of_file};
+use sysprobe_ebpf::socket::is_tcp;
 
 use crate::booking::{settle, slot_of};
 use crate::memory::{known, tcp};
@@ -56,15 +55,7 @@ fn queue(sockets: &mut Sockets, listening: Typed) {
 
 /// Remembers a socket that a task has open.
 #[inline(always)]
-pub(crate) fn greet(task: Typed, file: Typed) {
-    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
-    let opened = unsafe { bpf_sock_from_file(file.as_ptr().cast_mut().cast()) };
-    if opened.is_null() {
-        return;
-    }
-    // SAFETY: as above, and it is not null.
-    let opened = unsafe { Typed::new(opened.cast_const().cast()) };
-    let Some(socket) = of_file(opened) else { return };
+pub(crate) fn greet(task: Typed, socket: Typed) {
     if !is_tcp(socket) {
         return;
     }

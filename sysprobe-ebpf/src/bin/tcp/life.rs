@@ -6,7 +6,7 @@ use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
 use sysprobe_ebpf::kernel::Object as _;
 
 use crate::booking::{add_time, count, lose, settle, settle_at, stats_of};
-use crate::memory::{Sock, book_on_the_way, current, forget, insert, known, maker, tcp};
+use crate::memory::{Sock, book_on_the_way, current, forget, insert, known, maker, strangers, tcp};
 use crate::round_trip;
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};
 
@@ -189,10 +189,15 @@ pub(crate) fn ended(socket: Sock) {
     forget(socket);
 }
 
+#[inline(always)]
+fn owner_of(listening: Sock) -> u64 {
+    known(listening).map_or_else(|| strangers(listening), |remembered| remembered.owner)
+}
+
 /// A SYN-ACK is sent again, of a connection that is no socket yet. What is asked for has the peer's address.
 #[inline(always)]
 pub(crate) fn repeated_synack(listening: Sock, asked: Sock) {
-    let owner = known(listening).map_or(0, |remembered| remembered.owner);
+    let owner = owner_of(listening);
     let Some(stats) = stats_of(owner) else { return };
     count(stats, Count::Retransmitted, 1);
     count(stats, Count::RetransmittedSyns, 1);
@@ -207,7 +212,7 @@ pub(crate) fn asks_for_place(listening: Sock) {
     if !socket::is_full(listening) {
         return;
     }
-    let owner = known(listening).map_or(0, |remembered| remembered.owner);
+    let owner = owner_of(listening);
     if let Some(stats) = stats_of(owner) {
         count(stats, Count::AcceptOverflows, 1);
     }
@@ -219,7 +224,7 @@ pub(crate) fn reset(socket: Sock, direction: Count) {
         Some(remembered) => remembered.owner,
         // The kernel answers by itself: there is no socket, or no more, or not yet.
         None if socket.address() == 0 || socket::is_remainder(socket) => KERNEL,
-        None => 0,
+        None => strangers(socket),
     };
     if let Some(stats) = stats_of(owner) {
         count(stats, direction, 1);

@@ -23,6 +23,7 @@ use core::ffi::c_void;
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::tcp::Count;
+use sysprobe_ebpf::iteration::socket_of_task;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
@@ -116,27 +117,13 @@ extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
     0
 }
 
-/// The members of `bpf_iter__task_file` that are used.
-#[repr(C)]
-struct FileIteration {
-    meta: u64,
-    task: *const u8,
-    descriptor: u32,
-    file: *const u8,
-}
-
 /// Makes a socket known that is older than the agent: its past is the baseline.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
 extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
-    // SAFETY: the kernel passes a `bpf_iter__task_file`.
-    let (task, file) = unsafe {
-        let ctx = ctx.cast::<FileIteration>();
-        ((*ctx).task, (*ctx).file)
-    };
-    if !task.is_null() && !file.is_null() {
-        // SAFETY: not null, so they are a typed task and a typed file.
-        census::greet(unsafe { Typed::new(task) }, unsafe { Typed::new(file) });
+    // SAFETY: the program is of this kind.
+    if let Some((task, socket)) = unsafe { socket_of_task(ctx) } {
+        census::greet(task, socket);
     }
     0
 }

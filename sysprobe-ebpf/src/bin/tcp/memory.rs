@@ -1,10 +1,10 @@
 //! What is remembered of sockets lies with them; and whose they are: of the cgroup that connected one or listens with it, an accepted
 //! one of the cgroup that listens; and from its first read by another cgroup on, of that one, since sockets are handed on.
 
-use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_skc_to_tcp_sock};
+use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
 use sysprobe_common::tcp::Socket;
 pub(crate) use sysprobe_ebpf::atomic::replace_u64 as replace;
-use sysprobe_ebpf::cgroup::owner_of_task;
+pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::storage::SocketStorage;
 
@@ -33,6 +33,12 @@ pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Sock
 #[inline(always)]
 pub(crate) const fn forget(_socket: Sock) {}
 
+/// Whose a socket is that nobody remembers: nobody knows.
+#[inline(always)]
+pub(crate) const fn strangers(_socket: Sock) -> u64 {
+    0
+}
+
 /// An accepted socket has what is remembered of the one that listened.
 #[inline(always)]
 pub(crate) const fn maker(_socket: Sock, copied: &Socket) -> u64 {
@@ -53,11 +59,4 @@ pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
     let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
     // SAFETY: as above, and it is not null.
     if tcp.is_null() { None } else { Some(unsafe { Sock::new(tcp.cast_const().cast()) }) }
-}
-
-/// The owner that the running task makes; see `Socket::owner`.
-#[inline(always)]
-pub(crate) fn current() -> u64 {
-    // SAFETY: the helper returns a typed pointer to the current task.
-    owner_of_task(unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) })
 }

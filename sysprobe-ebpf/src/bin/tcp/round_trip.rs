@@ -5,7 +5,7 @@
 
 use crate::booking::{add_time, stats_of};
 use crate::life;
-use crate::memory::{Sock, book_on_the_way, tcp};
+use crate::memory::{Sock, book_on_the_way, strangers, tcp};
 use crate::socket::{OFF_TCP_DEVIATION, OFF_TCP_NOW, OFF_TCP_SRTT};
 
 const SECOND: u64 = 1_000_000;
@@ -18,7 +18,7 @@ const DEVIATION_NS: u64 = 1000 / 4;
 #[inline(always)]
 pub(crate) fn received(socket: Sock) {
     let Some(tcp) = tcp(socket) else { return };
-    let Some(remembered) = life::remember(socket, tcp, 0) else { return };
+    let Some(remembered) = life::remember(socket, tcp, strangers(socket)) else { return };
     let now = tcp.load_u64(&OFF_TCP_NOW);
     let is_due = remembered.sampled_us == 0 || now.wrapping_sub(remembered.sampled_us) >= SECOND;
     if is_due && remembered.owner != 0 && sample(tcp, remembered.owner) {

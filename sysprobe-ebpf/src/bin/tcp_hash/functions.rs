@@ -2,14 +2,10 @@
 
 use aya_ebpf::macros::kprobe;
 use aya_ebpf::programs::ProbeContext;
-use sysprobe_ebpf::kernel::{Address, Object as _};
-use sysprobe_ebpf::settings;
+use sysprobe_ebpf::kernel::Address;
+use sysprobe_ebpf::packet::is_version_4;
 
 use crate::{life, round_trip, socket};
-
-settings!(OFF_SKB_PROTOCOL);
-
-const ETH_P_IP: u16 = 0x0800_u16.to_be();
 
 #[inline(always)]
 fn address(ctx: &ProbeContext, place: usize) -> Address {
@@ -72,7 +68,7 @@ fn tcp_ack4_kp(ctx: ProbeContext) -> u32 {
 
 #[kprobe]
 fn tcp_ack6_kp(ctx: ProbeContext) -> u32 {
-    if address(&ctx, 1).u16(&OFF_SKB_PROTOCOL) != Some(ETH_P_IP) {
+    if !is_version_4(address(&ctx, 1)) {
         life::asks_for_place(address(&ctx, 0));
     }
     0

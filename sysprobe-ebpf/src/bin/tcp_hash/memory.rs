@@ -2,12 +2,12 @@
 //! ones: they have no copy of what is remembered of the socket that listened, and are their maker's.
 
 use aya_ebpf::btf_maps::HashMap;
-use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::tcp::Socket;
-use sysprobe_ebpf::cgroup::owner_of_task;
+pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
-use sysprobe_ebpf::socket::{is_remainder, is_tcp, maker as maker_of};
+pub(crate) use sysprobe_ebpf::socket::maker as strangers;
+use sysprobe_ebpf::socket::{is_remainder, is_tcp};
 
 use crate::booking::settle;
 
@@ -38,7 +38,7 @@ pub(crate) fn forget(socket: Sock) {
 
 #[inline(always)]
 pub(crate) fn maker(socket: Sock, _remembered: &Socket) -> u64 {
-    maker_of(socket)
+    strangers(socket)
 }
 
 /// A hash cannot be gone over by a program. What listening sockets drop is then not seen: nothing happens to them that they are locked
@@ -63,10 +63,4 @@ pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
 pub(crate) fn replace(place: &mut u64, _expected: u64, new: u64) -> bool {
     *place = new;
     true
-}
-
-#[inline(always)]
-pub(crate) fn current() -> u64 {
-    // SAFETY: the helper only returns an address.
-    owner_of_task(Address(unsafe { bpf_get_current_task() }))
 }

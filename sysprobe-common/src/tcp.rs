@@ -158,6 +158,8 @@ pub struct Socket {
     pub connecting_since: u64,
     /// When its round-trip time was last sampled, by its own clock in microseconds; 0 if never.
     pub sampled_us: u64,
+    /// When it was last booked on the way, likewise, where there is no census.
+    pub visited_us: u64,
     /// How much its owner had read when it last did; 0 if it never has.
     pub consumed: u64,
     /// 1 if it began with a SYN of its own.
@@ -172,6 +174,7 @@ impl Socket {
         owner: 0,
         connecting_since: 0,
         sampled_us: 0,
+        visited_us: 0,
         consumed: 0,
         asked: 0,
         finished: 0,

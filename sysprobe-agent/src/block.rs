@@ -1,7 +1,6 @@
 //! The block layer: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
 use sysprobe_common::block::{self, BlockLoss, BlockStats, DISK_NAME, Operation};
-use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::operation::OperationStats;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
@@ -80,11 +79,7 @@ impl Key for DeviceKey {
     }
 
     fn owner(&self) -> Owner {
-        match self.0.cgroup {
-            0 => Owner::Unknown,
-            KERNEL => Owner::Kernel,
-            id => Owner::Cgroup(id),
-        }
+        Owner::of_number(self.0.cgroup)
     }
 }
 

@@ -8,7 +8,7 @@ mod measured;
 mod report;
 mod start;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,6 @@ use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
 use crate::plan::{Decision, Plan};
-use crate::slots::Owner;
 use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind, WorkloadSample};
 use crate::workload::{Bearer, CpuSeen, Registry};
 use attribution::Attribution;
@@ -160,9 +159,10 @@ impl Engine {
 
     /// The names of the reasons that occur.
     fn named_reasons(&self, workloads: &[WorkloadSample]) -> BTreeMap<u32, String> {
-        let numbers = workloads.iter().filter_map(|row| row.net.as_ref()).flat_map(|net| net.drops.keys());
-        let named = numbers.filter_map(|number| Some((*number, self.plan.drop_reasons.get(number)?.clone())));
-        named.collect()
+        let drops = workloads.iter().filter_map(|row| row.net.as_ref()).flat_map(|net| net.drops.keys());
+        let numbers: BTreeSet<u32> = drops.copied().collect();
+        let name = |number: u32| Some((number, self.plan.drop_reasons.get(&number)?.clone()));
+        numbers.into_iter().filter_map(name).collect()
     }
 
     /// Says at what moment everything was booked.
@@ -179,16 +179,7 @@ impl Engine {
         for domain in self.measured.charged() {
             domain.collect(identity, attribution, registry);
         }
-        registry.forget_sockets();
-        for (owner, sockets) in self.measured.sockets() {
-            let (kernel, unknown) = (Bearer::kernel(), Bearer::unknown());
-            let bearer = match owner {
-                Owner::Kernel => &kernel,
-                Owner::Unknown => &unknown,
-                Owner::Cgroup(id) => attribution.bearer(id).unwrap_or(&unknown),
-            };
-            registry.add_sockets(bearer, &sockets);
-        }
+        charging::count_sockets(self.measured.sockets(), attribution, registry);
         flushed
     }
 

@@ -1,6 +1,5 @@
 //! The network beside TCP: starts the programs, and adds what each cgroup sent, received and lost to its workload's totals.
 
-use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats, Protocol};
 use sysprobe_common::traffic::{Family, Traffic};
 
@@ -84,11 +83,7 @@ impl Key for DropKey {
     }
 
     fn owner(&self) -> Owner {
-        match self.0.cgroup {
-            0 => Owner::Unknown,
-            KERNEL => Owner::Kernel,
-            id => Owner::Cgroup(id),
-        }
+        Owner::of_number(self.0.cgroup)
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError, Stack};
+use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::slot;
 
 use crate::bpf::{Entries, LoadError, Loaded, MappedArray};
@@ -52,6 +53,18 @@ pub enum Owner {
     Cgroup(u64),
     Kernel,
     Unknown,
+}
+
+impl Owner {
+    /// Of a key in which the kernel side tells them apart by number.
+    #[must_use]
+    pub const fn of_number(cgroup: u64) -> Self {
+        match cgroup {
+            0 => Self::Unknown,
+            KERNEL => Self::Kernel,
+            id => Self::Cgroup(id),
+        }
+    }
 }
 
 pub struct Slots<S, K = u64> {

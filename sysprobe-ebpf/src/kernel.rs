@@ -9,6 +9,7 @@ use core::ptr;
 
 use aya_ebpf::Global;
 use aya_ebpf::helpers::{bpf_probe_read_kernel, generated};
+use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::cast::CALL;
 
 use crate::settings;
@@ -173,6 +174,17 @@ impl Typed {
     #[must_use]
     pub const unsafe fn new(pointer: *const u8) -> Self {
         Self(pointer)
+    }
+
+    /// An argument of a typed tracepoint.
+    ///
+    /// # Safety
+    ///
+    /// The argument is a pointer.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn argument(ctx: &BtfTracePointContext, place: usize) -> Self {
+        Self(ctx.arg(place))
     }
 
     /// The kernel's `bpf_rdonly_cast`, which is no call any more when the verifier is done with it.

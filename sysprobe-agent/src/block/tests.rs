@@ -1,5 +1,7 @@
 //! Numbers of slots: differences, names, and what they add up to.
 
+use sysprobe_common::cgroup::KERNEL;
+
 use super::*;
 
 fn stats(name: &str, writes: u32, queued_ns: u64) -> BlockStats {

@@ -8,6 +8,7 @@ use super::attribution::Attribution;
 use super::identity::Identity;
 use crate::cgroup::name::Name;
 use crate::slots::{Counters, Key, Owner, Slots};
+use crate::snapshot::SocketsSample;
 use crate::workload::{Bearer, Charge, Registry};
 
 /// A domain's slots, whatever they hold.
@@ -101,17 +102,46 @@ fn charge<S: Counters + Charge, K: Key>(
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
+    let nobodys = Nobodys::default();
     slots.read(
         |id| attribution.bearer(id).is_some(),
-        |owner, gathered| match owner {
-            Owner::Kernel => registry.add(&Bearer::kernel(), gathered),
-            Owner::Unknown => registry.add(&Bearer::unknown(), gathered),
-            Owner::Cgroup(id) => {
-                let unknown = Bearer::unknown();
-                registry.add(attribution.bearer(id).unwrap_or(&unknown), gathered);
-            }
-        },
+        |owner, gathered| registry.add(nobodys.or_bearer(owner, attribution), gathered),
     );
+}
+
+/// Adds the sockets that each owner has now.
+pub(super) fn count_sockets(
+    sockets: impl Iterator<Item = (Owner, SocketsSample)>,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
+    let nobodys = Nobodys::default();
+    registry.forget_sockets();
+    for (owner, sockets) in sockets {
+        registry.add_sockets(nobodys.or_bearer(owner, attribution), &sockets);
+    }
+}
+
+/// Who bears what is no cgroup's, or of one that nobody knows.
+struct Nobodys {
+    kernel: Bearer,
+    unknown: Bearer,
+}
+
+impl Default for Nobodys {
+    fn default() -> Self {
+        Self { kernel: Bearer::kernel(), unknown: Bearer::unknown() }
+    }
+}
+
+impl Nobodys {
+    fn or_bearer<'a>(&'a self, owner: Owner, attribution: &'a Attribution) -> &'a Bearer {
+        match owner {
+            Owner::Kernel => &self.kernel,
+            Owner::Unknown => &self.unknown,
+            Owner::Cgroup(id) => attribution.bearer(id).unwrap_or(&self.unknown),
+        }
+    }
 }
 
 /// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.

@@ -69,6 +69,9 @@ const RECEIVED_RESETS: &str = "counts resets that are received";
 const SYNS_TOO_MANY: Program = extra("tcp_syn_in", Fentry("tcp_conn_request"), OVERFLOWS);
 const ACKS_TOO_MANY: Program = extra("tcp_ack4_in", Fentry("tcp_v4_syn_recv_sock"), OVERFLOWS);
 const ACKS6_TOO_MANY: Program = extra("tcp_ack6_in", Fentry("tcp_v6_syn_recv_sock"), OVERFLOWS);
+const SYNS_BY_KPROBE: Program = extra("tcp_syn_kp", Kprobe("tcp_conn_request"), OVERFLOWS);
+const ACKS_BY_KPROBE: Program = extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS);
+const ACKS6_BY_KPROBE: Program = extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS);
 const SEED: Program = program("tcp_seed", FileIterator, "takes the past of older sockets as baseline");
 const CENSUS: Program = program(
     "tcp_census",
@@ -136,9 +139,9 @@ pub(super) const PROBE: Probe = Probe {
                 program("tcp_synack_rt", RawTp("tcp_retransmit_synack"), SYNACKS),
                 program("tcp_rst_out_rt", RawTp("tcp_send_reset"), SENT_RESETS),
                 program("tcp_rst_in_rt", RawTp("tcp_receive_reset"), RECEIVED_RESETS),
-                extra("tcp_syn_kp", Kprobe("tcp_conn_request"), OVERFLOWS),
-                extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS),
-                extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS),
+                SYNS_BY_KPROBE,
+                ACKS_BY_KPROBE,
+                ACKS6_BY_KPROBE,
             ],
             members: MEMBERS,
             needs: &[],
@@ -156,9 +159,9 @@ pub(super) const PROBE: Probe = Probe {
                 extra("tcp_synack_rt", RawTp("tcp_retransmit_synack"), SYNACKS),
                 extra("tcp_rst_out_rt", RawTp("tcp_send_reset"), SENT_RESETS),
                 extra("tcp_rst_in_rt", RawTp("tcp_receive_reset"), RECEIVED_RESETS),
-                extra("tcp_syn_kp", Kprobe("tcp_conn_request"), OVERFLOWS),
-                extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS),
-                extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS),
+                SYNS_BY_KPROBE,
+                ACKS_BY_KPROBE,
+                ACKS6_BY_KPROBE,
             ],
             members: MEMBERS,
             needs: &[Need::Kprobes],

@@ -25,20 +25,11 @@ use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::packet::is_ip;
 use sysprobe_ebpf::socket::is_inet;
 
-/// # Safety
-///
-/// The argument is a typed pointer.
-#[inline(always)]
-unsafe fn typed(ctx: &BtfTracePointContext, argument: usize) -> Typed {
-    // SAFETY: the caller's promise.
-    unsafe { Typed::new(ctx.arg(argument)) }
-}
-
 /// proto: v6.3- `(struct sock *sk, int ret, int flags)`
 #[btf_tracepoint(function = "sock_send_length")]
 fn net_send_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
-    sent(unsafe { typed(&ctx, 0) }, ctx.arg(1));
+    sent(unsafe { Typed::argument(&ctx, 0) }, ctx.arg(1));
     0
 }
 
@@ -46,7 +37,7 @@ fn net_send_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sock_recv_length")]
 fn net_recv_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
-    received(unsafe { typed(&ctx, 0) }, ctx.arg(1), ctx.arg(2));
+    received(unsafe { Typed::argument(&ctx, 0) }, ctx.arg(1), ctx.arg(2));
     0
 }
 
@@ -69,7 +60,7 @@ fn received(socket: Typed, result: i32, flags: u32) {
 fn net_listen_tp(ctx: BtfTracePointContext) -> i32 {
     if matches!(ctx.arg(2), state::LISTEN | state::SYN_SENT) {
         // SAFETY: the first argument is the socket.
-        owner::take(unsafe { typed(&ctx, 0) });
+        owner::take(unsafe { Typed::argument(&ctx, 0) });
     }
     0
 }
@@ -78,7 +69,7 @@ fn net_listen_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "kfree_skb")]
 fn net_drop_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the packet.
-    let packet = unsafe { typed(&ctx, 0) };
+    let packet = unsafe { Typed::argument(&ctx, 0) };
     if is_ip(packet) {
         // SAFETY: the context is that of this tracepoint.
         let owner = unsafe { owner::of_packet(packet, ctx.as_ptr()) };
@@ -92,7 +83,7 @@ fn net_drop_tp(ctx: BtfTracePointContext) -> i32 {
 fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
     if !drops::tells_receiver() {
         // SAFETY: the second argument is the socket.
-        drops::refused(owner::of(unsafe { typed(&ctx, 1) }));
+        drops::refused(owner::of(unsafe { Typed::argument(&ctx, 1) }));
     }
     0
 }

@@ -27,20 +27,11 @@ use sysprobe_ebpf::iteration::socket_of_task;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
-/// # Safety
-///
-/// The argument is a typed pointer.
-#[inline(always)]
-unsafe fn typed(ctx: &BtfTracePointContext, argument: usize) -> Typed {
-    // SAFETY: the caller's promise.
-    unsafe { Typed::new(ctx.arg(argument)) }
-}
-
 /// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
 #[btf_tracepoint(function = "inet_sock_set_state")]
 fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
-    let socket = unsafe { typed(&ctx, 0) };
+    let socket = unsafe { Typed::argument(&ctx, 0) };
     if is_tcp(socket) {
         life::changed(socket, ctx.arg(1), ctx.arg(2));
     }
@@ -51,7 +42,7 @@ fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_destroy_sock")]
 fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    life::ended(unsafe { typed(&ctx, 0) });
+    life::ended(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -59,7 +50,7 @@ fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_probe")]
 fn tcp_segment_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
-    round_trip::received(unsafe { typed(&ctx, 0) });
+    round_trip::received(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -67,7 +58,7 @@ fn tcp_segment_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    life::read(unsafe { typed(&ctx, 0) });
+    life::read(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -75,7 +66,7 @@ fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_retransmit_synack")]
 fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the listening socket, the second what it was asked for.
-    let (listening, asked) = unsafe { (typed(&ctx, 0), typed(&ctx, 1)) };
+    let (listening, asked) = unsafe { (Typed::argument(&ctx, 0), Typed::argument(&ctx, 1)) };
     life::repeated_synack(listening, asked);
     0
 }
@@ -84,7 +75,7 @@ fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_send_reset")]
 fn tcp_rst_out_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket, or null.
-    life::reset(unsafe { typed(&ctx, 0) }, Count::ResetsSent);
+    life::reset(unsafe { Typed::argument(&ctx, 0) }, Count::ResetsSent);
     0
 }
 
@@ -92,7 +83,7 @@ fn tcp_rst_out_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_receive_reset")]
 fn tcp_rst_in_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    life::reset(unsafe { typed(&ctx, 0) }, Count::ResetsReceived);
+    life::reset(unsafe { Typed::argument(&ctx, 0) }, Count::ResetsReceived);
     0
 }
 

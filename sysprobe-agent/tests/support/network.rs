@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::process::{self, Command};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// The addresses of the two ends; each test has namespaces of its own, so all may use the same.
@@ -21,6 +22,18 @@ pub(crate) struct Namespace {
 pub(crate) struct Wire {
     pub(crate) left: Namespace,
     pub(crate) right: Namespace,
+    _turn: Turn,
+}
+
+/// A storm of connections has CPUs interrupt programs at work so often that other tests miss runs, which are counted, but which they
+/// do not expect.
+static STORM: RwLock<()> = RwLock::new(());
+
+#[expect(dead_code, reason = "held until the test ends")]
+#[derive(Debug)]
+enum Turn {
+    Together(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
 }
 
 impl Namespace {
@@ -114,11 +127,21 @@ impl Counters {
 
 impl Wire {
     pub(crate) fn new(name: &str) -> Self {
+        Self::when(Turn::Together(STORM.read().unwrap_or_else(PoisonError::into_inner)), name)
+    }
+
+    /// While no other test has one.
+    pub(crate) fn alone(name: &str) -> Self {
+        Self::when(Turn::Alone(STORM.write().unwrap_or_else(PoisonError::into_inner)), name)
+    }
+
+    fn when(turn: Turn, name: &str) -> Self {
         let wire = Self {
             left: Namespace::new(&format!("{name}-left")),
             right: Namespace::new(&format!("{name}-right")),
+            _turn: turn,
         };
-        let Self { left, right } = &wire;
+        let Self { left, right, .. } = &wire;
         left.ip(&["link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", &right.name]);
         for (namespace, addresses) in [(left, LEFT), (right, RIGHT)] {
             let [v4, v6] = addresses;

@@ -264,7 +264,7 @@ fn connections_that_are_over_leave_nothing_behind() {
     const ENOUGH: Duration = Duration::from_secs(45);
     /// With a port each: closed connections keep theirs for a minute.
     const SERVERS: u16 = 5;
-    let wire = Wire::new("short");
+    let wire = Wire::alone("short");
     let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("short-server"), Cgroup::new("short-client"));
     let ready = Flag::new();

@@ -180,6 +180,9 @@ impl Engine {
             domain.collect(identity, attribution, registry);
         }
         charging::count_sockets(self.measured.sockets(), attribution, registry);
+        if let Some(debts) = self.measured.debts() {
+            charging::charge_debts(debts, identity, attribution, registry);
+        }
         flushed
     }
 

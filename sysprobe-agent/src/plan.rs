@@ -29,6 +29,8 @@ pub use shards::Shards;
 pub struct Plan {
     pub hierarchy: Option<Hierarchy>,
     pub shards: Shards,
+    /// That there may be.
+    pub cpus: u32,
     pub slots: u32,
     pub tasks: u32,
     /// How many there are now.
@@ -93,6 +95,7 @@ impl Plan {
         let mut plan = Self {
             hierarchy: facts.hierarchy.clone().ok(),
             shards,
+            cpus: facts.cpus.possible,
             slots: config.slots,
             tasks: config.tasks,
             threads: facts.threads,

@@ -1,19 +1,25 @@
 //! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
 use sysprobe_common::hist;
-use sysprobe_common::sched::{SchedLoss, SchedStats};
+use sysprobe_common::sched::{Cause, SchedLoss, SchedStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::host;
 use crate::plan::{Candidate, Plan};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Slots};
-use crate::snapshot::{HistogramSample, LostUpdates, SchedSample};
+use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample};
+
+pub(crate) mod blame;
+pub mod debts;
+
+use debts::Debts;
 
 /// The attached programs and their maps.
 pub struct Sched {
     loaded: Loaded,
     slots: Slots<SchedStats>,
+    debts: Debts,
     losses: MappedArray<u64>,
 }
 
@@ -34,6 +40,7 @@ impl Sched {
             ("CFG_SHARED", u32::from(plan.shards.shared)),
         ]);
         let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
+        sizes.push(("SCHED_TIMELINES", plan.cpus));
         if probe::keeps_tasks_in_hash(set.tier) {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
@@ -42,9 +49,10 @@ impl Sched {
         }
         let mut loaded = loader.load(set, &globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, plan.shards)?;
+        let debts = Debts::new(&mut loaded)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, losses })
+        Ok(Self { loaded, slots, debts, losses })
     }
 
     /// Books what runs at this moment, so that a reader sees it.
@@ -54,6 +62,17 @@ impl Sched {
 
     pub const fn slots(&mut self) -> &mut Slots<SchedStats> {
         &mut self.slots
+    }
+
+    /// Who made whom wait.
+    pub const fn debts(&mut self) -> &mut Debts {
+        &mut self.debts
+    }
+
+    /// How many debts there were when they were last read.
+    #[must_use]
+    pub const fn debts_in_use(&self) -> u64 {
+        self.debts.in_use()
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
@@ -85,14 +104,23 @@ impl Running for Sched {
 }
 
 impl Counters for SchedStats {
-    const ZERO: Self =
-        Self { wait_ns: 0, on_cpu_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
+    const ZERO: Self = Self {
+        wait_ns: 0,
+        on_cpu_ns: 0,
+        voluntary: 0,
+        involuntary: 0,
+        causes: [0; Cause::ALL.len()],
+        wait: [0; hist::BUCKETS],
+    };
 
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
         self.wait_ns = wide(self.wait_ns, other.wait_ns);
         self.on_cpu_ns = wide(self.on_cpu_ns, other.on_cpu_ns);
         self.voluntary = narrow(self.voluntary, other.voluntary);
         self.involuntary = narrow(self.involuntary, other.involuntary);
+        for (own, other) in self.causes.iter_mut().zip(other.causes) {
+            *own = wide(*own, other);
+        }
         for (own, other) in self.wait.iter_mut().zip(&other.wait) {
             *own = narrow(*own, *other);
         }
@@ -105,6 +133,27 @@ pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
     total.on_cpu_ns += gathered.on_cpu_ns;
     total.voluntary_switches += u64::from(gathered.voluntary);
     total.involuntary_switches += u64::from(gathered.involuntary);
+    if gathered.causes.iter().any(|ns| *ns != 0) {
+        accumulate_causes(total.causes.get_or_insert_default(), gathered);
+    }
+}
+
+/// What of its waits the kernel side could tell the causes of.
+fn accumulate_causes(total: &mut CausesSample, gathered: &SchedStats) {
+    for cause in Cause::ALL {
+        *of_cause(total, cause) += gathered.causes[cause as usize];
+    }
+}
+
+const fn of_cause(total: &mut CausesSample, cause: Cause) -> &mut u64 {
+    match cause {
+        Cause::Idle => &mut total.idle_ns,
+        Cause::Own => &mut total.same_pod_ns,
+        Cause::Kernel => &mut total.kernel_ns,
+        Cause::Interrupt => &mut total.interrupt_ns,
+        Cause::Throttled => &mut total.throttled_ns,
+        Cause::Unknown => &mut total.unknown_ns,
+    }
 }
 
 /// The same of a histogram alone.

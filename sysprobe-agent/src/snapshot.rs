@@ -12,14 +12,16 @@ use crate::pods::pod::Qos;
 
 mod block;
 mod net;
+mod sched;
 mod tcp;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use net::{NetSample, TrafficSample};
+pub use sched::{BlameSample, CausesSample, Culprit, SchedSample};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,16 +121,6 @@ pub struct PodSample {
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub host_network: Option<bool>,
-}
-
-/// The scheduler's totals of one workload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SchedSample {
-    /// Waits for a CPU: from runnable to running.
-    pub wait: HistogramSample,
-    pub on_cpu_ns: u64,
-    pub voluntary_switches: u64,
-    pub involuntary_switches: u64,
 }
 
 /// The storage operations of one workload. What it never did is left out of the JSON form.

@@ -14,8 +14,10 @@ use sysprobe_common::vfs::VfsStats;
 use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
+use crate::sched::blame::Blame;
 use crate::snapshot::{
-    CpuSample, PodSample, PodTotals, SocketsSample, Throttling, Workload, WorkloadKind, WorkloadSample,
+    CpuSample, Culprit, PodSample, PodTotals, SocketsSample, Throttling, Workload, WorkloadKind,
+    WorkloadSample,
 };
 use crate::{block, net, sched, tcp, vfs};
 
@@ -32,12 +34,15 @@ pub(crate) struct Registry {
     workloads: HashMap<Workload, Totals>,
     /// By namespace and pod.
     pods: HashMap<(String, String), PodTotals>,
+    /// When it was last chosen which culprits are named.
+    chosen: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Totals {
     sample: WorkloadSample,
     pod: Option<Arc<Pod>>,
+    blame: Blame,
     gone_since: Option<Instant>,
 }
 
@@ -151,6 +156,38 @@ impl Registry {
         }
     }
 
+    /// Adds that one waited while the other ran.
+    pub(crate) fn add_debt(&mut self, victim: &Bearer, culprit: &Bearer, ns: u64) {
+        let totals = self.totals(victim);
+        let causes = totals.sample.sched.get_or_insert_default().causes.get_or_insert_default();
+        if culprit.is_of_same_pod(victim) {
+            causes.same_pod_ns += ns;
+            return;
+        }
+        match culprit.kind {
+            WorkloadKind::Kernel => causes.kernel_ns += ns,
+            WorkloadKind::Unknown => causes.unknown_ns += ns,
+            _ => {
+                let cause =
+                    if culprit.pod.is_some() { &mut causes.other_pod_ns } else { &mut causes.system_ns };
+                *cause += ns;
+                totals.blame.add(&culprit.as_culprit(), ns);
+            }
+        }
+    }
+
+    /// Chooses for each workload which of its culprits are told by name.
+    pub(crate) fn choose_culprits(&mut self, now: Instant) {
+        let since = self.chosen.replace(now);
+        let seconds = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
+        for totals in self.workloads.values_mut() {
+            totals.blame.choose(seconds);
+            if let Some(sched) = &mut totals.sample.sched {
+                sched.blame = totals.blame.sample();
+            }
+        }
+    }
+
     /// Adds what a cgroup's files say beyond `seen`, and takes over its settings.
     pub(crate) fn add_cpu(&mut self, bearer: &Bearer, now: &CpuSample, seen: &mut CpuSeen) {
         let total = self.sample(bearer).cpu.get_or_insert_default();
@@ -186,6 +223,10 @@ impl Registry {
     }
 
     fn sample(&mut self, bearer: &Bearer) -> &mut WorkloadSample {
+        &mut self.totals(bearer).sample
+    }
+
+    fn totals(&mut self, bearer: &Bearer) -> &mut Totals {
         let Bearer { workload, kind, pod } = bearer;
         // Two look-ups, so that the usual case (it is known) copies no strings.
         if !self.workloads.contains_key(workload) {
@@ -200,12 +241,13 @@ impl Registry {
                 net: None,
                 cpu: None,
             };
-            self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });
+            let totals = Totals { sample, pod: None, blame: Blame::default(), gone_since: None };
+            self.workloads.insert(workload.clone(), totals);
         }
         let totals = self.workloads.get_mut(workload).expect("it was inserted above if it was not there");
         totals.gone_since = None;
         totals.pod.clone_from(pod);
-        &mut totals.sample
+        totals
     }
 
     /// Starts the grace of workloads that no cgroup bears any more, and drops those whose grace has ended.
@@ -256,6 +298,24 @@ impl Bearer {
         };
         let kind = if container.is_empty() { WorkloadKind::Pod } else { WorkloadKind::Container };
         Self { workload: labels(&pod.namespace, &pod.name, container), kind, pod: Some(Arc::clone(pod)) }
+    }
+
+    /// Whether what one of them runs is the other's own doing.
+    #[must_use]
+    fn is_of_same_pod(&self, other: &Self) -> bool {
+        if self.pod.is_some() || other.pod.is_some() {
+            let (own, other) = (&self.workload, &other.workload);
+            return own.pod == other.pod && own.namespace == other.namespace;
+        }
+        self.workload == other.workload
+    }
+
+    /// As whom others blame it: a pod as a whole.
+    #[must_use]
+    fn as_culprit(&self) -> Culprit {
+        let Workload { namespace, pod, container } = self.workload.clone();
+        let container = if self.pod.is_some() { String::new() } else { container };
+        Culprit { namespace, pod, container }
     }
 
     /// Kernel threads.

@@ -2,7 +2,11 @@
 
 use crate::hist;
 
-/// What one shard of one slot holds. Seven cache lines; a booking touches the first and the one of its bucket.
+pub mod timeline;
+
+pub use timeline::{Cause, Debt, Debtor, Division, Stretch, Timeline};
+
+/// What one shard of one slot holds. Eight cache lines; a booking touches the first and the one of its bucket.
 ///
 /// The 32-bit numbers wrap. The agent reads them more often than they can (at least once a minute) and keeps 64 bits.
 #[repr(C)]
@@ -16,11 +20,13 @@ pub struct SchedStats {
     pub voluntary: u32,
     /// Switches away from a task that could have gone on, as in `task_struct.nivcsw`.
     pub involuntary: u32,
+    /// What of `wait_ns` went by for which cause; what is missing to it is in the debts.
+    pub causes: [u64; Cause::ALL.len()],
     /// Waits by length, one per arrival on a CPU.
     pub wait: [u32; hist::BUCKETS],
 }
 
-const _: () = assert!(size_of::<SchedStats>() == 448 && align_of::<SchedStats>() == 8);
+const _: () = assert!(size_of::<SchedStats>() == 496 && align_of::<SchedStats>() == 8);
 
 /// What a task was last seen with. Differences to it are what gets booked.
 #[repr(C)]
@@ -36,15 +42,31 @@ pub struct SchedTask {
     /// cgroup. The address alone would not do: a `css_set` that is freed while a task sleeps comes back as another's.
     pub css_set: u64,
     pub moves: u32,
-    /// Always 0.
-    pub pad: u32,
+    /// What else there is to know: bits of `flag`.
+    pub flags: u32,
     pub arrivals: u32,
     pub voluntary: u32,
     pub involuntary: u32,
     pub slot: u32,
+    /// With `flag::PIECES`: how much of the wait that is going on was booked when the task was moved to another CPU.
+    pub waited: u64,
+    /// With `flag::HELD`: since when the task's queue had been throttled when the task was.
+    pub held_since: u64,
+    /// With `flag::HELD`: for how long the task's queue had been throttled before that.
+    pub held_before: u64,
 }
 
-const _: () = assert!(size_of::<SchedTask>() == 64);
+const _: () = assert!(size_of::<SchedTask>() == 88);
+
+/// Rare things about a task. What comes with them is not in the cache line that each booking needs.
+pub mod flag {
+    /// A thread that does softirqs when there are many (`ksoftirqd`).
+    pub const SOFTIRQS: u32 = 1;
+    /// It was moved to another CPU while it waited.
+    pub const PIECES: u32 = 2;
+    /// It was throttled when it left its CPU.
+    pub const HELD: u32 = 4;
+}
 
 impl SchedTask {
     /// A task that has done nothing yet.
@@ -55,11 +77,14 @@ impl SchedTask {
         cgroup: 0,
         css_set: 0,
         moves: 0,
-        pad: 0,
+        flags: 0,
         arrivals: 0,
         voluntary: 0,
         involuntary: 0,
         slot: 0,
+        waited: 0,
+        held_since: 0,
+        held_before: 0,
     };
 }
 
@@ -72,7 +97,7 @@ pub struct HashedTask {
     pub task: SchedTask,
 }
 
-const _: () = assert!(size_of::<HashedTask>() == 72);
+const _: () = assert!(size_of::<HashedTask>() == 96);
 
 /// Why a booking was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]

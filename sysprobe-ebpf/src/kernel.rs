@@ -20,6 +20,9 @@ settings!(
     BTF_LIST_HEAD,
 );
 
+/// The offset of a member that this kernel does not have.
+pub const ABSENT: u32 = u32::MAX;
+
 /// A kernel object whose members can be read.
 pub trait Object: Copy {
     /// `None` if the address is bad.

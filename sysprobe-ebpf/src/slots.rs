@@ -50,8 +50,10 @@ pub fn find_key<Key: Copy>(known: &Known<Key>, free: &Free, key: Key, lose: impl
     known_slot(known, key).unwrap_or_else(|| new_slot(known, free, key, lose))
 }
 
+/// That of a key that has one.
 #[inline(always)]
-fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
+#[must_use]
+pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
     // SAFETY: an entry may be reused for another cgroup only after the agent has removed it, long after its last task.
     unsafe { known.get(key) }.copied()
 }

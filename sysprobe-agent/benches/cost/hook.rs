@@ -82,20 +82,20 @@ fn measure_once(bench: &Bench, ring: &mut Ring, variant: &Variant) -> Result<(Me
     Ok((means(&before.0, &empty.programs()), means(&before.1, &running.programs())))
 }
 
+/// All programs at and around a switch make one figure: what they took together, for each run of the most frequent one.
 fn means(before: &[ProgramStatistics], after: &[ProgramStatistics]) -> Means {
     let mut means = Means::default();
+    let (mut switches, mut switching_ns) = (0, 0);
     for (before, after) in before.iter().zip(after) {
-        let runs = after.runs - before.runs;
-        if runs == 0 {
-            continue;
-        }
-        let mean = Some((after.run_ns - before.run_ns) as f64 / runs as f64);
+        let (runs, run_ns) = (after.runs - before.runs, after.run_ns - before.run_ns);
         if after.name.ends_with("_wk") {
-            means.wakeup = mean;
+            means.wakeup = (runs > 0).then(|| run_ns as f64 / runs as f64);
         } else if !after.name.ends_with("_new") && after.name != "sched_newtask" {
-            means.switch = mean;
+            switches = switches.max(runs);
+            switching_ns += run_ns;
         }
     }
+    means.switch = (switches > 0).then(|| switching_ns as f64 / switches as f64);
     means
 }
 

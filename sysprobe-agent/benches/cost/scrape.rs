@@ -10,9 +10,9 @@ use aya::{Ebpf, EbpfLoader};
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
-    AgentSample, BlockSample, CpuSample, DeviceSample, HistogramSample, HistogramScope, NetSample,
-    OperationSample, RequestSample, SchedSample, Snapshot, TcpSample, TcpTimes, Throttling, TrafficSample,
-    VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
+    AgentSample, BlameSample, BlockSample, CausesSample, CpuSample, Culprit, DeviceSample, HistogramSample,
+    HistogramScope, NetSample, OperationSample, RequestSample, SchedSample, Snapshot, TcpSample, TcpTimes,
+    Throttling, TrafficSample, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -230,6 +230,8 @@ fn snapshot() -> Snapshot {
             on_cpu_ns: 987_654_321_098,
             voluntary_switches: 1_234_567,
             involuntary_switches: 765_432,
+            causes: Some(CausesSample { other_pod_ns: 98_765_432_109, ..CausesSample::default() }),
+            blame: blame(number),
         }),
         vfs: Some(storage(number)),
         block: Some(block(number)),
@@ -258,4 +260,15 @@ fn snapshot() -> Snapshot {
         drop_reasons: BTreeMap::from([(6, "socket_rcvbuff".into())]),
         agent: AgentSample::default(),
     }
+}
+
+/// As many culprits as are told by name.
+fn blame(number: u32) -> BlameSample {
+    let culprit = |other: u32| Culprit {
+        namespace: "team-payments".into(),
+        pod: format!("checkout-service-7d9f8b6c5d-{other:05}"),
+        container: String::new(),
+    };
+    let culprits = (number..number + 10).map(|other| (culprit(other), 12_345_678_901)).collect();
+    BlameSample { culprits, other_ns: 9_876_543_210 }
 }

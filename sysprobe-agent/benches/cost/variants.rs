@@ -83,6 +83,22 @@ pub(crate) static VARIANTS: &[Variant] = &[
     bench("totals, then slot, mapped array (product's layout)", &MMAP),
 ];
 
+/// The product's globals that the alternatives have as well.
+const WANTED: [&str; 12] = [
+    "OFF_TASK_CGROUPS",
+    "OFF_TASK_NIVCSW",
+    "OFF_TASK_NVCSW",
+    "OFF_TASK_ON_CPU_TIME",
+    "OFF_TASK_PID",
+    "OFF_TASK_RUN_DELAY",
+    "OFF_TASK_RUN_COUNT",
+    "OFF_CSS_SET_LINK",
+    "OFF_CSS_CGROUP",
+    "OFF_CGROUP_KN",
+    "OFF_KN_ID",
+    "CFG_VIA_CONTROLLER",
+];
+
 /// What loading needs to know of this machine.
 pub(crate) struct Bench {
     pub(crate) facts: Facts,
@@ -129,10 +145,8 @@ impl Bench {
     }
 
     pub(crate) fn bench(&self, set: &'static TierSet) -> Result<Loaded> {
-        // Only the product tells kernel threads, itself and idle tasks apart, or shares shards.
-        const PRODUCT_ONLY: [&str; 2] = ["OFF_TASK_FLAGS", "OFF_TASK_TGID"];
         let mut globals = self.candidate.globals.clone();
-        globals.retain(|(name, _)| !PRODUCT_ONLY.contains(name));
+        globals.retain(|(name, _)| WANTED.contains(name));
         globals.push(("CFG_SHARD_BITS", self.plan.shards.bits));
         let sizes = sizes(self.config.slots, self.plan.shards.count(), self.facts.cpus.possible);
         let mut loaded = self.loader.load(set, &globals, &sizes)?;

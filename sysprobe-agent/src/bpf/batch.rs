@@ -8,18 +8,19 @@ use aya_obj::generated::bpf_cmd;
 
 use super::syscall::{bpf, zeroed};
 
-/// Reusable memory for the entries of one map from keys to slots.
+/// Reusable memory for the entries of one map, from keys to slots if nothing else is said.
 #[derive(Debug)]
-pub struct Entries<K> {
+pub struct Entries<K, V = u32> {
     keys: Vec<K>,
-    values: Vec<u32>,
+    values: Vec<V>,
     filled: usize,
 }
 
-impl<K: Pod + Default> Entries<K> {
+impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
     #[must_use]
     pub fn with_capacity(entries: u32) -> Self {
-        Self { keys: vec![K::default(); entries as usize], values: vec![0; entries as usize], filled: 0 }
+        let entries = entries as usize;
+        Self { keys: vec![K::default(); entries], values: vec![V::default(); entries], filled: 0 }
     }
 
     /// Reads the map. An entry that is added or removed meanwhile may or may not be seen.
@@ -39,7 +40,7 @@ impl<K: Pod + Default> Entries<K> {
     }
 
     /// What the last reading found.
-    pub fn iter(&self) -> impl Iterator<Item = (K, u32)> {
+    pub fn iter(&self) -> impl Iterator<Item = (K, V)> {
         self.keys.iter().copied().zip(self.values.iter().copied()).take(self.filled)
     }
 

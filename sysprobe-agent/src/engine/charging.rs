@@ -7,6 +7,7 @@ use tracing::error;
 use super::attribution::Attribution;
 use super::identity::Identity;
 use crate::cgroup::name::Name;
+use crate::sched::debts::{Debts, Taken};
 use crate::slots::{Counters, Key, Owner, Slots};
 use crate::snapshot::SocketsSample;
 use crate::workload::{Bearer, Charge, Registry};
@@ -120,6 +121,35 @@ pub(super) fn count_sockets(
     for (owner, sockets) in sockets {
         registry.add_sockets(nobodys.or_bearer(owner, attribution), &sockets);
     }
+}
+
+/// Adds who made whom wait. What one of the two has no name for yet is left for the next time.
+pub(super) fn charge_debts(
+    debts: &mut Debts,
+    identity: &Identity,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
+    let nobodys = Nobodys::default();
+    // A cgroup that died moments ago may still be met.
+    let has_gone = |owner| matches!(owner, Owner::Cgroup(id) if identity.tree().get(id).is_none());
+    let is_nameless =
+        |owner| matches!(owner, Owner::Cgroup(id) if attribution.bearer(id).is_none() && !has_gone(owner));
+    let read = debts.collect(|debtor, ns| {
+        let (victim, culprit) = (debtor.victim(), debtor.culprit());
+        if is_nameless(victim) || is_nameless(culprit) {
+            return Taken::NotYet;
+        }
+        if ns != 0 {
+            let culprit = nobodys.or_bearer(culprit, attribution);
+            registry.add_debt(nobodys.or_bearer(victim, attribution), culprit, ns);
+        }
+        if has_gone(victim) || has_gone(culprit) { Taken::ForGood } else { Taken::Yes }
+    });
+    if let Err(error) = read {
+        error!(%error, "The map of debts could not be read.");
+    }
+    registry.choose_culprits(Instant::now());
 }
 
 /// Who bears what is no cgroup's, or of one that nobody knows.

@@ -9,6 +9,7 @@ use crate::bpf::{Loaded, Loader, Running as _};
 use crate::net::Net;
 use crate::plan::Plan;
 use crate::sched::Sched;
+use crate::sched::debts::Debts;
 use crate::slots::Owner;
 use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
 use crate::tcp::Tcp;
@@ -74,6 +75,11 @@ impl Measured {
         self.tcp.iter().flat_map(Tcp::sockets)
     }
 
+    /// Who made whom wait for a CPU.
+    pub(super) fn debts(&mut self) -> Option<&mut Debts> {
+        self.sched.as_mut().map(Sched::debts)
+    }
+
     /// How many bookings were lost because nobody knew the task.
     pub(super) fn unknown_tasks(&self) -> u64 {
         self.sched.as_ref().map_or(0, Sched::unknown_tasks)
@@ -110,6 +116,7 @@ impl Measured {
     pub(super) fn entries(&self, map: &str) -> Option<u64> {
         match map {
             "SCHED_SLOTS" => self.sched.as_ref().map(Sched::slots_in_use),
+            "SCHED_DEBTS" => self.sched.as_ref().map(Sched::debts_in_use),
             "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
             "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
             "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),

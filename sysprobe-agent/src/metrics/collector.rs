@@ -10,7 +10,7 @@ use sysprobe_common::hist;
 
 use super::table::{self, Kind, Metric, Unit};
 use super::text::{self, Format};
-use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadSample, bucket_upper};
+use crate::snapshot::{Culprit, HistogramSample, Snapshot, Workload, WorkloadSample, bucket_upper};
 
 /// The classic buckets that scrapers of text get: powers of two from 4 microseconds to 8 seconds. Finer would be dear for a
 /// server that keeps one series per bucket.
@@ -93,6 +93,17 @@ impl Emit<'_> {
     pub(super) fn workload_with(&mut self, row: &WorkloadSample, label: (&str, &str), value: f64) {
         let [namespace, pod, container] = labels_of(&row.workload);
         self.value(&[namespace, pod, container, label], value);
+    }
+
+    /// Of who made it wait.
+    pub(super) fn culprit(&mut self, row: &WorkloadSample, culprit: &Culprit, value: f64) {
+        let [namespace, pod, container] = labels_of(&row.workload);
+        let culprit = [
+            ("culprit_namespace", culprit.namespace.as_str()),
+            ("culprit_pod", &culprit.pod),
+            ("culprit_container", &culprit.container),
+        ];
+        self.value(&[namespace, pod, container, culprit[0], culprit[1], culprit[2]], value);
     }
 
     /// Of a protocol and a family.

@@ -3,12 +3,13 @@
 //! not part of `name` and get appended.
 
 use super::collector::Emit;
-use crate::snapshot::{HistogramScope, PodTotals, SchedSample, Snapshot, Workload, WorkloadSample};
+use crate::snapshot::{HistogramScope, PodTotals, Snapshot, Workload, WorkloadSample};
 
 mod agent;
 mod block;
 mod cpu;
 mod net;
+mod sched;
 mod tcp;
 mod vfs;
 
@@ -41,11 +42,10 @@ pub struct Metric {
 
 /// The labels of every workload series.
 pub const WORKLOAD: &[&str] = &["namespace", "pod", "container"];
-const SWITCHES: &[&str] = &["namespace", "pod", "container", "kind"];
 
 /// All families, in the order of the exposition.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    SCHED
+    sched::SCHED
         .iter()
         .chain(vfs::VFS)
         .chain(block::BLOCK)
@@ -53,56 +53,6 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
         .chain(net::NET)
         .chain(cpu::CPU)
         .chain(agent::AGENT)
-}
-
-static SCHED: &[Metric] = &[
-    Metric {
-        name: "sysprobe_sched_wakeup_latency",
-        unit: Unit::Seconds,
-        kind: Kind::Histogram,
-        help: "Time from a task being runnable (woken, new or preempted) to its running on a CPU.",
-        labels: WORKLOAD,
-        source: "task_struct.sched_info.run_delay, one observation per arrival on a CPU (pcount)",
-        emit: wait_histograms,
-    },
-    Metric {
-        name: "sysprobe_sched_context_switches",
-        unit: Unit::None,
-        kind: Kind::Counter,
-        help: "Switches away from a task: voluntary if it went to sleep, involuntary if it could have gone on.",
-        labels: SWITCHES,
-        source: "task_struct.nvcsw and nivcsw",
-        emit: |snapshot, emit| {
-            each_sched(snapshot, |row, sched| {
-                emit.workload_kind(row, "voluntary", sched.voluntary_switches);
-                emit.workload_kind(row, "involuntary", sched.involuntary_switches);
-            });
-        },
-    },
-    Metric {
-        name: "sysprobe_sched_on_cpu",
-        unit: Unit::Seconds,
-        kind: Kind::Counter,
-        help: "Time that tasks ran, up to the last scheduler tick, seen since the agent started.",
-        labels: WORKLOAD,
-        source: "task_struct.se.sum_exec_runtime",
-        emit: |snapshot, emit| {
-            each_sched(snapshot, |row, sched| emit.workload(row, seconds(sched.on_cpu_ns)));
-        },
-    },
-];
-
-fn wait_histograms(snapshot: &Snapshot, emit: &mut Emit) {
-    histograms(
-        snapshot,
-        |row, emit| {
-            if let Some(sched) = &row.sched {
-                emit.histogram(&row.workload, &sched.wait);
-            }
-        },
-        |pod, workload, emit| emit.histogram(workload, &pod.wait),
-        emit,
-    );
 }
 
 /// Those of a pod's containers are one, unless the configuration wants them apart.
@@ -120,14 +70,6 @@ fn histograms(
         let PodTotals { namespace, pod: name, .. } = pod;
         let workload = Workload { namespace: namespace.clone(), pod: name.clone(), ..Workload::default() };
         of_pod(pod, &workload, emit);
-    }
-}
-
-fn each_sched(snapshot: &Snapshot, mut emit: impl FnMut(&WorkloadSample, &SchedSample)) {
-    for row in &snapshot.workloads {
-        if let Some(sched) = &row.sched {
-            emit(row, sched);
-        }
     }
 }
 

@@ -4,7 +4,8 @@ use serde::Serialize;
 use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
-use sysprobe_common::sched::{HashedTask, SchedLoss, SchedStats};
+use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
+use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::tcp::{Socket, Sockets, TcpLoss, TcpStats};
 use sysprobe_common::vfs::syscall::TABLE;
 use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
@@ -44,7 +45,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
         maps.push(map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD));
     }
     if let Some(sched) = tier("sched") {
-        maps.extend(sched_maps(plan.slots, plan.shards));
+        maps.extend(sched_maps(plan.slots, plan.shards, plan.cpus));
         maps.push(if probe::keeps_tasks_in_hash(sched) {
             map("sched", "SCHED_TASKS", plan.tasks, hash_bytes(plan.tasks, size_of::<HashedTask>()))
         } else {
@@ -79,12 +80,14 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     maps
 }
 
-fn sched_maps(slots: u32, shards: Shards) -> [MapMemory; 4] {
+fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 6] {
     let elements = slots * shards.count();
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
         map("sched", "SCHED_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
+        map("sched", "SCHED_TIMELINES", cpus, u64::from(cpus) * size_of::<Timeline>() as u64),
+        map("sched", "SCHED_DEBTS", DEBTS_IN_MAP, slots_bytes::<Debtor>(DEBTS_IN_MAP)),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
 }

@@ -1,7 +1,7 @@
 //! Wakeup latency, context switches and time on CPU.
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, member, object, program};
+use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// State in task storage, by typed pointers.
 static OBJECT: Object = object!("sched.o");
@@ -12,14 +12,25 @@ macro_rules! members {
     ($($more:expr),* $(,)?) => {
         &[
             member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+            member("OFF_TASK_COMM", &["task_struct.comm"]),
             member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+            member("OFF_TASK_GROUP_QUEUE", &["task_struct.se.cfs_rq"]),
+            member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
             member("OFF_TASK_NIVCSW", &["task_struct.nivcsw"]),
             member("OFF_TASK_NVCSW", &["task_struct.nvcsw"]),
             member("OFF_TASK_ON_CPU_TIME", &["task_struct.se.sum_exec_runtime"]),
             member("OFF_TASK_PID", &["task_struct.pid"]),
+            member("OFF_TASK_QUEUED", &["task_struct.on_rq"]),
             member("OFF_TASK_RUN_DELAY", &["task_struct.sched_info.run_delay"]),
             member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"]),
             member("OFF_TASK_TGID", &["task_struct.tgid"]),
+            optional("OFF_TASK_THROTTLED", &["task_struct.throttled"]),
+            member("OFF_GROUP_QUEUE_QUEUE", &["cfs_rq.rq"]),
+            optional("OFF_GROUP_QUEUE_HELD_SINCE", &["cfs_rq.throttled_clock_self"]),
+            optional("OFF_GROUP_QUEUE_HELD_TOTAL", &["cfs_rq.throttled_clock_self_time"]),
+            member("OFF_QUEUE_CLOCK", &["rq.clock"]),
+            member("OFF_QUEUE_CPU", &["rq.cpu"]),
+            member("OFF_QUEUE_RUNNING", &["rq.curr"]),
             member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
             member("OFF_CGROUP_KN", &["cgroup.kn"]),
             member("OFF_KN_ID", &["kernfs_node.id"]),
@@ -41,6 +52,9 @@ const SWITCH: &str = "books what the task that leaves the CPU has waited and run
 const NEW: &str = "makes a new task known";
 const MOVE: &str = "remembers when a task was moved to another cgroup";
 const FREE: &str = "forgets a task that is freed";
+const DEPART: &str = "divides what a task has waited so far when it is moved to another CPU";
+const SOFTIRQ: &str = "measures how long softirqs have a CPU";
+const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
 const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
 const FLUSH: Program =
     program("sched_flush", OnDemand, "books the task that is running, before the agent reads");
@@ -56,6 +70,11 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 program("sched_new_tp", TpBtf("task_newtask"), NEW),
                 program("sched_move_tp", TpBtf("cgroup_attach_task"), MOVE),
+                extra("sched_soft_b_tp", TpBtf("softirq_entry"), SOFTIRQ),
+                extra("sched_soft_e_tp", TpBtf("softirq_exit"), SOFTIRQ),
+                extra("sched_irq_b_tp", TpBtf("irq_handler_entry"), INTERRUPT),
+                extra("sched_irq_e_tp", TpBtf("irq_handler_exit"), INTERRUPT),
+                program("sched_depart_tp", TpBtf("sched_migrate_task"), DEPART),
                 program("sched_switch_tp", TpBtf("sched_switch"), SWITCH),
                 SEED,
                 FLUSH,
@@ -70,6 +89,11 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_new_rt", RawTp("task_newtask"), NEW),
                 program("sched_free_rt", RawTp("sched_process_free"), FREE),
                 program("sched_move_rt", RawTp("cgroup_attach_task"), MOVE),
+                extra("sched_soft_b_rt", RawTp("softirq_entry"), SOFTIRQ),
+                extra("sched_soft_e_rt", RawTp("softirq_exit"), SOFTIRQ),
+                extra("sched_irq_b_rt", RawTp("irq_handler_entry"), INTERRUPT),
+                extra("sched_irq_e_rt", RawTp("irq_handler_exit"), INTERRUPT),
+                program("sched_depart_rt", RawTp("sched_migrate_task"), DEPART),
                 program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
                 FLUSH,
             ],

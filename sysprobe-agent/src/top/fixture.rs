@@ -31,6 +31,7 @@ pub(super) fn sched(on_cpu_ns: u64, waits_ns: &[u64], voluntary: u64, involuntar
         on_cpu_ns,
         voluntary_switches: voluntary,
         involuntary_switches: involuntary,
+        ..SchedSample::default()
     }
 }
 

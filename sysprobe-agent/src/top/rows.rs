@@ -167,16 +167,7 @@ fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window)
 fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<SchedSample> {
     let later = later.sched.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.sched.as_ref()) else { return Some(later.clone()) };
-    let since = || {
-        Some(SchedSample {
-            on_cpu_ns: later.on_cpu_ns.checked_sub(earlier.on_cpu_ns)?,
-            voluntary_switches: later.voluntary_switches.checked_sub(earlier.voluntary_switches)?,
-            involuntary_switches: later.involuntary_switches.checked_sub(earlier.involuntary_switches)?,
-            wait: later.wait.since(&earlier.wait),
-        })
-    };
-    let restarted = later.wait.sum_ns < earlier.wait.sum_ns;
-    if restarted { None } else { since() }.or_else(|| Some(later.clone()))
+    later.since(earlier).or_else(|| Some(later.clone()))
 }
 
 /// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that was

@@ -4,13 +4,14 @@ use sysprobe_common::hist;
 
 use super::*;
 use crate::cgroup::name::name_of;
+use crate::slots::Counters;
 
 const GRACE: Duration = Duration::from_secs(60);
 
 fn gathered(on_cpu_ns: u64) -> SchedStats {
     let mut wait = [0; hist::BUCKETS];
     wait[3] = 1;
-    SchedStats { wait_ns: 10, on_cpu_ns, voluntary: 1, involuntary: 0, wait }
+    SchedStats { wait_ns: 10, on_cpu_ns, voluntary: 1, wait, ..SchedStats::ZERO }
 }
 
 fn bearer(name: &str) -> Bearer {
@@ -25,9 +26,7 @@ fn cpu(usage_ns: u64, throttled_ns: u64) -> CpuSample {
 #[test]
 fn an_idle_slot_makes_no_workload() {
     let mut registry = Registry::default();
-    let nothing =
-        SchedStats { on_cpu_ns: 0, wait_ns: 0, voluntary: 0, involuntary: 0, wait: [0; hist::BUCKETS] };
-    registry.add(&bearer("a"), &nothing);
+    registry.add(&bearer("a"), &SchedStats::ZERO);
     assert!(registry.samples().is_empty());
 }
 

@@ -166,17 +166,13 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
-        moved_at: 0,
-        css_set: 0,
-        moves: 0,
-        pad: 0,
         // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is cheap
         // and wrong once the memory is used again: the product compares ids.
         cgroup: task.load_u64(&OFF_TASK_CGROUPS),
         arrivals: task.load_u64(&OFF_TASK_RUN_COUNT) as u32,
         voluntary: task.load_u64(&OFF_TASK_NVCSW) as u32,
         involuntary: task.load_u64(&OFF_TASK_NIVCSW) as u32,
-        slot: 0,
+        ..SchedTask::NEW
     }
 }
 

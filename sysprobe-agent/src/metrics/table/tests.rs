@@ -38,7 +38,11 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
                         "direction",
                         "state",
                         "protocol",
-                        "family"
+                        "family",
+                        "cause",
+                        "culprit_namespace",
+                        "culprit_pod",
+                        "culprit_container"
                     ]
                     .contains(label),
                 "{}: {label}",
@@ -53,6 +57,8 @@ fn the_names_that_dashboards_rely_on_are_there() {
     let names: HashSet<String> = all().map(Metric::full_name).collect();
     for name in [
         "sysprobe_sched_wakeup_latency_seconds",
+        "sysprobe_sched_wait_seconds_total",
+        "sysprobe_sched_blame_seconds_total",
         "sysprobe_sched_context_switches_total",
         "sysprobe_cpu_usage_seconds_total",
         "sysprobe_cpu_periods_total",

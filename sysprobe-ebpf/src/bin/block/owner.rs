@@ -5,7 +5,7 @@ use aya_ebpf::helpers::generated::bpf_get_current_task;
 use sysprobe_common::block::BlockLoss;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 use sysprobe_ebpf::cgroup::{self, CFG_VIA_CONTROLLER};
-use sysprobe_ebpf::kernel::{Address, Object, read_u64_at};
+use sysprobe_ebpf::kernel::{ABSENT, Address, Object, read_u64_at};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::is_kernel_thread;
 
@@ -22,8 +22,6 @@ settings!(
     OFF_CGROUP_LINE,
     OFF_CGROUP_ROOT,
 );
-
-const ABSENT: u32 = u32::MAX;
 
 /// The cgroup to charge for a bio that the current task submits; see `block::Key`.
 #[inline(always)]

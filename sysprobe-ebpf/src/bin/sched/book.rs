@@ -1,11 +1,14 @@
 //! Books what a task has gathered: the difference between its totals now and when it was last looked at, added to its
 //! cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
 
+use core::ptr;
+
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::sched::{SchedLoss, SchedStats, SchedTask};
+use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::sched::{Cause, Division, SchedLoss, SchedStats, SchedTask, Timeline, flag};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
@@ -14,9 +17,12 @@ use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::OFF_TASK_FLAGS;
 
-use crate::slots::find_slot;
+use crate::slots::{find_slot, slot_of};
+use crate::wait::{Books, Span};
+use crate::{throttle, timeline, wait};
 
 settings!(
+    OFF_TASK_LAST_ARRIVAL,
     OFF_TASK_NIVCSW,
     OFF_TASK_NVCSW,
     OFF_TASK_ON_CPU_TIME,
@@ -55,32 +61,41 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
         cgroup: 0,
         css_set: task.u64(&OFF_TASK_CGROUPS)?,
         moves: moves(),
-        pad: 0,
+        flags: 0,
         arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
         voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
         involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
         slot: slot::UNKNOWN,
+        waited: 0,
+        held_since: 0,
+        held_before: 0,
     })
 }
 
-/// Adds what the task gathered since it was last booked to its cgroup.
+/// Adds what the task gathered since it was last booked to its cgroup. Its last wait is divided by what happened on this
+/// CPU, if that is known.
 #[inline(always)]
-pub(crate) fn book(task: impl Object, last: &mut SchedTask) {
+pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Timeline>) {
     let Some(mut now) = totals(task) else {
         lose(SchedLoss::UnreadableTask);
         return;
     };
     (now.cgroup, now.slot) = place(task, last, &now);
     now.moved_at = last.moved_at;
+    now.flags = last.flags & flag::SOFTIRQS;
     let ran_before = ran_before_the_move(last, &now);
     if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
         // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
         let moved =
             SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
-        charge(last.slot, last, &moved);
-        charge(now.slot, &moved, &now);
+        charge(task, last, &moved, line);
+        charge(task, &moved, &now, None);
     } else {
-        charge(now.slot, last, &now);
+        charge(task, last, &now, line);
+    }
+    if now.arrivals == last.arrivals {
+        (now.flags, now.waited) = (last.flags, last.waited);
+        (now.held_since, now.held_before) = (last.held_since, last.held_before);
     }
     *last = now;
 }
@@ -130,21 +145,60 @@ pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
     }
 }
 
-/// Adds the difference of two sights to a slot.
+/// Adds the difference of two sights to the slot of the second.
 #[inline(always)]
-fn charge(slot: u32, last: &SchedTask, now: &SchedTask) {
+fn charge(task: impl Object, last: &SchedTask, now: &SchedTask, line: Option<&mut Timeline>) {
     let wait = now.run_delay.wrapping_sub(last.run_delay);
     let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
     if (wait | on_cpu) >> 63 != 0 {
         lose(SchedLoss::BackwardsClock);
-    } else if let Some(stats) = stats_of(slot) {
+    } else if let Some(stats) = stats_of(now.slot) {
         add(stats, last, now, wait, on_cpu);
+        if let Some(line) = line
+            && wait != 0
+        {
+            divide(task, line, last, timeline::occupant(now), wait);
+            add_parts(stats, &line.division);
+        }
+    }
+}
+
+/// What a task waited since it was last booked ended when it last got this CPU.
+#[inline(always)]
+fn divide(task: impl Object, line: &mut Timeline, last: &SchedTask, victim: u64, waited: u64) {
+    let to = task.u64(&OFF_TASK_LAST_ARRIVAL).unwrap_or(0);
+    let span = Span { from: to.saturating_sub(waited), to };
+    wait::begin(&mut line.division, victim, span, throttle::held(task, last, span));
+    let this = ptr::from_ref(line);
+    wait::divide(line, this, Books::Own);
+}
+
+/// Adds the division of a wait, but for what other cgroups ran, to the victim's slot.
+#[inline(always)]
+pub(crate) fn add_parts(stats: *mut SchedStats, work: &Division) {
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let stats = unsafe { &mut *stats };
+    for (total, part) in stats.causes.iter_mut().zip(&work.parts) {
+        let ns = wait::load(part);
+        if ns != 0 {
+            add_u64(total, ns);
+        }
+    }
+}
+
+/// Adds to one of a victim's causes whatever it is that there is no room for elsewhere.
+#[inline(always)]
+pub(crate) fn blame_nobody(victim: u64, cause: Cause, ns: u64) {
+    let slot = if victim == KERNEL { slot::KERNEL } else { slot_of(victim) };
+    if let Some(stats) = stats_of(slot) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        add_u64(unsafe { &mut (*stats).causes[cause as usize] }, ns);
     }
 }
 
 /// This CPU's shard of a slot.
 #[inline(always)]
-fn stats_of(slot: u32) -> Option<*mut SchedStats> {
+pub(crate) fn stats_of(slot: u32) -> Option<*mut SchedStats> {
     // SAFETY: the helper only returns a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
     let bits = CFG_SHARD_BITS.load();
@@ -165,15 +219,21 @@ fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_
     }
     // A flush in the middle of a slice has booked its arrival already.
     if now.arrivals != last.arrivals
-        && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(wait))
+        && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(whole_wait(last, wait)))
     {
         add_u32(bucket, 1);
     }
 }
 
+/// With what of it was booked when the task was moved to another CPU.
+#[inline(always)]
+const fn whole_wait(last: &SchedTask, rest: u64) -> u64 {
+    if last.flags & flag::PIECES == 0 { rest } else { last.waited + rest }
+}
+
 /// A shard that belongs to one CPU needs no atomic: every hook runs with interrupts off.
 #[inline(always)]
-fn add_u64(counter: &mut u64, value: u64) {
+pub(crate) fn add_u64(counter: &mut u64, value: u64) {
     if CFG_SHARED.load() == 0 {
         *counter += value;
     } else {

@@ -13,14 +13,20 @@
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 mod book;
+mod debts;
+mod queue;
 mod slots;
+mod switch;
+mod throttle;
+mod timeline;
+mod wait;
 
 use core::ffi::c_void;
 
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
-use sysprobe_common::sched::{SchedLoss, SchedTask};
+use sysprobe_common::sched::{SchedLoss, SchedTask, Timeline};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::storage::TaskStorage;
@@ -37,7 +43,55 @@ static SCHED_TASKS: TaskStorage<SchedTask> = TaskStorage::new();
 #[btf_tracepoint(function = "sched_switch")]
 fn sched_switch_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the second argument is `prev`.
-    book(unsafe { Typed::new(ctx.arg(1)) });
+    let task = unsafe { Typed::new(ctx.arg(1)) };
+    if is_idle(task) {
+        switch::wake(task);
+    } else if let Some(known) = known(task) {
+        switch::leave(task, known);
+    } else {
+        switch::leave_unknown(task);
+    }
+    0
+}
+
+/// proto: v5.10- `(struct task_struct *p, int dest_cpu)`
+#[btf_tracepoint(function = "sched_migrate_task")]
+fn sched_depart_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the task.
+    let task = unsafe { Typed::new(ctx.arg(0)) };
+    if switch::is_moved(task)
+        && let Some(known) = known(task)
+    {
+        switch::depart(task, known);
+    }
+    0
+}
+
+/// proto: v5.10- `(unsigned int vec_nr)`
+#[btf_tracepoint(function = "softirq_entry")]
+fn sched_soft_b_tp(_ctx: BtfTracePointContext) -> i32 {
+    timeline::softirq_begins();
+    0
+}
+
+/// proto: v5.10- `(unsigned int vec_nr)`
+#[btf_tracepoint(function = "softirq_exit")]
+fn sched_soft_e_tp(_ctx: BtfTracePointContext) -> i32 {
+    timeline::softirq_ends();
+    0
+}
+
+/// proto: v5.10- `(int irq, struct irqaction *action)`
+#[btf_tracepoint(function = "irq_handler_entry")]
+fn sched_irq_b_tp(_ctx: BtfTracePointContext) -> i32 {
+    timeline::interrupt_begins();
+    0
+}
+
+/// proto: v5.10- `(int irq, struct irqaction *action, int ret)`
+#[btf_tracepoint(function = "irq_handler_exit")]
+fn sched_irq_e_tp(_ctx: BtfTracePointContext) -> i32 {
+    timeline::interrupt_ends();
     0
 }
 
@@ -47,7 +101,7 @@ fn sched_switch_tp(ctx: BtfTracePointContext) -> i32 {
 /// last moments and its switch are not in its totals yet and are booked the next time.
 #[fentry(function = "rcu_note_context_switch")]
 fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
-    book(current());
+    book(current(), None);
     0
 }
 
@@ -58,7 +112,10 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     let current = current();
     // On the agent's own CPU the run is an ordinary call that a switch can interrupt, which would book twice.
     if current.load_u32(&OFF_TASK_TGID) != CFG_AGENT_TGID.load() {
-        book(current);
+        book(current, timeline::of_this_cpu());
+    }
+    if let Some(line) = timeline::of_this_cpu() {
+        debts::settle(line);
     }
     0
 }
@@ -114,7 +171,7 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
         // SAFETY: not null, so it is a typed task.
         let task = unsafe { Typed::new(task) };
         if let Some(past) = book::totals(task) {
-            greet(task, past);
+            greet(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
         }
     }
     0
@@ -125,7 +182,8 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
 #[inline(always)]
 fn welcome(task: Typed) {
     let cgroup = id_of_task(task);
-    greet(task, SchedTask { cgroup, slot: find_slot(task, cgroup), ..SchedTask::NEW });
+    let flags = timeline::flags_of_new(task);
+    greet(task, SchedTask { cgroup, flags, slot: find_slot(task, cgroup), ..SchedTask::NEW });
 }
 
 #[inline(always)]
@@ -150,18 +208,29 @@ fn current() -> Typed {
     unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) }
 }
 
+/// Telling the idle tasks here saves them the look-up, the dearest step.
 #[inline(always)]
-fn book(task: Typed) {
-    // The idle tasks. Telling them here saves them the look-up, the dearest step.
-    if task.load_u32(&OFF_TASK_PID) == 0 {
-        return;
-    }
-    let Some(last) = SCHED_TASKS.get(task) else {
+fn is_idle(task: Typed) -> bool {
+    task.load_u32(&OFF_TASK_PID) == 0
+}
+
+#[inline(always)]
+fn known<'a>(task: Typed) -> Option<&'a mut SchedTask> {
+    let Some(known) = SCHED_TASKS.get(task) else {
         lose(SchedLoss::UnknownTask);
-        return;
+        return None;
     };
-    // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.
-    book::book(task, unsafe { &mut *last });
+    // SAFETY: task storage stays valid while the task does, and is used with the task's run queue locked.
+    Some(unsafe { &mut *known })
+}
+
+#[inline(always)]
+fn book(task: Typed, line: Option<&mut Timeline>) {
+    if !is_idle(task)
+        && let Some(known) = known(task)
+    {
+        book::book(task, known, line);
+    }
 }
 
 sysprobe_ebpf::object!();

@@ -2,6 +2,7 @@
 
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::SchedLoss;
+use sysprobe_common::slot;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
 
@@ -21,4 +22,10 @@ pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
             Missing::NoFreeSlot => SchedLoss::NoFreeSlot,
         });
     })
+}
+
+/// The slot of a cgroup that has one.
+#[inline(always)]
+pub(crate) fn slot_of(id: u64) -> u32 {
+    slots::known_slot(&SCHED_SLOTS, id).unwrap_or(slot::UNKNOWN)
 }

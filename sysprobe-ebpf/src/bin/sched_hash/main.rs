@@ -10,8 +10,20 @@
 
 #[path = "../sched/book.rs"]
 mod book;
+#[path = "../sched/debts.rs"]
+mod debts;
+#[path = "../sched/queue.rs"]
+mod queue;
 #[path = "../sched/slots.rs"]
 mod slots;
+#[path = "../sched/switch.rs"]
+mod switch;
+#[path = "../sched/throttle.rs"]
+mod throttle;
+#[path = "../sched/timeline.rs"]
+mod timeline;
+#[path = "../sched/wait.rs"]
+mod wait;
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::helpers::generated::bpf_get_current_task;
@@ -42,14 +54,64 @@ static SCHED_TASKS: HashMap<u64, HashedTask, 1> = HashMap::new();
 /// See `sched_switch_fe` of the other object.
 #[kprobe(function = "rcu_note_context_switch")]
 fn sched_switch_kp(_ctx: ProbeContext) -> u32 {
-    book(current());
+    if let Some(task) = busy() {
+        with_known(task, |known| book::book(task, known, None));
+    }
     0
 }
 
 /// The tracepoint fires while `prev` is still current.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn sched_switch_rt(_ctx: RawTracePointContext) -> i32 {
-    book(current());
+    match busy() {
+        Some(task) => {
+            if !with_known(task, |known| switch::leave(task, known)) {
+                switch::leave_unknown(task);
+            }
+        }
+        None => switch::wake(current()),
+    }
+    0
+}
+
+/// proto: v5.10- `(struct task_struct *p, int dest_cpu)`
+#[raw_tracepoint(tracepoint = "sched_migrate_task")]
+fn sched_depart_rt(ctx: RawTracePointContext) -> i32 {
+    let task = Address(ctx.arg(0));
+    if switch::is_moved(task)
+        && let Some(known) = SCHED_TASKS.get_ptr_mut(task.0)
+    {
+        // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
+        switch::depart(task, unsafe { &mut (*known).task });
+    }
+    0
+}
+
+/// proto: v5.10- `(unsigned int vec_nr)`
+#[raw_tracepoint(tracepoint = "softirq_entry")]
+fn sched_soft_b_rt(_ctx: RawTracePointContext) -> i32 {
+    timeline::softirq_begins();
+    0
+}
+
+/// proto: v5.10- `(unsigned int vec_nr)`
+#[raw_tracepoint(tracepoint = "softirq_exit")]
+fn sched_soft_e_rt(_ctx: RawTracePointContext) -> i32 {
+    timeline::softirq_ends();
+    0
+}
+
+/// proto: v5.10- `(int irq, struct irqaction *action)`
+#[raw_tracepoint(tracepoint = "irq_handler_entry")]
+fn sched_irq_b_rt(_ctx: RawTracePointContext) -> i32 {
+    timeline::interrupt_begins();
+    0
+}
+
+/// proto: v5.10- `(int irq, struct irqaction *action, int ret)`
+#[raw_tracepoint(tracepoint = "irq_handler_exit")]
+fn sched_irq_e_rt(_ctx: RawTracePointContext) -> i32 {
+    timeline::interrupt_ends();
     0
 }
 
@@ -103,9 +165,13 @@ fn sched_move_rt(ctx: RawTracePointContext) -> i32 {
 /// See the same program of the other object.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn sched_flush(_ctx: RawTracePointContext) -> i32 {
-    let current = current();
-    if current.u32(&OFF_TASK_TGID) != Some(CFG_AGENT_TGID.load()) {
-        book(current);
+    if let Some(task) = busy()
+        && task.u32(&OFF_TASK_TGID) != Some(CFG_AGENT_TGID.load())
+    {
+        with_known(task, |known| book::book(task, known, timeline::of_this_cpu()));
+    }
+    if let Some(line) = timeline::of_this_cpu() {
+        debts::settle(line);
     }
     0
 }
@@ -124,7 +190,8 @@ fn welcome(task: Address) {
         return;
     };
     let cgroup = id_of_task(task);
-    remember(task, born, SchedTask { cgroup, slot: find_slot(task, cgroup), ..SchedTask::NEW });
+    let flags = timeline::flags_of_new(task);
+    remember(task, born, SchedTask { cgroup, flags, slot: find_slot(task, cgroup), ..SchedTask::NEW });
 }
 
 #[inline(always)]
@@ -145,51 +212,65 @@ fn forget(task: u64) {
     let _ = SCHED_TASKS.remove(task);
 }
 
+/// The running task, if it is no idle one.
 #[inline(always)]
-fn book(task: Address) {
-    // One after the other: verifiers before 6.12 lose track of a comparison that the compiler carries over the next read.
-    let Some(pid) = task.u32(&OFF_TASK_PID) else {
-        lose(SchedLoss::UnreadableTask);
-        return;
-    };
-    // The idle tasks.
-    if pid == 0 {
-        return;
+fn busy() -> Option<Address> {
+    let task = current();
+    match task.u32(&OFF_TASK_PID) {
+        Some(0) => None,
+        Some(_) => Some(task),
+        None => {
+            lose(SchedLoss::UnreadableTask);
+            None
+        }
     }
+}
+
+/// Does something with what is known of the running task, if that is anything.
+#[inline(always)]
+fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     let Some(born) = task.u64(&OFF_TASK_START_TIME) else {
         lose(SchedLoss::UnreadableTask);
-        return;
+        return false;
     };
-    match SCHED_TASKS.get_ptr_mut(task.0) {
+    let is_known = match SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which is running here.
-        Some(known) if unsafe { (*known).born } == born => book::book(task, unsafe { &mut (*known).task }),
-        _ => meet(task, born),
+        Some(known) => unsafe { (*known).born == born },
+        None => false,
+    };
+    if !is_known && !meet(task, born) {
+        return false;
     }
+    let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) else { return false };
+    // SAFETY: as above.
+    act(unsafe { &mut (*known).task });
+    true
 }
 
-/// The first booking of a task that nobody knows: it is older than the agent, or the hash was full at its birth. What finds
-/// no room is not booked, or the next time would book it again.
+/// Makes a task known that nobody knows: it is older than the agent, then its past is the baseline and there is nothing to be
+/// booked yet; or the hash was full at its birth. What finds no room is not booked, or the next time would book it again.
 #[inline(always)]
-fn meet(task: Address, born: u64) {
-    if born < started() {
-        match book::totals(task) {
-            Some(past) => remember(task, born, past),
-            None => lose(SchedLoss::UnreadableTask),
+fn meet(task: Address, born: u64) -> bool {
+    let flags = timeline::flags_of_new(task);
+    if born >= started() {
+        return remember(task, born, SchedTask { flags, ..SchedTask::NEW });
+    }
+    match book::totals(task) {
+        Some(past) => {
+            remember(task, born, SchedTask { flags, ..past });
         }
-        return;
+        None => lose(SchedLoss::UnreadableTask),
     }
-    remember(task, born, SchedTask::NEW);
-    if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
-        // SAFETY: an entry is freed with its task, which is running here.
-        book::book(task, unsafe { &mut (*known).task });
-    }
+    false
 }
 
 #[inline(always)]
-fn remember(task: Address, born: u64, so_far: SchedTask) {
-    if SCHED_TASKS.insert(task.0, HashedTask { born, task: so_far }, 0).is_err() {
+fn remember(task: Address, born: u64, so_far: SchedTask) -> bool {
+    let has_room = SCHED_TASKS.insert(task.0, HashedTask { born, task: so_far }, 0).is_ok();
+    if !has_room {
         lose(SchedLoss::TaskStorageFull);
     }
+    has_room
 }
 
 #[inline(always)]

@@ -1,0 +1,105 @@
+//! The scheduler: who waited for a CPU, what for, and who ran.
+
+use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms, seconds};
+use crate::snapshot::{BlameSample, CausesSample, Culprit, SchedSample, Snapshot, WorkloadSample};
+
+const SWITCHES: &[&str] = &["namespace", "pod", "container", "kind"];
+const CAUSES: &[&str] = &["namespace", "pod", "container", "cause"];
+const CULPRITS: &[&str] =
+    &["namespace", "pod", "container", "culprit_namespace", "culprit_pod", "culprit_container"];
+
+pub(super) static SCHED: &[Metric] = &[
+    Metric {
+        name: "sysprobe_sched_wakeup_latency",
+        unit: Unit::Seconds,
+        kind: Kind::Histogram,
+        help: "Time from a task being runnable (woken, new or preempted) to its running on a CPU.",
+        labels: WORKLOAD,
+        source: "task_struct.sched_info.run_delay, one observation per arrival on a CPU (pcount)",
+        emit: wait_histograms,
+    },
+    Metric {
+        name: "sysprobe_sched_context_switches",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Switches away from a task: voluntary if it went to sleep, involuntary if it could have gone on.",
+        labels: SWITCHES,
+        source: "task_struct.nvcsw and nivcsw",
+        emit: |snapshot, emit| {
+            each_sched(snapshot, |row, sched| {
+                emit.workload_kind(row, "voluntary", sched.voluntary_switches);
+                emit.workload_kind(row, "involuntary", sched.involuntary_switches);
+            });
+        },
+    },
+    Metric {
+        name: "sysprobe_sched_on_cpu",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time that tasks ran, up to the last scheduler tick, seen since the agent started.",
+        labels: WORKLOAD,
+        source: "task_struct.se.sum_exec_runtime",
+        emit: |snapshot, emit| {
+            each_sched(snapshot, |row, sched| emit.workload(row, seconds(sched.on_cpu_ns)));
+        },
+    },
+    Metric {
+        name: "sysprobe_sched_wait",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time that runnable tasks waited for a CPU, by what the CPU was occupied with over the whole wait: \
+               throttled (the own CPU quota was used up), same_pod, other_pod, system (what is no pod), kernel \
+               (threads), interrupt (softirqs included), idle (it was runnable and not switched to yet), unknown.",
+        labels: CAUSES,
+        source: "task_struct.sched_info.run_delay, divided by what each switch, softirq and interrupt of that CPU tells",
+        emit: |snapshot, emit| {
+            each_sched(snapshot, |row, sched| {
+                for (cause, ns) in sched.causes.iter().flat_map(CausesSample::each) {
+                    emit.workload_with(row, ("cause", cause), seconds(ns));
+                }
+            });
+        },
+    },
+    Metric {
+        name: "sysprobe_sched_blame",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time that runnable tasks waited while another pod, or what is no pod (culprit_container), ran on their \
+               CPU. The worst ten of a workload are told by name, the others together as culprit_pod=\"other\".",
+        labels: CULPRITS,
+        source: "as sysprobe_sched_wait_seconds_total{cause=~\"other_pod|system\"}",
+        emit: |snapshot, emit| {
+            each_sched(snapshot, |row, sched| {
+                let BlameSample { culprits, other_ns } = &sched.blame;
+                for (culprit, ns) in culprits {
+                    emit.culprit(row, culprit, seconds(*ns));
+                }
+                if *other_ns > 0 {
+                    let other = Culprit { pod: "other".into(), ..Culprit::default() };
+                    emit.culprit(row, &other, seconds(*other_ns));
+                }
+            });
+        },
+    },
+];
+
+fn wait_histograms(snapshot: &Snapshot, emit: &mut Emit) {
+    histograms(
+        snapshot,
+        |row, emit| {
+            if let Some(sched) = &row.sched {
+                emit.histogram(&row.workload, &sched.wait);
+            }
+        },
+        |pod, workload, emit| emit.histogram(workload, &pod.wait),
+        emit,
+    );
+}
+
+fn each_sched(snapshot: &Snapshot, mut emit: impl FnMut(&WorkloadSample, &SchedSample)) {
+    for row in &snapshot.workloads {
+        if let Some(sched) = &row.sched {
+            emit(row, sched);
+        }
+    }
+}

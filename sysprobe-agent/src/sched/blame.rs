@@ -1,0 +1,98 @@
+//! Who made a workload wait, by name: the worst ones, and the rest in one number. However many neighbours a workload has, it
+//! keeps a table of a fixed size, and no number goes backwards.
+
+use std::collections::HashMap;
+
+use crate::snapshot::{BlameSample, Culprit};
+
+/// How many culprits are told by name.
+const NAMED: usize = 10;
+/// How many are kept an eye on.
+const WATCHED: usize = 64;
+/// After so long what a culprit did counts half when the worst ones are chosen.
+const HALF_LIFE_SECONDS: f64 = 60.0;
+/// A culprit has to be so much worse to take a named one's place: names should not come and go.
+const WORSE: f64 = 2.0;
+
+/// One victim's culprits. One that is named again begins at zero again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blame {
+    culprits: HashMap<Culprit, Account>,
+    /// What was added while the culprit was not among the named.
+    other_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    is_named: bool,
+    /// What was added while it was among the named.
+    ns: u64,
+    recent: f64,
+}
+
+impl Blame {
+    pub(crate) fn add(&mut self, culprit: &Culprit, ns: u64) {
+        if let Some(account) = self.culprits.get_mut(culprit) {
+            account.recent += ns as f64;
+            if account.is_named {
+                account.ns += ns;
+            } else {
+                self.other_ns += ns;
+            }
+            return;
+        }
+        let is_named = self.culprits.values().filter(|account| account.is_named).count() < NAMED;
+        let account = Account { is_named, ns: if is_named { ns } else { 0 }, recent: ns as f64 };
+        if !is_named {
+            self.other_ns += ns;
+        }
+        self.make_room();
+        self.culprits.insert(culprit.clone(), account);
+    }
+
+    fn make_room(&mut self) {
+        if self.culprits.len() < WATCHED {
+            return;
+        }
+        let unnamed = self.culprits.iter().filter(|(_, account)| !account.is_named);
+        let least = unnamed.min_by(|(_, one), (_, other)| one.recent.total_cmp(&other.recent));
+        if let Some(least) = least.map(|(culprit, _)| culprit.clone()) {
+            self.culprits.remove(&least);
+        }
+    }
+
+    /// Chooses who is named from here on.
+    pub(crate) fn choose(&mut self, seconds: f64) {
+        let factor = (-seconds / HALF_LIFE_SECONDS).exp2();
+        for account in self.culprits.values_mut() {
+            account.recent *= factor;
+        }
+        while let Some((worst, least)) = self.overdue() {
+            for (culprit, is_named) in [(worst, true), (least, false)] {
+                if let Some(account) = self.culprits.get_mut(&culprit) {
+                    *account = Account { is_named, ns: 0, ..*account };
+                }
+            }
+        }
+    }
+
+    /// The worst of the others and the least of the named, if they should change places.
+    fn overdue(&self) -> Option<(Culprit, Culprit)> {
+        let by_recent = |one: &(&Culprit, &Account), other: &(&Culprit, &Account)| {
+            one.1.recent.total_cmp(&other.1.recent)
+        };
+        let worst = self.culprits.iter().filter(|(_, account)| !account.is_named).max_by(by_recent)?;
+        let least = self.culprits.iter().filter(|(_, account)| account.is_named).min_by(by_recent)?;
+        (worst.1.recent > least.1.recent * WORSE).then(|| (worst.0.clone(), least.0.clone()))
+    }
+
+    pub(crate) fn sample(&self) -> BlameSample {
+        let named = self.culprits.iter().filter(|(_, account)| account.is_named);
+        let mut culprits: Vec<_> = named.map(|(culprit, account)| (culprit.clone(), account.ns)).collect();
+        culprits.sort();
+        BlameSample { culprits, other_ns: self.other_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Who made whom wait, as the programs have noted it: what was added to each debt since it was last taken. The map is kept
+//! small: debts of cgroups that have gone are removed, and idle ones when it fills.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::Pod;
+use aya::maps::{HashMap as BpfHashMap, MapData};
+use sysprobe_common::sched;
+use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
+use tracing::warn;
+
+use crate::bpf::{Entries, LoadError, Loaded};
+use crate::slots::Owner;
+
+const MAP: &str = "SCHED_DEBTS";
+/// From here on idle debts are removed.
+const CROWDED: usize = DEBTS_IN_MAP as usize / 4 * 3;
+
+/// The kernel side's key.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Debtor(sched::Debtor);
+
+// SAFETY: integers without padding.
+unsafe impl Pod for Debtor {}
+
+impl Debtor {
+    /// Who waited.
+    #[must_use]
+    pub const fn victim(self) -> Owner {
+        Owner::of_number(self.0.victim)
+    }
+
+    /// Who ran meanwhile.
+    #[must_use]
+    pub const fn culprit(self) -> Owner {
+        Owner::of_number(self.0.culprit)
+    }
+}
+
+/// What became of a debt that was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It was charged.
+    Yes,
+    /// It is to be shown again, for nobody can be named yet.
+    NotYet,
+    /// It was charged, and one of the two will not come back.
+    ForGood,
+}
+
+pub struct Debts {
+    map: BpfHashMap<MapData, Debtor, u64>,
+    /// The same map, for reading it in batches.
+    descriptor: OwnedFd,
+    entries: Entries<Debtor, u64>,
+    /// What was taken of each so far.
+    taken: HashMap<Debtor, u64>,
+}
+
+impl Debts {
+    pub fn new(loaded: &mut Loaded) -> Result<Self, LoadError> {
+        Ok(Self {
+            descriptor: loaded.map_descriptor(MAP)?,
+            map: loaded.take_map(MAP)?,
+            entries: Entries::with_capacity(DEBTS_IN_MAP),
+            taken: HashMap::new(),
+        })
+    }
+
+    /// Hands what was added to each debt to `take`, in nanoseconds.
+    pub fn collect(&mut self, mut take: impl FnMut(Debtor, u64) -> Taken) -> io::Result<()> {
+        self.entries.read(self.descriptor.as_fd())?;
+        let is_crowded = self.entries.len() >= CROWDED;
+        let mut removed = Vec::new();
+        for (debtor, total) in self.entries.iter() {
+            let taken = self.taken.entry(debtor).or_insert(0);
+            let added = total.saturating_sub(*taken);
+            let verdict = take(debtor, added);
+            if verdict != Taken::NotYet {
+                *taken = total;
+            }
+            if verdict == Taken::ForGood || (is_crowded && added == 0) {
+                removed.push(debtor);
+            }
+        }
+        for debtor in removed {
+            self.remove(debtor);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, debtor: Debtor) {
+        self.taken.remove(&debtor);
+        if let Err(error) = self.map.remove(&debtor) {
+            warn!(%error, "A debt that is not needed any more could not be removed.");
+        }
+    }
+
+    /// How many there were when they were last read.
+    #[must_use]
+    pub const fn in_use(&self) -> u64 {
+        self.entries.len() as u64
+    }
+}

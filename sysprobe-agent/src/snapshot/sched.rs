@@ -1,0 +1,132 @@
+//! The scheduler's part of a snapshot.
+
+use serde::{Deserialize, Serialize};
+
+use super::HistogramSample;
+
+/// The scheduler's totals of one workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedSample {
+    /// Waits for a CPU: from runnable to running.
+    pub wait: HistogramSample,
+    pub on_cpu_ns: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    /// What the CPU was occupied with while it waited; the sum is that of `wait`. `None` if it never waited, or if the
+    /// programs cannot tell.
+    pub causes: Option<CausesSample>,
+    /// Who that was.
+    pub blame: BlameSample,
+}
+
+/// What a workload waited for, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CausesSample {
+    /// Its CPU quota was used up.
+    pub throttled_ns: u64,
+    /// Others of the same pod ran, or of the same workload where that is no pod.
+    pub same_pod_ns: u64,
+    pub other_pod_ns: u64,
+    /// What is no pod ran: a systemd unit, a cgroup.
+    pub system_ns: u64,
+    pub kernel_ns: u64,
+    /// Interrupts and softirqs.
+    pub interrupt_ns: u64,
+    /// The CPU idled: the task was runnable and had not been switched to yet.
+    pub idle_ns: u64,
+    /// What lies further back than the kernel side remembers, and what ran unseen.
+    pub unknown_ns: u64,
+}
+
+/// The other pods and services that ran while a workload waited, in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlameSample {
+    /// Those that did most of it, in the order of their names.
+    pub culprits: Vec<(Culprit, u64)>,
+    /// All the others.
+    pub other_ns: u64,
+}
+
+/// A pod, or a workload that is no pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Culprit {
+    pub namespace: String,
+    pub pod: String,
+    /// Empty for a pod.
+    pub container: String,
+}
+
+impl CausesSample {
+    /// By the values of the `cause` label.
+    #[must_use]
+    pub const fn each(&self) -> [(&'static str, u64); 8] {
+        [
+            ("throttled", self.throttled_ns),
+            ("same_pod", self.same_pod_ns),
+            ("other_pod", self.other_pod_ns),
+            ("system", self.system_ns),
+            ("kernel", self.kernel_ns),
+            ("interrupt", self.interrupt_ns),
+            ("idle", self.idle_ns),
+            ("unknown", self.unknown_ns),
+        ]
+    }
+
+    #[must_use]
+    pub fn total_ns(&self) -> u64 {
+        self.each().iter().map(|(_, ns)| ns).sum()
+    }
+}
+
+impl SchedSample {
+    /// What happened since `earlier`; `None` if a total went backwards, for then the agent has restarted and all are new.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        if self.wait.sum_ns < earlier.wait.sum_ns {
+            return None;
+        }
+        let causes = match (self.causes, earlier.causes) {
+            (Some(later), Some(earlier)) => Some(later.since(&earlier)?),
+            (later, _) => later,
+        };
+        Some(Self {
+            wait: self.wait.since(&earlier.wait),
+            on_cpu_ns: self.on_cpu_ns.checked_sub(earlier.on_cpu_ns)?,
+            voluntary_switches: self.voluntary_switches.checked_sub(earlier.voluntary_switches)?,
+            involuntary_switches: self.involuntary_switches.checked_sub(earlier.involuntary_switches)?,
+            causes,
+            blame: self.blame.since(&earlier.blame)?,
+        })
+    }
+}
+
+impl CausesSample {
+    fn since(self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            throttled_ns: self.throttled_ns.checked_sub(earlier.throttled_ns)?,
+            same_pod_ns: self.same_pod_ns.checked_sub(earlier.same_pod_ns)?,
+            other_pod_ns: self.other_pod_ns.checked_sub(earlier.other_pod_ns)?,
+            system_ns: self.system_ns.checked_sub(earlier.system_ns)?,
+            kernel_ns: self.kernel_ns.checked_sub(earlier.kernel_ns)?,
+            interrupt_ns: self.interrupt_ns.checked_sub(earlier.interrupt_ns)?,
+            idle_ns: self.idle_ns.checked_sub(earlier.idle_ns)?,
+            unknown_ns: self.unknown_ns.checked_sub(earlier.unknown_ns)?,
+        })
+    }
+}
+
+impl BlameSample {
+    /// A culprit that was not named before begins at zero.
+    fn since(&self, earlier: &Self) -> Option<Self> {
+        let before = |culprit: &Culprit| {
+            earlier.culprits.iter().find(|(other, _)| other == culprit).map_or(0, |(_, ns)| *ns)
+        };
+        let added =
+            |(culprit, ns): &(Culprit, u64)| Some((culprit.clone(), ns.checked_sub(before(culprit))?));
+        let culprits = self.culprits.iter().map(added).collect::<Option<Vec<_>>>()?;
+        Some(Self {
+            culprits: culprits.into_iter().filter(|(_, ns)| *ns > 0).collect(),
+            other_ns: self.other_ns.checked_sub(earlier.other_ns)?,
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! Why a task waited for a CPU, for loads of which it is known: the causes sum to the kernel's own total, and the right
+//! one is blamed.
+//!
+//! All tiers that can tell watch the same load. The load is stopped before the two sides are read.
+
+mod support;
+
+use std::time::Duration;
+
+use sysprobe_agent::probe::Tier;
+use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot};
+
+use support::agent::Agent;
+use support::cgroup::{Cgroup, Quota};
+use support::process::{self, Load, cpus};
+use support::tiers::{Watcher, watchers};
+use support::totals::{Totals, workload};
+use support::{figure, until};
+
+/// A load with a single cgroup, and where the kernel's counters stood when it was still stopped.
+struct Case {
+    cgroup: Cgroup,
+    load: Load,
+    before: Totals,
+}
+
+impl Case {
+    fn new(name: &str, cpus: &[usize], body: impl FnOnce()) -> Self {
+        let cgroup = Cgroup::new(name);
+        let load = Load::stopped(&cgroup, cpus, body);
+        let before = load.totals();
+        Self { cgroup, load, before }
+    }
+
+    fn so_far(&self) -> Totals {
+        self.load.totals().since(self.before)
+    }
+}
+
+/// Those that look at each switch; the tiers by function come before it and cannot tell what a CPU was occupied with.
+fn dividing_watchers() -> Vec<Watcher> {
+    let mut watchers = watchers("sched");
+    watchers.retain(|watcher| matches!(watcher.tier, Tier::TpBtf | Tier::RawTp));
+    assert!(!watchers.is_empty(), "no tier divides");
+    watchers
+}
+
+fn sched<'a>(snapshot: &'a Snapshot, cgroup: &Cgroup) -> &'a SchedSample {
+    let workload = workload(snapshot, &cgroup.name).expect("the workload is known");
+    workload.sched.as_ref().expect("it was scheduled")
+}
+
+fn sched_before(agent: &Agent, cgroup: &Cgroup) -> SchedSample {
+    let snapshot = agent.snapshot();
+    let known = workload(&snapshot, &cgroup.name).and_then(|workload| workload.sched.clone());
+    known.unwrap_or_default()
+}
+
+/// What a frozen load waited for since `before`, of which the sum is the kernel's total to the nanosecond.
+fn divided(watcher: &Watcher, case: &Case, before: &SchedSample) -> (SchedSample, CausesSample) {
+    let ours = sched(&watcher.agent.snapshot(), &case.cgroup).since(before).expect("totals grow");
+    let causes = ours.causes.expect("it waited");
+    let (name, truth) = (watcher.tier.name(), case.so_far().wait_ns);
+    figure(&format!("{} by {name}: waited {truth} ns: {causes:?}", case.cgroup.name));
+    assert_eq!(ours.wait.sum_ns, truth, "{name}: the wait is the kernel's");
+    assert_eq!(causes.total_ns(), truth, "{name}: the causes sum to it");
+    (ours, causes)
+}
+
+fn blamed(sample: &SchedSample, culprit: &Cgroup) -> u64 {
+    let culprits = sample.blame.culprits.iter();
+    culprits.filter(|(who, _)| who.container == culprit.name).map(|(_, ns)| ns).sum()
+}
+
+fn close(tolerance: f64, one: u64, other: u64) -> bool {
+    support::within(tolerance, one, other)
+}
+
+/// The three of them always want the one CPU, so whenever the victim waits one of the others runs: each is to blame for
+/// exactly the time that it ran.
+#[test]
+fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
+    /// Other things run on that CPU too, interrupts among them, which are told apart from the spinners here but not in
+    /// the time that the kernel says they ran.
+    const TOLERANCE: f64 = 0.05;
+    let watchers = dividing_watchers();
+    let one = &cpus()[..1];
+    let victim = Case::new("victim", one, process::spin);
+    let heavy = Case::new("heavy", one, process::spin);
+    let light = Case::new("light", one, process::spin);
+    heavy.cgroup.set_weight_79();
+    let befores: Vec<_> =
+        watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
+    for case in [&heavy, &light, &victim] {
+        case.load.resume();
+    }
+    until("all have run", || {
+        let ran = [&victim, &heavy, &light].map(|case| case.so_far().on_cpu_ns);
+        ran.iter().all(|ran| *ran > 800_000_000).then_some(())
+    });
+    // The victim first: as long as it can run, what the others run is its wait.
+    for case in [&victim, &heavy, &light] {
+        case.load.freeze();
+    }
+    for (watcher, before) in watchers.iter().zip(&befores) {
+        let (ours, causes) = divided(watcher, &victim, before);
+        for culprit in [&heavy, &light] {
+            let (blamed, ran) = (blamed(&ours, &culprit.cgroup), culprit.so_far().on_cpu_ns);
+            figure(&format!(
+                "{}: {} blamed for {blamed} ns, ran {ran}",
+                watcher.tier.name(),
+                culprit.cgroup.name
+            ));
+            assert!(close(TOLERANCE, blamed, ran), "{blamed} {ran}");
+        }
+        let others = causes.system_ns;
+        assert!(close(TOLERANCE, others, ours.wait.sum_ns), "what is no pod is the system: {causes:?}");
+    }
+}
+
+#[test]
+fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
+    let watchers = dividing_watchers();
+    let all = cpus();
+    let threads = 3 * all.len() + 1;
+    let spinners = Case::new("crowd", &all, move || process::in_threads(threads, process::spin));
+    let sleepers = Case::new("guests", &all, move || process::in_threads(threads, process::sleep_often));
+    let before = |case: &Case| -> Vec<_> {
+        watchers.iter().map(|watcher| sched_before(&watcher.agent, &case.cgroup)).collect()
+    };
+    let befores = [before(&spinners), before(&sleepers)];
+    spinners.load.resume();
+    sleepers.load.resume();
+    until("all have run and waited", || {
+        let (spun, slept) = (spinners.so_far(), sleepers.so_far());
+        (spun.on_cpu_ns > 2_000_000_000 && spun.involuntary > 200 && slept.voluntary > 1000).then_some(())
+    });
+    spinners.load.freeze();
+    sleepers.load.freeze();
+    for (case, befores) in [&spinners, &sleepers].into_iter().zip(&befores) {
+        for (watcher, before) in watchers.iter().zip(befores) {
+            let (ours, causes) = divided(watcher, case, before);
+            assert!(causes.same_pod_ns > ours.wait.sum_ns / 10, "most are its own: {causes:?}");
+            assert!(causes.unknown_ns < ours.wait.sum_ns / 100, "{causes:?}");
+        }
+    }
+}
+
+/// A spinner by itself uses up its quota and waits for the next period.
+#[test]
+fn a_group_without_quota_left_waits_for_its_quota() {
+    throttled(&[]);
+}
+
+/// Meanwhile others have the CPU, but would not hold it up.
+#[test]
+fn a_throttled_group_waits_for_its_quota_whoever_has_the_cpu() {
+    throttled(&["rival"]);
+}
+
+fn throttled(rivals: &[&str]) {
+    /// A thread is throttled when it returns to user space, and its group with the first of them.
+    const TOLERANCE: f64 = 0.05;
+    let watchers = dividing_watchers();
+    let one = &cpus()[..1];
+    let name = if rivals.is_empty() { "held" } else { "held-rival" };
+    let held = Case::new(name, one, process::spin);
+    held.cgroup.set_quota(Quota { quota_us: 20_000, period_us: 100_000 });
+    let rivals: Vec<_> = rivals.iter().map(|name| Case::new(name, one, process::spin)).collect();
+    let befores: Vec<_> = watchers.iter().map(|watcher| sched_before(&watcher.agent, &held.cgroup)).collect();
+    let before = held.cgroup.throttling();
+    for rival in &rivals {
+        rival.load.resume();
+    }
+    held.load.resume();
+    until("it was throttled many times", || {
+        (held.cgroup.throttling().throttled_periods - before.throttled_periods > 20).then_some(())
+    });
+    held.load.freeze();
+    let throttled_ns = until("the last throttling has ended", || {
+        let now = held.cgroup.throttling().throttled_ns;
+        std::thread::sleep(Duration::from_millis(250));
+        (held.cgroup.throttling().throttled_ns == now).then_some(now - before.throttled_ns)
+    });
+    for (watcher, before) in watchers.iter().zip(&befores) {
+        let (_, causes) = divided(watcher, &held, before);
+        figure(&format!(
+            "{}: throttled {} ns, cpu.stat {throttled_ns}",
+            watcher.tier.name(),
+            causes.throttled_ns
+        ));
+        assert!(close(TOLERANCE, causes.throttled_ns, throttled_ns), "{causes:?} {throttled_ns}");
+    }
+}

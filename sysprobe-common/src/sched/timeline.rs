@@ -1,0 +1,105 @@
+//! What each CPU was occupied with of late, and who made whom wait.
+
+/// Stands for an idle CPU where an occupant is expected: a cgroup's id, `cgroup::KERNEL`, or 0 if it is not known.
+pub const IDLE: u64 = u64::MAX - 1;
+/// Stands for softirqs that have a thread to run in.
+pub const SOFTIRQS: u64 = u64::MAX - 2;
+
+/// Why a task waits, as far as the kernel side can tell. What other cgroups ran meanwhile is in the debts.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The CPU idled: it was told of the task and had not switched to it yet.
+    Idle = 0,
+    /// Another task of the same cgroup ran.
+    Own = 1,
+    Kernel = 2,
+    /// Interrupts and softirqs.
+    Interrupt = 3,
+    /// The CPU quota was used up.
+    Throttled = 4,
+    /// What is older than a timeline reaches back, and what ran unseen.
+    Unknown = 5,
+}
+
+impl Cause {
+    pub const ALL: [Self; 6] =
+        [Self::Idle, Self::Own, Self::Kernel, Self::Interrupt, Self::Throttled, Self::Unknown];
+}
+
+/// A time during which one cgroup, or none, had a CPU. It begins where the one before it ends.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// By the run queue's clock.
+    pub until: u64,
+    /// Who had the CPU.
+    pub occupant: u64,
+    /// How much of it interrupts took, in nanoseconds.
+    pub interrupted: u64,
+}
+
+/// Who waited, and who ran meanwhile.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Debtor {
+    pub victim: u64,
+    pub culprit: u64,
+}
+
+/// How long.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Debt {
+    pub of: Debtor,
+    pub ns: u64,
+}
+
+/// How many stretches a CPU remembers. A wait that reaches further back is `Cause::Unknown` there.
+pub const STRETCHES: usize = 128;
+/// How many debts a CPU keeps to itself before they go into the map.
+pub const DEBTS: usize = 128;
+
+/// A wait that is being divided. It lies in the map because the verifier keeps track of what is in registers and on the stack,
+/// and would go every way through every stretch.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Division {
+    /// Who waits, as an occupant.
+    pub victim: u64,
+    /// What is still to be divided, by the run queue's clock.
+    pub from: u64,
+    pub to: u64,
+    /// When the victim's group was throttled.
+    pub held_from: u64,
+    pub held_to: u64,
+    /// What is to be divided of the stretch that is looked at.
+    pub piece: u64,
+    pub parts: [u64; Cause::ALL.len()],
+}
+
+/// One CPU's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    /// The number of the last stretch: its place modulo `STRETCHES`.
+    pub last: u32,
+    /// While it is not 0, the debts are being moved into the map and must be left alone.
+    pub settling: u32,
+    /// How long interrupts have taken so far, and how much of that was noted in a stretch.
+    pub interrupted: u64,
+    pub interrupted_noted: u64,
+    /// Since when a softirq or an interrupt is at work; 0 if none is.
+    pub softirq_since: u64,
+    pub interrupt_since: u64,
+    pub division: Division,
+    pub stretches: [Stretch; STRETCHES],
+    /// By a hash of the debtor.
+    pub debts: [Debt; DEBTS],
+}
+
+const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two());
+const _: () = assert!(size_of::<Timeline>() == 136 + 24 * (STRETCHES + DEBTS));
+
+/// How many debts all CPUs together can have in the map. What finds no room is `Cause::Unknown`.
+pub const DEBTS_IN_MAP: u32 = 16 * 1024;

@@ -1,0 +1,94 @@
+//! A switch, where the run queue's clock has been set for it: what the task that leaves has gathered is booked, and its stretch of
+//! the CPU ends. So with a task that is moved while it waits: what it has waited so far is divided by what happened there.
+
+use sysprobe_common::sched::timeline::IDLE;
+use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::settings;
+
+use crate::book::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
+use crate::wait::{self, Books, Span};
+use crate::{queue, throttle, timeline};
+
+settings!(OFF_TASK_QUEUED);
+
+/// `TASK_ON_RQ_MIGRATING` of kernel/sched/sched.h; the value has not changed since 3.18.
+const MIGRATING: u8 = 2;
+
+/// The idle task leaves its CPU.
+#[inline(always)]
+pub(crate) fn wake(idle: impl Object) {
+    let Some(now) = queue::of(idle).and_then(queue::clock) else { return };
+    if let Some(line) = timeline::of_this_cpu() {
+        timeline::close(line, IDLE, None, now);
+    }
+}
+
+/// A task leaves its CPU.
+#[inline(always)]
+pub(crate) fn leave(task: impl Object, known: &mut SchedTask) {
+    let Some(line) = timeline::of_this_cpu() else { return };
+    let involuntary = known.involuntary;
+    book::book(task, known, Some(line));
+    if known.involuntary != involuntary {
+        throttle::note(task, known);
+    }
+    if let Some(now) = queue::of(task).and_then(queue::clock)
+        && let Some(line) = timeline::of_this_cpu()
+    {
+        timeline::close(line, timeline::occupant(known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
+    }
+}
+
+/// A task of which nothing is known leaves its CPU.
+#[inline(always)]
+pub(crate) fn leave_unknown(task: impl Object) {
+    if let Some(now) = queue::of(task).and_then(queue::clock)
+        && let Some(line) = timeline::of_this_cpu()
+    {
+        let since = task.u64(&OFF_TASK_LAST_ARRIVAL);
+        timeline::close(line, timeline::occupant_unknown(task), since, now);
+    }
+}
+
+/// Whether a task that gets another CPU is waiting for one, and not only woken there.
+#[inline(always)]
+pub(crate) fn is_moved(task: impl Object) -> bool {
+    task.u8(&OFF_TASK_QUEUED) == Some(MIGRATING)
+}
+
+/// A task is moved while it waits. The queue that it leaves is locked, and its clock set.
+#[inline(always)]
+pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
+    let Some(run_delay) = task.u64(&OFF_TASK_RUN_DELAY) else { return };
+    let waited = run_delay.wrapping_sub(known.run_delay);
+    let Some(queue) = queue::of(task) else { return };
+    let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
+    let (Some(line), Some(stats)) = (timeline::of_cpu(cpu), book::stats_of(known.slot)) else { return };
+    let Some(here) = timeline::of_this_cpu() else { return };
+    if waited == 0 || waited >> 63 != 0 {
+        return;
+    }
+    let span = Span { from: to.saturating_sub(waited), to };
+    wait::begin(&mut here.division, timeline::occupant(known), span, throttle::held(task, known, span));
+    let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
+    blame_running(here, line, Stretch { until: to, occupant: running, interrupted: 0 });
+    wait::divide(here, line, Books::Map);
+    book::add_parts(stats, &here.division);
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    book::add_u64(unsafe { &mut (*stats).wait_ns }, waited);
+    known.run_delay = run_delay;
+    known.waited = if known.flags & flag::PIECES == 0 { waited } else { known.waited + waited };
+    known.flags = (known.flags | flag::PIECES) & !flag::HELD;
+}
+
+/// Blames the task that runs on the CPU now for its part of the wait. What came before it is still to be divided.
+#[inline(always)]
+fn blame_running(here: &mut Timeline, line: *const Timeline, running: Stretch) {
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let (last, so_far, noted) = unsafe { ((*line).last, (*line).interrupted, (*line).interrupted_noted) };
+    let since = timeline::read_stretch(line, last).until;
+    let interrupted = so_far.wrapping_sub(noted);
+    wait::take(&mut here.division, since);
+    wait::blame(here, Stretch { interrupted, ..running }, since, Books::Map);
+}

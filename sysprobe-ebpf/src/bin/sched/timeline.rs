@@ -1,0 +1,162 @@
+//! What each CPU was occupied with of late: a ring of stretches, to which each switch adds the one that ends with it. Written by
+//! its own CPU only, with the run queue locked.
+
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::bpf_get_smp_processor_id;
+use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
+use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS, STRETCHES};
+use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
+use sysprobe_common::slot;
+use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::settings;
+use sysprobe_ebpf::slots::is_kernel_thread;
+
+use crate::book::OFF_TASK_PID;
+
+settings!(OFF_TASK_COMM);
+
+/// The first letters of `ksoftirqd/0`, as a number.
+const SOFTIRQ_DAEMON: u64 = u64::from_le_bytes(*b"ksoftirq");
+
+/// One for each possible CPU. Sized by the agent.
+#[btf_map]
+static SCHED_TIMELINES: Array<Timeline, 1> = Array::new();
+
+#[inline(always)]
+pub(crate) fn of_cpu(cpu: u32) -> Option<*const Timeline> {
+    SCHED_TIMELINES.get_ptr_mut(cpu).map(<*mut Timeline>::cast_const)
+}
+
+#[inline(always)]
+pub(crate) fn of_this_cpu<'a>() -> Option<&'a mut Timeline> {
+    // SAFETY: the helper only returns a number.
+    let timeline = SCHED_TIMELINES.get_ptr_mut(unsafe { bpf_get_smp_processor_id() })?;
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    Some(unsafe { &mut *timeline })
+}
+
+/// The stretch with this number; they are numbered one after the other, and old ones are overwritten.
+#[inline(always)]
+fn stretch(timeline: &mut Timeline, number: u32) -> &mut Stretch {
+    // SAFETY: the place is within the ring.
+    unsafe { timeline.stretches.get_unchecked_mut(number as usize & (STRETCHES - 1)) }
+}
+
+/// The same of a timeline that may be this CPU's or another's whose run queue is locked.
+#[inline(always)]
+pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the place is within the ring.
+    unsafe {
+        let ring = (&raw const (*timeline).stretches).cast::<Stretch>();
+        ring.add(number as usize & (STRETCHES - 1)).read()
+    }
+}
+
+/// The task that has been running leaves its CPU now. It arrived at `since`, as far as that is known.
+#[inline(always)]
+pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, now: u64) {
+    let interrupted = timeline.interrupted.wrapping_sub(timeline.interrupted_noted);
+    timeline.interrupted_noted = timeline.interrupted;
+    let last = timeline.last;
+    let newest = stretch(timeline, last);
+    if newest.occupant == occupant {
+        newest.until = now;
+        newest.interrupted += interrupted;
+        return;
+    }
+    // A run of this program was missed: who was there before cannot be told.
+    let missed = since.filter(|since| *since > newest.until);
+    let next = last + 1;
+    let next = if let Some(since) = missed {
+        *stretch(timeline, next) = Stretch { until: since, occupant: 0, interrupted: 0 };
+        next + 1
+    } else {
+        next
+    };
+    *stretch(timeline, next) = Stretch { until: now, occupant, interrupted };
+    timeline.last = next;
+}
+
+/// Who occupies a CPU when this task runs, by what is remembered of it.
+#[inline(always)]
+pub(crate) fn occupant(known: &SchedTask) -> u64 {
+    if known.flags & flag::SOFTIRQS != 0 {
+        SOFTIRQS
+    } else if known.slot == slot::KERNEL {
+        KERNEL
+    } else {
+        known.cgroup
+    }
+}
+
+/// The same without any memory of it, for rare cases.
+#[inline(always)]
+pub(crate) fn occupant_unknown(task: impl Object) -> u64 {
+    if task.u32(&OFF_TASK_PID).unwrap_or(0) == 0 {
+        return IDLE;
+    }
+    let cgroup = id_of_task(task);
+    if cgroup == ROOT_ID && is_kernel_thread(task) {
+        if does_softirqs(task) { SOFTIRQS } else { KERNEL }
+    } else {
+        cgroup
+    }
+}
+
+/// The flags of a task that nothing has happened to yet.
+#[inline(always)]
+pub(crate) fn flags_of_new(task: impl Object) -> u32 {
+    if is_kernel_thread(task) && does_softirqs(task) { flag::SOFTIRQS } else { 0 }
+}
+
+#[inline(always)]
+fn does_softirqs(task: impl Object) -> bool {
+    task.u64(&OFF_TASK_COMM) == Some(SOFTIRQ_DAEMON)
+}
+
+/// A softirq begins. What interrupts it is part of it.
+#[inline(always)]
+pub(crate) fn softirq_begins() {
+    if let Some(timeline) = of_this_cpu() {
+        timeline.softirq_since = now();
+    }
+}
+
+#[inline(always)]
+pub(crate) fn softirq_ends() {
+    if let Some(timeline) = of_this_cpu()
+        && timeline.softirq_since != 0
+    {
+        timeline.interrupted += now() - timeline.softirq_since;
+        timeline.softirq_since = 0;
+    }
+}
+
+/// The same of a device's interrupt.
+#[inline(always)]
+pub(crate) fn interrupt_begins() {
+    if let Some(timeline) = of_this_cpu()
+        && timeline.softirq_since == 0
+    {
+        timeline.interrupt_since = now();
+    }
+}
+
+#[inline(always)]
+pub(crate) fn interrupt_ends() {
+    if let Some(timeline) = of_this_cpu()
+        && timeline.interrupt_since != 0
+    {
+        timeline.interrupted += now() - timeline.interrupt_since;
+        timeline.interrupt_since = 0;
+    }
+}
+
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: the helper only returns a number.
+    unsafe { bpf_ktime_get_ns() }
+}

@@ -141,19 +141,23 @@ pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
 /// What of its waits the kernel side could tell the causes of.
 fn accumulate_causes(total: &mut CausesSample, gathered: &SchedStats) {
     for cause in Cause::ALL {
-        *of_cause(total, cause) += gathered.causes[cause as usize];
+        if let Some(total) = of_cause(total, cause) {
+            *total += gathered.causes[cause as usize];
+        }
     }
 }
 
-const fn of_cause(total: &mut CausesSample, cause: Cause) -> &mut u64 {
-    match cause {
+/// Of other cgroups the debts tell whose they are.
+const fn of_cause(total: &mut CausesSample, cause: Cause) -> Option<&mut u64> {
+    Some(match cause {
         Cause::Idle => &mut total.idle_ns,
         Cause::Own => &mut total.same_pod_ns,
         Cause::Kernel => &mut total.kernel_ns,
         Cause::Interrupt => &mut total.interrupt_ns,
         Cause::Throttled => &mut total.throttled_ns,
         Cause::Unknown => &mut total.unknown_ns,
-    }
+        Cause::Other => return None,
+    })
 }
 
 /// The same of a histogram alone.

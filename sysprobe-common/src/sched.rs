@@ -20,13 +20,13 @@ pub struct SchedStats {
     pub voluntary: u32,
     /// Switches away from a task that could have gone on, as in `task_struct.nivcsw`.
     pub involuntary: u32,
-    /// What of `wait_ns` went by for which cause; what is missing to it is in the debts.
+    /// What of `wait_ns` went by for which cause.
     pub causes: [u64; Cause::ALL.len()],
     /// Waits by length, one per arrival on a CPU.
     pub wait: [u32; hist::BUCKETS],
 }
 
-const _: () = assert!(size_of::<SchedStats>() == 496 && align_of::<SchedStats>() == 8);
+const _: () = assert!(size_of::<SchedStats>() == 504 && align_of::<SchedStats>() == 8);
 
 /// What a task was last seen with. Differences to it are what gets booked.
 #[repr(C)]

@@ -1,11 +1,13 @@
 //! What each CPU was occupied with of late, and who made whom wait.
 
+use crate::cgroup::KERNEL;
+
 /// Stands for an idle CPU where an occupant is expected: a cgroup's id, `cgroup::KERNEL`, or 0 if it is not known.
 pub const IDLE: u64 = u64::MAX - 1;
 /// Stands for softirqs that have a thread to run in.
 pub const SOFTIRQS: u64 = u64::MAX - 2;
 
-/// Why a task waits, as far as the kernel side can tell. What other cgroups ran meanwhile is in the debts.
+/// Why a task waits, as far as the kernel side can tell.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -20,11 +22,25 @@ pub enum Cause {
     Throttled = 4,
     /// What is older than a timeline reaches back, and what ran unseen.
     Unknown = 5,
+    /// Another cgroup ran; which one is in the debts.
+    Other = 6,
 }
 
 impl Cause {
-    pub const ALL: [Self; 6] =
-        [Self::Idle, Self::Own, Self::Kernel, Self::Interrupt, Self::Throttled, Self::Unknown];
+    pub const ALL: [Self; 7] =
+        [Self::Idle, Self::Own, Self::Kernel, Self::Interrupt, Self::Throttled, Self::Unknown, Self::Other];
+
+    /// To be the cause of another's wait.
+    #[must_use]
+    pub const fn of_occupant(occupant: u64) -> Self {
+        match occupant {
+            IDLE => Self::Idle,
+            KERNEL => Self::Kernel,
+            SOFTIRQS => Self::Interrupt,
+            0 => Self::Unknown,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// A time during which one cgroup, or none, had a CPU. It begins where the one before it ends.
@@ -37,6 +53,10 @@ pub struct Stretch {
     pub occupant: u64,
     /// How much of it interrupts took, in nanoseconds.
     pub interrupted: u64,
+    /// The same as a part of the whole, in units of 2^-16.
+    pub interrupted_share: u32,
+    /// The occupant as a [`Cause`].
+    pub cause: u32,
 }
 
 /// Who waited, and who ran meanwhile.
@@ -55,10 +75,15 @@ pub struct Debt {
     pub ns: u64,
 }
 
+/// An interrupt that takes all of a stretch.
+pub const WHOLE_SHARE: u32 = 1 << 16;
+
 /// How many stretches a CPU remembers. A wait that reaches further back is `Cause::Unknown` there.
 pub const STRETCHES: usize = 128;
 /// How many debts a CPU keeps to itself before they go into the map.
 pub const DEBTS: usize = 128;
+/// How many more may be on their way into it.
+pub const LEAVING: usize = 128;
 
 /// A wait that is being divided. It lies in the map because the verifier keeps track of what is in registers and on the stack,
 /// and would go every way through every stretch.
@@ -70,13 +95,15 @@ pub struct Division {
     /// What is still to be divided, by the run queue's clock.
     pub from: u64,
     pub to: u64,
-    /// When the victim's group was throttled.
-    pub held_from: u64,
-    pub held_to: u64,
-    /// What is to be divided of the stretch that is looked at.
-    pub piece: u64,
-    pub parts: [u64; Cause::ALL.len()],
+    /// What of it comes before the victim's group was throttled, to be divided after the rest.
+    pub earlier_from: u64,
+    pub earlier_to: u64,
+    /// By cause; the last is never used.
+    pub parts: [u64; PARTS],
 }
+
+/// A power of two, so that a number is easily kept within.
+pub const PARTS: usize = 8;
 
 /// One CPU's.
 #[repr(C)]
@@ -96,10 +123,15 @@ pub struct Timeline {
     pub stretches: [Stretch; STRETCHES],
     /// By a hash of the debtor.
     pub debts: [Debt; DEBTS],
+    /// Debts that had to make room for others, by their numbers modulo `LEAVING`: those from `left` to `leaving`.
+    pub leaving: u32,
+    pub left: u32,
+    pub on_their_way: [Debt; LEAVING],
 }
 
-const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 136 + 24 * (STRETCHES + DEBTS));
+const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two() && LEAVING.is_power_of_two());
+const _: () = assert!(PARTS >= Cause::ALL.len() && PARTS.is_power_of_two());
+const _: () = assert!(size_of::<Timeline>() == 152 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
 
 /// How many debts all CPUs together can have in the map. What finds no room is `Cause::Unknown`.
 pub const DEBTS_IN_MAP: u32 = 16 * 1024;

@@ -18,8 +18,8 @@ use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::OFF_TASK_FLAGS;
 
 use crate::slots::{find_slot, slot_of};
-use crate::wait::{Books, Span};
-use crate::{throttle, timeline, wait};
+use crate::wait::Span;
+use crate::{debts, throttle, timeline, wait};
 
 settings!(
     OFF_TASK_LAST_ARRIVAL,
@@ -84,14 +84,26 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     now.moved_at = last.moved_at;
     now.flags = last.flags & flag::SOFTIRQS;
     let ran_before = ran_before_the_move(last, &now);
+    let waited = now.run_delay.wrapping_sub(last.run_delay);
+    let (mut bearer, mut victim) = (now.slot, timeline::occupant(&now));
     if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
         // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
         let moved =
             SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
-        charge(task, last, &moved, line);
-        charge(task, &moved, &now, None);
+        (bearer, victim) = (last.slot, timeline::occupant(last));
+        charge(last, &moved);
+        charge(&moved, &now);
     } else {
-        charge(task, last, &now, line);
+        charge(last, &now);
+    }
+    if let Some(line) = line
+        && waited != 0
+        && waited >> 63 == 0
+    {
+        divide(task, line, last, victim, waited);
+        if let Some(stats) = stats_of(bearer) {
+            add_parts(stats, &line.division);
+        }
     }
     if now.arrivals == last.arrivals {
         (now.flags, now.waited) = (last.flags, last.waited);
@@ -147,19 +159,13 @@ pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
 
 /// Adds the difference of two sights to the slot of the second.
 #[inline(always)]
-fn charge(task: impl Object, last: &SchedTask, now: &SchedTask, line: Option<&mut Timeline>) {
+fn charge(last: &SchedTask, now: &SchedTask) {
     let wait = now.run_delay.wrapping_sub(last.run_delay);
     let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
     if (wait | on_cpu) >> 63 != 0 {
         lose(SchedLoss::BackwardsClock);
     } else if let Some(stats) = stats_of(now.slot) {
         add(stats, last, now, wait, on_cpu);
-        if let Some(line) = line
-            && wait != 0
-        {
-            divide(task, line, last, timeline::occupant(now), wait);
-            add_parts(stats, &line.division);
-        }
     }
 }
 
@@ -170,7 +176,9 @@ fn divide(task: impl Object, line: &mut Timeline, last: &SchedTask, victim: u64,
     let span = Span { from: to.saturating_sub(waited), to };
     wait::begin(&mut line.division, victim, span, throttle::held(task, last, span));
     let this = ptr::from_ref(line);
-    wait::divide(line, this, Books::Own);
+    wait::divide(line, this);
+    debts::send(line);
+    debts::send(line);
 }
 
 /// Adds the division of a wait, but for what other cgroups ran, to the victim's slot.

@@ -4,7 +4,7 @@
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::sched::timeline::{DEBTS, DEBTS_IN_MAP};
+use sysprobe_common::sched::timeline::{DEBTS, DEBTS_IN_MAP, LEAVING};
 use sysprobe_common::sched::{Cause, Debt, Debtor, Timeline};
 use sysprobe_ebpf::atomic;
 
@@ -14,39 +14,61 @@ use crate::book::blame_nobody;
 #[btf_map]
 static SCHED_DEBTS: HashMap<Debtor, u64, { DEBTS_IN_MAP as usize }> = HashMap::new();
 
-/// The victim waited while the culprit ran.
+/// The victim waited while the culprit ran. Says whether there was room for it.
+///
+/// What is in the way of it leaves later, by [`send`]: this runs once for each stretch of a wait, and the verifier counts
+/// every way through it as often.
 #[inline(always)]
-pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) {
-    if timeline.settling != 0 {
-        enter(Debt { of, ns });
-        return;
+pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
+    let number = timeline.leaving;
+    // The run of `settle` on the agent's own CPU may be an ordinary call, which a switch can interrupt.
+    if timeline.settling != 0 || number.wrapping_sub(timeline.left) as usize >= LEAVING {
+        return false;
     }
     // SAFETY: the place is within the table.
     let debt = unsafe { timeline.debts.get_unchecked_mut(place_of(of)) };
-    if debt.of == of {
+    if (debt.of.victim ^ of.victim) | (debt.of.culprit ^ of.culprit) == 0 {
         debt.ns += ns;
-        return;
+        return true;
     }
     let older = *debt;
     *debt = Debt { of, ns };
-    if older.ns != 0 {
-        enter(older);
-    }
+    // SAFETY: the place is within the queue.
+    *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = older;
+    timeline.leaving = number.wrapping_add(1);
+    true
 }
 
-/// Moves this CPU's debts into the map.
+/// Sends a debt that had to make room into the map, if there is one. No wait adds more than one for each of its stretches,
+/// and few have more than one.
+#[inline(always)]
+pub(crate) fn send(timeline: &mut Timeline) -> bool {
+    let number = timeline.left;
+    if number == timeline.leaving {
+        return false;
+    }
+    // SAFETY: the place is within the queue.
+    let debt = *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) };
+    timeline.left = number.wrapping_add(1);
+    enter(debt);
+    true
+}
+
+/// Moves all of this CPU's debts into the map.
 #[inline(always)]
 pub(crate) fn settle(timeline: &mut Timeline) {
-    // The run on the agent's own CPU is an ordinary call, which a switch may interrupt.
     timeline.settling = 1;
+    for _ in 0..LEAVING {
+        if !send(timeline) {
+            break;
+        }
+    }
     for place in 0..DEBTS {
         // SAFETY: the place is within the table.
         let debt = unsafe { timeline.debts.get_unchecked_mut(place & (DEBTS - 1)) };
-        if debt.ns != 0 {
-            let owed = *debt;
-            debt.ns = 0;
-            enter(owed);
-        }
+        let owed = *debt;
+        debt.ns = 0;
+        enter(owed);
     }
     timeline.settling = 0;
 }
@@ -54,6 +76,9 @@ pub(crate) fn settle(timeline: &mut Timeline) {
 /// Enters a debt into the map. A debt to which another CPU adds the first time at the same moment is found the second time.
 #[inline(always)]
 pub(crate) fn enter(debt: Debt) {
+    if debt.ns == 0 {
+        return;
+    }
     if add(debt) || SCHED_DEBTS.insert(debt.of, debt.ns, u64::from(BPF_NOEXIST)).is_ok() || add(debt) {
         return;
     }

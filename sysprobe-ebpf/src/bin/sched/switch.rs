@@ -7,8 +7,8 @@ use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 
 use crate::book::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
-use crate::wait::{self, Books, Span};
-use crate::{queue, throttle, timeline};
+use crate::wait::{self, Span};
+use crate::{debts, queue, throttle, timeline};
 
 settings!(OFF_TASK_QUEUED);
 
@@ -72,8 +72,10 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let span = Span { from: to.saturating_sub(waited), to };
     wait::begin(&mut here.division, timeline::occupant(known), span, throttle::held(task, known, span));
     let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
-    blame_running(here, line, Stretch { until: to, occupant: running, interrupted: 0 });
-    wait::divide(here, line, Books::Map);
+    blame_running(here, line, running, to);
+    wait::divide(here, line);
+    debts::send(here);
+    debts::send(here);
     book::add_parts(stats, &here.division);
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     book::add_u64(unsafe { &mut (*stats).wait_ns }, waited);
@@ -84,11 +86,12 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
 
 /// Blames the task that runs on the CPU now for its part of the wait. What came before it is still to be divided.
 #[inline(always)]
-fn blame_running(here: &mut Timeline, line: *const Timeline, running: Stretch) {
+fn blame_running(here: &mut Timeline, line: *const Timeline, running: u64, now: u64) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let (last, so_far, noted) = unsafe { ((*line).last, (*line).interrupted, (*line).interrupted_noted) };
     let since = timeline::read_stretch(line, last).until;
-    let interrupted = so_far.wrapping_sub(noted);
-    wait::take(&mut here.division, since);
-    wait::blame(here, Stretch { interrupted, ..running }, since, Books::Map);
+    let interrupted_share = wait::share(so_far.wrapping_sub(noted), now.wrapping_sub(since));
+    let piece = wait::take(&mut here.division, since);
+    let stretch = timeline::stretch_of(running, now, 0);
+    wait::blame(here, &Stretch { interrupted_share, ..stretch }, piece);
 }

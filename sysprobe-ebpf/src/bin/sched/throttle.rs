@@ -31,7 +31,7 @@ pub(crate) fn note(task: impl Object, known: &mut SchedTask) {
 /// queue's total has been added to.
 #[inline(always)]
 pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> Span {
-    if last.flags & flag::HELD == 0 {
+    if OFF_TASK_THROTTLED.load() == ABSENT || last.flags & flag::HELD == 0 {
         return Span::NONE;
     }
     let queue = task.follow(&OFF_TASK_GROUP_QUEUE);

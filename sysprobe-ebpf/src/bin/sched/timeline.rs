@@ -7,7 +7,7 @@ use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS, STRETCHES};
-use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
+use sysprobe_common::sched::{Cause, SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Object;
@@ -15,6 +15,7 @@ use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::is_kernel_thread;
 
 use crate::book::OFF_TASK_PID;
+use crate::wait;
 
 settings!(OFF_TASK_COMM);
 
@@ -61,23 +62,35 @@ pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, 
     let interrupted = timeline.interrupted.wrapping_sub(timeline.interrupted_noted);
     timeline.interrupted_noted = timeline.interrupted;
     let last = timeline.last;
-    let newest = stretch(timeline, last);
+    let newest = *stretch(timeline, last);
     if newest.occupant == occupant {
-        newest.until = now;
-        newest.interrupted += interrupted;
+        let start = stretch(timeline, last.wrapping_sub(1)).until;
+        let interrupted = newest.interrupted + interrupted;
+        write(timeline, last, Stretch { until: now, interrupted, ..newest }, start);
         return;
     }
     // A run of this program was missed: who was there before cannot be told.
     let missed = since.filter(|since| *since > newest.until);
-    let next = last + 1;
-    let next = if let Some(since) = missed {
-        *stretch(timeline, next) = Stretch { until: since, occupant: 0, interrupted: 0 };
-        next + 1
-    } else {
-        next
-    };
-    *stretch(timeline, next) = Stretch { until: now, occupant, interrupted };
+    let mut next = last.wrapping_add(1);
+    if let Some(since) = missed {
+        write(timeline, next, stretch_of(0, since, 0), newest.until);
+        next = next.wrapping_add(1);
+    }
+    let start = missed.unwrap_or(newest.until);
+    write(timeline, next, stretch_of(occupant, now, interrupted), start);
     timeline.last = next;
+}
+
+#[inline(always)]
+pub(crate) const fn stretch_of(occupant: u64, until: u64, interrupted: u64) -> Stretch {
+    let cause = Cause::of_occupant(occupant) as u32;
+    Stretch { until, occupant, interrupted, interrupted_share: 0, cause }
+}
+
+#[inline(always)]
+fn write(timeline: &mut Timeline, number: u32, new: Stretch, start: u64) {
+    let interrupted_share = wait::share(new.interrupted, new.until.wrapping_sub(start));
+    *stretch(timeline, number) = Stretch { interrupted_share, ..new };
 }
 
 /// Who occupies a CPU when this task runs, by what is remembered of it.

@@ -1,10 +1,12 @@
 //! Divides a wait over its whole length by what its CPU was occupied with meanwhile. The parts sum to the wait.
+//!
+//! The loop over stretches is what the verifier spends its time on. So it has few branches, and all that it changes lies in a
+//! map: of what is in registers and on the stack the verifier keeps track, and would go each way through each stretch.
 
 use core::ptr;
 
-use sysprobe_common::cgroup::KERNEL;
-use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS, STRETCHES};
-use sysprobe_common::sched::{Cause, Debt, Debtor, Division, Stretch, Timeline};
+use sysprobe_common::sched::timeline::{PARTS, STRETCHES, WHOLE_SHARE};
+use sysprobe_common::sched::{Cause, Debtor, Division, Stretch, Timeline};
 
 use crate::{debts, timeline};
 
@@ -19,132 +21,127 @@ impl Span {
     pub(crate) const NONE: Self = Self { from: 0, to: 0 };
 }
 
-/// Where the debts go to.
-#[derive(Clone, Copy)]
-pub(crate) enum Books {
-    /// This CPU's own.
-    Own,
-    /// The map, for a wait on another CPU.
-    Map,
-}
-
-/// Begins a division.
+/// Begins a division. While the victim's group was throttled it could not have run, whoever had the CPU.
 #[inline(always)]
 pub(crate) fn begin(work: &mut Division, victim: u64, wait: Span, held: Span) {
-    *work = Division {
-        victim,
-        from: wait.from,
-        to: wait.to,
-        held_from: held.from,
-        held_to: held.to,
-        piece: 0,
-        parts: [0; Cause::ALL.len()],
-    };
+    store(&mut work.victim, victim);
+    for part in &mut work.parts {
+        store(part, 0);
+    }
+    let held_from = if held.from > wait.from { held.from } else { wait.from };
+    let held_to = if held.to < wait.to { held.to } else { wait.to };
+    if held_from < held_to {
+        add(work, Cause::Throttled as u32, held_to - held_from);
+        store(&mut work.from, held_to);
+        store(&mut work.earlier_from, wait.from);
+        store(&mut work.earlier_to, held_from);
+    } else {
+        store(&mut work.from, wait.from);
+        store(&mut work.earlier_from, 0);
+        store(&mut work.earlier_to, 0);
+    }
+    store(&mut work.to, wait.to);
 }
 
-/// Goes back through what happened on the CPU until the wait's beginning. `here` is this CPU's timeline, where the work is done.
+/// Goes back through what happened on the CPU of `line` until the wait's beginning. `here` is this CPU's timeline, where the
+/// work is done.
 #[inline(always)]
-pub(crate) fn divide(here: &mut Timeline, line: *const Timeline, books: Books) {
+pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let mut number = unsafe { (*line).last };
+    let mut stretch = timeline::read_stretch(line, number);
+    skip_unseen(&mut here.division, stretch.until);
     for _ in 1..STRETCHES {
-        if load(&here.division.to) <= load(&here.division.from) {
+        if is_done(&mut here.division) {
             return;
         }
-        let stretch = timeline::read_stretch(line, number);
-        number = number.wrapping_sub(1);
-        let start = timeline::read_stretch(line, number).until;
-        skip_unseen(&mut here.division, stretch.until);
-        take(&mut here.division, start);
-        blame(here, stretch, start, books);
+        let before = timeline::read_stretch(line, number.wrapping_sub(1));
+        let piece = take(&mut here.division, before.until);
+        blame(here, &stretch, piece);
+        // What was before the throttling may lie in the same stretch.
+        if load(&here.division.to) <= before.until {
+            number = number.wrapping_sub(1);
+            stretch = before;
+        }
     }
-    let rest = load(&here.division.to).saturating_sub(load(&here.division.from));
-    add(&mut here.division, Cause::Unknown, rest);
+    let work = &mut here.division;
+    let rest = load(&work.to).saturating_sub(load(&work.from));
+    let earlier = load(&work.earlier_to).saturating_sub(load(&work.earlier_from));
+    add(work, Cause::Unknown as u32, rest + earlier);
 }
 
 /// What is newer than the newest stretch: a run of the program at the switch was missed.
 #[inline(always)]
 fn skip_unseen(work: &mut Division, until: u64) {
     let (from, to) = (load(&work.from), load(&work.to));
-    if until < to {
-        let seen = if until > from { until } else { from };
-        add(work, Cause::Unknown, to - seen);
+    let seen = if until > from { until } else { from };
+    if seen < to {
+        add(work, Cause::Unknown as u32, to - seen);
         store(&mut work.to, seen);
     }
 }
 
-/// Takes the part of the wait that is after `start` to be blamed, but for the time when the victim could not have run.
+/// Whether nothing is left to be divided. After the last of a wait comes what was before the throttling.
 #[inline(always)]
-pub(crate) fn take(work: &mut Division, start: u64) {
-    let (from, to) = (load(&work.from), load(&work.to));
-    let from = if start > from { start } else { from };
-    if from >= to {
-        store(&mut work.piece, 0);
-        return;
+fn is_done(work: &mut Division) -> bool {
+    if load(&work.to) > load(&work.from) {
+        return false;
     }
-    store(&mut work.to, from);
-    store(&mut work.piece, to - from);
-    let (held_from, held_to) = (load(&work.held_from), load(&work.held_to));
-    if held_to <= from || held_from >= to {
-        return;
-    }
-    let held_from = if held_from > from { held_from } else { from };
-    let held_to = if held_to < to { held_to } else { to };
-    if held_from < held_to {
-        add(work, Cause::Throttled, held_to - held_from);
-        store(&mut work.piece, (to - from) - (held_to - held_from));
-    }
+    let (from, to) = (load(&work.earlier_from), load(&work.earlier_to));
+    store(&mut work.from, from);
+    store(&mut work.to, to);
+    store(&mut work.earlier_from, 0);
+    store(&mut work.earlier_to, 0);
+    to <= from
 }
 
-/// Blames the occupant of a stretch for the piece of it that was taken, but for what interrupts had.
+/// Takes the part of the wait that is after `start`; the rest is still to be divided.
 #[inline(always)]
-pub(crate) fn blame(here: &mut Timeline, stretch: Stretch, start: u64, books: Books) {
-    spare_interrupted(&mut here.division, stretch.until.wrapping_sub(start), stretch.interrupted);
-    let ns = load(&here.division.piece);
+pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
+    let (from, to) = (load(&work.from), load(&work.to));
+    let from = if start > from { start } else { from };
+    let piece = to.saturating_sub(from);
+    store(&mut work.to, from);
+    piece
+}
+
+/// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch as much as of all.
+#[inline(always)]
+pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
+    let interrupted = (piece >> 8) * u64::from(stretch.interrupted_share) >> 8;
+    add(&mut here.division, Cause::Interrupt as u32, interrupted);
+    let ns = piece - interrupted;
     let victim = load(&here.division.victim);
-    if stretch.occupant == victim && victim != KERNEL && victim != 0 {
-        add(&mut here.division, Cause::Own, ns);
-    } else if let Some(cause) = cause_of(stretch.occupant) {
-        add(&mut here.division, cause, ns);
-    } else if ns != 0 {
+    if stretch.occupant == victim {
+        add(&mut here.division, Cause::Own as u32, ns);
+        return;
+    }
+    add(&mut here.division, stretch.cause, ns);
+    if stretch.cause == Cause::Other as u32 {
         let of = Debtor { victim, culprit: stretch.occupant };
-        match books {
-            Books::Own => debts::owe(here, of, ns),
-            Books::Map => debts::enter(Debt { of, ns }),
+        if !debts::owe(here, of, ns) {
+            let work = &mut here.division;
+            let other = load(&work.parts[Cause::Other as usize]);
+            store(&mut work.parts[Cause::Other as usize], other - ns);
+            add(work, Cause::Unknown as u32, ns);
         }
     }
 }
 
-/// Of an occupant that is no cgroup.
+/// The part of a stretch that interrupts took.
 #[inline(always)]
-const fn cause_of(occupant: u64) -> Option<Cause> {
-    match occupant {
-        IDLE => Some(Cause::Idle),
-        KERNEL => Some(Cause::Kernel),
-        SOFTIRQS => Some(Cause::Interrupt),
-        0 => Some(Cause::Unknown),
-        _ => None,
-    }
-}
-
-/// Of a part of a stretch interrupts had as much as of the whole.
-#[inline(always)]
-fn spare_interrupted(work: &mut Division, whole: u64, interrupted: u64) {
+pub(crate) fn share(interrupted: u64, whole: u64) -> u32 {
     if interrupted == 0 {
-        return;
+        return 0;
     }
-    let piece = load(&work.piece);
-    // What is longer than four seconds would overflow the product.
-    let coarse = if whole >> 32 == 0 { 0 } else { 16 };
-    let share = ((interrupted >> coarse) * piece).checked_div(whole >> coarse).unwrap_or(0);
-    let share = if share < piece { share } else { piece };
-    add(work, Cause::Interrupt, share);
-    store(&mut work.piece, piece - share);
+    let share = (interrupted << 16).checked_div(whole).unwrap_or(0);
+    if share < u64::from(WHOLE_SHARE) { share as u32 } else { WHOLE_SHARE }
 }
 
 #[inline(always)]
-pub(crate) fn add(work: &mut Division, cause: Cause, ns: u64) {
-    let part = &mut work.parts[cause as usize];
+fn add(work: &mut Division, cause: u32, ns: u64) {
+    // SAFETY: the place is within the array.
+    let part = unsafe { work.parts.get_unchecked_mut(cause as usize & (PARTS - 1)) };
     let so_far = load(part);
     store(part, so_far + ns);
 }

@@ -14,10 +14,12 @@ use sysprobe_common::vfs::VfsStats;
 use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
-use crate::snapshot::{
-    CpuSample, PodSample, PodTotals, SocketsSample, Throttling, Workload, WorkloadKind, WorkloadSample,
-};
+use crate::snapshot::{PodSample, PodTotals, SocketsSample, Workload, WorkloadKind, WorkloadSample};
 use crate::{block, net, sched, tcp, vfs};
+
+mod reading;
+
+pub(crate) use reading::Reading;
 
 /// Who bears a cgroup's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,13 +41,6 @@ struct Totals {
     sample: WorkloadSample,
     pod: Option<Arc<Pod>>,
     gone_since: Option<Instant>,
-}
-
-/// What the cpu controller's files said of one cgroup the last time, to add only what is new.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CpuSeen {
-    usage_ns: u64,
-    throttling: Throttling,
 }
 
 /// What a domain gathered for one cgroup.
@@ -151,25 +146,9 @@ impl Registry {
         }
     }
 
-    /// Adds what a cgroup's files say beyond `seen`, and takes over its settings.
-    pub(crate) fn add_cpu(&mut self, bearer: &Bearer, now: &CpuSample, seen: &mut CpuSeen) {
-        let total = self.sample(bearer).cpu.get_or_insert_default();
-        if let Some(usage_ns) = now.usage_ns {
-            *total.usage_ns.get_or_insert(0) += usage_ns.saturating_sub(seen.usage_ns);
-            seen.usage_ns = usage_ns;
-        }
-        if let Some(throttling) = now.throttling {
-            let sum = total.throttling.get_or_insert_default();
-            sum.periods += throttling.periods.saturating_sub(seen.throttling.periods);
-            sum.throttled_periods +=
-                throttling.throttled_periods.saturating_sub(seen.throttling.throttled_periods);
-            sum.throttled_ns += throttling.throttled_ns.saturating_sub(seen.throttling.throttled_ns);
-            seen.throttling = throttling;
-        }
-        total.quota_cores = now.quota_cores;
-        total.period_us = now.period_us;
-        total.burst_us = now.burst_us;
-        total.weight = now.weight;
+    /// Adds what a cgroup's files say beyond `seen`.
+    pub(crate) fn add_reading<R: Reading>(&mut self, bearer: &Bearer, now: &R, seen: &mut R::Seen) {
+        now.add_to(self.sample(bearer), seen);
     }
 
     /// Before all sockets are counted anew.

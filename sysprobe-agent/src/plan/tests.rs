@@ -62,7 +62,7 @@ fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
     assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), direct);
 
     facts.hierarchy = Ok(Hierarchy {
-        key: KeyHierarchy::V1 { root: "/sys/fs/cgroup/cpu".into(), cpuacct: None },
+        key: KeyHierarchy::V1 { root: "/sys/fs/cgroup/cpu".into(), cpuacct: None, memory: None },
         root_id: 1,
     });
     let array = layout.get(CSS_SET_SUBSYS).expect("present");

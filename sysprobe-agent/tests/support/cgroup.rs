@@ -48,7 +48,7 @@ impl Cgroup {
     pub(crate) fn new(name: &str) -> Self {
         let name = format!("/sysprobe-test-{}-{name}", process::id());
         let mut roots = vec![KEY.root()];
-        if let KeyHierarchy::V1 { root, cpuacct: Some(cpuacct) } = &*KEY
+        if let KeyHierarchy::V1 { root, cpuacct: Some(cpuacct), .. } = &*KEY
             && cpuacct != root
         {
             roots.push(cpuacct);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};
+use sysprobe_common::reclaim::ReclaimStats;
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
@@ -15,7 +16,7 @@ use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::snapshot::{PodSample, PodTotals, SocketsSample, Workload, WorkloadKind, WorkloadSample};
-use crate::{block, net, sched, tcp, vfs};
+use crate::{block, net, reclaim, sched, tcp, vfs};
 
 mod reading;
 
@@ -132,6 +133,18 @@ impl Charge for DropStats {
     fn add_to_pod(&self, _pod: &mut PodTotals) {}
 }
 
+impl Charge for ReclaimStats {
+    fn is_idle(&self) -> bool {
+        self.reclaims == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        reclaim::accumulate(workload.reclaim.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
 impl Registry {
     /// Adds to a workload's totals. What was never active makes no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
@@ -149,6 +162,12 @@ impl Registry {
     /// Adds what a cgroup's files say beyond `seen`.
     pub(crate) fn add_reading<R: Reading>(&mut self, bearer: &Bearer, now: &R, seen: &mut R::Seen) {
         now.add_to(self.sample(bearer), seen);
+    }
+
+    /// Before the memory of all cgroups is read anew.
+    pub(crate) fn forget_memory_levels(&mut self) {
+        let memory = self.workloads.values_mut().filter_map(|totals| totals.sample.memory.as_mut());
+        memory.for_each(|memory| memory.levels = None);
     }
 
     /// Before all sockets are counted anew.
@@ -177,7 +196,10 @@ impl Registry {
                 block: None,
                 tcp: None,
                 net: None,
+                reclaim: None,
                 cpu: None,
+                memory: None,
+                pressure: None,
             };
             self.workloads.insert(workload.clone(), Totals { sample, pod: None, gone_since: None });
         }

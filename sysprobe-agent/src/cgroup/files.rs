@@ -10,7 +10,7 @@ use super::is_gone;
 use super::parse::ParseError;
 
 /// The kernel's files have a few hundred bytes, statistics some thousands; what is longer is none of them.
-const LENGTH_MAX: u64 = 16 * 1024;
+const LENGTH_MAX: usize = 16 * 1024;
 
 /// How a cgroup lies in the tree, as far as it decides what is read of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +45,21 @@ impl Files {
         parse: impl FnOnce(&str) -> Result<T, ParseError>,
     ) -> Result<Option<T>> {
         self.path.push(file);
-        let opened = File::open(&self.path);
+        let read = File::open(&self.path).and_then(|mut opened| self.read_once(&mut opened));
         self.path.pop();
-        self.text.clear();
-        match opened.and_then(|opened| opened.take(LENGTH_MAX).read_to_end(&mut self.text)) {
-            Ok(_) => {}
+        let length = match read {
+            Ok(length) => length,
             Err(error) if is_gone(&error) || is_unsupported(&error) => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("reading `{file}`")),
-        }
-        let Ok(text) = str::from_utf8(&self.text) else { bail!("`{file}` is not text") };
+        };
+        let Ok(text) = str::from_utf8(&self.text[..length]) else { bail!("`{file}` is not text") };
         Ok(Some(parse(text)?))
+    }
+
+    /// A cgroup's file is one record, which a read with room for it returns whole: a second one would only say that this was all.
+    fn read_once(&mut self, file: &mut File) -> io::Result<usize> {
+        self.text.resize(LENGTH_MAX, 0);
+        file.read(&mut self.text)
     }
 
     pub(crate) fn directory_exists(&self) -> bool {
@@ -72,6 +77,6 @@ pub(crate) fn relative(cgroup: &str) -> Result<&str> {
 }
 
 /// How the kernel answers for pressure that it was started without.
-fn is_unsupported(error: &io::Error) -> bool {
+pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }

@@ -13,12 +13,16 @@ use crate::cgroup::files::Place;
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::cgroup::tree::Cgroup;
 use crate::cpu::CpuFiles;
+use crate::memory::MemoryFiles;
 use crate::plan::{Decision, Plan};
-use crate::snapshot::{CpuSample, DomainState, LostUpdates, WorkloadKind};
+use crate::pressure::PressureFiles;
+use crate::snapshot::{CpuSample, DomainState, LostUpdates, MemorySample, PressureSample, WorkloadKind};
 use crate::workload::{Reading, Registry};
 
 pub(super) struct Files {
     cpu: Option<Domain<CpuFiles>>,
+    memory: Option<Domain<MemoryFiles>>,
+    pressure: Option<Domain<PressureFiles>>,
 }
 
 /// What reads the files of one domain.
@@ -30,6 +34,19 @@ trait Read {
     fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<Self::Sample>>;
 }
 
+/// A domain, whatever its files say.
+trait ReadDomain {
+    /// Reads the files of these cgroups, and adds what is new to whoever bears it.
+    fn collect(
+        &mut self,
+        cgroups: &[(u64, &Cgroup, Place)],
+        attribution: &mut Attribution,
+        registry: &mut Registry,
+    );
+    fn forget(&mut self, id: u64);
+    fn losses(&self) -> LostUpdates;
+}
+
 struct Domain<R: Read> {
     files: R,
     /// By cgroup.
@@ -39,11 +56,20 @@ struct Domain<R: Read> {
 
 impl Files {
     pub(super) fn start(plan: &Plan, key: &KeyHierarchy, domains: &mut Vec<DomainState>) -> Self {
-        let mut is_on = |name| {
-            domains.push(file_domain(name, plan.decision(name)));
-            matches!(plan.decision(name), Some(Decision::On(_)))
-        };
-        Self { cpu: is_on(CpuFiles::DOMAIN).then(|| Domain::new(CpuFiles::new(key.clone()))) }
+        Self {
+            cpu: Domain::start(plan, domains, || Some(CpuFiles::new(key.clone()))),
+            memory: Domain::start(plan, domains, || MemoryFiles::new(key)),
+            pressure: Domain::start(plan, domains, || PressureFiles::new(key)),
+        }
+    }
+
+    fn domains(&mut self) -> impl Iterator<Item = &mut dyn ReadDomain> {
+        let domains: [Option<&mut dyn ReadDomain>; 3] = [
+            self.cpu.as_mut().map(|cpu| cpu as _),
+            self.memory.as_mut().map(|memory| memory as _),
+            self.pressure.as_mut().map(|pressure| pressure as _),
+        ];
+        domains.into_iter().flatten()
     }
 
     pub(super) fn collect(
@@ -53,28 +79,33 @@ impl Files {
         registry: &mut Registry,
     ) {
         let cgroups = with_series(identity);
-        if let Some(cpu) = &mut self.cpu {
-            cpu.collect(&cgroups, attribution, registry);
+        registry.forget_memory_levels();
+        for domain in self.domains() {
+            domain.collect(&cgroups, attribution, registry);
         }
     }
 
     /// A cgroup has gone.
     pub(super) fn forget(&mut self, id: u64) {
-        if let Some(cpu) = &mut self.cpu {
-            cpu.seen.remove(&id);
-        }
+        self.domains().for_each(|domain| domain.forget(id));
     }
 
-    pub(super) fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        self.cpu.iter().map(Domain::losses)
+    pub(super) fn losses(&mut self) -> impl Iterator<Item = LostUpdates> {
+        self.domains().map(|domain| domain.losses())
     }
 }
 
 impl<R: Read> Domain<R> {
-    fn new(files: R) -> Self {
-        Self { files, seen: HashMap::new(), unreadable: 0 }
+    /// `None` if the plan does not want it.
+    fn start(plan: &Plan, domains: &mut Vec<DomainState>, files: impl FnOnce() -> Option<R>) -> Option<Self> {
+        let decision = plan.decision(R::DOMAIN);
+        domains.push(file_domain(R::DOMAIN, decision));
+        let files = matches!(decision, Some(Decision::On(_))).then(files).flatten()?;
+        Some(Self { files, seen: HashMap::new(), unreadable: 0 })
     }
+}
 
+impl<R: Read> ReadDomain for Domain<R> {
     fn collect(
         &mut self,
         cgroups: &[(u64, &Cgroup, Place)],
@@ -102,6 +133,10 @@ impl<R: Read> Domain<R> {
         self.unreadable += unreadable;
     }
 
+    fn forget(&mut self, id: u64) {
+        self.seen.remove(&id);
+    }
+
     fn losses(&self) -> LostUpdates {
         LostUpdates { domain: R::DOMAIN.into(), reason: "unreadable".into(), count: self.unreadable }
     }
@@ -115,6 +150,24 @@ impl Read for CpuFiles {
     fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<CpuSample>> {
         let sample = Self::read(self, cgroup)?;
         Ok(sample.filter(|sample| place == Place::Workload || sample.quota_cores.is_some()))
+    }
+}
+
+impl Read for MemoryFiles {
+    const DOMAIN: &'static str = "memory";
+    type Sample = MemorySample;
+
+    fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<MemorySample>> {
+        Self::read(self, cgroup, place)
+    }
+}
+
+impl Read for PressureFiles {
+    const DOMAIN: &'static str = "pressure";
+    type Sample = PressureSample;
+
+    fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<PressureSample>> {
+        Self::read(self, cgroup, place)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::block::Block;
 use crate::bpf::{Loaded, Loader, Running as _};
 use crate::net::Net;
 use crate::plan::Plan;
+use crate::reclaim::Reclaim;
 use crate::sched::Sched;
 use crate::slots::Owner;
 use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
@@ -20,6 +21,7 @@ pub(super) struct Measured {
     block: Option<Block>,
     tcp: Option<Tcp>,
     net: Option<Net>,
+    reclaim: Option<Reclaim>,
 }
 
 impl Measured {
@@ -41,6 +43,9 @@ impl Measured {
             net: start_domain("net", plan, domains, |set, candidate| {
                 Net::start(loader, set, candidate, plan)
             }),
+            reclaim: start_domain("reclaim", plan, domains, |set, candidate| {
+                Reclaim::start(loader, set, candidate, plan)
+            }),
         }
     }
 
@@ -58,13 +63,14 @@ impl Measured {
     /// What each domain gathered, to be taken.
     pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
         let (traffic, drops) = self.net.as_mut().map(Net::slots).unzip();
-        let domains: [Option<&mut dyn Charged>; 6] = [
+        let domains: [Option<&mut dyn Charged>; 7] = [
             self.sched.as_mut().map(|sched| sched.slots() as _),
             self.vfs.as_mut().map(|vfs| vfs.slots() as _),
             self.block.as_mut().map(|block| block.slots() as _),
             self.tcp.as_mut().map(|tcp| tcp.slots() as _),
             traffic.map(|slots| slots as _),
             drops.map(|slots| slots as _),
+            self.reclaim.as_mut().map(|reclaim| reclaim.slots() as _),
         ];
         domains.into_iter().flatten()
     }
@@ -93,6 +99,7 @@ impl Measured {
             self.block.as_ref().map(Block::loaded),
             self.tcp.as_ref().map(Tcp::loaded),
             self.net.as_ref().map(Net::loaded),
+            self.reclaim.as_ref().map(Reclaim::loaded),
         ];
         domains.into_iter().flatten()
     }
@@ -103,6 +110,7 @@ impl Measured {
         losses.extend(self.block.iter().flat_map(Block::losses));
         losses.extend(self.tcp.iter().flat_map(Tcp::losses));
         losses.extend(self.net.iter().flat_map(Net::losses));
+        losses.extend(self.reclaim.iter().flat_map(Reclaim::losses));
         losses
     }
 
@@ -115,6 +123,7 @@ impl Measured {
             "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
             "NET_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().0),
             "NET_DROP_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().1),
+            "RECLAIM_SLOTS" => self.reclaim.as_ref().map(Reclaim::slots_in_use),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! What domains read in the files of cgroups, and how it becomes a workload's. The kernel's totals are a cgroup's and end with it;
 //! only what they have grown by is added, so a workload's go on.
 
-use crate::snapshot::{CpuSample, Throttling, WorkloadSample};
+use crate::snapshot::{CpuSample, MemorySample, PressureSample, StallSample, Throttling, WorkloadSample};
 
 /// What the files of one cgroup say.
 pub(crate) trait Reading {
@@ -57,3 +57,58 @@ impl Reading for CpuSample {
         total.weight = self.weight;
     }
 }
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MemorySeen {
+    oom_kills: Seen,
+    major_faults: Seen,
+}
+
+impl Reading for MemorySample {
+    type Seen = MemorySeen;
+
+    /// Levels are those of all its cgroups at the moment: whoever reads them anew has forgotten the last ones.
+    fn add_to(&self, workload: &mut WorkloadSample, seen: &mut MemorySeen) {
+        let total = workload.memory.get_or_insert_default();
+        seen.oom_kills.add_if_any(&mut total.oom_kills, self.oom_kills);
+        seen.major_faults.add_if_any(&mut total.major_faults, self.major_faults);
+        total.levels = match (total.levels, self.levels) {
+            (Some(others), Some(own)) => Some(others.plus(own)),
+            (others, own) => others.or(own),
+        };
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PressureSeen {
+    cpu: StallSeen,
+    memory: StallSeen,
+    io: StallSeen,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct StallSeen {
+    waiting: Seen,
+    stalled: Seen,
+}
+
+impl Reading for PressureSample {
+    type Seen = PressureSeen;
+
+    fn add_to(&self, workload: &mut WorkloadSample, seen: &mut PressureSeen) {
+        let total = workload.pressure.get_or_insert_default();
+        seen.cpu.add_to(&mut total.cpu, &self.cpu);
+        seen.memory.add_to(&mut total.memory, &self.memory);
+        seen.io.add_to(&mut total.io, &self.io);
+    }
+}
+
+impl StallSeen {
+    fn add_to(&mut self, total: &mut StallSample, now: &StallSample) {
+        self.waiting.add_if_any(&mut total.waiting_ns, now.waiting_ns);
+        self.stalled.add_if_any(&mut total.stalled_ns, now.stalled_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests;

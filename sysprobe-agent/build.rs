@@ -4,9 +4,19 @@ use std::path::Path;
 
 fn main() {
     let objects = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/ebpf");
-    for object in
-        ["block", "cgroup", "net", "net_hash", "sched", "sched_hash", "tcp", "tcp_hash", "vfs", "vfs_hash"]
-    {
+    for object in [
+        "block",
+        "cgroup",
+        "net",
+        "net_hash",
+        "reclaim",
+        "sched",
+        "sched_hash",
+        "tcp",
+        "tcp_hash",
+        "vfs",
+        "vfs_hash",
+    ] {
         let object = objects.join(format!("{object}.o"));
         println!("cargo::rerun-if-changed={}", object.display());
         if !object.exists() {

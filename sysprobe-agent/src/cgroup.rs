@@ -8,6 +8,9 @@ use std::io;
 pub mod mounts;
 pub mod name;
 pub mod walk;
+// What a cgroup's files say.
+pub(crate) mod files;
+pub mod parse;
 // What changes: the kernel's events, and the cgroups known by now.
 pub mod events;
 pub mod tree;

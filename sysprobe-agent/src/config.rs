@@ -64,7 +64,10 @@ pub struct Domains {
     pub block: bool,
     pub tcp: bool,
     pub net: bool,
+    pub reclaim: bool,
     pub cpu: bool,
+    pub memory: bool,
+    pub pressure: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,7 +109,17 @@ impl Default for Config {
 
 impl Default for Domains {
     fn default() -> Self {
-        Self { sched: true, vfs: true, block: true, tcp: true, net: true, cpu: true }
+        Self {
+            sched: true,
+            vfs: true,
+            block: true,
+            tcp: true,
+            net: true,
+            reclaim: true,
+            cpu: true,
+            memory: true,
+            pressure: true,
+        }
     }
 }
 
@@ -114,7 +127,27 @@ impl Domains {
     /// Whether any of them has programs in the kernel.
     #[must_use]
     pub const fn has_programs(&self) -> bool {
-        self.sched || self.vfs || self.block || self.tcp || self.net
+        self.sched || self.vfs || self.block || self.tcp || self.net || self.reclaim
+    }
+
+    /// Whether this one is wanted; `cgroup`, which the others need, always is.
+    #[must_use]
+    pub fn wants(&self, domain: &str) -> bool {
+        self.switches().iter().find(|(name, _)| *name == domain).is_none_or(|(_, on)| *on)
+    }
+
+    const fn switches(&self) -> [(&'static str, bool); 9] {
+        [
+            ("sched", self.sched),
+            ("vfs", self.vfs),
+            ("block", self.block),
+            ("tcp", self.tcp),
+            ("net", self.net),
+            ("reclaim", self.reclaim),
+            ("cpu", self.cpu),
+            ("memory", self.memory),
+            ("pressure", self.pressure),
+        ]
     }
 }
 
@@ -149,10 +182,12 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if !config.domains.has_programs() && !config.domains.cpu {
-            let nothing = "all of domains (sched, vfs, block, tcp, net, cpu) are false, which leaves nothing to export: turn one \
-                           of them on";
-            return Err(malformed(nothing.to_owned()));
+        let switches = config.domains.switches();
+        if switches.iter().all(|(_, on)| !on) {
+            let names = switches.map(|(name, _)| name).join(", ");
+            return Err(malformed(format!(
+                "all of domains ({names}) are false, which leaves nothing to export: turn one of them on"
+            )));
         }
         Ok(config)
     }

@@ -3,19 +3,14 @@
 //! Owns the reading; what the files mean is in `v1` and `v2`, pure. Keeps nothing between two reads but a buffer, so
 //! whoever wants totals of a cgroup that has gone has to remember its last sample. Blocking.
 
-use std::path::{Component, Path};
+use anyhow::{Context, Result};
 
-use anyhow::{Context, Result, ensure};
-
+use crate::cgroup::files::{Files, relative};
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::snapshot::{CpuSample, Throttling};
 
-mod files;
-pub mod parse;
 pub mod v1;
 pub mod v2;
-
-use files::Files;
 
 /// Reads the CPU files of any cgroup of one hierarchy.
 #[derive(Debug)]
@@ -44,21 +39,12 @@ impl CpuFiles {
         let relative = relative(cgroup)?;
         let sample = match &self.hierarchy {
             KeyHierarchy::V2 { root } => v2::read(&mut self.files, root, relative),
-            KeyHierarchy::V1 { root, cpuacct } => {
+            KeyHierarchy::V1 { root, cpuacct, .. } => {
                 v1::read(&mut self.files, root, cpuacct.as_deref(), relative)
             }
         };
         sample.with_context(|| format!("reading the CPU files of cgroup `{}`", cgroup.escape_debug()))
     }
-}
-
-/// The path without its leading slashes, which would make it replace the root that it is joined to.
-fn relative(cgroup: &str) -> Result<&str> {
-    let relative = cgroup.trim_start_matches('/');
-    let inside =
-        Path::new(relative).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    ensure!(cgroup.starts_with('/') && inside, "`{}` is no path of a cgroup", cgroup.escape_debug());
-    Ok(relative)
 }
 
 fn quota_cores(quota_us: Option<u64>, period_us: Option<u64>) -> Option<f64> {

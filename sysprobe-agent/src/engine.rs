@@ -3,12 +3,13 @@
 
 mod attribution;
 mod charging;
+mod files;
 mod identity;
 mod measured;
 mod report;
 mod start;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -17,17 +18,16 @@ use tracing::{info, warn};
 
 use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
-use crate::cgroup::tree::Cgroup;
-use crate::cpu::CpuFiles;
 use crate::host::{self, Facts};
-use crate::plan::{Decision, Plan};
-use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadKind, WorkloadSample};
-use crate::workload::{Bearer, CpuSeen, Registry};
+use crate::plan::Plan;
+use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadSample};
+use crate::workload::{Bearer, Registry};
 use attribution::Attribution;
 use charging::Charged;
+use files::Files;
 use identity::Identity;
 use measured::Measured;
-use start::{file_domain, require_exports, start_domain, tier_in_use};
+use start::{require_exports, start_domain, tier_in_use};
 
 /// Walking all tasks costs milliseconds on a large node.
 const GREET_AT_MOST: Duration = Duration::from_secs(10);
@@ -38,14 +38,11 @@ pub struct Engine {
     identity: Identity,
     attribution: Attribution,
     measured: Measured,
-    cpu: Option<CpuFiles>,
-    cpu_seen: HashMap<u64, CpuSeen>,
+    files: Files,
     registry: Registry,
     plan: Plan,
     /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
     greeted: (u64, Instant),
-    /// CPU files that could not be read.
-    cpu_unreadable: u64,
     /// While it is open, the kernel measures its programs.
     _statistics: Option<OwnedFd>,
 }
@@ -63,11 +60,7 @@ impl Engine {
             Events::start(&loader, set, candidate)
         });
         let measured = Measured::start(&loader, &plan, &mut domains);
-        let cpu = match plan.decision("cpu") {
-            Some(Decision::On(_)) => Some(CpuFiles::new(hierarchy.key.clone())),
-            _ => None,
-        };
-        domains.push(file_domain("cpu", plan.decision("cpu")));
+        let files = Files::start(&plan, &hierarchy.key, &mut domains);
         require_exports(&domains)?;
         let plan = plan.settled(|domain| tier_in_use(&domains, domain));
         // The walk comes after the events are on, so that no birth falls between the two.
@@ -78,13 +71,11 @@ impl Engine {
         let statistics = statistics(&plan);
         Ok(Self {
             greeted: (0, Instant::now()),
-            cpu_unreadable: 0,
             domains,
             identity,
             attribution,
             measured,
-            cpu,
-            cpu_seen: HashMap::new(),
+            files,
             registry,
             plan,
             _statistics: statistics,
@@ -129,7 +120,7 @@ impl Engine {
                 domain.bury(id, &cgroup.name, attribution, registry, now);
             }
         }
-        self.cpu_seen.remove(&id);
+        self.files.forget(id);
         self.attribution.retire(id, now);
         self.identity.forget(id);
     }
@@ -139,7 +130,7 @@ impl Engine {
         let start = Instant::now();
         self.tick();
         let monotonic_ns = self.collect_slots();
-        self.collect_cpu();
+        self.files.collect(&self.identity, &mut self.attribution, &mut self.registry);
         self.expire(start);
         let workloads = self.registry.samples();
         let drop_reasons = self.named_reasons(&workloads);
@@ -196,37 +187,6 @@ impl Engine {
         self.measured.seed_again();
     }
 
-    fn collect_cpu(&mut self) {
-        let Some(files) = &mut self.cpu else { return };
-        let (now, mut unreadable, mut first_error) = (Instant::now(), 0, None);
-        let parents = self.identity.tree().parents();
-        for (id, cgroup) in self.identity.tree().alive() {
-            if !may_have_cpu_series(cgroup) {
-                continue;
-            }
-            let sample = match files.read(&cgroup.path) {
-                Ok(Some(sample)) => sample,
-                Ok(None) => continue,
-                Err(error) => {
-                    unreadable += 1;
-                    first_error.get_or_insert(error);
-                    continue;
-                }
-            };
-            // An inner node repeats its children; it is of interest only where it sets a limit of its own.
-            let inner = !is_workload(cgroup) && parents.contains(cgroup.path.as_str());
-            if inner && sample.quota_cores.is_none() {
-                continue;
-            }
-            let Some(bearer) = self.attribution.settle(id, &cgroup.name, now) else { continue };
-            self.registry.add_cpu(bearer, &sample, self.cpu_seen.entry(id).or_default());
-        }
-        if let Some(error) = first_error {
-            warn!(count = unreadable, first = format!("{error:#}"), "CPU files could not be read.");
-        }
-        self.cpu_unreadable += unreadable;
-    }
-
     fn expire(&mut self, now: Instant) {
         let grace = Duration::from_secs(self.plan.grace_seconds);
         self.attribution.forget_late(now, grace);
@@ -240,21 +200,6 @@ impl Engine {
 fn statistics(plan: &Plan) -> Option<OwnedFd> {
     let wanted = plan.program_statistics.then(bpf::measure_programs)?;
     wanted.inspect_err(|error| warn!(%error, "The kernel does not measure its programs.")).ok()
-}
-
-/// The root's files speak of the whole machine, and those of a sub-cgroup are in its workload's own.
-fn may_have_cpu_series(cgroup: &Cgroup) -> bool {
-    cgroup.path != "/" && cgroup.name.is_top
-}
-
-/// Slices only hold others together.
-fn is_workload(cgroup: &Cgroup) -> bool {
-    let suffix = cgroup.name.name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
-    match cgroup.name.kind {
-        WorkloadKind::Container => true,
-        WorkloadKind::Unit => suffix != "slice",
-        _ => false,
-    }
 }
 
 fn monotonic_ns() -> u64 {

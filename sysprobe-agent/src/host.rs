@@ -65,6 +65,19 @@ pub struct Hierarchy {
     pub key: KeyHierarchy,
     /// The id of the cgroup at the mount's root; 1 if that is the hierarchy's.
     pub root_id: u64,
+    /// Whether the memory controller is in it, or on v1 in another one beside it.
+    pub memory: bool,
+    pub pressure: Pressure,
+}
+
+/// Whether the kernel keeps pressure stall information for the cgroups of a hierarchy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pressure {
+    Kept,
+    /// It could, but was started without.
+    Off,
+    Absent,
 }
 
 impl Facts {

@@ -17,6 +17,7 @@ use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Prob
 use crate::snapshot::HistogramScope;
 
 mod candidates;
+mod files;
 mod memory;
 mod shards;
 
@@ -91,7 +92,7 @@ impl Plan {
     pub fn new(facts: &Facts, config: &Config) -> Self {
         let shards = Shards::for_cpus(facts.cpus.possible);
         let mut domains: Vec<_> = PROBES.iter().map(|probe| plan_probe(probe, facts, config)).collect();
-        domains.push(plan_cpu(facts, config));
+        domains.extend(files::plan(facts, config));
         let mut plan = Self {
             hierarchy: facts.hierarchy.clone().ok(),
             shards,
@@ -185,16 +186,8 @@ impl fmt::Display for Reason {
 /// What every tier needs: rights, BTF, and the globals that lead from a task to its cgroup in the key hierarchy.
 fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
     const POINTER: u32 = 8;
-    let wanted = match probe.domain {
-        "sched" => config.domains.sched,
-        "vfs" => config.domains.vfs,
-        "block" => config.domains.block,
-        "tcp" => config.domains.tcp,
-        "net" => config.domains.net,
-        _ => true,
-    };
-    if !wanted {
-        return Err(format!("turned off by the configuration (domains.{})", probe.domain));
+    if !config.domains.wants(probe.domain) {
+        return Err(turned_off(probe.domain));
     }
     let missing = facts.privilege.missing();
     if !missing.is_empty() {
@@ -211,13 +204,8 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
     Ok(vec![("OFF_CSS_SET_LINK", link), ("CFG_VIA_CONTROLLER", via_controller)])
 }
 
-fn plan_cpu(facts: &Facts, config: &Config) -> DomainPlan {
-    let decision = match &facts.hierarchy {
-        _ if !config.domains.cpu => Decision::Off("turned off by the configuration (domains.cpu)".into()),
-        Ok(_) => Decision::On(Vec::new()),
-        Err(reason) => Decision::Off(reason.clone()),
-    };
-    DomainPlan { name: "cpu", decision, passed_over: Vec::new() }
+fn turned_off(domain: &str) -> String {
+    format!("turned off by the configuration (domains.{domain})")
 }
 
 fn warnings(facts: &Facts) -> Vec<String> {

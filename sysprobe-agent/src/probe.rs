@@ -7,6 +7,7 @@
 mod block;
 mod cgroup;
 mod net;
+mod reclaim;
 mod sched;
 mod tcp;
 mod vfs;
@@ -122,7 +123,7 @@ pub const ABSENT: u32 = u32::MAX;
 
 /// Every domain with kernel programs.
 pub static PROBES: &[Probe] =
-    &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE, tcp::PROBE, net::PROBE];
+    &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE, tcp::PROBE, net::PROBE, reclaim::PROBE];
 
 /// The programs of a domain's tier.
 #[must_use]

@@ -1,6 +1,6 @@
 //! What the agent knows at one moment, as plain data: the same value is encoded for Prometheus, sent to the CLI over
-//! the local socket, and compared by tests. All numbers are totals since the agent started (or, for `cpu`, since the
-//! cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
+//! the local socket, and compared by tests. All numbers are totals since the agent started (or, for what comes from
+//! cgroups' files, since the cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,16 @@ use sysprobe_common::vfs::Operation;
 use crate::pods::pod::Qos;
 
 mod block;
+mod memory;
 mod net;
+mod pressure;
 mod sched;
 mod tcp;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
+pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
 pub use net::{NetSample, TrafficSample};
+pub use pressure::{PressureSample, StallSample};
 pub use sched::{BlameSample, CausesSample, Culprit, SchedSample};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 
@@ -108,7 +112,10 @@ pub struct WorkloadSample {
     pub block: Option<BlockSample>,
     pub tcp: Option<TcpSample>,
     pub net: Option<NetSample>,
+    pub reclaim: Option<ReclaimSample>,
     pub cpu: Option<CpuSample>,
+    pub memory: Option<MemorySample>,
+    pub pressure: Option<PressureSample>,
 }
 
 /// What is known of a workload's pod besides its names. Each part is `None` if no source could tell.

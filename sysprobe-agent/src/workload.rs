@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};
+use sysprobe_common::reclaim::ReclaimStats;
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
@@ -15,11 +16,12 @@ use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
-use crate::snapshot::{
-    CpuSample, Culprit, PodSample, PodTotals, SocketsSample, Throttling, Workload, WorkloadKind,
-    WorkloadSample,
-};
-use crate::{block, net, sched, tcp, vfs};
+use crate::snapshot::{Culprit, PodSample, PodTotals, SocketsSample, Workload, WorkloadKind, WorkloadSample};
+use crate::{block, net, reclaim, sched, tcp, vfs};
+
+mod reading;
+
+pub(crate) use reading::Reading;
 
 /// Who bears a cgroup's numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,13 +46,6 @@ struct Totals {
     pod: Option<Arc<Pod>>,
     blame: Blame,
     gone_since: Option<Instant>,
-}
-
-/// What the cpu controller's files said of one cgroup the last time, to add only what is new.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CpuSeen {
-    usage_ns: u64,
-    throttling: Throttling,
 }
 
 /// What a domain gathered for one cgroup.
@@ -142,6 +137,18 @@ impl Charge for DropStats {
     fn add_to_pod(&self, _pod: &mut PodTotals) {}
 }
 
+impl Charge for ReclaimStats {
+    fn is_idle(&self) -> bool {
+        self.reclaims == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        reclaim::accumulate(workload.reclaim.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
 impl Registry {
     /// Adds to a workload's totals. What was never active makes no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
@@ -188,25 +195,15 @@ impl Registry {
         }
     }
 
-    /// Adds what a cgroup's files say beyond `seen`, and takes over its settings.
-    pub(crate) fn add_cpu(&mut self, bearer: &Bearer, now: &CpuSample, seen: &mut CpuSeen) {
-        let total = self.sample(bearer).cpu.get_or_insert_default();
-        if let Some(usage_ns) = now.usage_ns {
-            *total.usage_ns.get_or_insert(0) += usage_ns.saturating_sub(seen.usage_ns);
-            seen.usage_ns = usage_ns;
-        }
-        if let Some(throttling) = now.throttling {
-            let sum = total.throttling.get_or_insert_default();
-            sum.periods += throttling.periods.saturating_sub(seen.throttling.periods);
-            sum.throttled_periods +=
-                throttling.throttled_periods.saturating_sub(seen.throttling.throttled_periods);
-            sum.throttled_ns += throttling.throttled_ns.saturating_sub(seen.throttling.throttled_ns);
-            seen.throttling = throttling;
-        }
-        total.quota_cores = now.quota_cores;
-        total.period_us = now.period_us;
-        total.burst_us = now.burst_us;
-        total.weight = now.weight;
+    /// Adds what a cgroup's files say beyond `seen`.
+    pub(crate) fn add_reading<R: Reading>(&mut self, bearer: &Bearer, now: &R, seen: &mut R::Seen) {
+        now.add_to(self.sample(bearer), seen);
+    }
+
+    /// Before the memory of all cgroups is read anew.
+    pub(crate) fn forget_memory_levels(&mut self) {
+        let memory = self.workloads.values_mut().filter_map(|totals| totals.sample.memory.as_mut());
+        memory.for_each(|memory| memory.levels = None);
     }
 
     /// Before all sockets are counted anew.
@@ -239,7 +236,10 @@ impl Registry {
                 block: None,
                 tcp: None,
                 net: None,
+                reclaim: None,
                 cpu: None,
+                memory: None,
+                pressure: None,
             };
             let totals = Totals { sample, pod: None, blame: Blame::default(), gone_since: None };
             self.workloads.insert(workload.clone(), totals);

@@ -114,7 +114,8 @@ fn a_refused_tier_is_passed_over_and_all_say_why() {
 fn an_agent_that_could_export_nothing_ends_and_says_why() {
     let objects = broken(&ALL_OF_SCHED);
     let config = objects.path().join("sysprobe.toml");
-    let text = format!("objects = {:?}\n[domains]\ncpu = false", objects.path());
+    let text =
+        format!("objects = {:?}\n[domains]\ncpu = false\nmemory = false\npressure = false", objects.path());
     fs::write(&config, text).expect("written");
     let mut agent = command::sysprobe();
     agent.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(objects.path().join("agent.sock"));

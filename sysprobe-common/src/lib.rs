@@ -11,6 +11,7 @@ pub mod cgroup;
 pub mod hist;
 pub mod net;
 pub mod operation;
+pub mod reclaim;
 pub mod sched;
 pub mod slot;
 pub mod tcp;

@@ -1,7 +1,9 @@
 //! `cargo xtask build`: the eBPF objects, then the agent that embeds them.
 //!
-//! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in `target/ebpf`. An object is replaced only when
-//! its content has changed, since the agent is rebuilt whenever one is newer.
+//! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in `target/ebpf`, without debug
+//! information. An object is replaced only when its content has changed, since the agent is rebuilt whenever one is newer.
+
+mod strip;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -45,7 +47,8 @@ pub(crate) fn objects() -> Result<()> {
     say::step(format_args!("Building the eBPF objects: {}.", names.join(", ")));
     cmd::run(&mut ebpf_cargo(&toolchain))?;
     let built = paths::ebpf_build().join(paths::BPF_TARGET).join("release");
-    publish(&built, &paths::objects(), &names)
+    let objects = names.into_iter().map(|name| Ok((stripped(&built.join(&name))?, name)));
+    publish(&paths::objects(), &objects.collect::<Result<Vec<_>>>()?)
 }
 
 fn agent(profile: &str) -> Result<PathBuf> {
@@ -88,20 +91,25 @@ fn bins(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Copies what has changed from `built` to `objects`, and removes objects that have no program any more.
-fn publish(built: &Path, objects: &Path, names: &[String]) -> Result<()> {
-    fs::create_dir_all(objects).with_context(|| format!("creating {}", objects.display()))?;
-    for name in names {
-        let source = built.join(name);
-        let new = fs::read(&source).with_context(|| format!("reading {}", source.display()))?;
-        let target = objects.join(format!("{name}.o"));
-        if fs::read(&target).ok().as_ref() != Some(&new) {
-            fs::write(&target, new).with_context(|| format!("writing {}", target.display()))?;
+/// What the linker wrote, without debug information.
+fn stripped(path: &Path) -> Result<Vec<u8>> {
+    let object = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+    strip::strip(&object).with_context(|| format!("taking the debug information out of {}", path.display()))
+}
+
+/// Writes what has changed to `directory`, and removes objects that have no program any more.
+fn publish(directory: &Path, objects: &[(Vec<u8>, String)]) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
+    for (object, name) in objects {
+        let target = directory.join(format!("{name}.o"));
+        if fs::read(&target).ok().as_ref() != Some(object) {
+            fs::write(&target, object).with_context(|| format!("writing {}", target.display()))?;
         }
     }
-    for entry in fs::read_dir(objects)? {
+    for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let known = path.file_stem().is_some_and(|stem| names.iter().any(|name| stem == name.as_str()));
+        let known =
+            path.file_stem().is_some_and(|stem| objects.iter().any(|(_, name)| stem == name.as_str()));
         if !known {
             fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
         }
@@ -116,20 +124,17 @@ mod tests {
     #[test]
     fn unchanged_objects_keep_their_time_and_old_ones_go() {
         let dir = std::env::temp_dir().join(format!("xtask-publish-{}", std::process::id()));
-        let (built, objects) = (dir.join("built"), dir.join("objects"));
-        fs::create_dir_all(&built).unwrap();
-        fs::write(built.join("sched"), "one").unwrap();
-        publish(&built, &objects, &["sched".to_owned()]).unwrap();
-        fs::write(objects.join("gone.o"), "").unwrap();
-        let before = fs::metadata(objects.join("sched.o")).unwrap().modified().unwrap();
+        let sched = |content: &str| [(content.as_bytes().to_vec(), "sched".to_owned())];
+        publish(&dir, &sched("one")).unwrap();
+        fs::write(dir.join("gone.o"), "").unwrap();
+        let before = fs::metadata(dir.join("sched.o")).unwrap().modified().unwrap();
 
-        publish(&built, &objects, &["sched".to_owned()]).unwrap();
-        assert_eq!(fs::metadata(objects.join("sched.o")).unwrap().modified().unwrap(), before);
-        assert!(!objects.join("gone.o").exists());
+        publish(&dir, &sched("one")).unwrap();
+        assert_eq!(fs::metadata(dir.join("sched.o")).unwrap().modified().unwrap(), before);
+        assert!(!dir.join("gone.o").exists());
 
-        fs::write(built.join("sched"), "two").unwrap();
-        publish(&built, &objects, &["sched".to_owned()]).unwrap();
-        assert_eq!(fs::read(objects.join("sched.o")).unwrap(), b"two");
+        publish(&dir, &sched("two")).unwrap();
+        assert_eq!(fs::read(dir.join("sched.o")).unwrap(), b"two");
         fs::remove_dir_all(&dir).unwrap();
     }
 }

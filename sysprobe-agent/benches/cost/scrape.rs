@@ -11,8 +11,9 @@ use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
     AgentSample, BlameSample, BlockSample, CausesSample, CpuSample, Culprit, DeviceSample, HistogramSample,
-    HistogramScope, NetSample, OperationSample, RequestSample, SchedSample, Snapshot, TcpSample, TcpTimes,
-    Throttling, TrafficSample, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
+    HistogramScope, MemoryLevels, MemorySample, NetSample, OperationSample, PressureSample, ReclaimSample,
+    RequestSample, SchedSample, Snapshot, StallSample, TcpSample, TcpTimes, Throttling, TrafficSample,
+    VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -201,6 +202,17 @@ fn net(number: u32) -> NetSample {
     }
 }
 
+fn memory(number: u32) -> MemorySample {
+    let usage_bytes = 123_456_789 + u64::from(number);
+    let levels = MemoryLevels { usage_bytes, working_set_bytes: 98_765_432, limit_bytes: Some(268_435_456) };
+    MemorySample { levels: Some(levels), oom_kills: Some(0), major_faults: Some(1_234) }
+}
+
+fn pressure() -> PressureSample {
+    let stall = StallSample { waiting_ns: Some(123_456_789_000), stalled_ns: Some(12_345_678_000) };
+    PressureSample { cpu: stall.clone(), memory: stall.clone(), io: stall }
+}
+
 fn tcp(number: u32) -> TcpSample {
     let traffic = traffic(number);
     let latency = operation(number).latency;
@@ -237,6 +249,7 @@ fn snapshot() -> Snapshot {
         block: Some(block(number)),
         tcp: Some(tcp(number)),
         net: Some(net(number)),
+        reclaim: Some(ReclaimSample { reclaims: 12_345, took_ns: 1_234_567_890 }),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),
             throttling: Some(Throttling {
@@ -249,6 +262,8 @@ fn snapshot() -> Snapshot {
             burst_us: Some(0),
             weight: Some(100),
         }),
+        memory: Some(memory(number)),
+        pressure: Some(pressure()),
     };
     Snapshot {
         version: VERSION,

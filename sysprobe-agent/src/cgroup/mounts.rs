@@ -45,6 +45,8 @@ pub enum KeyHierarchy {
         root: PathBuf,
         /// Where `cpuacct` is: the same directory on most hosts, a hierarchy of its own on some.
         cpuacct: Option<PathBuf>,
+        /// Where `memory` is, nearly always a hierarchy of its own. Runtimes give a cgroup the same path in all.
+        memory: Option<PathBuf>,
     },
 }
 
@@ -91,8 +93,9 @@ impl Mounts {
         let Some(cpu) = self.controller("cpu") else {
             return self.v2.as_ref().map(|v2| KeyHierarchy::V2 { root: v2.point.clone() });
         };
-        let cpuacct = self.controller("cpuacct").map(|mount| mount.point.clone());
-        Some(KeyHierarchy::V1 { root: cpu.point.clone(), cpuacct })
+        let point = |controller| self.controller(controller).map(|mount| mount.point.clone());
+        let (cpuacct, memory) = (point("cpuacct"), point("memory"));
+        Some(KeyHierarchy::V1 { root: cpu.point.clone(), cpuacct, memory })
     }
 
     /// The mount behind `key`; its `root` says whether all of the hierarchy is seen.

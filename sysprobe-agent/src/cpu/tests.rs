@@ -1,11 +1,12 @@
 //! Reading one cgroup: paths, and cgroups that have gone.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::*;
+use crate::cgroup::parse::ParseError;
 
 /// A directory with files, each given as its path and its text.
 fn tree(files: &[(&str, &str)]) -> TempDir {
@@ -24,7 +25,7 @@ fn v2(root: &TempDir) -> CpuFiles {
 
 fn v1(root: &TempDir, cpu: &str, cpuacct: Option<&str>) -> CpuFiles {
     let cpuacct = cpuacct.map(|cpuacct| root.path().join(cpuacct));
-    CpuFiles::new(KeyHierarchy::V1 { root: root.path().join(cpu), cpuacct })
+    CpuFiles::new(KeyHierarchy::V1 { root: root.path().join(cpu), cpuacct, memory: None })
 }
 
 const V2_STAT: &str = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\n\
@@ -156,7 +157,7 @@ fn an_unreadable_number_names_the_cgroup_and_the_file() {
         format!("{error:#}"),
         "reading the CPU files of cgroup `/a`: `cpu.weight`, line 1: expected a number, found `heavy`"
     );
-    assert!(error.downcast_ref::<parse::ParseError>().is_some());
+    assert!(error.downcast_ref::<ParseError>().is_some());
 }
 
 #[test]
@@ -179,6 +180,7 @@ fn one_reader_serves_many_cgroups_without_mixing_them() {
 
 #[test]
 fn the_root_of_the_hierarchy_is_where_it_is_mounted() {
-    let hierarchy = KeyHierarchy::V1 { root: PathBuf::from("/sys/fs/cgroup/cpu"), cpuacct: None };
+    let hierarchy =
+        KeyHierarchy::V1 { root: PathBuf::from("/sys/fs/cgroup/cpu"), cpuacct: None, memory: None };
     assert_eq!(hierarchy.root(), Path::new("/sys/fs/cgroup/cpu"));
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::cpu::files::Files;
-use crate::cpu::parse::{self, ParseError};
+use crate::cgroup::files::Files;
+use crate::cgroup::parse::{self, ParseError};
 use crate::cpu::{Stat, quota_cores};
 use crate::snapshot::CpuSample;
 

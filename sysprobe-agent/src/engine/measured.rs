@@ -8,6 +8,7 @@ use crate::block::Block;
 use crate::bpf::{Loaded, Loader, Running as _};
 use crate::net::Net;
 use crate::plan::Plan;
+use crate::reclaim::Reclaim;
 use crate::sched::Sched;
 use crate::sched::debts::Debts;
 use crate::slots::Owner;
@@ -21,6 +22,7 @@ pub(super) struct Measured {
     block: Option<Block>,
     tcp: Option<Tcp>,
     net: Option<Net>,
+    reclaim: Option<Reclaim>,
 }
 
 impl Measured {
@@ -42,6 +44,9 @@ impl Measured {
             net: start_domain("net", plan, domains, |set, candidate| {
                 Net::start(loader, set, candidate, plan)
             }),
+            reclaim: start_domain("reclaim", plan, domains, |set, candidate| {
+                Reclaim::start(loader, set, candidate, plan)
+            }),
         }
     }
 
@@ -59,13 +64,14 @@ impl Measured {
     /// What each domain gathered, to be taken.
     pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
         let (traffic, drops) = self.net.as_mut().map(Net::slots).unzip();
-        let domains: [Option<&mut dyn Charged>; 6] = [
+        let domains: [Option<&mut dyn Charged>; 7] = [
             self.sched.as_mut().map(|sched| sched.slots() as _),
             self.vfs.as_mut().map(|vfs| vfs.slots() as _),
             self.block.as_mut().map(|block| block.slots() as _),
             self.tcp.as_mut().map(|tcp| tcp.slots() as _),
             traffic.map(|slots| slots as _),
             drops.map(|slots| slots as _),
+            self.reclaim.as_mut().map(|reclaim| reclaim.slots() as _),
         ];
         domains.into_iter().flatten()
     }
@@ -99,6 +105,7 @@ impl Measured {
             self.block.as_ref().map(Block::loaded),
             self.tcp.as_ref().map(Tcp::loaded),
             self.net.as_ref().map(Net::loaded),
+            self.reclaim.as_ref().map(Reclaim::loaded),
         ];
         domains.into_iter().flatten()
     }
@@ -109,6 +116,7 @@ impl Measured {
         losses.extend(self.block.iter().flat_map(Block::losses));
         losses.extend(self.tcp.iter().flat_map(Tcp::losses));
         losses.extend(self.net.iter().flat_map(Net::losses));
+        losses.extend(self.reclaim.iter().flat_map(Reclaim::losses));
         losses
     }
 
@@ -122,6 +130,7 @@ impl Measured {
             "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
             "NET_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().0),
             "NET_DROP_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().1),
+            "RECLAIM_SLOTS" => self.reclaim.as_ref().map(Reclaim::slots_in_use),
             _ => None,
         }
     }

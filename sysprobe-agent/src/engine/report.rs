@@ -22,8 +22,8 @@ impl Engine {
             lost("cgroup", "ring_buffer_full", counted.ring_full),
             lost("cgroup", "unreadable", counted.unreadable),
             lost("cgroup", "malformed", self.identity.malformed()),
-            lost("cpu", "unreadable", self.cpu_unreadable),
         ]);
+        lost_updates.extend(self.files.losses());
         let loaded = self.identity.loaded().into_iter().chain(self.measured.loaded());
         let programs = loaded.flat_map(program_samples).collect();
         AgentSample {

@@ -8,7 +8,10 @@ use crate::snapshot::{HistogramScope, PodTotals, Snapshot, Workload, WorkloadSam
 mod agent;
 mod block;
 mod cpu;
+mod memory;
 mod net;
+mod pressure;
+mod reclaim;
 mod sched;
 mod tcp;
 mod vfs;
@@ -52,6 +55,9 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
         .chain(tcp::TCP)
         .chain(net::NET)
         .chain(cpu::CPU)
+        .chain(memory::MEMORY)
+        .chain(reclaim::RECLAIM)
+        .chain(pressure::PRESSURE)
         .chain(agent::AGENT)
 }
 

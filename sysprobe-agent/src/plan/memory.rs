@@ -4,6 +4,7 @@ use serde::Serialize;
 use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
+use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
 use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
 use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::tcp::{Socket, Sockets, TcpLoss, TcpStats};
@@ -13,6 +14,7 @@ use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
 use super::{Plan, Shards};
 use crate::block::IN_FLIGHT;
 use crate::probe::{self, Tier};
+use crate::reclaim::AT_ONCE;
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -77,6 +79,9 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.push(map("net", "NET_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<net::Call>())));
         }
     }
+    if tier("reclaim").is_some() {
+        maps.extend(reclaim_maps(plan.slots));
+    }
     maps
 }
 
@@ -132,6 +137,16 @@ fn net_maps(slots: u32) -> [MapMemory; 7] {
         map("net", "NET_DROP_SLOTS", slots, slots_bytes::<net::DropKey>(slots)),
         map("net", "NET_DROP_FREE", slots, u64::from(slots) * 4),
         map("net", "NET_LOSSES", NetLoss::COUNT, 4096),
+    ]
+}
+
+fn reclaim_maps(slots: u32) -> [MapMemory; 5] {
+    [
+        map("reclaim", "RECLAIM_STATS", slots, u64::from(slots) * size_of::<ReclaimStats>() as u64),
+        map("reclaim", "RECLAIM_SLOTS", slots, slots_bytes::<u64>(slots)),
+        map("reclaim", "RECLAIM_FREE", slots, u64::from(slots) * 4),
+        map("reclaim", "RECLAIM_BEGUN", AT_ONCE, hash_bytes(AT_ONCE, size_of::<reclaim::Begun>())),
+        map("reclaim", "RECLAIM_LOSSES", ReclaimLoss::COUNT, 4096),
     ]
 }
 

@@ -3,12 +3,23 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::host::{Cpus, Layout, Offers, Privilege};
+use crate::host::{Cpus, Layout, Offers, Pressure, Privilege};
 use crate::pods::PodFacts;
 use crate::probe::{self, Target};
 
 fn layout() -> Layout {
     Layout::from_pairs(probe::wanted().zip((0..).step_by(8)))
+}
+
+fn v2() -> Hierarchy {
+    let key = KeyHierarchy::V2 { root: "/sys/fs/cgroup".into() };
+    Hierarchy { key, root_id: 1, memory: true, pressure: Pressure::Kept }
+}
+
+fn v1() -> Hierarchy {
+    let at = |controller: &str| format!("/sys/fs/cgroup/{controller}").into();
+    let key = KeyHierarchy::V1 { root: at("cpu"), cpuacct: None, memory: Some(at("memory")) };
+    Hierarchy { key, root_id: 1, memory: true, pressure: Pressure::Absent }
 }
 
 fn facts() -> Facts {
@@ -26,7 +37,7 @@ fn facts() -> Facts {
             task_storage: Some(true),
             socket_storage: Some(true),
         },
-        hierarchy: Ok(Hierarchy { key: KeyHierarchy::V2 { root: "/sys/fs/cgroup".into() }, root_id: 1 }),
+        hierarchy: Ok(v2()),
         sees_all_processes: true,
         pods: PodFacts::default(),
     }
@@ -49,7 +60,7 @@ fn global(facts: &Facts, domain: &str, name: &str) -> u32 {
 fn a_complete_host_has_every_domain() {
     let plan = Plan::new(&facts(), &Config::default());
     assert!(plan.domains.iter().all(DomainPlan::is_on), "{:?}", plan.domains);
-    assert_eq!(plan.domains.len(), PROBES.len() + 1);
+    assert_eq!(plan.domains.len(), PROBES.len() + 3);
     assert!(plan.warnings.is_empty());
 }
 
@@ -61,10 +72,7 @@ fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
     let direct = layout.get(CSS_SET_DEFAULT).expect("present");
     assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), direct);
 
-    facts.hierarchy = Ok(Hierarchy {
-        key: KeyHierarchy::V1 { root: "/sys/fs/cgroup/cpu".into(), cpuacct: None },
-        root_id: 1,
-    });
+    facts.hierarchy = Ok(v1());
     let array = layout.get(CSS_SET_SUBSYS).expect("present");
     let controller = layout.get(CPU_CONTROLLER).expect("present");
     assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), array + 8 * controller);
@@ -104,8 +112,29 @@ fn without_btf_the_reason_is_that_of_the_btf() {
 fn without_cgroups_nothing_can_be_told_apart() {
     let mut facts = facts();
     facts.hierarchy = Err("no cgroups here".into());
-    for domain in ["sched", "cgroup", "cpu"] {
+    for domain in ["sched", "cgroup", "cpu", "memory", "pressure"] {
         assert_eq!(reason(&facts, &Config::default(), domain), "no cgroups here");
+    }
+}
+
+#[test]
+fn v1_has_memory_in_its_own_hierarchy_and_pressure_nowhere() {
+    let v1 = Facts { hierarchy: Ok(v1()), ..facts() };
+    assert!(matches!(Plan::new(&v1, &Config::default()).decision("memory"), Some(Decision::On(_))));
+    assert!(reason(&v1, &Config::default(), "pressure").contains("only v2"));
+    let mut without = v1;
+    without.hierarchy.as_mut().expect("there is one").memory = false;
+    assert!(reason(&without, &Config::default(), "memory").contains("no hierarchy of cgroup v1"));
+    assert!(matches!(Plan::new(&without, &Config::default()).decision("cpu"), Some(Decision::On(_))));
+}
+
+#[test]
+fn what_the_kernel_was_started_without_is_named() {
+    for (pressure, says) in [(Pressure::Off, "psi=1"), (Pressure::Absent, "CONFIG_PSI")] {
+        let hierarchy = Hierarchy { memory: false, pressure, ..v2() };
+        let facts = Facts { hierarchy: Ok(hierarchy), ..facts() };
+        assert!(reason(&facts, &Config::default(), "pressure").contains(says));
+        assert!(reason(&facts, &Config::default(), "memory").contains("CONFIG_MEMCG"));
     }
 }
 
@@ -116,6 +145,10 @@ fn the_configuration_turns_domains_off() {
     config.domains.cpu = false;
     assert!(reason(&facts(), &config, "sched").contains("domains.sched"));
     assert!(reason(&facts(), &config, "cpu").contains("domains.cpu"));
+    config.domains.memory = false;
+    config.domains.pressure = false;
+    assert!(reason(&facts(), &config, "memory").contains("domains.memory"));
+    assert!(reason(&facts(), &config, "pressure").contains("domains.pressure"));
 }
 
 #[test]

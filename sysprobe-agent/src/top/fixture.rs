@@ -68,7 +68,10 @@ pub(super) fn sample(
         block: None,
         tcp: None,
         net: None,
+        reclaim: None,
         cpu,
+        memory: None,
+        pressure: None,
     }
 }
 

@@ -2,9 +2,11 @@
 
 use sysprobe_common::hist;
 
+use super::reading::CpuSeen;
 use super::*;
 use crate::cgroup::name::name_of;
 use crate::slots::Counters;
+use crate::snapshot::{CpuSample, Throttling};
 
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -34,9 +36,9 @@ fn an_idle_slot_makes_no_workload() {
 fn several_cgroups_of_one_workload_add_up() {
     let mut registry = Registry::default();
     let (mut first, mut second) = (CpuSeen::default(), CpuSeen::default());
-    registry.add_cpu(&bearer("a"), &cpu(100, 7), &mut first);
-    registry.add_cpu(&bearer("a"), &cpu(50, 0), &mut second);
-    registry.add_cpu(&bearer("a"), &cpu(130, 9), &mut first);
+    registry.add_reading(&bearer("a"), &cpu(100, 7), &mut first);
+    registry.add_reading(&bearer("a"), &cpu(50, 0), &mut second);
+    registry.add_reading(&bearer("a"), &cpu(130, 9), &mut first);
     let samples = registry.samples();
     let total = samples[0].cpu.as_ref().expect("has cpu");
     assert_eq!(total.usage_ns, Some(180));

@@ -1,4 +1,4 @@
-//! A cgroup of a test's own in the hierarchy that is the key, and in `cpuacct` where that is a hierarchy by itself.
+//! A cgroup of a test's own in the hierarchy that is the key, and in others where `cpuacct` or `memory` is one by itself.
 
 use std::fs;
 use std::io;
@@ -28,8 +28,10 @@ static KEY: LazyLock<KeyHierarchy> = LazyLock::new(|| {
 pub(crate) struct Cgroup {
     /// From the root of the hierarchy: what the agent calls it.
     pub(crate) name: String,
-    /// The directory in the key hierarchy, then the one in `cpuacct` if there is one.
+    /// The directory in the key hierarchy, then those in others.
     directories: Vec<PathBuf>,
+    /// Where the memory controller's files are, if it was asked for.
+    memory: Option<PathBuf>,
 }
 
 /// Enforcement of a quota, in microseconds.
@@ -46,18 +48,45 @@ pub(crate) fn is_v1() -> bool {
 impl Cgroup {
     /// `name` only has to be unique within the test file.
     pub(crate) fn new(name: &str) -> Self {
+        Self::in_hierarchies(name, None)
+    }
+
+    /// With the memory controller.
+    pub(crate) fn with_memory(name: &str) -> Self {
+        let root = match &*KEY {
+            KeyHierarchy::V1 { memory, .. } => memory.as_ref().expect("v1 has a hierarchy for memory"),
+            KeyHierarchy::V2 { root } => {
+                fs::write(root.join("cgroup.subtree_control"), "+memory").expect("memory can be enabled");
+                root
+            }
+        };
+        Self::in_hierarchies(name, Some(root))
+    }
+
+    fn in_hierarchies(name: &str, memory: Option<&Path>) -> Self {
         let name = format!("/sysprobe-test-{}-{name}", process::id());
         let mut roots = vec![KEY.root()];
-        if let KeyHierarchy::V1 { root, cpuacct: Some(cpuacct) } = &*KEY
-            && cpuacct != root
-        {
-            roots.push(cpuacct);
+        let cpuacct = match &*KEY {
+            KeyHierarchy::V1 { cpuacct, .. } => cpuacct.as_deref(),
+            KeyHierarchy::V2 { .. } => None,
+        };
+        for other in [cpuacct, memory].into_iter().flatten() {
+            if !roots.contains(&other) {
+                roots.push(other);
+            }
         }
         let directories: Vec<_> = roots.iter().map(|root| root.join(&name[1..])).collect();
         for directory in &directories {
             fs::create_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
         }
-        Self { name, directories }
+        let memory = memory.map(|root| root.join(&name[1..]));
+        Self { name, directories, memory }
+    }
+
+    /// Of the memory controller; the first of these names is v1's, the other v2's.
+    pub(crate) fn memory_file(&self, [v1, v2]: [&str; 2]) -> PathBuf {
+        let directory = self.memory.as_ref().expect("made with the memory controller");
+        directory.join(if is_v1() { v1 } else { v2 })
     }
 
     /// Where a process writes itself to get in.
@@ -123,7 +152,8 @@ impl Cgroup {
     /// CPU time used, by the kernel's own account.
     pub(crate) fn usage_ns(&self) -> u64 {
         if is_v1() {
-            let file = self.directories.last().expect("one at least").join("cpuacct.usage");
+            let files = self.directories.iter().map(|directory| directory.join("cpuacct.usage"));
+            let file = files.into_iter().find(|file| file.exists()).expect("cpuacct is mounted");
             return fs::read_to_string(file).expect("cpuacct.usage").trim().parse().expect("a number");
         }
         self.stat("usage_usec").expect("usage_usec") * 1000

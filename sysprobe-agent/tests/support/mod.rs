@@ -17,6 +17,7 @@ pub(crate) mod cgroup;
 pub(crate) mod command;
 pub(crate) mod device;
 pub(crate) mod http;
+pub(crate) mod memory;
 pub(crate) mod network;
 pub(crate) mod place;
 pub(crate) mod process;

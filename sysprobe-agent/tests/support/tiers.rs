@@ -46,8 +46,8 @@ impl Watcher {
 /// off has to have one that exports something.
 fn only(domain: &str) -> String {
     let is_on = |other| other == domain || other == "cpu";
-    let switches =
-        ["sched", "vfs", "block", "tcp", "net", "cpu"].map(|other| format!("{other} = {}", is_on(other)));
+    let switches = ["sched", "vfs", "block", "tcp", "net", "reclaim", "cpu", "memory", "pressure"]
+        .map(|other| format!("{other} = {}", is_on(other)));
     format!("[domains]\n{}", switches.join("\n"))
 }
 
@@ -70,7 +70,7 @@ fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
     const TASK_STORAGE: (u32, u32) = (5, 13);
     /// Tracepoints of what a socket sends and receives.
     const SOCKET_CALLS: (u32, u32) = (6, 3);
-    let has_no_storage = !matches!(domain, "cgroup" | "block") && kernel() < TASK_STORAGE;
+    let has_no_storage = !matches!(domain, "cgroup" | "block" | "reclaim") && kernel() < TASK_STORAGE;
     let has_no_calls = domain == "net" && kernel() < SOCKET_CALLS;
     match tier {
         Tier::TpBtf => has_no_storage || has_no_calls,

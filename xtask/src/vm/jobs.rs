@@ -32,8 +32,11 @@ pub(super) struct Part {
 
 /// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups, and of storage
 /// what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show.
-pub(super) const SHORT: [Part; 6] = [
+pub(super) const SHORT: [Part; 9] = [
     Part { file: "cpu", tests: &[], kernel: None },
+    Part { file: "memory", tests: &[], kernel: None },
+    Part { file: "pressure", tests: &[], kernel: None },
+    Part { file: "reclaim", tests: &[], kernel: Some("5.10") },
     Part { file: "tiers", tests: &[], kernel: None },
     Part { file: "block", tests: &["all_requests", "what_is_written"], kernel: Some("5.10") },
     Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },

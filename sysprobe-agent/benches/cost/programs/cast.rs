@@ -7,6 +7,7 @@ use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::net::Net;
 use sysprobe_agent::plan::{Candidate, Plan};
 use sysprobe_agent::probe::{Hook, TierSet};
+use sysprobe_agent::reclaim::Reclaim;
 use sysprobe_agent::sched::Sched;
 use sysprobe_agent::tcp::Tcp;
 use sysprobe_agent::vfs::Vfs;
@@ -28,6 +29,7 @@ pub(crate) enum Running {
     Block(Box<Block>),
     Tcp(Box<Tcp>),
     Net(Box<Net>),
+    Reclaim(Box<Reclaim>),
     /// A domain whose maps need no preparation.
     Plain(Loaded),
 }
@@ -62,7 +64,12 @@ impl Cast {
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
             Running::Sched(sched) => sched.seed_again()?,
-            Running::Cgroup(_) | Running::Vfs(_) | Running::Block(_) | Running::Tcp(_) | Running::Net(_) => {}
+            Running::Cgroup(_)
+            | Running::Vfs(_)
+            | Running::Block(_)
+            | Running::Tcp(_)
+            | Running::Net(_)
+            | Running::Reclaim(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -103,6 +110,7 @@ impl Running {
             "block" => Block::start(loader, set, candidate, plan).map(|block| Self::Block(Box::new(block))),
             "tcp" => Tcp::start(loader, set, candidate, plan).map(|tcp| Self::Tcp(Box::new(tcp))),
             "net" => Net::start(loader, set, candidate, plan).map(|net| Self::Net(Box::new(net))),
+            "reclaim" => Reclaim::start(loader, set, candidate, plan).map(|it| Self::Reclaim(Box::new(it))),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
@@ -120,6 +128,7 @@ impl Running {
             Self::Block(block) => block.loaded(),
             Self::Tcp(tcp) => tcp.loaded(),
             Self::Net(net) => net.loaded(),
+            Self::Reclaim(reclaim) => reclaim.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }

@@ -11,7 +11,8 @@ fn v2(root: &str) -> KeyHierarchy {
 }
 
 fn v1(root: &str, cpuacct: &str) -> KeyHierarchy {
-    KeyHierarchy::V1 { root: root.into(), cpuacct: Some(cpuacct.into()) }
+    let memory = Path::new(root).with_file_name("memory");
+    KeyHierarchy::V1 { root: root.into(), cpuacct: Some(cpuacct.into()), memory: Some(memory) }
 }
 
 /// systemd on Debian 12.

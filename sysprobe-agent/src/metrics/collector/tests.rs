@@ -23,7 +23,10 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         block: None,
         tcp: None,
         net: None,
+        reclaim: None,
         cpu: None,
+        memory: None,
+        pressure: None,
     };
     Snapshot {
         version: VERSION,

@@ -11,15 +11,15 @@ pub struct ParseError {
 }
 
 /// One line of a flat keyed file.
-pub(super) struct Entry<'a> {
-    pub(super) key: &'a str,
+pub(crate) struct Entry<'a> {
+    pub(crate) key: &'a str,
     file: &'static str,
     line: usize,
     text: &'a str,
 }
 
 impl ParseError {
-    pub(super) fn new(file: &'static str, line: usize, text: &str, expected: &'static str) -> Self {
+    pub(crate) fn new(file: &'static str, line: usize, text: &str, expected: &'static str) -> Self {
         // Enough to recognise the line by; the text goes into a log.
         let text = text.chars().take(80).collect();
         Self { file, line, text, expected }
@@ -27,14 +27,14 @@ impl ParseError {
 }
 
 impl Entry<'_> {
-    pub(super) fn number(&self) -> Result<u64, ParseError> {
+    pub(crate) fn number(&self) -> Result<u64, ParseError> {
         let value = self.text.split_once(' ').and_then(|(_, value)| value.trim_end().parse().ok());
         value.ok_or_else(|| ParseError::new(self.file, self.line, self.text, "a key and a number"))
     }
 }
 
 /// The lines of a flat keyed file. Values are looked at only when asked for: a newer kernel may add keys of any form.
-pub(super) fn flat_keyed<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
+pub(crate) fn flat_keyed<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
     text.lines().enumerate().map(move |(index, text)| {
         let key = text.split(' ').next().unwrap_or_default();
         Entry { key, file, line: index + 1, text }
@@ -42,6 +42,6 @@ pub(super) fn flat_keyed<'a>(file: &'static str, text: &'a str) -> impl Iterator
 }
 
 /// A file that holds one number.
-pub(super) fn number(file: &'static str, text: &str) -> Result<u64, ParseError> {
+pub(crate) fn number(file: &'static str, text: &str) -> Result<u64, ParseError> {
     text.trim_end().parse().map_err(|_| ParseError::new(file, 1, text.trim_end(), "a number"))
 }

@@ -1,0 +1,136 @@
+//! What the memory controller keeps of one cgroup, read from its files when asked, on cgroup v1 and v2. Keeps nothing between two
+//! reads but a buffer. Blocking.
+//!
+//! The numbers are those of the cgroup and everything below it, as limits are: kills are read from v2's `memory.events`
+//! and not from `memory.events.local`, since a container that makes cgroups of its own (an init system, a runtime in it) loses its
+//! processes there. v1 counts kills in the killed task's own cgroup only, whatever is read.
+//! <https://github.com/torvalds/linux/blob/v6.12/Documentation/admin-guide/cgroup-v2.rst#memory-interface-files>
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::cgroup::files::{Files, Place, relative};
+use crate::cgroup::mounts::KeyHierarchy;
+use crate::cgroup::parse::{self, ParseError};
+use crate::snapshot::{MemoryLevels, MemorySample};
+
+/// Reads the memory files of any cgroup of one hierarchy.
+#[derive(Debug)]
+pub struct MemoryFiles {
+    root: PathBuf,
+    names: &'static Names,
+    files: Files,
+}
+
+/// What the files and their keys are called.
+#[derive(Debug)]
+struct Names {
+    limit: &'static str,
+    usage: &'static str,
+    events: &'static str,
+    stat: &'static str,
+    inactive_file: &'static str,
+    major_faults: &'static str,
+}
+
+/// Totals of v1 that do not begin with `total_` leave out what is below.
+static V1: Names = Names {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    events: "memory.oom_control",
+    stat: "memory.stat",
+    inactive_file: "total_inactive_file",
+    major_faults: "total_pgmajfault",
+};
+
+static V2: Names = Names {
+    limit: "memory.max",
+    usage: "memory.current",
+    events: "memory.events",
+    stat: "memory.stat",
+    inactive_file: "inactive_file",
+    major_faults: "pgmajfault",
+};
+
+/// What is wanted of `memory.stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stat {
+    inactive_file: Option<u64>,
+    major_faults: Option<u64>,
+}
+
+impl MemoryFiles {
+    /// `None` if the controller is in no hierarchy of v1 beside the key.
+    #[must_use]
+    pub fn new(hierarchy: &KeyHierarchy) -> Option<Self> {
+        let (root, names) = match hierarchy {
+            KeyHierarchy::V2 { root } => (root, &V2),
+            KeyHierarchy::V1 { memory, .. } => (memory.as_ref()?, &V1),
+        };
+        Some(Self { root: root.clone(), names, files: Files::default() })
+    }
+
+    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), the controller is not on for
+    /// it, or it holds others together and has no limit of its own.
+    pub(crate) fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<MemorySample>> {
+        let relative = relative(cgroup)?;
+        self.files.enter(&self.root, relative);
+        let sample = self.read_entered(place);
+        sample.with_context(|| format!("reading the memory files of cgroup `{}`", cgroup.escape_debug()))
+    }
+
+    /// The largest file comes last: if it is there then, the others were not those of a cgroup that was just removed.
+    fn read_entered(&mut self, place: Place) -> Result<Option<MemorySample>> {
+        let Self { names, files, .. } = self;
+        let Some(limit_bytes) = files.read(names.limit, |text| parse_limit(names.limit, text))? else {
+            return Ok(None);
+        };
+        if place != Place::Workload && limit_bytes.is_none() {
+            return Ok(None);
+        }
+        let usage = files.read(names.usage, |text| parse::number(names.usage, text))?;
+        let oom_kills = files.read(names.events, |text| parse_kills(names.events, text))?.flatten();
+        let stat = files.read(names.stat, |text| parse_stat(names, text))?;
+        let (Some(usage_bytes), Some(stat)) = (usage, stat) else { return Ok(None) };
+        let working_set_bytes = usage_bytes.saturating_sub(stat.inactive_file.unwrap_or(0));
+        Ok(Some(MemorySample {
+            levels: Some(MemoryLevels { usage_bytes, working_set_bytes, limit_bytes }),
+            oom_kills,
+            major_faults: stat.major_faults,
+        }))
+    }
+}
+
+/// `max`, or bytes. v1 says "no limit" by the largest number of whole pages in a `long`, which depends on the page's size; no
+/// machine has half of that.
+fn parse_limit(file: &'static str, text: &str) -> Result<Option<u64>, ParseError> {
+    const UNLIMITED: u64 = 1 << 62;
+    match text.trim_end() {
+        "max" => Ok(None),
+        _ => Ok(Some(parse::number(file, text)?).filter(|limit| *limit < UNLIMITED)),
+    }
+}
+
+/// Since Linux 4.13 in both files.
+fn parse_kills(file: &'static str, text: &str) -> Result<Option<u64>, ParseError> {
+    parse::flat_keyed(file, text)
+        .find(|entry| entry.key == "oom_kill")
+        .map(|entry| entry.number())
+        .transpose()
+}
+
+fn parse_stat(names: &Names, text: &str) -> Result<Stat, ParseError> {
+    let mut stat = Stat::default();
+    for entry in parse::flat_keyed(names.stat, text) {
+        if entry.key == names.inactive_file {
+            stat.inactive_file = Some(entry.number()?);
+        } else if entry.key == names.major_faults {
+            stat.major_faults = Some(entry.number()?);
+        }
+    }
+    Ok(stat)
+}
+
+#[cfg(test)]
+mod tests;

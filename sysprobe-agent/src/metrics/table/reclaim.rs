@@ -1,0 +1,36 @@
+//! Direct reclaim: tasks that have to free memory before they get some.
+
+use super::{Emit, Kind, Metric, Unit, WORKLOAD, seconds};
+use crate::snapshot::{ReclaimSample, Snapshot};
+
+const SOURCE: &str = "mm_vmscan_direct_reclaim_begin to _end, mm_vmscan_memcg_reclaim_begin to _end";
+
+pub(super) static RECLAIM: &[Metric] = &[
+    Metric {
+        name: "sysprobe_memory_direct_reclaim",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time that tasks spent freeing memory themselves before they got some, because the machine or a limit above them had \
+               none left.",
+        labels: WORKLOAD,
+        source: SOURCE,
+        emit: |snapshot, emit| each(snapshot, emit, |reclaim| seconds(reclaim.took_ns)),
+    },
+    Metric {
+        name: "sysprobe_memory_direct_reclaims",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "How often they did.",
+        labels: WORKLOAD,
+        source: SOURCE,
+        emit: |snapshot, emit| each(snapshot, emit, |reclaim| reclaim.reclaims as f64),
+    },
+];
+
+fn each(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&ReclaimSample) -> f64) {
+    for row in &snapshot.workloads {
+        if let Some(reclaim) = &row.reclaim {
+            emit.workload(row, value(reclaim));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The domains that read files of cgroups: whether there are any.
+
+use super::{Decision, DomainPlan};
+use crate::cgroup::mounts::KeyHierarchy;
+use crate::config::Config;
+use crate::host::{Facts, Hierarchy, Pressure};
+
+type Requirement = fn(&Hierarchy) -> Result<(), &'static str>;
+
+const DOMAINS: [(&str, Requirement); 3] =
+    [("cpu", |_| Ok(())), ("memory", requires_controller), ("pressure", requires_pressure)];
+
+pub(super) fn plan(facts: &Facts, config: &Config) -> impl Iterator<Item = DomainPlan> {
+    DOMAINS.into_iter().map(|(name, requirement)| {
+        let decision = match &facts.hierarchy {
+            _ if !config.domains.wants(name) => Decision::Off(super::turned_off(name)),
+            Err(reason) => Decision::Off(reason.clone()),
+            Ok(hierarchy) => match requirement(hierarchy) {
+                Ok(()) => Decision::On(Vec::new()),
+                Err(reason) => Decision::Off(reason.to_owned()),
+            },
+        };
+        DomainPlan { name, decision, passed_over: Vec::new() }
+    })
+}
+
+fn requires_controller(hierarchy: &Hierarchy) -> Result<(), &'static str> {
+    match hierarchy.key {
+        _ if hierarchy.memory => Ok(()),
+        KeyHierarchy::V1 { .. } => {
+            Err("the memory controller is in no hierarchy of cgroup v1 here, as the cpu controller is")
+        }
+        KeyHierarchy::V2 { .. } => {
+            Err("this kernel has no memory controller (CONFIG_MEMCG, cgroup_disable=memory)")
+        }
+    }
+}
+
+fn requires_pressure(hierarchy: &Hierarchy) -> Result<(), &'static str> {
+    match (&hierarchy.key, hierarchy.pressure) {
+        (KeyHierarchy::V1 { .. }, _) => Err("cgroup v1 has no pressure stall information, only v2 has"),
+        (_, Pressure::Kept) => Ok(()),
+        (_, Pressure::Off) => Err("pressure stall information is turned off: start the kernel with psi=1"),
+        (_, Pressure::Absent) => Err(
+            "this kernel keeps no pressure stall information for cgroups (CONFIG_PSI, cgroup_disable=pressure)",
+        ),
+    }
+}

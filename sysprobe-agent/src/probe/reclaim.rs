@@ -1,0 +1,51 @@
+//! Direct reclaim.
+
+use super::Hook::{RawTp, TpBtf};
+use super::{Member, Object, Probe, Tier, TierSet, extra, member, object, program};
+
+static OBJECT: Object = object!("reclaim.o");
+
+static MEMBERS: &[Member] = &[
+    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
+    member("OFF_CGROUP_KN", &["cgroup.kn"]),
+    member("OFF_KN_ID", &["kernfs_node.id"]),
+];
+
+const BEGINS: &str = "notes that a task has to free memory, because the machine has too little";
+const ENDS: &str = "books how long that took";
+const LIMIT_BEGINS: &str = "notes that a task has to free memory, because a cgroup has reached its limit";
+
+pub(super) const PROBE: Probe = Probe {
+    domain: "reclaim",
+    summary: "Direct reclaim: how often and how long tasks had to free memory before they got some, because the machine had too \
+              little or a limit was reached. The tracepoints are in every kernel; the functions around them are also called for other \
+              ends, so no other tier exists",
+    tiers: &[
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            programs: &[
+                program("reclaim_out_tp", TpBtf("mm_vmscan_direct_reclaim_end"), ENDS),
+                program("reclaim_in_tp", TpBtf("mm_vmscan_direct_reclaim_begin"), BEGINS),
+                extra("reclaim_cout_tp", TpBtf("mm_vmscan_memcg_reclaim_end"), ENDS),
+                extra("reclaim_cin_tp", TpBtf("mm_vmscan_memcg_reclaim_begin"), LIMIT_BEGINS),
+            ],
+            members: MEMBERS,
+            needs: &[],
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: OBJECT,
+            programs: &[
+                program("reclaim_out_rt", RawTp("mm_vmscan_direct_reclaim_end"), ENDS),
+                program("reclaim_in_rt", RawTp("mm_vmscan_direct_reclaim_begin"), BEGINS),
+                extra("reclaim_cout_rt", RawTp("mm_vmscan_memcg_reclaim_end"), ENDS),
+                extra("reclaim_cin_rt", RawTp("mm_vmscan_memcg_reclaim_begin"), LIMIT_BEGINS),
+            ],
+            members: MEMBERS,
+            needs: &[],
+        },
+    ],
+};

@@ -1,0 +1,79 @@
+//! What files say of cgroups, added up by workload.
+
+use super::*;
+use crate::cgroup::name::name_of;
+use crate::snapshot::MemoryLevels;
+use crate::workload::{Bearer, Registry};
+
+fn bearer() -> Bearer {
+    Bearer::of_path(&name_of("/a"))
+}
+
+fn memory(usage_bytes: u64, limit_bytes: Option<u64>, oom_kills: u64) -> MemorySample {
+    let levels = MemoryLevels { usage_bytes, working_set_bytes: usage_bytes / 2, limit_bytes };
+    MemorySample { levels: Some(levels), oom_kills: Some(oom_kills), major_faults: None }
+}
+
+fn of(registry: &Registry) -> MemorySample {
+    registry.samples()[0].memory.clone().expect("has memory")
+}
+
+#[test]
+fn a_cgroup_takes_its_levels_along_and_leaves_its_totals() {
+    let mut registry = Registry::default();
+    let (mut first, mut second) = (MemorySeen::default(), MemorySeen::default());
+    registry.add_reading(&bearer(), &memory(100, Some(1000), 2), &mut first);
+    registry.add_reading(&bearer(), &memory(40, Some(500), 1), &mut second);
+    let both = MemoryLevels { usage_bytes: 140, working_set_bytes: 70, limit_bytes: Some(1500) };
+    assert_eq!((of(&registry).levels, of(&registry).oom_kills), (Some(both), Some(3)));
+
+    // The first has gone.
+    registry.forget_memory_levels();
+    registry.add_reading(&bearer(), &memory(60, None, 1), &mut second);
+    let one = MemoryLevels { usage_bytes: 60, working_set_bytes: 30, limit_bytes: None };
+    assert_eq!((of(&registry).levels, of(&registry).oom_kills), (Some(one), Some(3)));
+
+    // A new one counts from zero.
+    registry.forget_memory_levels();
+    registry.add_reading(&bearer(), &memory(5, Some(1000), 4), &mut MemorySeen::default());
+    assert_eq!((of(&registry).oom_kills, of(&registry).major_faults), (Some(7), None));
+
+    registry.forget_memory_levels();
+    assert_eq!((of(&registry).levels, of(&registry).oom_kills), (None, Some(7)));
+}
+
+#[test]
+fn one_of_several_without_a_limit_leaves_the_workload_without() {
+    let mut registry = Registry::default();
+    for limit in [Some(1000), None, Some(1000)] {
+        registry.add_reading(&bearer(), &memory(1, limit, 0), &mut MemorySeen::default());
+    }
+    assert_eq!(of(&registry).levels.map(|levels| (levels.usage_bytes, levels.limit_bytes)), Some((3, None)));
+}
+
+#[test]
+fn a_total_that_is_a_little_less_for_a_moment_is_not_counted_twice() {
+    let (mut total, mut seen) = (0, Seen::default());
+    for now in [100, 98, 100, 103] {
+        seen.add_to(&mut total, now);
+    }
+    assert_eq!(total, 103);
+}
+
+#[test]
+fn pressure_is_added_by_resource() {
+    let stall = |waiting, stalled| StallSample { waiting_ns: Some(waiting), stalled_ns: stalled };
+    let mut registry = Registry::default();
+    let mut seen = PressureSeen::default();
+    for times in 1..=2 {
+        let now = PressureSample {
+            cpu: stall(times, None),
+            memory: stall(10 * times, Some(times)),
+            io: StallSample::default(),
+        };
+        registry.add_reading(&bearer(), &now, &mut seen);
+    }
+    let expected =
+        PressureSample { cpu: stall(2, None), memory: stall(20, Some(2)), io: StallSample::default() };
+    assert_eq!(registry.samples()[0].pressure, Some(expected));
+}

@@ -1,0 +1,69 @@
+//! Direct reclaim: tasks that have to free memory themselves before they get some, because the machine has too little or a
+//! cgroup above them has reached its limit; and for how long they are at it. The one who waits is charged, whoever used the memory.
+//!
+//! Both kinds have a tracepoint at the beginning and at the end, in the context of the task. All of it is rare beside what it
+//! costs the task, so every tier reads with helpers.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+
+mod booking;
+mod way;
+
+use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
+use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
+use sysprobe_common::reclaim::Kind;
+
+/// proto: v5.10- `(int order, gfp_t gfp_flags)`
+#[btf_tracepoint(function = "mm_vmscan_direct_reclaim_begin")]
+fn reclaim_in_tp(_ctx: BtfTracePointContext) -> i32 {
+    way::begin(Kind::Machine);
+    0
+}
+
+/// proto: v5.10- `(unsigned long nr_reclaimed)`
+#[btf_tracepoint(function = "mm_vmscan_direct_reclaim_end")]
+fn reclaim_out_tp(_ctx: BtfTracePointContext) -> i32 {
+    way::end(Kind::Machine);
+    0
+}
+
+/// proto: v5.10- `(int order, gfp_t gfp_flags)`
+#[btf_tracepoint(function = "mm_vmscan_memcg_reclaim_begin")]
+fn reclaim_cin_tp(_ctx: BtfTracePointContext) -> i32 {
+    way::begin(Kind::Limit);
+    0
+}
+
+/// proto: v5.10- `(unsigned long nr_reclaimed)`
+#[btf_tracepoint(function = "mm_vmscan_memcg_reclaim_end")]
+fn reclaim_cout_tp(_ctx: BtfTracePointContext) -> i32 {
+    way::end(Kind::Limit);
+    0
+}
+
+#[raw_tracepoint(tracepoint = "mm_vmscan_direct_reclaim_begin")]
+fn reclaim_in_rt(_ctx: RawTracePointContext) -> i32 {
+    way::begin(Kind::Machine);
+    0
+}
+
+#[raw_tracepoint(tracepoint = "mm_vmscan_direct_reclaim_end")]
+fn reclaim_out_rt(_ctx: RawTracePointContext) -> i32 {
+    way::end(Kind::Machine);
+    0
+}
+
+#[raw_tracepoint(tracepoint = "mm_vmscan_memcg_reclaim_begin")]
+fn reclaim_cin_rt(_ctx: RawTracePointContext) -> i32 {
+    way::begin(Kind::Limit);
+    0
+}
+
+#[raw_tracepoint(tracepoint = "mm_vmscan_memcg_reclaim_end")]
+fn reclaim_cout_rt(_ctx: RawTracePointContext) -> i32 {
+    way::end(Kind::Limit);
+    0
+}
+
+sysprobe_ebpf::object!();

@@ -70,6 +70,8 @@ pub struct Program {
     pub older: &'static [&'static str],
     /// Whether the tier is of no use without it. What is not required is left out if the kernel refuses it.
     pub required: bool,
+    /// A global: where the kernel has the member that it stands for, the program is not needed, and left out.
+    pub unless: Option<&'static str>,
 }
 
 /// How a program gets to run.
@@ -190,7 +192,13 @@ impl Program {
     /// A program without which its tier is of no use, on a hook that was always called so.
     #[must_use]
     pub const fn new(name: &'static str, hook: Hook, does: &'static str) -> Self {
-        Self { name, hook, does, older: &[], required: true }
+        Self { name, hook, does, older: &[], required: true, unless: None }
+    }
+
+    /// The same for kernels without a member.
+    #[must_use]
+    pub const fn unless(self, global: &'static str) -> Self {
+        Self { unless: Some(global), ..self }
     }
 
     /// What it hooks: its target under the newest name, then under the older ones.

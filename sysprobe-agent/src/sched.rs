@@ -1,14 +1,15 @@
 //! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
 use sysprobe_common::hist;
+use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::sched::{Cause, SchedLoss, SchedStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::host;
-use crate::plan::{Candidate, Plan};
+use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Slots};
-use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample};
+use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample, ThrottleSample};
 
 pub(crate) mod blame;
 pub mod debts;
@@ -19,10 +20,13 @@ use debts::Debts;
 pub struct Sched {
     loaded: Loaded,
     slots: Slots<SchedStats>,
+    throttles: Slots<ThrottleStats>,
     debts: Debts,
     losses: MappedArray<u64>,
 }
 
+/// Of cgroups that were throttled.
+const THROTTLES: Names = Names { stats: "SCHED_THROTTLES", known: "SCHED_THR_SLOTS", free: "SCHED_THR_FREE" };
 const MAPS: Names = Names { stats: "SCHED_STATS", known: "SCHED_SLOTS", free: "SCHED_FREE" };
 
 impl Sched {
@@ -40,6 +44,7 @@ impl Sched {
             ("CFG_SHARED", u32::from(plan.shards.shared)),
         ]);
         let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
+        sizes.extend(THROTTLES.sizes(plan.slots, Shards::ONE));
         sizes.push(("SCHED_TIMELINES", plan.cpus));
         if probe::keeps_tasks_in_hash(set.tier) {
             let now = host::monotonic();
@@ -49,10 +54,11 @@ impl Sched {
         }
         let mut loaded = loader.load(set, &globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, plan.shards)?;
+        let throttles = Slots::new(&mut loaded, THROTTLES, plan.slots, Shards::ONE)?;
         let debts = Debts::new(&mut loaded)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, debts, losses })
+        Ok(Self { loaded, slots, throttles, debts, losses })
     }
 
     /// Books what runs at this moment, so that a reader sees it.
@@ -60,8 +66,9 @@ impl Sched {
         self.loaded.run_on("sched_flush", &host::online_cpus())
     }
 
-    pub const fn slots(&mut self) -> &mut Slots<SchedStats> {
-        &mut self.slots
+    /// Of what ran and waited, and of throttlings.
+    pub const fn slots(&mut self) -> (&mut Slots<SchedStats>, &mut Slots<ThrottleStats>) {
+        (&mut self.slots, &mut self.throttles)
     }
 
     /// Who made whom wait.
@@ -90,16 +97,28 @@ impl Sched {
         self.loaded.iterate("sched_seed")
     }
 
-    /// How many cgroups had a slot when they were last listed.
+    /// How many cgroups had a slot of each kind when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> u64 {
-        self.slots.in_use()
+    pub const fn slots_in_use(&self) -> (u64, u64) {
+        (self.slots.in_use(), self.throttles.in_use())
     }
 }
 
 impl Running for Sched {
     fn loaded(&self) -> &Loaded {
         &self.loaded
+    }
+}
+
+impl Counters for ThrottleStats {
+    const ZERO: Self = Self { throttled_ns: 0, threads: 0, lengths: [0; hist::BUCKETS] };
+
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
+        self.throttled_ns = wide(self.throttled_ns, other.throttled_ns);
+        self.threads = wide(self.threads, other.threads);
+        for (own, other) in self.lengths.iter_mut().zip(&other.lengths) {
+            *own = narrow(*own, *other);
+        }
     }
 }
 
@@ -164,6 +183,15 @@ const fn of_cause(total: &mut CausesSample, cause: Cause) -> Option<&mut u64> {
 pub fn accumulate_waits(total: &mut HistogramSample, gathered: &SchedStats) {
     total.sum_ns += gathered.wait_ns;
     for (total, gathered) in total.buckets.iter_mut().zip(&gathered.wait) {
+        *total += u64::from(*gathered);
+    }
+}
+
+/// Adds throttlings to a workload's, or a pod's.
+pub fn accumulate_throttles(total: &mut ThrottleSample, gathered: &ThrottleStats) {
+    total.lengths.sum_ns += gathered.throttled_ns;
+    total.threads += gathered.threads;
+    for (total, gathered) in total.lengths.buckets.iter_mut().zip(&gathered.lengths) {
         *total += u64::from(*gathered);
     }
 }

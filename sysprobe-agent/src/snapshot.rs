@@ -21,7 +21,7 @@ pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
 pub use net::{NetSample, TrafficSample};
 pub use pressure::{PressureSample, StallSample};
-pub use sched::{BlameSample, CausesSample, Culprit, SchedSample};
+pub use sched::{BlameSample, CausesSample, Culprit, SchedSample, ThrottleSample};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 
 /// The version of this form. A reader refuses a snapshot with another one.
@@ -60,6 +60,7 @@ pub struct PodTotals {
     pub namespace: String,
     pub pod: String,
     pub wait: HistogramSample,
+    pub throttle: ThrottleSample,
     pub vfs: VfsSample,
     pub block: BlockSample,
     pub tcp: TcpTimes,
@@ -108,6 +109,7 @@ pub struct WorkloadSample {
     /// `None` for what is no pod.
     pub pod: Option<PodSample>,
     pub sched: Option<SchedSample>,
+    pub throttle: Option<ThrottleSample>,
     pub vfs: Option<VfsSample>,
     pub block: Option<BlockSample>,
     pub tcp: Option<TcpSample>,

@@ -9,6 +9,7 @@ use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};
 use sysprobe_common::reclaim::ReclaimStats;
 use sysprobe_common::sched::SchedStats;
+use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
 
@@ -67,6 +68,20 @@ impl Charge for SchedStats {
 
     fn add_to_pod(&self, pod: &mut PodTotals) {
         sched::accumulate_waits(&mut pod.wait, self);
+    }
+}
+
+impl Charge for ThrottleStats {
+    fn is_idle(&self) -> bool {
+        self.throttled_ns == 0 && self.threads == 0 && self.lengths.iter().all(|count| *count == 0)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        sched::accumulate_throttles(workload.throttle.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        sched::accumulate_throttles(&mut pod.throttle, self);
     }
 }
 
@@ -232,6 +247,7 @@ impl Registry {
                 kind: *kind,
                 pod: None,
                 sched: None,
+                throttle: None,
                 vfs: None,
                 block: None,
                 tcp: None,

@@ -5,10 +5,11 @@
 
 mod support;
 
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use sysprobe_agent::probe::Tier;
-use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot};
+use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot, ThrottleSample, Throttling};
 
 use support::agent::Agent;
 use support::cgroup::{Cgroup, Quota};
@@ -26,7 +27,10 @@ struct Case {
 
 impl Case {
     fn new(name: &str, cpus: &[usize], body: impl FnOnce()) -> Self {
-        let cgroup = Cgroup::new(name);
+        Self::new_in(Cgroup::new(name), cpus, body)
+    }
+
+    fn new_in(cgroup: Cgroup, cpus: &[usize], body: impl FnOnce()) -> Self {
         let load = Load::stopped(&cgroup, cpus, body);
         let before = load.totals();
         Self { cgroup, load, before }
@@ -190,5 +194,117 @@ fn throttled(rivals: &[&str]) {
             causes.throttled_ns
         ));
         assert!(close(TOLERANCE, causes.throttled_ns, throttled_ns), "{causes:?} {throttled_ns}");
+        assert_lengths(watcher, &held.cgroup, held.cgroup.throttling());
+    }
+}
+
+/// The single throttlings of a cgroup sum to the kernel's own total.
+fn assert_lengths(watcher: &Watcher, cgroup: &Cgroup, truth: Throttling) -> ThrottleSample {
+    /// On v2 the file shows whole microseconds.
+    const ROUNDED_NS: u64 = 1000;
+    let snapshot = watcher.agent.snapshot();
+    let ours = workload(&snapshot, &cgroup.name).and_then(|workload| workload.throttle.clone());
+    let ours = ours.expect("it was throttled");
+    let (name, count) = (watcher.tier.name(), ours.lengths.count());
+    figure(&format!(
+        "{} by {name}: {count} throttlings, {} ns, {} threads; kernel {truth:?}",
+        cgroup.name, ours.lengths.sum_ns, ours.threads
+    ));
+    assert!(ours.lengths.sum_ns.abs_diff(truth.throttled_ns) <= ROUNDED_NS, "{ours:?}");
+    ours
+}
+
+/// A pod with a limit, and in it one container with a smaller limit of its own and one without: each cgroup has its own
+/// throttlings, and a thread waits for either quota.
+#[test]
+fn nested_quotas_are_told_apart() {
+    let watchers = dividing_watchers();
+    let one = &cpus()[..1];
+    let pod = Cgroup::new("pod");
+    pod.enable_controllers_below();
+    pod.set_quota(Quota { quota_us: 40_000, period_us: 100_000 });
+    let limited = Case::new_in(Cgroup::new("pod/limited"), one, process::spin);
+    limited.cgroup.set_quota(Quota { quota_us: 10_000, period_us: 50_000 });
+    let free = Case::new_in(Cgroup::new("pod/free"), one, process::spin);
+    let befores: Vec<_> =
+        watchers.iter().map(|watcher| sched_before(&watcher.agent, &limited.cgroup)).collect();
+    limited.load.resume();
+    free.load.resume();
+    until("both were throttled many times", || {
+        let all = [&pod, &limited.cgroup].map(|cgroup| cgroup.throttling().throttled_periods);
+        all.iter().all(|periods| *periods > 20).then_some(())
+    });
+    limited.load.freeze();
+    free.load.freeze();
+    let [pod_truth, limited_truth] = [&pod, &limited.cgroup].map(|cgroup| {
+        until("the last throttling has ended", || {
+            let now = cgroup.throttling();
+            std::thread::sleep(Duration::from_millis(250));
+            (cgroup.throttling() == now).then_some(now)
+        })
+    });
+    for (watcher, before) in watchers.iter().zip(&befores) {
+        let (ours, causes) = divided(watcher, &limited, before);
+        assert_lengths(watcher, &pod, pod_truth);
+        assert_lengths(watcher, &limited.cgroup, limited_truth);
+        // Its quota is a fifth of the CPU and the pod's two fifths: it mostly waits for quotas, and for its neighbour.
+        assert!(causes.throttled_ns > ours.wait.sum_ns / 2, "{causes:?}");
+    }
+}
+
+/// Datagrams to a port without a reader are delivered, and refused, in a softirq on the sender's CPU, in its name.
+#[test]
+fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
+    /// As with spinners: what else runs there.
+    const TOLERANCE: f64 = 0.05;
+    let watchers = dividing_watchers();
+    let one = &cpus()[..1];
+    let victim = Case::new("bystander", one, process::spin);
+    let flood = Case::new("flood", one, flood);
+    let befores: Vec<_> =
+        watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
+    flood.load.resume();
+    victim.load.resume();
+    until("both have run", || {
+        [&victim, &flood].iter().all(|case| case.so_far().on_cpu_ns > 800_000_000).then_some(())
+    });
+    victim.load.freeze();
+    flood.load.freeze();
+    for (watcher, before) in watchers.iter().zip(&befores) {
+        let (ours, causes) = divided(watcher, &victim, before);
+        let (blamed, ran) = (blamed(&ours, &flood.cgroup), flood.so_far().on_cpu_ns);
+        let (name, interrupt) = (watcher.tier.name(), causes.interrupt_ns);
+        figure(&format!(
+            "{name}: {interrupt} ns of softirqs and {blamed} ns of the process, which ran {ran} ns"
+        ));
+        assert!(interrupt > ran / 10, "delivery is a good part of it: {causes:?}");
+        assert!(blamed > ran / 10, "so are its own system calls: {blamed}");
+        assert!(close(TOLERANCE, interrupt + blamed, ran), "{interrupt} + {blamed} = {ran}");
+    }
+}
+
+fn flood() {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let nobody = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    loop {
+        // Not connected, so that what comes back is no error.
+        drop(socket.send_to(b"x", nobody));
+    }
+}
+
+#[test]
+fn two_thousand_threads_have_causes_for_every_nanosecond() {
+    let watchers = dividing_watchers();
+    let all = cpus();
+    let crowd = Case::new("thousands", &all, || process::in_threads(2000, process::sleep_seldom));
+    let befores: Vec<_> =
+        watchers.iter().map(|watcher| sched_before(&watcher.agent, &crowd.cgroup)).collect();
+    crowd.load.resume();
+    until("each has waited a few times", || (crowd.so_far().arrivals > 20_000).then_some(()));
+    crowd.load.freeze();
+    for (watcher, before) in watchers.iter().zip(&befores) {
+        let (ours, causes) = divided(watcher, &crowd, before);
+        // Two thousand wake-ups at once reach further back than a timeline does, unless one cgroup has the CPU.
+        assert!(causes.unknown_ns < ours.wait.sum_ns / 100, "{causes:?}");
     }
 }

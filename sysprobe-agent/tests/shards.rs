@@ -46,9 +46,9 @@ fn start() -> (Tier, Sched) {
 /// Adds what the cgroups gathered since the last reading.
 fn read(sched: &mut Sched, totals: &mut [(u64, SchedSample)]) {
     sched.flush().expect("the flush can be run");
-    sched.slots().list().expect("the slots can be listed");
+    sched.slots().0.list().expect("the slots can be listed");
     let all = |_| true;
-    sched.slots().read(all, |owner, gathered| {
+    sched.slots().0.read(all, |owner, gathered| {
         let mine = totals.iter_mut().find(|(id, _)| owner == Owner::Cgroup(*id));
         if let Some((_, total)) = mine {
             accumulate(total, gathered);

@@ -2,6 +2,7 @@
 
 use crate::hist;
 
+pub mod throttle;
 pub mod timeline;
 
 pub use timeline::{Cause, Debt, Debtor, Division, Stretch, Timeline};
@@ -115,10 +116,12 @@ pub enum SchedLoss {
     BackwardsClock = 4,
     /// The task's totals could not be read.
     UnreadableTask = 5,
+    /// No room for a throttled group: the length of that throttling is not known.
+    ThrottlesFull = 6,
 }
 
 impl SchedLoss {
-    pub const COUNT: u32 = 6;
+    pub const COUNT: u32 = 7;
     pub const ALL: [Self; Self::COUNT as usize] = [
         Self::UnknownTask,
         Self::TaskStorageFull,
@@ -126,6 +129,7 @@ impl SchedLoss {
         Self::UnreadableCgroup,
         Self::BackwardsClock,
         Self::UnreadableTask,
+        Self::ThrottlesFull,
     ];
 
     /// The value of the `reason` label.
@@ -138,6 +142,7 @@ impl SchedLoss {
             Self::UnreadableCgroup => "unreadable_cgroup",
             Self::BackwardsClock => "backwards_clock",
             Self::UnreadableTask => "unreadable_task",
+            Self::ThrottlesFull => "throttles_full",
         }
     }
 }

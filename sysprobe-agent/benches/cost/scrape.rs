@@ -89,8 +89,8 @@ fn product(bench: &Bench, shards: Shards) -> Result<(Figures, Figures)> {
     }
     let mut seen = 0_u64;
     let read = repeat(|| {
-        sched.slots().list()?;
-        sched.slots().read(|_| true, |_, gathered| seen += 1 + gathered.on_cpu_ns);
+        sched.slots().0.list()?;
+        sched.slots().0.read(|_| true, |_, gathered| seen += 1 + gathered.on_cpu_ns);
         Ok(())
     })?;
     anyhow::ensure!(seen > u64::from(ACTIVE), "the product did not read what was entered");
@@ -245,6 +245,7 @@ fn snapshot() -> Snapshot {
             causes: Some(CausesSample { other_pod_ns: 98_765_432_109, ..CausesSample::default() }),
             blame: blame(number),
         }),
+        throttle: None,
         vfs: Some(storage(number)),
         block: Some(block(number)),
         tcp: Some(tcp(number)),

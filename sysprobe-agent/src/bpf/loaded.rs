@@ -11,7 +11,7 @@ use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, Program, Program
 use super::kprobe::{Kprobe, Place};
 use super::reason::{chain, refusal};
 use super::{LoadError, MappedArray, syscall};
-use crate::probe::{self, Hook, TierSet};
+use crate::probe::{self, ABSENT, Hook, TierSet};
 
 /// A domain's object with its programs attached. Dropping it detaches and unloads them.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Loaded {
     kprobes: Vec<(&'static str, Kprobe)>,
     /// Iterators over maps, by the programs' names.
     walks: Vec<(&'static str, OwnedFd)>,
+    /// Programs that are not needed on this kernel.
+    unneeded: Vec<&'static str>,
     /// Programs that the kernel refused and that are not required, with its reasons.
     left_out: Vec<(&'static probe::Program, String)>,
 }
@@ -34,8 +36,23 @@ pub trait Running {
 }
 
 impl Loaded {
-    pub(super) const fn new(ebpf: Ebpf, set: &'static TierSet, attaches: bool) -> Self {
-        Self { ebpf, set, attaches, kprobes: Vec::new(), walks: Vec::new(), left_out: Vec::new() }
+    pub(super) fn new(
+        ebpf: Ebpf,
+        set: &'static TierSet,
+        globals: &[(&'static str, u32)],
+        attaches: bool,
+    ) -> Self {
+        let has = |global| globals.iter().any(|(name, value)| *name == global && *value != ABSENT);
+        let unneeded = set.programs.iter().filter(|row| row.unless.is_some_and(has));
+        Self {
+            ebpf,
+            set,
+            attaches,
+            kprobes: Vec::new(),
+            walks: Vec::new(),
+            unneeded: unneeded.map(|row| row.name).collect(),
+            left_out: Vec::new(),
+        }
     }
 
     /// Attaches the programs in the table's order. Maps that they rely on have been filled before.
@@ -99,6 +116,9 @@ impl Loaded {
 
     /// Or another program on the same function is.
     fn is_left_out(&self, row: &probe::Program) -> bool {
+        if self.unneeded.contains(&row.name) {
+            return true;
+        }
         let target = row.hook.target();
         target.is_some() && self.left_out.iter().any(|(other, _)| other.hook.target() == target)
     }

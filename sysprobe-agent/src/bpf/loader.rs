@@ -115,7 +115,7 @@ impl Loader {
             loader.map_max_entries(name, *entries);
         }
         let ebpf = loader.load(object).map_err(|error| LoadError::Object(chain(&error)))?;
-        let mut loaded = Loaded::new(ebpf, set, self.trial.is_none());
+        let mut loaded = Loaded::new(ebpf, set, globals, self.trial.is_none());
         loaded.each_program(|program, row| match row.hook {
             Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, self.btf()?),
             Hook::Fentry(_) => {

@@ -63,9 +63,11 @@ impl Measured {
 
     /// What each domain gathered, to be taken.
     pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
+        let (waits, throttles) = self.sched.as_mut().map(Sched::slots).unzip();
         let (traffic, drops) = self.net.as_mut().map(Net::slots).unzip();
-        let domains: [Option<&mut dyn Charged>; 7] = [
-            self.sched.as_mut().map(|sched| sched.slots() as _),
+        let domains: [Option<&mut dyn Charged>; 8] = [
+            waits.map(|slots| slots as _),
+            throttles.map(|slots| slots as _),
             self.vfs.as_mut().map(|vfs| vfs.slots() as _),
             self.block.as_mut().map(|block| block.slots() as _),
             self.tcp.as_mut().map(|tcp| tcp.slots() as _),
@@ -123,7 +125,8 @@ impl Measured {
     /// How full a map of slots is.
     pub(super) fn entries(&self, map: &str) -> Option<u64> {
         match map {
-            "SCHED_SLOTS" => self.sched.as_ref().map(Sched::slots_in_use),
+            "SCHED_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().0),
+            "SCHED_THR_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().1),
             "SCHED_DEBTS" => self.sched.as_ref().map(Sched::debts_in_use),
             "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
             "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),

@@ -26,6 +26,16 @@ macro_rules! members {
             member("OFF_TASK_TGID", &["task_struct.tgid"]),
             optional("OFF_TASK_THROTTLED", &["task_struct.throttled"]),
             member("OFF_GROUP_QUEUE_QUEUE", &["cfs_rq.rq"]),
+            optional("OFF_TASK_PARENT", &["task_struct.se.parent"]),
+            member("OFF_GROUP_QUEUE_GROUP", &["cfs_rq.tg"]),
+            member("OFF_GROUP_CGROUP", &["task_group.css.cgroup"]),
+            optional("OFF_GROUP_QUEUES", &["task_group.cfs_rq"]),
+            optional("OFF_GROUP_QUEUE_EVER_HELD", &["cfs_rq.throttled_clock_pelt_time"]),
+            optional("OFF_GROUP_QUEUE_HOLDERS", &["cfs_rq.throttle_count"]),
+            optional("OFF_GROUP_QUEUE_THREADS", &["cfs_rq.h_nr_queued", "cfs_rq.h_nr_running"]),
+            optional("OFF_GROUP_QUEUE_THROTTLED_SINCE", &["cfs_rq.throttled_clock"]),
+            optional("OFF_ENTITY_PARENT", &["sched_entity.parent"]),
+            optional("OFF_ENTITY_QUEUE", &["sched_entity.cfs_rq"]),
             optional("OFF_GROUP_QUEUE_HELD_SINCE", &["cfs_rq.throttled_clock_self"]),
             optional("OFF_GROUP_QUEUE_HELD_TOTAL", &["cfs_rq.throttled_clock_self_time"]),
             member("OFF_QUEUE_CLOCK", &["rq.clock"]),
@@ -55,6 +65,11 @@ const FREE: &str = "forgets a task that is freed";
 const DEPART: &str = "divides what a task has waited so far when it is moved to another CPU";
 const SOFTIRQ: &str = "measures how long softirqs have a CPU";
 const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
+/// Where the kernel throttles tasks one by one, switches tell all.
+const PER_TASK: &str = "OFF_TASK_THROTTLED";
+const HOLD: &str = "notes that a group is throttled on a CPU";
+const RELEASE: &str = "notes whose throttling ends";
+const RESUME: &str = "notes that a group's throttling on a CPU has ended, and how long it was";
 const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
 const FLUSH: Program =
     program("sched_flush", OnDemand, "books the task that is running, before the agent reads");
@@ -74,6 +89,9 @@ pub(super) const PROBE: Probe = Probe {
                 extra("sched_soft_e_tp", TpBtf("softirq_exit"), SOFTIRQ),
                 extra("sched_irq_b_tp", TpBtf("irq_handler_entry"), INTERRUPT),
                 extra("sched_irq_e_tp", TpBtf("irq_handler_exit"), INTERRUPT),
+                extra("sched_hold_fe", Fentry("tg_throttle_down"), HOLD).unless(PER_TASK),
+                extra("sched_rel_fe", Fentry("unthrottle_cfs_rq"), RELEASE).unless(PER_TASK),
+                extra("sched_resume_fe", Fentry("tg_unthrottle_up"), RESUME).unless(PER_TASK),
                 program("sched_depart_tp", TpBtf("sched_migrate_task"), DEPART),
                 program("sched_switch_tp", TpBtf("sched_switch"), SWITCH),
                 SEED,
@@ -93,6 +111,9 @@ pub(super) const PROBE: Probe = Probe {
                 extra("sched_soft_e_rt", RawTp("softirq_exit"), SOFTIRQ),
                 extra("sched_irq_b_rt", RawTp("irq_handler_entry"), INTERRUPT),
                 extra("sched_irq_e_rt", RawTp("irq_handler_exit"), INTERRUPT),
+                extra("sched_hold_kp", Kprobe("tg_throttle_down"), HOLD).unless(PER_TASK),
+                extra("sched_rel_kp", Kprobe("unthrottle_cfs_rq"), RELEASE).unless(PER_TASK),
+                extra("sched_resume_kp", Kprobe("tg_unthrottle_up"), RESUME).unless(PER_TASK),
                 program("sched_depart_rt", RawTp("sched_migrate_task"), DEPART),
                 program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
                 FLUSH,

@@ -19,6 +19,14 @@ pub struct SchedSample {
     pub blame: BlameSample,
 }
 
+/// How long a cgroup with a quota was throttled at a time, on one CPU each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThrottleSample {
+    pub lengths: HistogramSample,
+    /// How many threads were held up, summed over all of them.
+    pub threads: u64,
+}
+
 /// What a workload waited for, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CausesSample {

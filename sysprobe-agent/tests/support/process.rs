@@ -221,6 +221,14 @@ pub(crate) fn sleep_often() {
     }
 }
 
+/// The same, but for a tenth of a second.
+pub(crate) fn sleep_seldom() {
+    loop {
+        thread::sleep(Duration::from_millis(100));
+        spin_for(Duration::from_micros(10));
+    }
+}
+
 /// The same body in so many threads, the calling one included.
 pub(crate) fn in_threads(count: usize, body: fn()) {
     let others: Vec<_> = (1..count).map(|_| thread::spawn(body)).collect();

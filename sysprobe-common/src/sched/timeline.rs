@@ -119,6 +119,11 @@ pub struct Timeline {
     /// Since when a softirq or an interrupt is at work; 0 if none is.
     pub softirq_since: u64,
     pub interrupt_since: u64,
+    /// A group whose throttling is being ended by this CPU; 0 if there is none. Since when it was throttled, and how many
+    /// threads it held up.
+    pub released_group: u64,
+    pub released_since: u64,
+    pub released_threads: u64,
     pub division: Division,
     pub stretches: [Stretch; STRETCHES],
     /// By a hash of the debtor.
@@ -131,7 +136,7 @@ pub struct Timeline {
 
 const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS >= Cause::ALL.len() && PARTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 152 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
+const _: () = assert!(size_of::<Timeline>() == 176 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
 
 /// How many debts all CPUs together can have in the map. What finds no room is `Cause::Unknown`.
 pub const DEBTS_IN_MAP: u32 = 16 * 1024;

@@ -1,6 +1,6 @@
 //! The CPU controller: what cgroups may use and what they did.
 
-use super::{Emit, Kind, Metric, Unit, WORKLOAD, seconds};
+use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms, seconds};
 use crate::snapshot::{CpuSample, Snapshot, Throttling};
 
 pub(super) static CPU: &[Metric] = &[
@@ -43,6 +43,32 @@ pub(super) static CPU: &[Metric] = &[
         emit: |snapshot, emit| each_throttling(snapshot, emit, |throttling| seconds(throttling.throttled_ns)),
     },
     Metric {
+        name: "sysprobe_cpu_throttle_duration",
+        unit: Unit::Seconds,
+        kind: Kind::Histogram,
+        help: "Length of a single throttling of the cgroup on one CPU; the sum is that of the throttled time.",
+        labels: WORKLOAD,
+        source: "unthrottle_cfs_rq and tg_unthrottle_up; since 6.18 cfs_rq.throttled_clock and throttled_clock_self_time, \
+                 read at the switches of throttled tasks",
+        emit: throttle_histograms,
+    },
+    Metric {
+        name: "sysprobe_cpu_throttle_threads",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Threads that were held up by a throttling, summed over all of them: divided by their number, how many \
+               at a time.",
+        labels: WORKLOAD,
+        source: "cfs_rq.h_nr_queued (h_nr_running before 6.14); since 6.18 switches of throttled tasks",
+        emit: |snapshot, emit| {
+            for row in &snapshot.workloads {
+                if let Some(throttle) = &row.throttle {
+                    emit.workload(row, throttle.threads as f64);
+                }
+            }
+        },
+    },
+    Metric {
         name: "sysprobe_cpu_quota",
         unit: Unit::Cores,
         kind: Kind::Gauge,
@@ -79,6 +105,23 @@ pub(super) static CPU: &[Metric] = &[
         emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(cpu.weight? as f64)),
     },
 ];
+
+fn throttle_histograms(snapshot: &Snapshot, emit: &mut Emit) {
+    histograms(
+        snapshot,
+        |row, emit| {
+            if let Some(throttle) = &row.throttle {
+                emit.histogram(&row.workload, &throttle.lengths);
+            }
+        },
+        |pod, workload, emit| {
+            if pod.throttle.lengths.count() > 0 {
+                emit.histogram(workload, &pod.throttle.lengths);
+            }
+        },
+        emit,
+    );
+}
 
 fn each_cpu_value(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&CpuSample) -> Option<f64>) {
     for row in &snapshot.workloads {

@@ -14,6 +14,7 @@
 
 mod book;
 mod debts;
+mod hold;
 mod queue;
 mod slots;
 mod switch;
@@ -28,7 +29,7 @@ use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
 use sysprobe_common::sched::{SchedLoss, SchedTask, Timeline};
 use sysprobe_ebpf::cgroup::id_of_task;
-use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::TaskStorage;
 
 use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
@@ -151,6 +152,29 @@ fn sched_move_tp(ctx: BtfTracePointContext) -> i32 {
 fn sched_move_fe(ctx: FEntryContext) -> i32 {
     // SAFETY: the second argument is the task.
     mark_moved(unsafe { Typed::new(ctx.arg(1)) });
+    0
+}
+
+/// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the run queue
+#[fentry(function = "tg_throttle_down")]
+fn sched_hold_fe(ctx: FEntryContext) -> i32 {
+    let (group, queue) = (Address(ctx.arg(0)), Address(ctx.arg(1)));
+    hold::begins(group, queue);
+    0
+}
+
+/// proto: v5.10-v6.17 `void unthrottle_cfs_rq(struct cfs_rq *cfs_rq)`
+#[fentry(function = "unthrottle_cfs_rq")]
+fn sched_rel_fe(ctx: FEntryContext) -> i32 {
+    hold::is_released(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10-v6.17 `static int tg_unthrottle_up(struct task_group *tg, void *data)`, where `data` is the run queue
+#[fentry(function = "tg_unthrottle_up")]
+fn sched_resume_fe(ctx: FEntryContext) -> i32 {
+    let (group, queue) = (Address(ctx.arg(0)), Address(ctx.arg(1)));
+    hold::ends(group, queue);
     0
 }
 

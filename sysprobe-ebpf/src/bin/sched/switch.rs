@@ -29,6 +29,7 @@ pub(crate) fn wake(idle: impl Object) {
 pub(crate) fn leave(task: impl Object, known: &mut SchedTask) {
     let Some(line) = timeline::of_this_cpu() else { return };
     let involuntary = known.involuntary;
+    throttle::finish_all(task, known);
     book::book(task, known, Some(line));
     if known.involuntary != involuntary {
         throttle::note(task, known);

@@ -12,6 +12,8 @@
 mod book;
 #[path = "../sched/debts.rs"]
 mod debts;
+#[path = "../sched/hold.rs"]
+mod hold;
 #[path = "../sched/queue.rs"]
 mod queue;
 #[path = "../sched/slots.rs"]
@@ -159,6 +161,33 @@ fn sched_move_kp(ctx: ProbeContext) -> u32 {
 #[raw_tracepoint(tracepoint = "cgroup_attach_task")]
 fn sched_move_rt(ctx: RawTracePointContext) -> i32 {
     mark_moved(Address(ctx.arg(2)));
+    0
+}
+
+/// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the run queue
+#[kprobe(function = "tg_throttle_down")]
+fn sched_hold_kp(ctx: ProbeContext) -> u32 {
+    if let (Some(group), Some(queue)) = (ctx.arg(0), ctx.arg(1)) {
+        hold::begins(Address(group), Address(queue));
+    }
+    0
+}
+
+/// proto: v5.10-v6.17 `void unthrottle_cfs_rq(struct cfs_rq *cfs_rq)`
+#[kprobe(function = "unthrottle_cfs_rq")]
+fn sched_rel_kp(ctx: ProbeContext) -> u32 {
+    if let Some(queue) = ctx.arg(0) {
+        hold::is_released(Address(queue));
+    }
+    0
+}
+
+/// proto: v5.10-v6.17 `static int tg_unthrottle_up(struct task_group *tg, void *data)`, where `data` is the run queue
+#[kprobe(function = "tg_unthrottle_up")]
+fn sched_resume_kp(ctx: ProbeContext) -> u32 {
+    if let (Some(group), Some(queue)) = (ctx.arg(0), ctx.arg(1)) {
+        hold::ends(Address(group), Address(queue));
+    }
     0
 }
 

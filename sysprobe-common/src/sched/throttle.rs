@@ -1,0 +1,36 @@
+//! How long groups of tasks were throttled at a time.
+
+use crate::hist;
+
+/// What is kept of one cgroup that has a quota. A throttling is one on one CPU, as in the kernel's own account.
+///
+/// The 32-bit numbers wrap, as those of `SchedStats` do.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ThrottleStats {
+    /// The sum over all of `lengths`, in nanoseconds.
+    pub throttled_ns: u64,
+    /// How many threads were held up, summed over all of them.
+    pub threads: u64,
+    /// Throttlings by length.
+    pub lengths: [u32; hist::BUCKETS],
+}
+
+const _: () = assert!(size_of::<ThrottleStats>() == 440);
+
+/// A group's queue on one CPU that is or was throttled.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// Since when, by the run queue's clock.
+    pub since: u64,
+    /// Until when; 0 as long as it is not over.
+    pub until: u64,
+    /// How long it had been throttled before, in nanoseconds.
+    pub before: u64,
+    /// How many threads it holds up.
+    pub threads: u64,
+}
+
+/// Queues that are remembered at the same time: a group has one on each CPU that it runs on.
+pub const HOLDS: u32 = 8192;

@@ -1,0 +1,74 @@
+//! Kernels that throttle a group's queue as a whole (before 6.18): the functions that do so, on the CPU's queue and on those of
+//! all groups below.
+
+use sysprobe_common::sched::throttle::Hold;
+use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
+use sysprobe_ebpf::settings;
+
+use crate::throttle::{OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_TASK_THROTTLED};
+use crate::{queue, throttle, timeline};
+
+settings!(
+    /// Of a group of tasks: its queues, by CPU.
+    OFF_GROUP_QUEUES,
+    /// How many throttled groups a queue is in.
+    OFF_GROUP_QUEUE_HOLDERS,
+    /// How many threads it has, those of groups below included.
+    OFF_GROUP_QUEUE_THREADS,
+);
+
+/// A group that is in a queue that gets throttled: `tg_throttle_down`.
+#[inline(always)]
+pub(crate) fn begins(group: Address, run_queue: Address) {
+    let Some(queue) = queue_of(group, run_queue) else { return };
+    if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 0 {
+        let since = queue::clock(run_queue).unwrap_or(0);
+        throttle::remember(queue.0, Hold { since, until: 0, before: 0, threads: 0 });
+    }
+}
+
+/// The queue whose throttling ends: `unthrottle_cfs_rq`, which has yet to set the clock.
+#[inline(always)]
+pub(crate) fn is_released(queue: Address) {
+    if OFF_TASK_THROTTLED.load() != ABSENT {
+        return;
+    }
+    if let Some(timeline) = timeline::of_this_cpu() {
+        timeline.released_group = queue.load_u64(&OFF_GROUP_QUEUE_GROUP);
+        timeline.released_since = queue.load_u64(&OFF_GROUP_QUEUE_THROTTLED_SINCE);
+        timeline.released_threads = queue.load_u32(&OFF_GROUP_QUEUE_THREADS).into();
+    }
+}
+
+/// A group that is in a queue whose throttling ends: `tg_unthrottle_up`, last of all for the one whose quota it was.
+#[inline(always)]
+pub(crate) fn ends(group: Address, run_queue: Address) {
+    let Some(queue) = queue_of(group, run_queue) else { return };
+    let now = queue::clock(run_queue).unwrap_or(0);
+    if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 1
+        && let Some(hold) = throttle::hold_of(queue.0)
+    {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue is locked.
+        unsafe { (*hold).until = now };
+    }
+    let Some(timeline) = timeline::of_this_cpu() else { return };
+    if timeline.released_group == group.0 {
+        timeline.released_group = 0;
+        // What held up nothing counts for nothing: then it has no beginning.
+        if timeline.released_since != 0 {
+            let length = now.wrapping_sub(timeline.released_since);
+            throttle::book(queue, length, timeline.released_threads);
+        }
+    }
+}
+
+/// The group's queue on that CPU.
+#[inline(always)]
+fn queue_of(group: Address, run_queue: Address) -> Option<Address> {
+    if OFF_TASK_THROTTLED.load() != ABSENT || OFF_GROUP_QUEUES.load() == ABSENT {
+        return None;
+    }
+    let queues = group.load_u64(&OFF_GROUP_QUEUES);
+    let cpu = queue::cpu(run_queue)?;
+    read_u64_at(queues + 8 * u64::from(cpu)).map(Address)
+}

@@ -30,6 +30,10 @@ pub trait Object: Copy {
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
     fn u16(self, offset: &Global<u32>) -> Option<u16>;
     fn u8(self, offset: &Global<u32>) -> Option<u8>;
+    /// 0 if the address is bad: without a branch, of which the verifier would go both ways.
+    fn u64_or_zero(self, offset: &Global<u32>) -> u64;
+    /// The object that a member points to, at address 0 if that of this one is bad.
+    fn follow_or_null(self, offset: &Global<u32>) -> Self;
     /// The `index`-th of several that lie behind one another; 0 if the address is bad.
     fn u32_of(self, offset: &Global<u32>, index: usize) -> u32;
     /// The object that a member points to.
@@ -93,6 +97,16 @@ impl Object for Address {
     }
 
     #[inline(always)]
+    fn u64_or_zero(self, offset: &Global<u32>) -> u64 {
+        self.load_u64(offset)
+    }
+
+    #[inline(always)]
+    fn follow_or_null(self, offset: &Global<u32>) -> Self {
+        Self(self.load_u64(offset))
+    }
+
+    #[inline(always)]
     fn u32_of(self, offset: &Global<u32>, index: usize) -> u32 {
         read_or_zero(self.0 + 4 * index as u64, offset)
     }
@@ -133,6 +147,16 @@ impl Object for Typed {
     #[inline(always)]
     fn u8(self, offset: &Global<u32>) -> Option<u8> {
         Some(self.load_u8(offset))
+    }
+
+    #[inline(always)]
+    fn u64_or_zero(self, offset: &Global<u32>) -> u64 {
+        self.load_u64(offset)
+    }
+
+    #[inline(always)]
+    fn follow_or_null(self, offset: &Global<u32>) -> Self {
+        Self(self.load_u64(offset) as *const u8)
     }
 
     #[inline(always)]

@@ -64,6 +64,7 @@ pub(super) fn sample(
         kind: WorkloadKind::Container,
         pod: None,
         sched,
+        throttle: None,
         vfs: None,
         block: None,
         tcp: None,

@@ -26,10 +26,18 @@ pub struct Hold {
     pub since: u64,
     /// Until when; 0 as long as it is not over.
     pub until: u64,
+    /// The same of the time before.
+    pub earlier_since: u64,
+    pub earlier_until: u64,
     /// How long it had been throttled before, in nanoseconds.
     pub before: u64,
     /// How many threads it holds up.
     pub threads: u64,
+}
+
+impl Hold {
+    pub const NEW: Self =
+        Self { since: 0, until: 0, earlier_since: 0, earlier_until: 0, before: 0, threads: 0 };
 }
 
 /// Queues that are remembered at the same time: a group has one on each CPU that it runs on.

@@ -81,7 +81,7 @@ pub const WHOLE_SHARE: u32 = 1 << 16;
 /// How many stretches a CPU remembers. A wait that reaches further back is `Cause::Unknown` there.
 pub const STRETCHES: usize = 128;
 /// How many debts a CPU keeps to itself before they go into the map.
-pub const DEBTS: usize = 128;
+pub const DEBTS: usize = 64;
 /// How many more may be on their way into it.
 pub const LEAVING: usize = 128;
 
@@ -90,6 +90,8 @@ pub const LEAVING: usize = 128;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Division {
+    /// The slot that the wait was charged to.
+    pub slot: u64,
     /// Who waits, as an occupant.
     pub victim: u64,
     /// What is still to be divided, by the run queue's clock.
@@ -98,6 +100,9 @@ pub struct Division {
     /// What of it comes before the victim's group was throttled, to be divided after the rest.
     pub earlier_from: u64,
     pub earlier_to: u64,
+    /// The same of the throttling before that one.
+    pub earliest_from: u64,
+    pub earliest_to: u64,
     /// By cause; the last is never used.
     pub parts: [u64; PARTS],
 }
@@ -136,7 +141,7 @@ pub struct Timeline {
 
 const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS >= Cause::ALL.len() && PARTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 176 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
+const _: () = assert!(size_of::<Timeline>() == 200 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
 
 /// How many debts all CPUs together can have in the map. What finds no room is `Cause::Unknown`.
 pub const DEBTS_IN_MAP: u32 = 16 * 1024;

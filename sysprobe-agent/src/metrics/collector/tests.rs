@@ -19,6 +19,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         kind: WorkloadKind::Path,
         pod: None,
         sched: Some(sched),
+        throttle: None,
         vfs: None,
         block: None,
         tcp: None,

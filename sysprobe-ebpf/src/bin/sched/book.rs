@@ -1,14 +1,12 @@
 //! Books what a task has gathered: the difference between its totals now and when it was last looked at, added to its
 //! cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
 
-use core::ptr;
-
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_common::sched::{Cause, Division, SchedLoss, SchedStats, SchedTask, Timeline, flag};
+use sysprobe_common::sched::{Cause, SchedLoss, SchedStats, SchedTask, Timeline, flag};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
@@ -72,8 +70,8 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
     })
 }
 
-/// Adds what the task gathered since it was last booked to its cgroup. Its last wait is divided by what happened on this
-/// CPU, if that is known.
+/// Adds what the task gathered since it was last booked to its cgroup. Its last wait is noted in this CPU's timeline, if it is
+/// given, to be divided by what happened there: the verifier would go through that for everything that is decided here.
 #[inline(always)]
 pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Timeline>) {
     let Some(mut now) = totals(task) else {
@@ -96,14 +94,8 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     } else {
         charge(last, &now);
     }
-    if let Some(line) = line
-        && waited != 0
-        && waited >> 63 == 0
-    {
-        divide(task, line, last, victim, waited);
-        if let Some(stats) = stats_of(bearer) {
-            add_parts(stats, &line.division);
-        }
+    if let Some(line) = line {
+        note_wait(task, line, last, Wait { slot: bearer, victim, waited });
     }
     if now.arrivals == last.arrivals {
         (now.flags, now.waited) = (last.flags, last.waited);
@@ -169,24 +161,36 @@ fn charge(last: &SchedTask, now: &SchedTask) {
     }
 }
 
-/// What a task waited since it was last booked ended when it last got this CPU.
-#[inline(always)]
-fn divide(task: impl Object, line: &mut Timeline, last: &SchedTask, victim: u64, waited: u64) {
-    let to = task.u64(&OFF_TASK_LAST_ARRIVAL).unwrap_or(0);
-    let span = Span { from: to.saturating_sub(waited), to };
-    wait::begin(&mut line.division, victim, span, throttle::held(task, last, span));
-    let this = ptr::from_ref(line);
-    wait::divide(line, this);
-    debts::send(line);
-    debts::send(line);
+/// A wait that was booked as a whole.
+struct Wait {
+    slot: u32,
+    victim: u64,
+    waited: u64,
 }
 
-/// Adds the division of a wait, but for what other cgroups ran, to the victim's slot.
+/// Notes what is to be divided when all else is done. What a task waited since it was last booked ended when it last got
+/// this CPU.
 #[inline(always)]
-pub(crate) fn add_parts(stats: *mut SchedStats, work: &Division) {
+fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wait) {
+    if wait.waited == 0 || wait.waited >> 63 != 0 {
+        wait::begin(&mut line.division, wait.slot, wait.victim, Span::NONE, [Span::NONE; 2]);
+        return;
+    }
+    let to = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL);
+    let span = Span { from: to.saturating_sub(wait.waited), to };
+    wait::begin(&mut line.division, wait.slot, wait.victim, span, throttle::held(task, last, span));
+}
+
+/// Divides the wait that was noted, and adds all of it but what other cgroups ran to the victim's slot.
+#[inline(always)]
+pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
+    wait::divide(here, line);
+    debts::send(here);
+    debts::send(here);
+    let Some(stats) = stats_of(wait::load(&here.division.slot) as u32) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let stats = unsafe { &mut *stats };
-    for (total, part) in stats.causes.iter_mut().zip(&work.parts) {
+    for (total, part) in stats.causes.iter_mut().zip(&here.division.parts) {
         let ns = wait::load(part);
         if ns != 0 {
             add_u64(total, ns);

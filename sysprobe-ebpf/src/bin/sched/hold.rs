@@ -23,7 +23,13 @@ pub(crate) fn begins(group: Address, run_queue: Address) {
     let Some(queue) = queue_of(group, run_queue) else { return };
     if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 0 {
         let since = queue::clock(run_queue).unwrap_or(0);
-        throttle::remember(queue.0, Hold { since, until: 0, before: 0, threads: 0 });
+        if let Some(hold) = throttle::hold_of(queue.0) {
+            // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue is locked.
+            let hold = unsafe { &mut *hold };
+            *hold = Hold { since, earlier_since: hold.since, earlier_until: hold.until, ..Hold::NEW };
+        } else {
+            throttle::remember(queue.0, Hold { since, ..Hold::NEW });
+        }
     }
 }
 

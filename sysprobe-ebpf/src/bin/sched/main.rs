@@ -27,7 +27,7 @@ use core::ffi::c_void;
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
-use sysprobe_common::sched::{SchedLoss, SchedTask, Timeline};
+use sysprobe_common::sched::{SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::TaskStorage;
@@ -102,7 +102,12 @@ fn sched_irq_e_tp(_ctx: BtfTracePointContext) -> i32 {
 /// last moments and its switch are not in its totals yet and are booked the next time.
 #[fentry(function = "rcu_note_context_switch")]
 fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
-    book(current(), None);
+    let task = current();
+    if !is_idle(task)
+        && let Some(known) = known(task)
+    {
+        book::book(task, known, None);
+    }
     0
 }
 
@@ -113,7 +118,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     let current = current();
     // On the agent's own CPU the run is an ordinary call that a switch can interrupt, which would book twice.
     if current.load_u32(&OFF_TASK_TGID) != CFG_AGENT_TGID.load() {
-        book(current, timeline::of_this_cpu());
+        flush(current);
     }
     if let Some(line) = timeline::of_this_cpu() {
         debts::settle(line);
@@ -249,11 +254,11 @@ fn known<'a>(task: Typed) -> Option<&'a mut SchedTask> {
 }
 
 #[inline(always)]
-fn book(task: Typed, line: Option<&mut Timeline>) {
+fn flush(task: Typed) {
     if !is_idle(task)
         && let Some(known) = known(task)
     {
-        book::book(task, known, line);
+        switch::flush(task, known);
     }
 }
 

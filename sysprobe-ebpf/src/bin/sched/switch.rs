@@ -1,6 +1,8 @@
 //! A switch, where the run queue's clock has been set for it: what the task that leaves has gathered is booked, and its stretch of
 //! the CPU ends. So with a task that is moved while it waits: what it has waited so far is divided by what happened there.
 
+use core::ptr;
+
 use sysprobe_common::sched::timeline::IDLE;
 use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
 use sysprobe_ebpf::kernel::Object;
@@ -8,7 +10,7 @@ use sysprobe_ebpf::settings;
 
 use crate::book::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::wait::{self, Span};
-use crate::{debts, queue, throttle, timeline};
+use crate::{queue, throttle, timeline};
 
 settings!(OFF_TASK_QUEUED);
 
@@ -28,16 +30,30 @@ pub(crate) fn wake(idle: impl Object) {
 #[inline(always)]
 pub(crate) fn leave(task: impl Object, known: &mut SchedTask) {
     let Some(line) = timeline::of_this_cpu() else { return };
-    let involuntary = known.involuntary;
-    throttle::finish_all(task, known);
+    let (involuntary, was_held) = (known.involuntary, known.flags & flag::HELD != 0);
     book::book(task, known, Some(line));
-    if known.involuntary != involuntary {
-        throttle::note(task, known);
-    }
-    if let Some(now) = queue::of(task).and_then(queue::clock)
-        && let Some(line) = timeline::of_this_cpu()
-    {
+    throttle::look(task, known, was_held, known.involuntary != involuntary);
+    let Some(line) = timeline::of_this_cpu() else { return };
+    divide_noted(line);
+    if let Some(now) = queue::of(task).and_then(queue::clock) {
         timeline::close(line, timeline::occupant(known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
+    }
+}
+
+/// A task is still running, and a reader wants to know.
+#[inline(always)]
+pub(crate) fn flush(task: impl Object, known: &mut SchedTask) {
+    let Some(line) = timeline::of_this_cpu() else { return };
+    book::book(task, known, Some(line));
+    divide_noted(line);
+}
+
+/// Divides the wait that the booking has noted, if there was one.
+#[inline(always)]
+fn divide_noted(line: &mut Timeline) {
+    if !wait::is_empty(&line.division) {
+        let this = ptr::from_ref(line);
+        book::divide(line, this);
     }
 }
 
@@ -65,24 +81,23 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let waited = run_delay.wrapping_sub(known.run_delay);
     let Some(queue) = queue::of(task) else { return };
     let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
-    let (Some(line), Some(stats)) = (timeline::of_cpu(cpu), book::stats_of(known.slot)) else { return };
-    let Some(here) = timeline::of_this_cpu() else { return };
+    let (Some(line), Some(here)) = (timeline::of_cpu(cpu), timeline::of_this_cpu()) else { return };
     if waited == 0 || waited >> 63 != 0 {
         return;
     }
     let span = Span { from: to.saturating_sub(waited), to };
-    wait::begin(&mut here.division, timeline::occupant(known), span, throttle::held(task, known, span));
-    let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
-    blame_running(here, line, running, to);
-    wait::divide(here, line);
-    debts::send(here);
-    debts::send(here);
-    book::add_parts(stats, &here.division);
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    book::add_u64(unsafe { &mut (*stats).wait_ns }, waited);
+    let held = throttle::held(task, known, span);
+    wait::begin(&mut here.division, known.slot, timeline::occupant(known), span, held);
+    if let Some(stats) = book::stats_of(known.slot) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        book::add_u64(unsafe { &mut (*stats).wait_ns }, waited);
+    }
     known.run_delay = run_delay;
     known.waited = if known.flags & flag::PIECES == 0 { waited } else { known.waited + waited };
     known.flags = (known.flags | flag::PIECES) & !flag::HELD;
+    let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
+    blame_running(here, line, running, to);
+    book::divide(here, line);
 }
 
 /// Blames the task that runs on the CPU now for its part of the wait. What came before it is still to be divided.

@@ -33,16 +33,18 @@ settings!(
     OFF_GROUP_QUEUE_GROUP,
     /// From a group of tasks to its cgroup.
     OFF_GROUP_CGROUP,
+    /// Of a group: how long its own quota has throttled its queues, summed over them.
+    OFF_GROUP_THROTTLED_TOTAL,
     /// From a task's scheduling entity to the one of its group, and from that to the queue that it is in.
     OFF_TASK_PARENT,
     OFF_ENTITY_PARENT,
     OFF_ENTITY_QUEUE,
 );
 
-/// How far up quotas are looked for: a pod's containers are four or five levels down.
-const LEVELS: usize = 8;
+/// How far up quotas are looked for, the root not counted: a pod's containers are three to five levels down.
+const LEVELS: usize = 6;
 
-/// By the address of a group's queue.
+/// By the address of a group's queue; by that of a group, what of its total was booked before.
 #[btf_map]
 static SCHED_HOLDS: LruHashMap<u64, Hold, { HOLDS as usize }> = LruHashMap::new();
 /// By slot; these are other slots than those of tasks. Sized by the agent.
@@ -65,72 +67,78 @@ pub(crate) fn remember(queue: u64, hold: Hold) {
     }
 }
 
-/// Notes that a task was throttled as it leaves its CPU, for it and for each group above that has used up its quota.
+/// Looks at what throttled a task, as it leaves its CPU. If it was throttled when it last did, that is over, and perhaps so is
+/// the throttling of groups above; if it is now, that is noted, for it and for each group that has used up its quota.
 #[inline(always)]
-pub(crate) fn note(task: impl Object, known: &mut SchedTask) {
-    if OFF_TASK_THROTTLED.load() == ABSENT || task.u8(&OFF_TASK_THROTTLED).unwrap_or(0) == 0 {
+pub(crate) fn look(task: impl Object, known: &mut SchedTask, was_held: bool, is_involuntary: bool) {
+    if OFF_TASK_THROTTLED.load() == ABSENT {
         return;
     }
-    let Some(queue) = task.follow(&OFF_TASK_GROUP_QUEUE) else { return };
-    known.flags |= flag::HELD;
-    known.held_since = queue.u64(&OFF_GROUP_QUEUE_HELD_SINCE).unwrap_or(0);
-    known.held_before = queue.u64(&OFF_GROUP_QUEUE_HELD_TOTAL).unwrap_or(0);
-    each_queue(task, |queue| {
-        let since = queue.u64(&OFF_GROUP_QUEUE_THROTTLED_SINCE).unwrap_or(0);
-        if since != 0 {
-            note_queue(queue, since);
-        }
-    });
+    let is_held = is_involuntary && task.u8(&OFF_TASK_THROTTLED).unwrap_or(0) != 0;
+    if is_held && let Some(queue) = task.follow(&OFF_TASK_GROUP_QUEUE) {
+        known.flags |= flag::HELD;
+        known.held_since = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_SINCE);
+        known.held_before = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
+    }
+    if is_held || was_held {
+        each_queue(task, |queue| look_at(queue, is_held));
+    }
 }
 
 #[inline(always)]
-fn note_queue(queue: impl Object, since: u64) {
-    if let Some(hold) = hold_of(queue.address()) {
+fn look_at(queue: impl Object, is_held: bool) {
+    let since = queue.u64_or_zero(&OFF_GROUP_QUEUE_THROTTLED_SINCE);
+    let hold = hold_of(queue.address());
+    if let Some(hold) = hold {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue is locked.
         let hold = unsafe { &mut *hold };
         if hold.since == since {
-            hold.threads += 1;
+            hold.threads += u64::from(is_held);
             return;
         }
         finish(queue, hold);
     }
-    let before = queue.u64(&OFF_GROUP_QUEUE_HELD_TOTAL).unwrap_or(0);
-    remember(queue.address(), Hold { since, until: 0, before, threads: 1 });
-}
-
-/// A task that was throttled runs again: so the throttling of its group is over, and perhaps of groups above.
-#[inline(always)]
-pub(crate) fn finish_all(task: impl Object, last: &SchedTask) {
-    if OFF_TASK_THROTTLED.load() == ABSENT || last.flags & flag::HELD == 0 {
-        return;
+    if since != 0 && is_held {
+        note_group(queue);
+        let before = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
+        remember(queue.address(), Hold { since, before, threads: 1, ..Hold::NEW });
     }
-    each_queue(task, |queue| {
-        let Some(hold) = hold_of(queue.address()) else { return };
-        // SAFETY: as in `note_queue`.
-        let hold = unsafe { &mut *hold };
-        if queue.u64(&OFF_GROUP_QUEUE_THROTTLED_SINCE) != Some(hold.since) {
-            finish(queue, hold);
-        }
-    });
 }
 
-/// Books a throttling that is over, once. Since then the queue's total has been added to, for this one alone: every
-/// throttling holds up at least one task, so none goes unseen.
+/// Books a throttling that is over, once. Since then the queue's total has been added to, for this one alone, for every
+/// throttling holds up at least one task. An ancestor's throttling at the same time is in that total as well, and not in the
+/// group's own, which is that of all its queues.
 #[inline(always)]
 fn finish(queue: impl Object, hold: &mut Hold) {
     if hold.threads == 0 {
         return;
     }
-    let total = queue.u64(&OFF_GROUP_QUEUE_HELD_TOTAL).unwrap_or(0);
-    book(queue, total.wrapping_sub(hold.before), hold.threads);
+    let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
+    let of_queue = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL).wrapping_sub(hold.before);
+    let Some(booked) = hold_of(group.address()) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let booked = unsafe { &mut (*booked).before };
+    let of_group = group.u64_or_zero(&OFF_GROUP_THROTTLED_TOTAL).wrapping_sub(*booked);
+    let ns = if of_queue < of_group { of_queue } else { of_group };
+    atomic::add_u64(booked, ns);
+    book(queue, ns, hold.threads);
     hold.threads = 0;
+}
+
+/// Notes the group's total before it is added to for the first time that is booked.
+#[inline(always)]
+fn note_group(queue: impl Object) {
+    let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
+    if hold_of(group.address()).is_none() {
+        let before = group.u64_or_zero(&OFF_GROUP_THROTTLED_TOTAL);
+        remember(group.address(), Hold { before, ..Hold::NEW });
+    }
 }
 
 /// Adds a throttling to the cgroup whose quota it was.
 #[inline(always)]
 pub(crate) fn book(queue: impl Object, ns: u64, threads: u64) {
-    let group = queue.follow(&OFF_GROUP_QUEUE_GROUP);
-    let cgroup = group.and_then(|group| group.follow(&OFF_GROUP_CGROUP)).map_or(0, id_of);
+    let cgroup = id_of(queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP).follow_or_null(&OFF_GROUP_CGROUP));
     // The address of a queue may come back as another's, which has waited for nothing yet.
     if cgroup == 0 || ns >> 63 != 0 {
         lose(SchedLoss::UnreadableCgroup);
@@ -152,41 +160,43 @@ pub(crate) fn book(queue: impl Object, ns: u64, threads: u64) {
 /// The queue that a task is in, and those of the groups above.
 #[inline(always)]
 fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
-    let Some(own) = task.follow(&OFF_TASK_GROUP_QUEUE) else { return };
-    act(own);
-    let mut parent = task.follow(&OFF_TASK_PARENT);
+    act(task.follow_or_null(&OFF_TASK_GROUP_QUEUE));
+    let mut entity = task.follow_or_null(&OFF_TASK_PARENT);
     for _ in 1..LEVELS {
-        let Some(entity) = parent.filter(|entity| entity.address() != 0) else { return };
-        let Some(queue) = entity.follow(&OFF_ENTITY_QUEUE) else { return };
-        act(queue);
-        parent = entity.follow(&OFF_ENTITY_PARENT);
+        if entity.address() == 0 {
+            return;
+        }
+        act(entity.follow_or_null(&OFF_ENTITY_QUEUE));
+        entity = entity.follow_or_null(&OFF_ENTITY_PARENT);
     }
 }
 
-/// When the task's group was throttled while it waited.
+/// When the task's group was throttled while it waited, the last two times, the later one first.
 #[inline(always)]
-pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> Span {
-    let Some(queue) = task.follow(&OFF_TASK_GROUP_QUEUE) else { return Span::NONE };
+pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2] {
+    let queue = task.follow_or_null(&OFF_TASK_GROUP_QUEUE);
     if OFF_TASK_THROTTLED.load() == ABSENT {
         return held_with_queue(queue);
     }
     if last.flags & flag::HELD == 0 {
-        return Span::NONE;
+        return [Span::NONE; 2];
     }
     // A task that was throttled by itself can run again when its queue's total has been added to.
-    let total = queue.u64(&OFF_GROUP_QUEUE_HELD_TOTAL).unwrap_or(0);
+    let total = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
     let to = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
-    Span { from: wait.from, to }
+    [Span { from: wait.from, to }, Span::NONE]
 }
 
-/// The last time that the queue was taken away with all tasks in it.
+/// When the queue was taken away with all tasks in it. If that happens again as the task leaves, it has to do with its
+/// next wait.
 #[inline(always)]
-fn held_with_queue(queue: impl Object) -> Span {
-    if OFF_GROUP_QUEUE_EVER_HELD.load() == ABSENT || queue.u64(&OFF_GROUP_QUEUE_EVER_HELD).unwrap_or(0) == 0 {
-        return Span::NONE;
+fn held_with_queue(queue: impl Object) -> [Span; 2] {
+    if OFF_GROUP_QUEUE_EVER_HELD.load() == ABSENT || queue.u64_or_zero(&OFF_GROUP_QUEUE_EVER_HELD) == 0 {
+        return [Span::NONE; 2];
     }
-    let Some(hold) = hold_of(queue.address()) else { return Span::NONE };
+    let Some(hold) = hold_of(queue.address()) else { return [Span::NONE; 2] };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let Hold { since, until, .. } = unsafe { *hold };
-    Span { from: since, to: if until == 0 { u64::MAX } else { until } }
+    let hold = unsafe { *hold };
+    let until = if hold.until == 0 { u64::MAX } else { hold.until };
+    [Span { from: hold.since, to: until }, Span { from: hold.earlier_since, to: hold.earlier_until }]
 }

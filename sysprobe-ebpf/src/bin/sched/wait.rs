@@ -21,26 +21,35 @@ impl Span {
     pub(crate) const NONE: Self = Self { from: 0, to: 0 };
 }
 
-/// Begins a division. While the victim's group was throttled it could not have run, whoever had the CPU.
+/// Begins a division. While the victim's group was throttled it could not have run, whoever had the CPU. Of the two times the
+/// first is the later one.
 #[inline(always)]
-pub(crate) fn begin(work: &mut Division, victim: u64, wait: Span, held: Span) {
+pub(crate) fn begin(work: &mut Division, slot: u32, victim: u64, wait: Span, held: [Span; 2]) {
+    store(&mut work.slot, slot.into());
     store(&mut work.victim, victim);
     for part in &mut work.parts {
         store(part, 0);
     }
-    let held_from = if held.from > wait.from { held.from } else { wait.from };
-    let held_to = if held.to < wait.to { held.to } else { wait.to };
-    if held_from < held_to {
-        add(work, Cause::Throttled as u32, held_to - held_from);
-        store(&mut work.from, held_to);
-        store(&mut work.earlier_from, wait.from);
-        store(&mut work.earlier_to, held_from);
-    } else {
-        store(&mut work.from, wait.from);
-        store(&mut work.earlier_from, 0);
-        store(&mut work.earlier_to, 0);
+    let (later, rest) = split(work, wait, held[0]);
+    let (earlier, earliest) = split(work, rest, held[1]);
+    store(&mut work.from, later.from);
+    store(&mut work.to, later.to);
+    store(&mut work.earlier_from, earlier.from);
+    store(&mut work.earlier_to, earlier.to);
+    store(&mut work.earliest_from, earliest.from);
+    store(&mut work.earliest_to, earliest.to);
+}
+
+/// What comes after a throttling and what came before it.
+#[inline(always)]
+fn split(work: &mut Division, wait: Span, held: Span) -> (Span, Span) {
+    let from = if held.from > wait.from { held.from } else { wait.from };
+    let to = if held.to < wait.to { held.to } else { wait.to };
+    if from >= to {
+        return (wait, Span::NONE);
     }
-    store(&mut work.to, wait.to);
+    add(work, Cause::Throttled as u32, to - from);
+    (Span { from: to, to: wait.to }, Span { from: wait.from, to: from })
 }
 
 /// Goes back through what happened on the CPU of `line` until the wait's beginning. `here` is this CPU's timeline, where the
@@ -64,10 +73,22 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
             stretch = before;
         }
     }
-    let work = &mut here.division;
-    let rest = load(&work.to).saturating_sub(load(&work.from));
-    let earlier = load(&work.earlier_to).saturating_sub(load(&work.earlier_from));
-    add(work, Cause::Unknown as u32, rest + earlier);
+    let rest = left(&here.division);
+    add(&mut here.division, Cause::Unknown as u32, rest);
+}
+
+/// Whether there is nothing to divide, as it has begun.
+#[inline(always)]
+pub(crate) fn is_empty(work: &Division) -> bool {
+    left(work) + load(&work.parts[Cause::Throttled as usize]) == 0
+}
+
+/// How much is still to be divided.
+#[inline(always)]
+fn left(work: &Division) -> u64 {
+    let now = load(&work.to) - load(&work.from);
+    let earlier = load(&work.earlier_to) - load(&work.earlier_from);
+    now + earlier + (load(&work.earliest_to) - load(&work.earliest_from))
 }
 
 /// What is newer than the newest stretch: a run of the program at the switch was missed.
@@ -90,9 +111,12 @@ fn is_done(work: &mut Division) -> bool {
     let (from, to) = (load(&work.earlier_from), load(&work.earlier_to));
     store(&mut work.from, from);
     store(&mut work.to, to);
-    store(&mut work.earlier_from, 0);
-    store(&mut work.earlier_to, 0);
-    to <= from
+    let (before_from, before_to) = (load(&work.earliest_from), load(&work.earliest_to));
+    store(&mut work.earlier_from, before_from);
+    store(&mut work.earlier_to, before_to);
+    store(&mut work.earliest_from, 0);
+    store(&mut work.earliest_to, 0);
+    (to - from) | (before_to - before_from) == 0
 }
 
 /// Takes the part of the wait that is after `start`; the rest is still to be divided.
@@ -100,9 +124,11 @@ fn is_done(work: &mut Division) -> bool {
 pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
     let (from, to) = (load(&work.from), load(&work.to));
     let from = if start > from { start } else { from };
-    let piece = to.saturating_sub(from);
+    if from >= to {
+        return 0;
+    }
     store(&mut work.to, from);
-    piece
+    to - from
 }
 
 /// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch as much as of all.

@@ -197,7 +197,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     if let Some(task) = busy()
         && task.u32(&OFF_TASK_TGID) != Some(CFG_AGENT_TGID.load())
     {
-        with_known(task, |known| book::book(task, known, timeline::of_this_cpu()));
+        with_known(task, |known| switch::flush(task, known));
     }
     if let Some(line) = timeline::of_this_cpu() {
         debts::settle(line);

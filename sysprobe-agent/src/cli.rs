@@ -12,7 +12,7 @@ use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
 use crate::probe::Tier;
-use crate::top::args::WindowArgs;
+use crate::show::args::WindowArgs;
 use crate::top::{IoArgs, Selection, TopArgs};
 use crate::{agent, check, docs, top};
 
@@ -33,10 +33,10 @@ enum Command {
     Agent(AgentArgs),
     /// Show the workloads of this host live: CPU, throttling, waits for a CPU, switches.
     #[command(after_help = top::args::TOP_EXAMPLE)]
-    Top(TableCommand<TopArgs>),
+    Top(ShowCommand<TopArgs>),
     /// Show the storage operations of this host's workloads live: reads, writes, fsyncs, and what fails.
     #[command(after_help = top::args::IO_EXAMPLE)]
-    Io(TableCommand<IoArgs>),
+    Io(ShowCommand<IoArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -82,9 +82,9 @@ pub struct HostArgs {
 }
 
 #[derive(Args, Debug)]
-struct TableCommand<A: Args> {
+struct ShowCommand<A: Args> {
     #[command(flatten)]
-    table: A,
+    flags: A,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -110,8 +110,8 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
-            Command::Top(args) => show(args.table.selection(), args.table.window, args.host),
-            Command::Io(args) => show(args.table.selection(), args.table.window, args.host),
+            Command::Top(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
+            Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Check(args) => args.run(),
             Command::Docs { page } => docs::run(page),
         };
@@ -123,8 +123,8 @@ impl Cli {
     }
 }
 
-fn show(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
-    agent::show(window, selection, &host.config(None)?)
+fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, |numbers| top::run(window, selection, numbers))
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.

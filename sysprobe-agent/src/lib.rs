@@ -39,4 +39,5 @@ pub mod agent;
 pub mod check;
 mod client;
 mod docs;
+pub mod show;
 pub mod top;

@@ -230,6 +230,7 @@ impl Registry {
             let sample = WorkloadSample {
                 workload: workload.clone(),
                 kind: *kind,
+                gone: false,
                 pod: None,
                 sched: None,
                 vfs: None,
@@ -267,6 +268,7 @@ impl Registry {
     #[must_use]
     pub(crate) fn samples(&self) -> Vec<WorkloadSample> {
         let sample = |totals: &Totals| WorkloadSample {
+            gone: totals.gone_since.is_some(),
             pod: totals.pod.as_deref().map(describe),
             ..totals.sample.clone()
         };

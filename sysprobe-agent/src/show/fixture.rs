@@ -62,6 +62,7 @@ pub(crate) fn sample(
     WorkloadSample {
         workload,
         kind: WorkloadKind::Container,
+        gone: false,
         pod: None,
         sched,
         vfs: None,

@@ -103,7 +103,7 @@ impl App {
 
     /// The length of the window shown; `None` until there are two samples.
     pub(super) fn window(&self) -> Option<Duration> {
-        self.shown.as_ref().map(|shown| rows::window(&shown.earlier, &shown.later))
+        self.shown.as_ref().map(|shown| shown.later.window_since(&shown.earlier))
     }
 
     /// The number of workloads, whether shown or not.

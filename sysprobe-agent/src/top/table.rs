@@ -20,7 +20,7 @@ pub(super) fn text(
     width: Width,
 ) -> String {
     let rows = rows::rows(earlier, later, selection);
-    let window = rows::window(earlier, later);
+    let window = later.window_since(earlier);
     let mut lines = vec![context(window, rows.len(), later.workloads.len(), source, width)];
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(chrome::off));
     lines.extend(table(&rows, selection, width));

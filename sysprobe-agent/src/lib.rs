@@ -36,6 +36,7 @@ pub mod snapshot;
 
 // The commands.
 pub mod agent;
+pub mod blame;
 pub mod check;
 mod client;
 mod docs;

@@ -20,8 +20,8 @@ use crate::config::{Config, ConfigError};
 use crate::engine::Engine;
 use crate::host::Facts;
 use crate::plan::Plan;
+use crate::show::Source;
 use crate::snapshot::Snapshot;
-use crate::top::{self, Selection, args::WindowArgs};
 
 /// How long answers that are under way may take after the signal to stop.
 const GRACEFUL_STOP: Duration = Duration::from_secs(5);
@@ -54,13 +54,17 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     runtime()?.block_on(serve(config))
 }
 
-/// `sysprobe top` and `sysprobe io`: shows the running agent's numbers, or loads the programs itself.
-pub fn show(args: WindowArgs, selection: Selection, config: &Config) -> anyhow::Result<()> {
+/// Has a command show the running agent's numbers, or those of programs that it loads itself.
+pub(crate) fn show<F>(config: &Config, command: impl FnOnce(Numbers) -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
     runtime()?.block_on(async {
-        match client::Client::connect(&config.socket).await? {
-            Some(client) => top::run(args, selection, client).await,
-            None => top::run(args, selection, Local::start(config)?).await,
-        }
+        let numbers = match client::Client::connect(&config.socket).await? {
+            Some(client) => Numbers::Agents(client),
+            None => Numbers::Own(Local::start(config)?),
+        };
+        command(numbers).await
     })
 }
 
@@ -148,8 +152,14 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     Ok((facts, plan))
 }
 
+/// Whose numbers a command shows.
+pub(crate) enum Numbers {
+    Agents(client::Client),
+    Own(Local),
+}
+
 /// An engine of the command's own.
-struct Local {
+pub(crate) struct Local {
     engine: Shared,
     /// What works less well than it could, as the agent's log would say.
     warnings: Vec<String>,
@@ -165,16 +175,29 @@ impl Local {
     }
 }
 
-impl top::Source for Local {
+impl Source for Numbers {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
-        self.engine.collect().await?.context("the programs are not loaded")
+        match self {
+            Self::Agents(client) => client.next().await,
+            Self::Own(local) => local.engine.collect().await?.context("the programs are not loaded"),
+        }
     }
 
     fn describe(&self) -> String {
-        "no agent is running: programs loaded by this command".to_owned()
+        match self {
+            Self::Agents(client) => client.describe(),
+            Self::Own(_) => "no agent is running: programs loaded by this command".to_owned(),
+        }
     }
 
     fn warnings(&self) -> &[String] {
-        &self.warnings
+        match self {
+            Self::Agents(_) => &[],
+            Self::Own(local) => &local.warnings,
+        }
+    }
+
+    fn is_new(&self) -> bool {
+        matches!(self, Self::Own(_))
     }
 }

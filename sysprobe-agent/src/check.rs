@@ -15,8 +15,8 @@ use crate::client::Client;
 use crate::config::Config;
 use crate::host::Facts;
 use crate::plan::Plan;
+use crate::show::Source;
 use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
-use crate::top::Source;
 use trial::Trial;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

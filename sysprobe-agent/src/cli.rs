@@ -8,13 +8,14 @@ use std::process::ExitCode;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 
+use crate::blame::BlameArgs;
 use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
 use crate::probe::Tier;
-use crate::top::args::WindowArgs;
+use crate::show::args::WindowArgs;
 use crate::top::{IoArgs, Selection, TopArgs};
-use crate::{agent, check, docs, top};
+use crate::{agent, blame, check, docs, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
 #[derive(Debug, Parser)]
@@ -33,10 +34,13 @@ enum Command {
     Agent(AgentArgs),
     /// Show the workloads of this host live: CPU, throttling, waits for a CPU, switches.
     #[command(after_help = top::args::TOP_EXAMPLE)]
-    Top(TableCommand<TopArgs>),
+    Top(ShowCommand<TopArgs>),
     /// Show the storage operations of this host's workloads live: reads, writes, fsyncs, and what fails.
     #[command(after_help = top::args::IO_EXAMPLE)]
-    Io(TableCommand<IoArgs>),
+    Io(ShowCommand<IoArgs>),
+    /// Show how long a pod, a systemd unit or a cgroup waited for a CPU, why, and who ran meanwhile.
+    #[command(after_help = blame::args::EXAMPLE)]
+    Blame(ShowCommand<BlameArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -82,9 +86,9 @@ pub struct HostArgs {
 }
 
 #[derive(Args, Debug)]
-struct TableCommand<A: Args> {
+struct ShowCommand<A: Args> {
     #[command(flatten)]
-    table: A,
+    flags: A,
     #[command(flatten)]
     host: HostArgs,
 }
@@ -110,8 +114,9 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
-            Command::Top(args) => show(args.table.selection(), args.table.window, args.host),
-            Command::Io(args) => show(args.table.selection(), args.table.window, args.host),
+            Command::Top(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
+            Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
+            Command::Blame(args) => show_blame(args),
             Command::Check(args) => args.run(),
             Command::Docs { page } => docs::run(page),
         };
@@ -123,8 +128,12 @@ impl Cli {
     }
 }
 
-fn show(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
-    agent::show(window, selection, &host.config(None)?)
+fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, |numbers| top::run(window, selection, numbers))
+}
+
+fn show_blame(ShowCommand { flags, host }: ShowCommand<BlameArgs>) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, |numbers| blame::run(flags, numbers))
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.
@@ -192,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_refused_as_in_the_file() {
-        for command in ["agent", "top", "io", "check"] {
+        for command in ["agent", "top", "io", "blame", "check"] {
             let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
             let message = refused.expect_err("a relative path").to_string();
             assert!(
@@ -204,9 +213,12 @@ mod tests {
 
     #[test]
     fn tables_have_an_example() {
-        for command in ["top", "io"] {
+        for command in ["top", "io", "blame"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
-            assert!(help.contains(&format!("sysprobe {command} --once")), "{help}");
+            let example = help.lines().any(|line| {
+                line.trim().starts_with(&format!("sysprobe {command} ")) && line.contains("--once")
+            });
+            assert!(example, "{help}");
         }
     }
 

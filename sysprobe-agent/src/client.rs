@@ -11,8 +11,8 @@ use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
+use crate::show::Source;
 use crate::snapshot::{Snapshot, VERSION};
-use crate::top::Source;
 
 /// Where the agent answers with a snapshot.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";

@@ -36,7 +36,9 @@ pub mod snapshot;
 
 // The commands.
 pub mod agent;
+pub mod blame;
 pub mod check;
 mod client;
 mod docs;
+pub mod show;
 pub mod top;

@@ -279,7 +279,7 @@ impl Tier {
     }
 }
 
-pub use sched::keeps_tasks_in_hash;
+pub use sched::{keeps_tasks_in_hash, tells_causes};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 //! cgroups' files, since the cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sysprobe_common::hist;
@@ -106,6 +107,9 @@ pub enum WorkloadKind {
 pub struct WorkloadSample {
     pub workload: Workload,
     pub kind: WorkloadKind,
+    /// No cgroup bears it any more: it is kept until its grace ends.
+    #[serde(default)]
+    pub gone: bool,
     /// `None` for what is no pod.
     pub pod: Option<PodSample>,
     pub sched: Option<SchedSample>,
@@ -243,6 +247,17 @@ pub struct ProgramSample {
 }
 
 impl Snapshot {
+    /// The time since `earlier`; zero if they are not in order.
+    #[must_use]
+    pub fn window_since(&self, earlier: &Self) -> Duration {
+        Duration::from_nanos(self.monotonic_ns.saturating_sub(earlier.monotonic_ns))
+    }
+
+    #[must_use]
+    pub fn domain(&self, name: &str) -> Option<&DomainState> {
+        self.domains.iter().find(|domain| domain.name == name)
+    }
+
     /// How many workloads of each kind there are, every kind included.
     #[must_use]
     pub fn workloads_by_kind(&self) -> [(&'static str, usize); 6] {
@@ -313,6 +328,13 @@ impl HistogramSample {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        for (own, other) in self.buckets.iter_mut().zip(&other.buckets) {
+            *own += other;
+        }
+        self.sum_ns += other.sum_ns;
     }
 
     /// What happened since `earlier`. A total that went backwards (the agent restarted) counts as new.

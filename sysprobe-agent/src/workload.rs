@@ -245,6 +245,7 @@ impl Registry {
             let sample = WorkloadSample {
                 workload: workload.clone(),
                 kind: *kind,
+                gone: false,
                 pod: None,
                 sched: None,
                 throttle: None,
@@ -283,6 +284,7 @@ impl Registry {
     #[must_use]
     pub(crate) fn samples(&self) -> Vec<WorkloadSample> {
         let sample = |totals: &Totals| WorkloadSample {
+            gone: totals.gone_since.is_some(),
             pod: totals.pod.as_deref().map(describe),
             ..totals.sample.clone()
         };

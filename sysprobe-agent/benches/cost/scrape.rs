@@ -233,6 +233,7 @@ fn snapshot() -> Snapshot {
             container: "checkout".into(),
         },
         kind: WorkloadKind::Container,
+        gone: false,
         pod: None,
         sched: Some(SchedSample {
             wait: HistogramSample {

@@ -59,6 +59,13 @@ pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
     matches!(tier, Tier::Kprobe | Tier::RawTp)
 }
 
+/// Whether a tier's programs see each switch as it happens, and so can tell what a CPU was occupied with while others
+/// waited. Functions come before it.
+#[must_use]
+pub const fn tells_causes(tier: Tier) -> bool {
+    matches!(tier, Tier::TpBtf | Tier::RawTp)
+}
+
 const SWITCH: &str = "books what the task that leaves the CPU has waited and run";
 const NEW: &str = "makes a new task known";
 const MOVE: &str = "remembers when a task was moved to another cgroup";

@@ -87,6 +87,25 @@ impl CausesSample {
 }
 
 impl SchedSample {
+    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know before has all
+    /// of them in it. Totals restart together: one that went backwards makes all of them new.
+    #[must_use]
+    pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
+        earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())
+    }
+
+    /// Adds what another workload did.
+    pub fn add(&mut self, other: &Self) {
+        self.wait.add(&other.wait);
+        self.on_cpu_ns += other.on_cpu_ns;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+        if let Some(causes) = &other.causes {
+            self.causes.get_or_insert_default().add(causes);
+        }
+        self.blame.add(&other.blame);
+    }
+
     /// What happened since `earlier`; `None` if a total went backwards, for then the agent has restarted and all are new.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<Self> {
@@ -109,6 +128,17 @@ impl SchedSample {
 }
 
 impl CausesSample {
+    fn add(&mut self, other: &Self) {
+        self.throttled_ns += other.throttled_ns;
+        self.same_pod_ns += other.same_pod_ns;
+        self.other_pod_ns += other.other_pod_ns;
+        self.system_ns += other.system_ns;
+        self.kernel_ns += other.kernel_ns;
+        self.interrupt_ns += other.interrupt_ns;
+        self.idle_ns += other.idle_ns;
+        self.unknown_ns += other.unknown_ns;
+    }
+
     fn since(self, earlier: &Self) -> Option<Self> {
         Some(Self {
             throttled_ns: self.throttled_ns.checked_sub(earlier.throttled_ns)?,
@@ -124,17 +154,32 @@ impl CausesSample {
 }
 
 impl BlameSample {
-    /// A culprit that was not named before begins at zero.
+    fn add(&mut self, other: &Self) {
+        for (culprit, ns) in &other.culprits {
+            match self.culprits.iter_mut().find(|(known, _)| known == culprit) {
+                Some((_, sum)) => *sum += ns,
+                None => self.culprits.push((culprit.clone(), *ns)),
+            }
+        }
+        self.culprits.sort();
+        self.other_ns += other.other_ns;
+    }
+
+    /// A culprit begins at zero whenever it is named: one that was not named before, and one that was, ceased to be and is
+    /// again, of which less is known than before.
     fn since(&self, earlier: &Self) -> Option<Self> {
         let before = |culprit: &Culprit| {
             earlier.culprits.iter().find(|(other, _)| other == culprit).map_or(0, |(_, ns)| *ns)
         };
-        let added =
-            |(culprit, ns): &(Culprit, u64)| Some((culprit.clone(), ns.checked_sub(before(culprit))?));
-        let culprits = self.culprits.iter().map(added).collect::<Option<Vec<_>>>()?;
+        let added = |(culprit, ns): &(Culprit, u64)| {
+            (culprit.clone(), ns.checked_sub(before(culprit)).unwrap_or(*ns))
+        };
         Some(Self {
-            culprits: culprits.into_iter().filter(|(_, ns)| *ns > 0).collect(),
+            culprits: self.culprits.iter().map(added).filter(|(_, ns)| *ns > 0).collect(),
             other_ns: self.other_ns.checked_sub(earlier.other_ns)?,
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

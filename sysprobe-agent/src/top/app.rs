@@ -1,43 +1,29 @@
-//! The live table as a state machine: events in, actions out. It neither reads the clock nor draws nor waits; `live`
-//! does, and `view` shows what is here.
+//! The live table as a state machine: events in, actions out. `view` shows what is here.
 
 use std::{sync::Arc, time::Duration};
 
 use crossterm::event::{KeyCode, KeyEvent};
 
+use ratatui::Frame;
+
 use super::{
-    input::{self, Command},
+    keys::BINDINGS,
     rows::{self, Row, Selection, SortKey},
     view,
 };
-use crate::snapshot::{DomainState, Snapshot, Workload};
+use crate::{
+    show::{
+        Settings,
+        input::{self, Command},
+        live::{self, Action, Event},
+        steps,
+    },
+    snapshot::{DomainState, Snapshot, Workload},
+};
 
-mod steps;
 mod trends;
 
 use trends::Trends;
-
-/// What happened.
-#[derive(Clone, Debug)]
-pub(super) enum Event {
-    Key(KeyEvent),
-    Resize {
-        width: u16,
-        height: u16,
-    },
-    Sample(Arc<Snapshot>),
-    /// The source failed; the text says how.
-    Failed(String),
-}
-
-/// What the loop around has to do now; it draws in any case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Draw,
-    /// Sample at this interval from now on.
-    SetInterval(Duration),
-    Quit,
-}
 
 /// Who gets the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,21 +34,11 @@ pub(super) enum Focus {
     Help(u16),
 }
 
-/// What stays the same, or is a matter of choice.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) selection: Selection,
-    pub(super) interval: Duration,
-    pub(super) wide: bool,
-    pub(super) color: bool,
-    /// Where the numbers come from.
-    pub(super) source: String,
-}
-
 /// The state of the live table.
 #[derive(Debug)]
-pub(super) struct App {
+pub(crate) struct App {
     pub(super) settings: Settings,
+    pub(super) selection: Selection,
     pub(super) focus: Focus,
     pub(super) frozen: bool,
     /// Why there is no newer sample.
@@ -97,9 +73,15 @@ struct Cursor {
 }
 
 impl App {
-    pub(super) fn new(settings: Settings, first: Arc<Snapshot>, (width, height): (u16, u16)) -> Self {
+    pub(super) fn new(
+        settings: Settings,
+        selection: Selection,
+        first: Arc<Snapshot>,
+        (width, height): (u16, u16),
+    ) -> Self {
         Self {
             settings,
+            selection,
             focus: Focus::Table,
             frozen: false,
             error: None,
@@ -121,7 +103,7 @@ impl App {
 
     /// The length of the window shown; `None` until there are two samples.
     pub(super) fn window(&self) -> Option<Duration> {
-        self.shown.as_ref().map(|shown| rows::window(&shown.earlier, &shown.later))
+        self.shown.as_ref().map(|shown| shown.later.window_since(&shown.earlier))
     }
 
     /// The number of workloads, whether shown or not.
@@ -135,24 +117,6 @@ impl App {
 
     fn current(&self) -> &Snapshot {
         self.shown.as_ref().map_or(&self.newest, |shown| &shown.later)
-    }
-
-    /// Takes an event into the state.
-    pub(super) fn update(&mut self, event: Event) -> Action {
-        let action = match event {
-            Event::Key(key) => self.key(key),
-            Event::Resize { width, height } => {
-                self.size = (width, height);
-                Action::Draw
-            }
-            Event::Sample(sample) => self.sample(sample),
-            Event::Failed(error) => {
-                self.error = Some(error);
-                Action::Draw
-            }
-        };
-        self.keep_in_sight();
-        action
     }
 
     fn sample(&mut self, sample: Arc<Snapshot>) -> Action {
@@ -170,7 +134,7 @@ impl App {
     /// Makes the rows anew and finds the selected workload again; if it has gone, its place stays selected.
     fn select_rows(&mut self) {
         let Some(Window { earlier, later, trends }) = &self.shown else { return };
-        self.rows = rows::rows(earlier, later, &self.settings.selection);
+        self.rows = rows::rows(earlier, later, &self.selection);
         for row in &mut self.rows {
             row.fsync_trend = trends.of(&row.workload);
         }
@@ -203,7 +167,9 @@ impl App {
             return Action::Quit;
         }
         match self.focus {
-            Focus::Table => input::command(key).map_or(Action::Draw, |command| self.command(command)),
+            Focus::Table => {
+                input::command(&BINDINGS, key).map_or(Action::Draw, |command| self.command(command))
+            }
             Focus::Filter => self.filter_key(key),
             Focus::Help(scrolled) => self.help_key(key, scrolled),
         }
@@ -217,10 +183,10 @@ impl App {
             Command::Help => self.focus = Focus::Help(0),
             Command::Filter => self.focus = Focus::Filter,
             Command::NextSort => {
-                self.reselect(|selection| selection.sort = steps::sort_key(selection, 1));
+                self.reselect(|selection| selection.sort = next_sort(selection, 1));
             }
             Command::PreviousSort => {
-                self.reselect(|selection| selection.sort = steps::sort_key(selection, -1));
+                self.reselect(|selection| selection.sort = next_sort(selection, -1));
             }
             Command::Reverse => self.reselect(|selection| selection.reverse = !selection.reverse),
             Command::Idle => self.reselect(|selection| selection.all = !selection.all),
@@ -253,8 +219,8 @@ impl App {
 
     /// Each table keeps what it is sorted by.
     fn switch_topic(&mut self) {
-        let topic = self.settings.selection.topic.other();
-        let sort = self.other_sort.replace(self.settings.selection.sort);
+        let topic = self.selection.topic.other();
+        let sort = self.other_sort.replace(self.selection.sort);
         self.reselect(|selection| {
             selection.topic = topic;
             selection.sort = sort.unwrap_or(topic.default_sort());
@@ -262,7 +228,7 @@ impl App {
     }
 
     fn reselect(&mut self, change: impl FnOnce(&mut Selection)) {
-        change(&mut self.settings.selection);
+        change(&mut self.selection);
         self.select_rows();
     }
 
@@ -292,18 +258,42 @@ impl App {
         Action::Draw
     }
 
-    /// Everything but scrolling closes the overlay.
     fn help_key(&mut self, key: KeyEvent, scrolled: u16) -> Action {
-        let last = view::help_scroll_end(self.settings.selection.topic, self.size);
-        self.focus = match input::command(key) {
-            Some(Command::Up) => Focus::Help(scrolled.saturating_sub(1)),
-            Some(Command::Down) => Focus::Help((scrolled + 1).min(last)),
-            Some(Command::PageUp | Command::Top) => Focus::Help(0),
-            Some(Command::PageDown | Command::Bottom) => Focus::Help(last),
-            _ => Focus::Table,
-        };
+        let command = input::command(&BINDINGS, key);
+        let scrolled = view::help(self.selection.topic).after(command, scrolled, self.size);
+        self.focus = scrolled.map_or(Focus::Table, Focus::Help);
         Action::Draw
     }
+}
+
+impl live::App for App {
+    fn update(&mut self, event: Event) -> Action {
+        let action = match event {
+            Event::Key(key) => self.key(key),
+            Event::Resize { width, height } => {
+                self.size = (width, height);
+                Action::Draw
+            }
+            Event::Sample(sample) => self.sample(sample),
+            Event::Failed(error) => {
+                self.error = Some(error);
+                Action::Draw
+            }
+        };
+        self.keep_in_sight();
+        action
+    }
+
+    fn draw(&self, frame: &mut Frame) {
+        view::draw(frame, self);
+    }
+}
+
+/// The sort key of the table so many places further, round and round.
+fn next_sort(selection: &Selection, by: isize) -> SortKey {
+    let keys = selection.topic.sort_keys();
+    let index = keys.iter().position(|key| *key == selection.sort).unwrap_or(0);
+    keys[(index + keys.len()).wrapping_add_signed(by) % keys.len()]
 }
 
 #[cfg(test)]

@@ -1,7 +1,4 @@
-//! The flags of the commands that show a table, and what they mean together: which of the three ways to show (live,
-//! plain, JSON) is taken. The flag that names the agent's socket is not here: every command of the CLI has that one.
-
-use std::{ffi::OsStr, io::IsTerminal, time::Duration};
+//! The flags of the tables beyond those that every command with windows has.
 
 use clap::{
     Args, ValueEnum,
@@ -12,16 +9,13 @@ use super::{
     rows::{Selection, SortKey},
     topic::Topic,
 };
-
-/// A shorter window holds too few samples for a p99, and costs a collection each time.
-pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
-pub const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
+use crate::show::args::WindowArgs;
 
 /// The flags of `sysprobe top`.
 #[derive(Args, Clone, Debug)]
 pub struct TopArgs {
     #[command(flatten)]
-    pub window: WindowArgs,
+    pub table: TableArgs,
     /// Sort by this column, largest first (`name`: from a to z).
     #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Top), default_value = "cpu")]
     pub sort: SortKey,
@@ -31,7 +25,7 @@ pub struct TopArgs {
 #[derive(Args, Clone, Debug)]
 pub struct IoArgs {
     #[command(flatten)]
-    pub window: WindowArgs,
+    pub table: TableArgs,
     /// Sort by this column, largest first (`name`: from a to z).
     #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Io), default_value = "fsync99")]
     pub sort: SortKey,
@@ -39,25 +33,15 @@ pub struct IoArgs {
 
 /// The flags that all tables have.
 #[derive(Args, Clone, Debug)]
-pub struct WindowArgs {
-    /// Measure one window, print it and exit.
-    #[arg(long)]
-    pub once: bool,
-    /// The form of the output; `json` prints one document per line and window.
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
-    pub output: Output,
-    /// The length of a window: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "2")]
-    pub interval: Duration,
+pub struct TableArgs {
+    #[command(flatten)]
+    pub window: WindowArgs,
     /// Show only workloads whose namespace, pod or container contains this text, in upper or lower case.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub filter: String,
     /// Show workloads in which nothing happened, too.
     #[arg(long)]
     pub all: bool,
-    /// Use no colour; a non-empty `NO_COLOR` in the environment does the same.
-    #[arg(long)]
-    pub no_color: bool,
 }
 
 pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
@@ -65,101 +49,30 @@ pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest fo
 pub const IO_EXAMPLE: &str = "Example: the ten workloads whose fsyncs took longest in the next five seconds\n  \
     sysprobe io --once --interval 5 | head -12";
 
-/// What is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// What fits into the terminal's width, or into 80 columns.
-    #[default]
-    Table,
-    /// All columns and full names.
-    Wide,
-    /// Documents of version 1 with the units in the field names.
-    Json,
-}
-
-/// How to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Live,
-    Plain,
-    Json,
-}
-
 impl TopArgs {
     #[must_use]
     pub fn selection(&self) -> Selection {
-        self.window.selection(Topic::Top, self.sort)
+        self.table.selection(Topic::Top, self.sort)
     }
 }
 
 impl IoArgs {
     #[must_use]
     pub fn selection(&self) -> Selection {
-        self.window.selection(Topic::Io, self.sort)
+        self.table.selection(Topic::Io, self.sort)
     }
 }
 
-impl WindowArgs {
-    /// Anything that is no interactive terminal gets plain text.
-    #[must_use]
-    pub fn mode(&self, terminal: bool) -> Mode {
-        match self.output {
-            Output::Json => Mode::Json,
-            Output::Table | Output::Wide if terminal && !self.once => Mode::Live,
-            Output::Table | Output::Wide => Mode::Plain,
-        }
-    }
-
+impl TableArgs {
     fn selection(&self, topic: Topic, sort: SortKey) -> Selection {
         Selection { topic, sort, reverse: false, filter: self.filter.clone(), all: self.all }
     }
-
-    /// Whether colour is wanted, given the value of `NO_COLOR` (<https://no-color.org>: empty means nothing).
-    #[must_use]
-    pub fn color(&self, no_color: Option<&OsStr>) -> bool {
-        !self.no_color && no_color.is_none_or(OsStr::is_empty)
-    }
-}
-
-/// Whether a person sits in front of standard input and output, on a terminal that can move its cursor.
-#[must_use]
-pub fn interactive_terminal() -> bool {
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// Takes the words for the columns of this table.
 fn sort_parser(topic: Topic) -> impl TypedValueParser<Value = SortKey> {
     let words = topic.sort_keys().into_iter().filter_map(|key| key.to_possible_value());
     PossibleValuesParser::new(words).try_map(|word| SortKey::from_str(&word, false))
-}
-
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[number.len()..] {
-        "ms" => 0.001,
-        "" | "s" | "sec" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(no_interval()),
-    };
-    let number: f64 = number.trim_end().parse().map_err(|_| no_interval())?;
-    let interval = Duration::try_from_secs_f64(number * unit).map_err(|_| out_of_range())?;
-    if (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
-        Ok(interval)
-    } else {
-        Err(out_of_range())
-    }
-}
-
-fn no_interval() -> String {
-    "write a number of seconds, or a number with `ms`, `s`, `m` or `h`, such as `2`, `500ms` or `1m`"
-        .to_owned()
-}
-
-fn out_of_range() -> String {
-    "the interval must be at least 100ms and at most 1h".to_owned()
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! the plain table, the live table, the help and the sort keys take everything from it.
 
 use super::{
-    format,
     rows::{Row, Selection, SortKey},
     sparkline,
 };
+use crate::show::format;
 
 mod overview;
 mod storage;

@@ -90,7 +90,7 @@ fn document<W: Serialize>(
     let document = Document {
         version: VERSION,
         source,
-        window_seconds: rows::window(earlier, later).as_secs_f64(),
+        window_seconds: later.window_since(earlier).as_secs_f64(),
         domains: &later.domains,
         workloads_total: later.workloads.len(),
         workloads: workloads.collect(),

@@ -1,7 +1,7 @@
 //! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure; how a
 //! number looks is `format`'s business.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use sysprobe_common::vfs::Operation;
 
@@ -58,16 +58,10 @@ pub struct Row {
     pub fsync_trend: Vec<Option<f64>>,
 }
 
-/// The time between two snapshots; zero if they are not in order.
-#[must_use]
-pub fn window(earlier: &Snapshot, later: &Snapshot) -> Duration {
-    Duration::from_nanos(later.monotonic_ns.saturating_sub(earlier.monotonic_ns))
-}
-
 /// The rows of a window, in the order asked for.
 #[must_use]
 pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
-    let window = Window(window(earlier, later).as_secs_f64());
+    let window = Window(later.window_since(earlier).as_secs_f64());
     let before = by_workload(earlier);
     let filter = selection.filter.to_lowercase();
     let mut rows: Vec<Row> = later
@@ -162,12 +156,9 @@ fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window)
     }
 }
 
-/// The agent starts these totals at zero, so a workload that it did not know before has all of them in the window.
-/// Totals restart together: one that went backwards makes all of them new.
 fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<SchedSample> {
-    let later = later.sched.as_ref()?;
-    let Some(earlier) = earlier.and_then(|sample| sample.sched.as_ref()) else { return Some(later.clone()) };
-    later.since(earlier).or_else(|| Some(later.clone()))
+    let earlier = earlier.and_then(|sample| sample.sched.as_ref());
+    later.sched.as_ref().map(|later| SchedSample::in_window(earlier, later))
 }
 
 /// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that was

@@ -4,19 +4,12 @@ use std::time::Duration;
 
 use super::{
     columns::{Form, Layout, NAME_TITLE},
-    format,
     rows::{self, Row, Selection},
 };
-use crate::snapshot::{DomainState, Snapshot};
-
-/// How wide the table may get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
-    /// Columns by importance, names cut.
-    Columns(usize),
-    /// All columns, full names.
-    Full,
-}
+use crate::{
+    show::{Width, chrome, format},
+    snapshot::Snapshot,
+};
 
 /// The text of one window, with its last newline.
 pub(super) fn text(
@@ -27,9 +20,9 @@ pub(super) fn text(
     width: Width,
 ) -> String {
     let rows = rows::rows(earlier, later, selection);
-    let window = rows::window(earlier, later);
+    let window = later.window_since(earlier);
     let mut lines = vec![context(window, rows.len(), later.workloads.len(), source, width)];
-    lines.extend(later.domains.iter().filter(|domain| !domain.up).map(off));
+    lines.extend(later.domains.iter().filter(|domain| !domain.up).map(chrome::off));
     lines.extend(table(&rows, selection, width));
     lines.into_iter().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
@@ -46,11 +39,6 @@ fn context(window: Duration, shown: usize, total: usize, source: &str, width: Wi
         Width::Columns(columns) => format::cut_end(&text, columns),
         Width::Full => text,
     }
-}
-
-/// Says that a domain is off, and why.
-pub(super) fn off(domain: &DomainState) -> String {
-    format!("{} is off: {}", format::clean(&domain.name), format::clean(&domain.reason))
 }
 
 fn table(rows: &[Row], selection: &Selection, width: Width) -> Vec<String> {

@@ -1,28 +1,24 @@
-//! The live table on the screen: two or more lines of context, the table, a line of key hints; the help overlay on
-//! top. Emphasis is bold, reverse, or black on yellow, which survive light and dark backgrounds and every kind of
-//! colour-blindness, and always comes with a sign in the text.
+//! The live table on the screen: two or more lines of context, the table, a line of key hints; the help overlay on top.
 
 use ratatui::{
     Frame,
     layout::{Constraint, Layout as Split, Position, Rect},
-    style::{Color, Style, Stylize as _},
+    style::{Style, Stylize as _},
     text::{Line, Span},
 };
 
 use super::{
     app::{App, Focus},
     columns::{ALARM, Form, Layout, NAME_TITLE, Placed},
-    format,
-    input::BINDINGS,
+    keys::BINDINGS,
     rows::{Row, SortKey},
-    table,
+    topic::Topic,
 };
-
-mod help;
-
-pub(super) use help::scroll_end as help_scroll_end;
-
-const GAP: &str = "  ";
+use crate::show::{
+    chrome::{self, GAP},
+    format,
+    help::Help,
+};
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame, app: &App) {
@@ -36,18 +32,23 @@ pub(super) fn draw(frame: &mut Frame, app: &App) {
     ])
     .areas(area);
     let form = Form { wide: app.settings.wide, live: true };
-    let layout = Layout::fit(usize::from(area.width), &app.settings.selection, form);
+    let layout = Layout::fit(usize::from(area.width), &app.selection, form);
     frame.render_widget(context_line(app, usize::from(area.width)), context);
     for (notice, row) in notices_of(app).iter().zip(notices.rows()) {
         let text = format::cut_end(notice, usize::from(area.width));
-        frame.render_widget(Line::styled(text, warning(app)), row);
+        frame.render_widget(Line::styled(text, chrome::warning(&app.settings)), row);
     }
     frame.render_widget(head_line(app, &layout), head);
     draw_rows(frame, app, &layout, body);
     draw_footer(frame, app, footer);
     if let Focus::Help(scrolled) = app.focus {
-        help::draw(frame, app.settings.selection.topic, scrolled);
+        help(app.selection.topic).draw(frame, scrolled);
     }
+}
+
+/// Every key and every column of the table.
+pub(super) fn help(topic: Topic) -> Help {
+    Help::new(&BINDINGS, topic.columns().iter().map(|column| (column.title, column.help)))
 }
 
 /// How many rows of the table fit on a screen of this height.
@@ -62,51 +63,34 @@ fn notice_lines(app: &App) -> u16 {
 
 /// One line each: what the source says, and which domains are off.
 fn notices_of(app: &App) -> Vec<String> {
-    let error =
-        app.error.as_ref().map(|error| format!("no newer numbers, retrying: {}", format::clean(error)));
-    let off: Vec<String> = app.domains_off().map(table::off).collect();
+    let error = app.error.as_deref().map(chrome::failed);
+    let off: Vec<String> = app.domains_off().map(chrome::off).collect();
     let off = (!off.is_empty()).then(|| off.join("; "));
     error.into_iter().chain(off).collect()
 }
 
-/// Says that something is wrong; the text does, too.
-fn warning(app: &App) -> Style {
-    if app.settings.color { Style::new().fg(Color::Black).bg(Color::Yellow) } else { Style::new().bold() }
-}
-
 fn context_line(app: &App, width: usize) -> Line<'static> {
-    let frozen = app.frozen.then(|| Span::styled(" FROZEN ", Style::new().bold().reversed()));
-    let mut spans = vec![Span::styled(app.settings.selection.topic.command(), Style::new().bold())];
-    spans.extend(frozen.into_iter().flat_map(|span| [Span::raw(GAP), span]));
-    let mut used: usize = spans.iter().map(Span::width).sum();
-    for part in context_parts(app) {
-        let needed = GAP.len() + format::width(&part);
-        if used + needed <= width {
-            spans.push(Span::raw(format!("{GAP}{part}")));
-            used += needed;
-        }
-    }
-    Line::from(spans)
+    chrome::context_line(app.selection.topic.command(), app.frozen, context_parts(app), width)
 }
 
 /// By importance: those that do not fit are left out.
 fn context_parts(app: &App) -> Vec<String> {
-    let settings = &app.settings;
+    let (settings, selection) = (&app.settings, &app.selection);
     let seconds = |duration: std::time::Duration| format::duration(duration.as_secs_f64());
     let mut parts = vec![format!("{} of {}", app.rows.len(), app.total())];
-    if !settings.selection.filter.is_empty() {
-        parts.push(format!("filter `{}`", format::clean(&settings.selection.filter)));
+    if !selection.filter.is_empty() {
+        parts.push(format!("filter `{}`", format::clean(&selection.filter)));
     }
     parts.extend(app.window().map(|window| format!("window {}", seconds(window))));
     parts.push(format!("every {}", seconds(settings.interval)));
-    parts.push(if settings.selection.all { "idle shown" } else { "idle hidden" }.to_owned());
+    parts.push(if selection.all { "idle shown" } else { "idle hidden" }.to_owned());
     parts.push(format::clean(&settings.source));
     parts
 }
 
 fn head_line(app: &App, layout: &Layout) -> Line<'static> {
-    let sorts = |sort: Option<SortKey>| sort == Some(app.settings.selection.sort);
-    let marker = if app.settings.selection.reverse { '▲' } else { '▼' };
+    let sorts = |sort: Option<SortKey>| sort == Some(app.selection.sort);
+    let marker = if app.selection.reverse { '▲' } else { '▼' };
     let title = |title: &str, sort| if sorts(sort) { format!("{title}{marker}") } else { title.to_owned() };
     let mut text = format::pad_right(&title(NAME_TITLE, Some(SortKey::Name)), layout.name);
     for placed in &layout.columns {
@@ -132,10 +116,8 @@ fn draw_rows(frame: &mut Frame, app: &App, layout: &Layout, area: Rect) {
 fn nothing(app: &App) -> &'static str {
     match app.window() {
         None => "The first window is not over yet.",
-        Some(_) if !app.settings.selection.filter.is_empty() => {
-            "No workload matches the filter: press / then Esc."
-        }
-        Some(_) if app.total() > 0 => app.settings.selection.topic.nothing_happened(),
+        Some(_) if !app.selection.filter.is_empty() => "No workload matches the filter: press / then Esc.",
+        Some(_) if app.total() > 0 => app.selection.topic.nothing_happened(),
         Some(_) => "There are no workloads.",
     }
 }
@@ -154,8 +136,8 @@ fn cell_spans(app: &App, row: &Row, placed: &Placed) -> [Span<'static>; 2] {
     let text = placed.cell(row);
     let padding = " ".repeat((placed.width + 1).saturating_sub(format::width(&text)));
     let style = if text.ends_with(ALARM) {
-        warning(app).bold()
-    } else if placed.column.sort == Some(app.settings.selection.sort) {
+        chrome::warning(&app.settings).bold()
+    } else if placed.column.sort == Some(app.selection.sort) {
         Style::new().bold()
     } else {
         Style::new()
@@ -168,26 +150,14 @@ fn draw_footer(frame: &mut Frame, app: &App, area: Rect) {
         draw_filter(frame, app, area);
         return;
     }
-    let mut text = String::new();
-    for hint in BINDINGS.iter().filter_map(|binding| binding.hint) {
-        let gap = if text.is_empty() { "" } else { GAP };
-        if text.len() + gap.len() + hint.len() > usize::from(area.width) {
-            break;
-        }
-        text.push_str(gap);
-        text.push_str(hint);
-    }
-    frame.render_widget(
-        Line::styled(format::pad_right(&text, usize::from(area.width)), Style::new().reversed()),
-        area,
-    );
+    frame.render_widget(chrome::footer(&BINDINGS, usize::from(area.width)), area);
 }
 
 /// The end of the filter stays in sight, and the terminal's cursor behind it.
 fn draw_filter(frame: &mut Frame, app: &App, area: Rect) {
     const PROMPT: &str = "filter: ";
     const HINT: &str = "Enter keeps, Esc clears";
-    let filter = format::clean(&app.settings.selection.filter);
+    let filter = format::clean(&app.selection.filter);
     let room = usize::from(area.width).saturating_sub(PROMPT.len() + 1);
     let mut visible = filter.as_str();
     while format::width(visible) > room {

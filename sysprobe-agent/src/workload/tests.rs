@@ -51,9 +51,12 @@ fn totals_survive_a_cgroup_and_end_with_the_grace() {
     let start = Instant::now();
     let mut registry = Registry::default();
     registry.add(&bearer("a"), &gathered(5));
+    assert!(!registry.samples()[0].gone);
     registry.expire(|_| false, start, GRACE);
     assert_eq!(registry.samples().len(), 1);
+    assert!(registry.samples()[0].gone);
     registry.add(&bearer("a"), &gathered(6));
+    assert!(!registry.samples()[0].gone);
     assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
     registry.expire(|_| false, start, GRACE);
     registry.expire(|_| false, start + GRACE / 2, GRACE);

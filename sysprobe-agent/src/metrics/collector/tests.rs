@@ -17,6 +17,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
     let row = WorkloadSample {
         workload,
         kind: WorkloadKind::Path,
+        gone: false,
         pod: None,
         sched: Some(sched),
         throttle: None,

@@ -4,27 +4,24 @@ use crossterm::event::KeyModifiers;
 
 use super::{
     super::{
-        args::{LONGEST_INTERVAL, SHORTEST_INTERVAL},
         fixture::{flushing, node, sample, sched, snapshot, workload},
         rows::SortKey,
         topic::Topic,
     },
     *,
 };
+use crate::show::{
+    args::{LONGEST_INTERVAL, SHORTEST_INTERVAL},
+    live::App as _,
+};
 
 fn settings() -> Settings {
-    Settings {
-        selection: Selection::default(),
-        interval: Duration::from_secs(2),
-        wide: false,
-        color: true,
-        source: "test".to_owned(),
-    }
+    Settings { interval: Duration::from_secs(2), wide: false, color: true, source: "test".to_owned() }
 }
 
 fn app() -> App {
     let (earlier, later) = node();
-    let mut app = App::new(settings(), Arc::new(earlier), (80, 24));
+    let mut app = App::new(settings(), Selection::default(), Arc::new(earlier), (80, 24));
     app.update(Event::Sample(Arc::new(later)));
     app
 }
@@ -38,7 +35,7 @@ fn crowd(count: u64, seconds: u64) -> Arc<Snapshot> {
 }
 
 fn crowded(height: u16) -> App {
-    let mut app = App::new(settings(), crowd(50, 1), (80, height));
+    let mut app = App::new(settings(), Selection::default(), crowd(50, 1), (80, height));
     app.update(Event::Sample(crowd(50, 2)));
     app
 }
@@ -71,7 +68,7 @@ fn quit_keys_quit() {
 
 #[test]
 fn the_first_sample_alone_shows_nothing() {
-    let app = App::new(settings(), Arc::new(node().0), (80, 24));
+    let app = App::new(settings(), Selection::default(), Arc::new(node().0), (80, 24));
     assert!(app.rows.is_empty());
     assert_eq!((app.window(), app.total()), (None, 8));
 }
@@ -80,12 +77,12 @@ fn the_first_sample_alone_shows_nothing() {
 fn sort_keys_go_round_in_both_directions() {
     let mut app = app();
     press(&mut app, KeyCode::Char('s'));
-    assert_eq!(app.settings.selection.sort, SortKey::Throttled);
+    assert_eq!(app.selection.sort, SortKey::Throttled);
     press(&mut app, KeyCode::Char('<'));
     press(&mut app, KeyCode::Char('S'));
-    assert_eq!(app.settings.selection.sort, SortKey::Name);
+    assert_eq!(app.selection.sort, SortKey::Name);
     press(&mut app, KeyCode::Char('>'));
-    assert_eq!(app.settings.selection.sort, SortKey::Cpu);
+    assert_eq!(app.selection.sort, SortKey::Cpu);
     let first = app.rows[0].clone();
     press(&mut app, KeyCode::Char('r'));
     assert_eq!(app.rows.last(), Some(&first));
@@ -95,14 +92,14 @@ fn sort_keys_go_round_in_both_directions() {
 fn each_table_keeps_its_order() {
     let mut app = app();
     type_in(&mut app, "si");
-    assert_eq!((app.settings.selection.topic, app.settings.selection.sort), (Topic::Io, SortKey::Fsync99));
+    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Io, SortKey::Fsync99));
     assert_eq!(app.rows.len(), 4);
     type_in(&mut app, "s");
     press(&mut app, KeyCode::Tab);
-    assert_eq!((app.settings.selection.topic, app.settings.selection.sort), (Topic::Top, SortKey::Throttled));
+    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Top, SortKey::Throttled));
     assert_eq!(app.rows.len(), 6);
     press(&mut app, KeyCode::Tab);
-    assert_eq!(app.settings.selection.sort, SortKey::Disk);
+    assert_eq!(app.selection.sort, SortKey::Disk);
 }
 
 /// A moment of a workload that calls fsync once a second, a millisecond each time.
@@ -114,7 +111,7 @@ fn flushed(seconds: u64) -> Event {
 #[test]
 fn trends_grow_while_frozen_and_show_afterwards() {
     let trend = |app: &App| app.rows[0].fsync_trend.len();
-    let mut app = App::new(settings(), Arc::new(snapshot(0, vec![])), (80, 24));
+    let mut app = App::new(settings(), Selection::default(), Arc::new(snapshot(0, vec![])), (80, 24));
     for seconds in 1..4 {
         app.update(flushed(seconds));
     }
@@ -245,7 +242,7 @@ fn help_scrolls_and_any_other_key_closes_it() {
     press(&mut app, KeyCode::Down);
     assert_eq!(app.focus, Focus::Help(1));
     press(&mut app, KeyCode::End);
-    assert_eq!(app.focus, Focus::Help(view::help_scroll_end(Topic::Top, (40, 10))));
+    assert_eq!(app.focus, Focus::Help(view::help(Topic::Top).scroll_end((40, 10))));
     press(&mut app, KeyCode::PageUp);
     press(&mut app, KeyCode::Up);
     assert_eq!(app.focus, Focus::Help(0));

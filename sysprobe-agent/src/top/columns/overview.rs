@@ -3,9 +3,9 @@
 use sysprobe_common::vfs::Operation;
 
 use super::{ALARM, Column, Content};
-use crate::top::{
-    format::{self, NUMBER_WIDTH},
-    rows::{OperationRow, Row, SortKey},
+use crate::{
+    show::format::{self, NUMBER_WIDTH},
+    top::rows::{OperationRow, Row, SortKey},
 };
 
 /// Where kubernetes-mixin's alert `CPUThrottlingHigh` fires.

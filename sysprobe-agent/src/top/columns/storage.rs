@@ -3,9 +3,9 @@
 use sysprobe_common::vfs::Operation;
 
 use super::{Column, Content};
-use crate::top::{
-    format,
-    rows::{OperationRow, Row, SortKey},
+use crate::{
+    show::format,
+    top::rows::{OperationRow, Row, SortKey},
 };
 
 /// Fewer windows are no trend.

@@ -1,5 +1,7 @@
 //! Rows from two snapshots.
 
+use std::time::Duration;
+
 use super::{
     super::fixture::{cpu, node, sample, sched, snapshot, workload},
     *,
@@ -102,7 +104,7 @@ fn without_a_quota_or_a_period_there_is_no_throttled_share() {
 fn an_empty_window_has_no_rates() {
     let (_, later) = node();
     let all = Selection { all: true, ..Selection::default() };
-    assert_eq!(window(&later, &later), Duration::ZERO);
+    assert_eq!(later.window_since(&later), Duration::ZERO);
     let rows = rows(&later, &later, &all);
     assert_eq!(rows.len(), 8);
     assert!(rows.iter().all(|row| row.cpu_cores.is_none() && row.switch_rate().is_none()));

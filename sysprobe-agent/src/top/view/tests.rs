@@ -3,20 +3,27 @@
 use std::{sync::Arc, time::Duration};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Modifier};
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    buffer::Buffer,
+    style::{Color, Modifier},
+};
 
 use super::{
     super::{
-        app::{Event, Settings},
         fixture::{flushing, node, snapshot, without_cpu, workload},
         rows::Selection,
     },
     *,
 };
+use crate::show::{
+    Settings,
+    live::{App as _, Event},
+};
 
 fn settings() -> Settings {
     Settings {
-        selection: Selection::default(),
         interval: Duration::from_secs(2),
         wide: false,
         color: true,
@@ -26,7 +33,7 @@ fn settings() -> Settings {
 
 fn app(size: (u16, u16), keys: &str) -> App {
     let (earlier, later) = node();
-    let mut app = App::new(settings(), Arc::new(earlier), size);
+    let mut app = App::new(settings(), Selection::default(), Arc::new(earlier), size);
     app.update(Event::Sample(Arc::new(later)));
     press(&mut app, keys);
     app
@@ -97,7 +104,7 @@ fn databases(seconds: u64) -> Event {
 
 #[test]
 fn a_stall_of_everybody_is_seen_at_a_glance() {
-    let mut app = App::new(settings(), Arc::new(snapshot(0, vec![])), (120, 12));
+    let mut app = App::new(settings(), Selection::default(), Arc::new(snapshot(0, vec![])), (120, 12));
     for seconds in 1..=70 {
         app.update(databases(seconds));
     }
@@ -110,7 +117,7 @@ fn a_stall_of_everybody_is_seen_at_a_glance() {
 #[test]
 fn an_empty_table_says_why() {
     let line = |app: &App| row(screen(app, (80, 24)).buffer(), 2).trim_end().to_owned();
-    let mut app = App::new(settings(), Arc::new(node().0), (80, 24));
+    let mut app = App::new(settings(), Selection::default(), Arc::new(node().0), (80, 24));
     assert_eq!(line(&app), "The first window is not over yet.");
     app.update(Event::Sample(Arc::new(node().0)));
     assert_eq!(line(&app), "Nothing ran: press a for idle workloads.");
@@ -118,7 +125,7 @@ fn an_empty_table_says_why() {
     assert_eq!(line(&app), "No storage operation: press a for idle workloads.");
     press(&mut app, "/x");
     assert_eq!(line(&app), "No workload matches the filter: press / then Esc.");
-    let mut app = App::new(settings(), Arc::new(snapshot(1, vec![])), (80, 24));
+    let mut app = App::new(settings(), Selection::default(), Arc::new(snapshot(1, vec![])), (80, 24));
     app.update(Event::Sample(Arc::new(snapshot(2, vec![]))));
     assert_eq!(line(&app), "There are no workloads.");
 }

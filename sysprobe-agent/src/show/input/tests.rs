@@ -7,20 +7,12 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> KeyEvent {
 }
 
 #[test]
-fn no_key_has_two_meanings() {
-    let mut codes: Vec<_> = BINDINGS.iter().flat_map(|binding| binding.codes).collect();
-    let count = codes.len();
-    codes.sort_by_key(|code| format!("{code:?}"));
-    codes.dedup();
-    assert_eq!(codes.len(), count);
-}
-
-#[test]
 fn shift_belongs_to_the_character_and_other_modifiers_do_not() {
-    assert_eq!(command(key(Char('S'), KeyModifiers::SHIFT)), Some(Command::PreviousSort));
-    assert_eq!(command(key(Char('q'), KeyModifiers::ALT)), None);
-    assert_eq!(command(key(Char('c'), KeyModifiers::CONTROL)), Some(Command::Quit));
-    assert_eq!(command(key(Char('c'), KeyModifiers::NONE)), None);
+    let command = |code, modifiers| command(&[HELP, QUIT], key(code, modifiers));
+    assert_eq!(command(Char('?'), KeyModifiers::SHIFT), Some(Command::Help));
+    assert_eq!(command(Char('q'), KeyModifiers::ALT), None);
+    assert_eq!(command(Char('c'), KeyModifiers::CONTROL), Some(Command::Quit));
+    assert_eq!(command(Char('c'), KeyModifiers::NONE), None);
     assert_eq!(typed(key(Char('ß'), KeyModifiers::NONE)), Some('ß'));
     assert_eq!(typed(key(Char('u'), KeyModifiers::CONTROL)), None);
     assert_eq!(typed(key(KeyCode::Enter, KeyModifiers::NONE)), None);

@@ -1,4 +1,4 @@
-//! Snapshots for the tests of this module: a small node with a little of everything.
+//! Snapshots for the tests of the commands: a small node with a little of everything.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::snapshot::{
     WorkloadKind, WorkloadSample,
 };
 
-pub(super) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
+pub(crate) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
 
-pub(super) fn histogram(values_ns: &[u64]) -> HistogramSample {
+pub(crate) fn histogram(values_ns: &[u64]) -> HistogramSample {
     let mut sample = HistogramSample::default();
     for value in values_ns {
         sample.buckets[hist::bucket_of(*value)] += 1;
@@ -21,11 +21,11 @@ pub(super) fn histogram(values_ns: &[u64]) -> HistogramSample {
     sample
 }
 
-pub(super) fn workload(namespace: &str, pod: &str, container: &str) -> Workload {
+pub(crate) fn workload(namespace: &str, pod: &str, container: &str) -> Workload {
     Workload { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
 }
 
-pub(super) fn sched(on_cpu_ns: u64, waits_ns: &[u64], voluntary: u64, involuntary: u64) -> SchedSample {
+pub(crate) fn sched(on_cpu_ns: u64, waits_ns: &[u64], voluntary: u64, involuntary: u64) -> SchedSample {
     SchedSample {
         wait: histogram(waits_ns),
         on_cpu_ns,
@@ -35,7 +35,7 @@ pub(super) fn sched(on_cpu_ns: u64, waits_ns: &[u64], voluntary: u64, involuntar
     }
 }
 
-pub(super) fn cpu(usage_ns: u64, periods: u64, throttled_periods: u64, throttled_ns: u64) -> CpuSample {
+pub(crate) fn cpu(usage_ns: u64, periods: u64, throttled_periods: u64, throttled_ns: u64) -> CpuSample {
     CpuSample {
         usage_ns: Some(usage_ns),
         throttling: Some(Throttling { periods, throttled_periods, throttled_ns }),
@@ -44,17 +44,17 @@ pub(super) fn cpu(usage_ns: u64, periods: u64, throttled_periods: u64, throttled
     }
 }
 
-pub(super) fn operation(latencies_ns: &[u64], errors: u64, bytes: u64) -> OperationSample {
+pub(crate) fn operation(latencies_ns: &[u64], errors: u64, bytes: u64) -> OperationSample {
     OperationSample { latency: histogram(latencies_ns), errors, bytes }
 }
 
 /// A workload that did nothing but call fsync.
-pub(super) fn flushing(workload: Workload, latencies_ns: &[u64]) -> WorkloadSample {
+pub(crate) fn flushing(workload: Workload, latencies_ns: &[u64]) -> WorkloadSample {
     let vfs = VfsSample { fsync: operation(latencies_ns, 0, 0), ..VfsSample::default() };
     WorkloadSample { vfs: Some(vfs), ..sample(workload, None, None) }
 }
 
-pub(super) fn sample(
+pub(crate) fn sample(
     workload: Workload,
     sched: Option<SchedSample>,
     cpu: Option<CpuSample>,
@@ -62,6 +62,7 @@ pub(super) fn sample(
     WorkloadSample {
         workload,
         kind: WorkloadKind::Container,
+        gone: false,
         pod: None,
         sched,
         throttle: None,
@@ -76,7 +77,7 @@ pub(super) fn sample(
     }
 }
 
-pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
+pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
     let up = |name: &str, hook: &str| DomainState {
         name: name.to_owned(),
         up: true,
@@ -95,25 +96,25 @@ pub(super) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
     }
 }
 
-pub(super) fn without(mut snapshot: Snapshot, name: &str, reason: &str) -> Snapshot {
+pub(crate) fn without(mut snapshot: Snapshot, name: &str, reason: &str) -> Snapshot {
     let domain = snapshot.domains.iter_mut().find(|domain| domain.name == name).expect("it is there");
     *domain = DomainState { up: false, hook: String::new(), reason: reason.to_owned(), ..domain.clone() };
     snapshot
 }
 
-pub(super) fn without_cpu(snapshot: Snapshot) -> Snapshot {
+pub(crate) fn without_cpu(snapshot: Snapshot) -> Snapshot {
     without(snapshot, "cpu", "no cgroup with a `cpu` controller is mounted")
 }
 
 /// As on a kernel that refused the programs.
-pub(super) fn without_vfs(snapshot: Snapshot) -> Snapshot {
+pub(crate) fn without_vfs(snapshot: Snapshot) -> Snapshot {
     let mut snapshot = without(snapshot, "vfs", "the kernel has no BTF");
     snapshot.workloads.iter_mut().for_each(|sample| sample.vfs = None);
     snapshot
 }
 
 /// Two seconds on a node of eight workloads, two of them idle.
-pub(super) fn node() -> (Snapshot, Snapshot) {
+pub(crate) fn node() -> (Snapshot, Snapshot) {
     let names = [
         workload("shop", "checkout-7d9c5b6f4-x2x9q", "server"),
         workload("shop", "checkout-7d9c5b6f4-x2x9q", "istio-proxy"),
@@ -156,9 +157,9 @@ fn node_totals() -> [(SchedSample, CpuSample); 8] {
     ]
 }
 
-pub(super) const VDA: &str = "vda";
+pub(crate) const VDA: &str = "vda";
 
-pub(super) fn requests(latencies_ns: &[u64], bytes: u64, queued_ns: u64) -> RequestSample {
+pub(crate) fn requests(latencies_ns: &[u64], bytes: u64, queued_ns: u64) -> RequestSample {
     RequestSample { requests: operation(latencies_ns, 0, bytes), queued_ns }
 }
 

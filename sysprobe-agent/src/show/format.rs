@@ -7,20 +7,20 @@ use sysprobe_common::hist;
 use crate::snapshot::{Workload, bucket_upper};
 
 /// No number with its unit is wider.
-pub(super) const NUMBER_WIDTH: usize = 6;
+pub(crate) const NUMBER_WIDTH: usize = 6;
 /// What stands for a number that is not there.
-pub(super) const NOTHING: &str = "-";
+pub(crate) const NOTHING: &str = "-";
 /// The length of a container id in hexadecimal, and how much of it people (and `docker ps`) use.
 const ID_LENGTH: usize = 64;
 const SHORT_ID_LENGTH: usize = 12;
 
 /// `show` of the number, if there is one.
-pub(super) fn or_nothing(number: Option<f64>, show: impl Fn(f64) -> String) -> String {
+pub(crate) fn or_nothing(number: Option<f64>, show: impl Fn(f64) -> String) -> String {
     number.map_or_else(|| NOTHING.to_owned(), show)
 }
 
 /// `950ns`, `12.3us`, `4.56ms`, `1.20s`; above the histograms' range `>32s`.
-pub(super) fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     if seconds.is_infinite() {
         return format!(">{}s", bucket_upper(hist::OVERFLOW - 1));
     }
@@ -38,22 +38,22 @@ pub(super) fn duration(seconds: f64) -> String {
 }
 
 /// `0.37`, `12.4`, `128`, `<0.01`.
-pub(super) fn cores(number: f64) -> String {
+pub(crate) fn cores(number: f64) -> String {
     if number > 0.0 && number < 0.005 { "<0.01".to_owned() } else { three_digits(number) }
 }
 
 /// `12%`, `<1%`.
-pub(super) fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 0.005 { "<1%".to_owned() } else { format!("{:.0}%", ratio * 100.0) }
 }
 
 /// `3.4/s`, `120/s`, `1.2k/s`, `45k/s`, `1.2M/s`.
-pub(super) fn rate(per_second: f64) -> String {
+pub(crate) fn rate(per_second: f64) -> String {
     format!("{}/s", count(per_second))
 }
 
 /// `3.4`, `120`, `1.2k`, `45k`, `1.2M`, `3.4G`.
-pub(super) fn count(number: f64) -> String {
+pub(crate) fn count(number: f64) -> String {
     match number {
         n if n <= 0.0 => "0".to_owned(),
         n if n < 0.05 => "<.1".to_owned(),
@@ -77,14 +77,14 @@ fn two_digits(number: f64) -> String {
 }
 
 /// `namespace/pod/container`, or the container alone for what is no pod; safe to show.
-pub(super) fn full_name(workload: &Workload) -> String {
+pub(crate) fn full_name(workload: &Workload) -> String {
     let parts = [&workload.namespace, &workload.pod, &workload.container];
     let parts: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| clean(part)).collect();
     parts.join("/")
 }
 
 /// The same with container ids cut to the twelve characters that people use.
-pub(super) fn short_name(workload: &Workload) -> String {
+pub(crate) fn short_name(workload: &Workload) -> String {
     let full = full_name(workload);
     let words = full.split_inclusive(|c: char| !c.is_ascii_hexdigit());
     words.map(shorten_id).collect()
@@ -102,13 +102,13 @@ fn shorten_id(word: &str) -> String {
 
 /// Replaces what is not visible by itself: control characters, which can drive a terminal, and what takes no column,
 /// which can reorder or hide text.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let visible = |c: char| !c.is_control() && width_of(c) > 0;
     text.chars().map(|c| if visible(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
 }
 
 /// The columns that `text` takes on a terminal.
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
@@ -117,7 +117,7 @@ fn width_of(c: char) -> usize {
 }
 
 /// Cuts the middle out of what is too wide: both ends of a pod's name tell it apart.
-pub(super) fn cut_middle(text: &str, limit: usize) -> String {
+pub(crate) fn cut_middle(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
     }
@@ -129,7 +129,7 @@ pub(super) fn cut_middle(text: &str, limit: usize) -> String {
 }
 
 /// Cuts the end off what is too wide.
-pub(super) fn cut_end(text: &str, limit: usize) -> String {
+pub(crate) fn cut_end(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
     }
@@ -148,12 +148,12 @@ fn take_width(chars: impl Iterator<Item = char>, limit: usize) -> Vec<char> {
 }
 
 /// Fills up with spaces on the right; `format!` counts characters, not columns.
-pub(super) fn pad_right(text: &str, columns: usize) -> String {
+pub(crate) fn pad_right(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
 /// Fills up with spaces on the left.
-pub(super) fn pad_left(text: &str, columns: usize) -> String {
+pub(crate) fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 

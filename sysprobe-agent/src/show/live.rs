@@ -1,34 +1,64 @@
-//! The live table's effects: terminal, keys, signals and samples. Two futures in one task: one samples at the
-//! interval, the other draws and answers keys, so that a slow source never blocks the keyboard.
+//! The effects of every live view: terminal, keys, signals and samples. Two futures in one task: one samples at the
+//! interval, the other draws and answers keys, so that a slow source never blocks the keyboard. The view itself is a
+//! state machine ([`App`]): events in, actions out.
 
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use crossterm::{cursor::Show, event::EventStream, execute};
+use crossterm::{
+    cursor::Show,
+    event::{EventStream, KeyEvent},
+    execute,
+};
 use futures::StreamExt as _;
-use ratatui::DefaultTerminal;
+use ratatui::{DefaultTerminal, Frame};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
 
-use super::{
-    Source,
-    app::{Action, App, Event, Settings},
-    input, view,
-};
+use super::{Settings, Source, View, input};
 use crate::snapshot::Snapshot;
 
 /// The first window is shorter than the interval: the first numbers should be there at once.
 const FIRST_WINDOW: Duration = Duration::from_secs(1);
 
+/// What happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Key(KeyEvent),
+    Resize {
+        width: u16,
+        height: u16,
+    },
+    Sample(Arc<Snapshot>),
+    /// The source failed; the text says how.
+    Failed(String),
+}
+
+/// What the loop has to do now; it draws in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Draw,
+    /// Sample at this interval from now on.
+    SetInterval(Duration),
+    Quit,
+}
+
+/// The state of a live view. It neither reads the clock nor waits.
+pub(crate) trait App {
+    /// Takes an event into the state.
+    fn update(&mut self, event: Event) -> Action;
+    fn draw(&self, frame: &mut Frame);
+}
+
 /// A terminal in raw mode on its alternate screen, until dropped. A panic restores it through ratatui's panic hook,
 /// which runs even where a panic aborts.
-pub(super) struct Screen(DefaultTerminal);
+pub(crate) struct Screen(DefaultTerminal);
 
 impl Screen {
-    pub(super) fn open() -> std::io::Result<Self> {
+    pub(crate) fn open() -> std::io::Result<Self> {
         let terminal = ratatui::try_init().inspect_err(|_| ratatui::restore())?;
         show_cursor_on_panic();
         Ok(Self(terminal))
@@ -51,18 +81,19 @@ fn show_cursor_on_panic() {
     }));
 }
 
-/// Shows the table until the user or a signal ends it.
-pub(super) async fn run(
+/// Shows the view until the user or a signal ends it.
+pub(crate) async fn run(
     mut screen: Screen,
     settings: Settings,
+    view: impl View,
     first: Snapshot,
     mut source: impl Source,
 ) -> anyhow::Result<()> {
-    // One sample is enough: while the table is drawn nobody needs a second one.
+    // One sample is enough: while the view is drawn nobody needs a second one.
     let (samples, mut events) = mpsc::channel(1);
     let (interval, intervals) = watch::channel(settings.interval);
     let size = screen.0.size().context("asking the terminal for its size")?;
-    let mut app = App::new(settings, Arc::new(first), (size.width, size.height));
+    let mut app = view.into_app(settings, Arc::new(first), (size.width, size.height));
     tokio::select! {
         result = interact(&mut screen.0, &mut app, &mut events, &interval) => result,
         () = sample(&mut source, &samples, intervals) => Ok(()),
@@ -99,14 +130,14 @@ async fn sample(
 
 async fn interact(
     terminal: &mut DefaultTerminal,
-    app: &mut App,
+    app: &mut impl App,
     samples: &mut mpsc::Receiver<Event>,
     interval: &watch::Sender<Duration>,
 ) -> anyhow::Result<()> {
     let mut keys = EventStream::new();
     let mut signals = Signals::new().context("watching for signals")?;
     loop {
-        terminal.draw(|frame| view::draw(frame, app)).context("drawing on the terminal")?;
+        terminal.draw(|frame| app.draw(frame)).context("drawing on the terminal")?;
         let event = tokio::select! {
             key = keys.next() => match key.transpose().context("reading from the terminal")? {
                 Some(key) => input::event(&key),

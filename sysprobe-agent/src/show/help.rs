@@ -1,0 +1,73 @@
+//! The help overlay: every key, and every term of the view, from the tables that define them.
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Rect},
+    style::Style,
+    text::{Line, Span},
+    widgets::{Block, Clear, Paragraph},
+};
+
+use super::input::{Binding, Command};
+
+const WIDTH: u16 = 50;
+const KEY_WIDTH: usize = 10;
+
+/// What an overlay says.
+#[derive(Debug)]
+pub(crate) struct Help(Vec<Line<'static>>);
+
+impl Help {
+    /// The keys, and what the words on the screen mean.
+    pub(crate) fn new(
+        bindings: &[Binding],
+        terms: impl Iterator<Item = (&'static str, &'static str)>,
+    ) -> Self {
+        let keys = bindings.iter().map(|binding| entry(binding.keys, binding.help));
+        let terms = terms.map(|(term, text)| entry(term, text));
+        Self(keys.chain([Line::default()]).chain(terms).collect())
+    }
+
+    /// Draws the overlay, scrolled down by so many lines.
+    pub(crate) fn draw(self, frame: &mut Frame, scrolled: u16) {
+        let screen = frame.area();
+        let area = self.place(screen);
+        let more = scrolled < self.scroll_end((screen.width, screen.height));
+        let bottom = if more { " Down: more, other keys: back " } else { " any key: back " };
+        let block = Block::bordered().title_top(" Help ").title_bottom(bottom);
+        frame.render_widget(Clear, area);
+        frame.render_widget(Paragraph::new(self.0).block(block).scroll((scrolled, 0)), area);
+    }
+
+    /// By how many lines it is scrolled down after a command; `None` if it is closed, which everything but scrolling does.
+    pub(crate) fn after(&self, command: Option<Command>, scrolled: u16, size: (u16, u16)) -> Option<u16> {
+        let last = self.scroll_end(size);
+        match command? {
+            Command::Up => Some(scrolled.saturating_sub(1)),
+            Command::Down => Some((scrolled + 1).min(last)),
+            Command::PageUp | Command::Top => Some(0),
+            Command::PageDown | Command::Bottom => Some(last),
+            _ => None,
+        }
+    }
+
+    /// By how many lines the overlay can be scrolled down on a screen of this size.
+    pub(crate) fn scroll_end(&self, (width, height): (u16, u16)) -> u16 {
+        // Without the two borders.
+        let inner = self.place(Rect::new(0, 0, width, height)).height.saturating_sub(2);
+        self.lines().saturating_sub(inner)
+    }
+
+    fn place(&self, screen: Rect) -> Rect {
+        screen.centered(Constraint::Length(WIDTH), Constraint::Length(self.lines() + 2))
+    }
+
+    fn lines(&self) -> u16 {
+        u16::try_from(self.0.len()).unwrap_or(u16::MAX - 2)
+    }
+}
+
+fn entry(term: &'static str, text: &'static str) -> Line<'static> {
+    let style = Style::new().bold();
+    Line::from(vec![Span::raw(" "), Span::styled(format!("{term:KEY_WIDTH$}"), style), Span::raw(text)])
+}

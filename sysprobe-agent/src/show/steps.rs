@@ -1,0 +1,18 @@
+//! The intervals that one press of a key steps to.
+
+use std::time::Duration;
+
+use super::args::{LONGEST_INTERVAL, SHORTEST_INTERVAL};
+
+const INTERVALS_MS: [u64; 12] =
+    [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000];
+
+pub(crate) fn longer(interval: Duration) -> Duration {
+    let steps = INTERVALS_MS.map(Duration::from_millis);
+    steps.into_iter().find(|step| *step > interval).unwrap_or(LONGEST_INTERVAL)
+}
+
+pub(crate) fn shorter(interval: Duration) -> Duration {
+    let steps = INTERVALS_MS.map(Duration::from_millis);
+    steps.into_iter().rfind(|step| *step < interval).unwrap_or(SHORTEST_INTERVAL)
+}

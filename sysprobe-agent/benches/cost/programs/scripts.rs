@@ -128,10 +128,15 @@ impl Script {
             | "tcp_destroy_sock"
             | "tcp_probe"
             | "tcp_rcv_space_adjust"
+            | "inet_sk_state_store"
+            | "inet_sk_set_state"
+            | "tcp_v4_destroy_sock"
+            | "tcp_rcv_established"
             | "tcp_conn_request"
             | "tcp_v4_syn_recv_sock" => Self::Connection,
-            "sock_send_length" | "sock_recv_length" | "inet_sendmsg" | "inet_recvmsg" | "inet6_sendmsg"
-            | "inet6_recvmsg" => Self::Datagram,
+            // On the loopback each datagram is delivered in a softirq.
+            "softirq_entry" | "softirq_exit" | "sock_send_length" | "sock_recv_length" | "inet_sendmsg"
+            | "inet_recvmsg" | "inet6_sendmsg" | "inet6_recvmsg" => Self::Datagram,
             "kfree_skb" | "udp_fail_queue_rcv_skb" => Self::Flood,
             "tcp_send_reset" | "tcp_receive_reset" => Self::Reset,
             name if STORAGE.contains(&name) => Self::Storage,

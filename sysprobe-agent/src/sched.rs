@@ -1,18 +1,24 @@
 //! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
+use std::io;
+
 use sysprobe_common::hist;
+use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::{Cause, SchedLoss, SchedStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running, Walk};
 use crate::host;
 use crate::plan::{Candidate, Plan};
 use crate::probe::{self, TierSet};
-use crate::slots::{self, Counters, Names, Slots};
+use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample};
 
 pub(crate) mod blame;
+pub mod census;
 pub mod debts;
+pub mod load;
 
+use census::Census;
 use debts::Debts;
 
 /// The attached programs and their maps.
@@ -20,6 +26,7 @@ pub struct Sched {
     loaded: Loaded,
     slots: Slots<SchedStats>,
     debts: Debts,
+    census: Census,
     losses: MappedArray<u64>,
 }
 
@@ -40,7 +47,7 @@ impl Sched {
             ("CFG_SHARED", u32::from(plan.shards.shared)),
         ]);
         let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
-        sizes.push(("SCHED_TIMELINES", plan.cpus));
+        sizes.extend([("SCHED_TIMELINES", plan.cpus), (census::MAP, plan.slots)]);
         if probe::keeps_tasks_in_hash(set.tier) {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
@@ -51,8 +58,10 @@ impl Sched {
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, plan.shards)?;
         let debts = Debts::new(&mut loaded)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
+        let counts = loaded.map_array(census::MAP)?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, debts, losses })
+        let census = Census::new(&loaded, counts)?;
+        Ok(Self { loaded, slots, debts, census, losses })
     }
 
     /// Books what runs at this moment, so that a reader sees it.
@@ -67,6 +76,18 @@ impl Sched {
     /// Who made whom wait.
     pub const fn debts(&mut self) -> &mut Debts {
         &mut self.debts
+    }
+
+    /// What goes over all threads, once they can be counted anew; `None` where the kernel has refused that program.
+    pub fn begin_census(&mut self) -> Option<Walk> {
+        self.census.begin()
+    }
+
+    /// The threads that there were at the last census, by owner.
+    pub fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
+        // Those that slept until now got their slots by it.
+        self.slots.list()?;
+        Ok(self.slots.all().map(|(owner, slot)| (owner, self.census.of_slot(slot))).collect())
     }
 
     /// How many debts there were when they were last read.

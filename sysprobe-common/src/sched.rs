@@ -2,6 +2,7 @@
 
 use crate::hist;
 
+pub mod threads;
 pub mod timeline;
 
 pub use timeline::{Cause, Debt, Debtor, Division, Stretch, Timeline};

@@ -5,6 +5,7 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
+use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
 use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::tcp::{Socket, Sockets, TcpLoss, TcpStats};
@@ -85,7 +86,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     maps
 }
 
-fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 6] {
+fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 7] {
     let elements = slots * shards.count();
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
@@ -93,6 +94,7 @@ fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 6] {
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
         map("sched", "SCHED_TIMELINES", cpus, u64::from(cpus) * size_of::<Timeline>() as u64),
         map("sched", "SCHED_DEBTS", DEBTS_IN_MAP, slots_bytes::<Debtor>(DEBTS_IN_MAP)),
+        map("sched", "SCHED_CENSUS", slots, u64::from(slots) * size_of::<Threads>() as u64),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
 }

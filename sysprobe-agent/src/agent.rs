@@ -1,5 +1,6 @@
 //! Running the engine: as the node agent behind HTTP and the local socket, or inside a command for as long as it shows a table.
 
+mod census;
 mod http;
 mod logging;
 mod socket;
@@ -94,10 +95,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     drop(shared.0.set(Mutex::new(engine)));
     info!(%listen, "Ready.");
     let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
+    let census = tokio::spawn(census::take_often(shared.clone(), stop.clone()));
     stop.changed().await.context("waiting for the signal to stop")?;
     info!("Stopping.");
     finish(servers).await;
     watcher.await.context("the watcher of cgroup events")?;
+    census.await.context("the taker of the census")?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ mod reason;
 mod syscall;
 
 pub use batch::Entries;
-pub use loaded::{Loaded, ProgramStatistics, Running};
+pub use loaded::{Loaded, ProgramStatistics, Running, Walk};
 pub use loader::{LoadError, Loader};
 pub use mmap::MappedArray;
 pub use syscall::measure_programs;

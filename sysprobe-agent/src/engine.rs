@@ -8,6 +8,7 @@ mod identity;
 mod measured;
 mod report;
 mod start;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
@@ -20,6 +21,7 @@ use crate::bpf::{self, Loader};
 use crate::cgroup::events::Events;
 use crate::host::{self, Facts};
 use crate::plan::Plan;
+use crate::sched::load::Pace;
 use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadSample};
 use crate::workload::{Bearer, Registry};
 use attribution::Attribution;
@@ -43,6 +45,8 @@ pub struct Engine {
     plan: Plan,
     /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
     greeted: (u64, Instant),
+    /// When the threads are counted.
+    pace: Pace,
     /// While it is open, the kernel measures its programs.
     _statistics: Option<OwnedFd>,
 }
@@ -71,6 +75,7 @@ impl Engine {
         let statistics = statistics(&plan);
         Ok(Self {
             greeted: (0, Instant::now()),
+            pace: Pace::default(),
             domains,
             identity,
             attribution,

@@ -87,6 +87,8 @@ pub enum Hook {
     OnDemand,
     /// An iterator over all tasks, run once at start.
     TaskIterator,
+    /// The same, run whenever the agent wants to know.
+    TaskCensus,
     /// An iterator over all files that tasks have open, run once at start.
     FileIterator,
     /// An iterator over all sockets that have something in a map of socket storage, run before the agent reads.
@@ -230,7 +232,11 @@ impl Hook {
             Self::Fentry(name) | Self::Fexit(name) | Self::Kprobe(name) | Self::Kretprobe(name) => {
                 Some(Target::Function(name))
             }
-            Self::OnDemand | Self::TaskIterator | Self::FileIterator | Self::SocketIterator(_) => None,
+            Self::OnDemand
+            | Self::TaskIterator
+            | Self::TaskCensus
+            | Self::FileIterator
+            | Self::SocketIterator(_) => None,
         }
     }
 }

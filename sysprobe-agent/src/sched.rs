@@ -1,19 +1,25 @@
 //! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
+use std::io;
+
 use sysprobe_common::hist;
+use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::sched::{Cause, SchedLoss, SchedStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running, Walk};
 use crate::host;
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
-use crate::slots::{self, Counters, Names, Slots};
+use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample, ThrottleSample};
 
 pub(crate) mod blame;
+pub mod census;
 pub mod debts;
+pub mod load;
 
+use census::Census;
 use debts::Debts;
 
 /// The attached programs and their maps.
@@ -22,6 +28,7 @@ pub struct Sched {
     slots: Slots<SchedStats>,
     throttles: Slots<ThrottleStats>,
     debts: Debts,
+    census: Census,
     losses: MappedArray<u64>,
 }
 
@@ -45,7 +52,7 @@ impl Sched {
         ]);
         let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
         sizes.extend(THROTTLES.sizes(plan.slots, Shards::ONE));
-        sizes.push(("SCHED_TIMELINES", plan.cpus));
+        sizes.extend([("SCHED_TIMELINES", plan.cpus), (census::MAP, plan.slots)]);
         if probe::keeps_tasks_in_hash(set.tier) {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
@@ -57,8 +64,10 @@ impl Sched {
         let throttles = Slots::new(&mut loaded, THROTTLES, plan.slots, Shards::ONE)?;
         let debts = Debts::new(&mut loaded)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
+        let counts = loaded.map_array(census::MAP)?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, throttles, debts, losses })
+        let census = Census::new(&loaded, counts)?;
+        Ok(Self { loaded, slots, throttles, debts, census, losses })
     }
 
     /// Books what runs at this moment, so that a reader sees it.
@@ -74,6 +83,18 @@ impl Sched {
     /// Who made whom wait.
     pub const fn debts(&mut self) -> &mut Debts {
         &mut self.debts
+    }
+
+    /// What goes over all threads, once they can be counted anew; `None` where the kernel has refused that program.
+    pub fn begin_census(&mut self) -> Option<Walk> {
+        self.census.begin()
+    }
+
+    /// The threads that there were at the last census, by owner.
+    pub fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
+        // Those that slept until now got their slots by it.
+        self.slots.list()?;
+        Ok(self.slots.all().map(|(owner, slot)| (owner, self.census.of_slot(slot))).collect())
     }
 
     /// How many debts there were when they were last read.

@@ -17,6 +17,7 @@ mod net;
 mod pressure;
 mod sched;
 mod tcp;
+mod threads;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
@@ -24,9 +25,10 @@ pub use net::{NetSample, TrafficSample};
 pub use pressure::{PressureSample, StallSample};
 pub use sched::{BlameSample, CausesSample, Culprit, SchedSample, ThrottleSample};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
+pub use threads::{LoadSample, ThreadsSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};
 use sysprobe_common::reclaim::ReclaimStats;
 use sysprobe_common::sched::SchedStats;
+use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
@@ -17,7 +18,9 @@ use crate::cgroup::name::Name;
 use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
-use crate::snapshot::{Culprit, PodSample, PodTotals, SocketsSample, Workload, WorkloadKind, WorkloadSample};
+use crate::snapshot::{
+    Culprit, PodSample, PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample,
+};
 use crate::{block, net, reclaim, sched, tcp, vfs};
 
 mod reading;
@@ -234,6 +237,30 @@ impl Registry {
         }
     }
 
+    /// Before all threads are counted anew.
+    pub(crate) fn forget_threads(&mut self) {
+        self.each_sched(|sched| sched.threads = None);
+    }
+
+    /// Adds the threads that one of a workload's cgroups has now.
+    pub(crate) fn add_threads(&mut self, bearer: &Bearer, threads: &Threads) {
+        if *threads != Threads::NONE {
+            self.sample(bearer).sched.get_or_insert_default().threads.get_or_insert_default().add(threads);
+        }
+    }
+
+    /// Goes on with the load averages, when all threads have been counted.
+    pub(crate) fn fold_loads(&mut self, periods: u32) {
+        self.each_sched(|sched| {
+            sched.load =
+                sched.threads.map(|threads| sched.load.unwrap_or_default().after(threads.load, periods));
+        });
+    }
+
+    fn each_sched(&mut self, act: impl FnMut(&mut SchedSample)) {
+        self.workloads.values_mut().filter_map(|totals| totals.sample.sched.as_mut()).for_each(act);
+    }
+
     fn sample(&mut self, bearer: &Bearer) -> &mut WorkloadSample {
         &mut self.totals(bearer).sample
     }
@@ -273,6 +300,9 @@ impl Registry {
             if is_alive(workload) {
                 totals.gone_since = None;
                 return true;
+            }
+            if let Some(sched) = &mut totals.sample.sched {
+                (sched.threads, sched.load) = (None, None);
             }
             now.duration_since(*totals.gone_since.get_or_insert(now)) < grace
         });

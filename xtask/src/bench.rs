@@ -8,7 +8,7 @@ use crate::{apt, build, cmd, say};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Sections of the report (all without any): hook, slowdown, memory, scrape
+    /// Sections of the report (all without any): hook, census, slowdown, memory, scrape
     sections: Vec<String>,
     /// How often each variant has its turn
     #[arg(long, default_value_t = 12)]

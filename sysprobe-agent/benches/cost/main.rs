@@ -4,6 +4,7 @@
 //! turns and medians are reported. Nothing here fails because a figure is high.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
+mod census;
 mod figures;
 mod hook;
 mod memory;
@@ -24,7 +25,7 @@ const PROGRAMS: &str = "programs";
 const TOOLS: &str = "tools";
 
 /// Sections, in the order of the report.
-const SECTIONS: [&str; 4] = ["hook", "slowdown", "memory", "scrape"];
+const SECTIONS: [&str; 5] = ["hook", "census", "slowdown", "memory", "scrape"];
 
 fn main() -> Result<()> {
     // Cargo adds its own flag.
@@ -56,6 +57,7 @@ fn main() -> Result<()> {
         }
         let report = match section {
             "hook" => hook::report(&bench, rounds)?,
+            "census" => census::report(&bench)?,
             "slowdown" => slowdown::report(&bench, 3 * rounds)?,
             "memory" => memory::report(&bench)?,
             _ => scrape::report(&bench)?,

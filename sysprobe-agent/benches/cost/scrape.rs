@@ -11,9 +11,9 @@ use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
     AgentSample, BlameSample, BlockSample, CausesSample, CpuSample, Culprit, DeviceSample, HistogramSample,
-    HistogramScope, MemoryLevels, MemorySample, NetSample, OperationSample, PressureSample, ReclaimSample,
-    RequestSample, SchedSample, Snapshot, StallSample, TcpSample, TcpTimes, Throttling, TrafficSample,
-    VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
+    HistogramScope, LoadSample, MemoryLevels, MemorySample, NetSample, OperationSample, PressureSample,
+    ReclaimSample, RequestSample, SchedSample, Snapshot, StallSample, TcpSample, TcpTimes, ThreadsSample,
+    Throttling, TrafficSample, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -245,6 +245,8 @@ fn snapshot() -> Snapshot {
             involuntary_switches: 765_432,
             causes: Some(CausesSample { other_pod_ns: 98_765_432_109, ..CausesSample::default() }),
             blame: blame(number),
+            threads: Some(ThreadsSample { by_state: [1, 2, 345, 0, 0, 0, 0, 0, 0, 0], load: 3 }),
+            load: Some(LoadSample { fixed: [6_543, 4_321, 2_109] }),
         }),
         throttle: None,
         vfs: Some(storage(number)),

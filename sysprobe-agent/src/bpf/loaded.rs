@@ -22,13 +22,17 @@ pub struct Loaded {
     attaches: bool,
     /// By the programs' names.
     kprobes: Vec<(&'static str, Kprobe)>,
-    /// Iterators over maps, by the programs' names.
-    walks: Vec<(&'static str, OwnedFd)>,
+    /// Iterators that are run more than once, by the programs' names.
+    walks: Vec<(&'static str, Walk)>,
     /// Programs that are not needed on this kernel.
     unneeded: Vec<&'static str>,
     /// Programs that the kernel refused and that are not required, with its reasons.
     left_out: Vec<(&'static probe::Program, String)>,
 }
+
+/// An iterator that can be run again and again.
+#[derive(Debug)]
+pub struct Walk(OwnedFd);
 
 /// What has a domain's programs.
 pub trait Running {
@@ -81,7 +85,13 @@ impl Loaded {
                 let over = maps.iter().find(|(name, _)| *name == map);
                 let over = over.ok_or_else(|| ProgramError::IOError(io::ErrorKind::NotFound.into()))?;
                 let link = syscall::link_to_map(program, over.1.as_fd()).map_err(ProgramError::IOError)?;
-                walks.push((row.name, link));
+                walks.push((row.name, Walk(link)));
+                Ok(())
+            }
+            Hook::TaskCensus => {
+                let program = <&mut Iter>::try_from(program)?.fd()?.as_fd();
+                let link = syscall::link_iterator(program).map_err(ProgramError::IOError)?;
+                walks.push((row.name, Walk(link)));
                 Ok(())
             }
         })?;
@@ -119,14 +129,20 @@ impl Loaded {
         if self.unneeded.contains(&row.name) {
             return true;
         }
-        let target = row.hook.target();
-        target.is_some() && self.left_out.iter().any(|(other, _)| other.hook.target() == target)
+        let is_same = |other: &probe::Program| match row.hook.target() {
+            Some(target) => other.hook.target() == Some(target),
+            None => other.name == row.name,
+        };
+        self.left_out.iter().any(|(other, _)| is_same(other))
     }
 
     /// What is not seen because the kernel refused a program, as sentences.
     pub fn left_out(&self) -> impl Iterator<Item = String> {
         self.left_out.iter().map(|(program, reason)| {
             let functions: Vec<_> = program.hooked().collect();
+            if functions.is_empty() {
+                return format!("{} ({}) is left out: {reason}", program.name, program.does);
+            }
             format!("calls of {} are not seen: {reason}", functions.join(" or "))
         })
     }
@@ -203,9 +219,14 @@ impl Loaded {
 
     /// Runs an iterator over a map's sockets. Nothing happens where the tier has none.
     pub fn walk(&self, name: &'static str) -> Result<(), LoadError> {
-        let Some((_, link)) = self.walks.iter().find(|(other, _)| *other == name) else { return Ok(()) };
-        let run = syscall::iterator_of(link.as_fd()).and_then(|file| read_to_end(file.into()));
-        run.map_err(|error| LoadError::Program { program: name, reason: error.to_string() })
+        let Some((_, walk)) = self.walks.iter().find(|(other, _)| *other == name) else { return Ok(()) };
+        walk.run().map_err(|error| LoadError::Program { program: name, reason: error.to_string() })
+    }
+
+    /// What runs an iterator without the rest; `None` where the tier has none, or the kernel refused it.
+    pub fn walker(&self, name: &'static str) -> io::Result<Option<Walk>> {
+        let walk = self.walks.iter().find(|(other, _)| *other == name);
+        walk.map(|(_, walk)| walk.try_clone()).transpose()
     }
 
     fn walked_maps(&self) -> Result<Vec<(&'static str, OwnedFd)>, LoadError> {
@@ -231,6 +252,17 @@ impl Loaded {
                 verified_instructions: info.verified_insns,
             })
         })
+    }
+}
+
+impl Walk {
+    /// Goes over everything once.
+    pub fn run(&self) -> io::Result<()> {
+        read_to_end(syscall::iterator_of(self.0.as_fd())?.into())
+    }
+
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
     }
 }
 

@@ -128,7 +128,9 @@ impl Loader {
             }
             Hook::Kprobe(_) | Hook::Kretprobe(_) => <&mut KProbe>::try_from(program)?.load(),
             Hook::RawTp(_) | Hook::OnDemand => <&mut RawTracePoint>::try_from(program)?.load(),
-            Hook::TaskIterator => <&mut Iter>::try_from(program)?.load("task", self.btf()?),
+            Hook::TaskIterator | Hook::TaskCensus => {
+                <&mut Iter>::try_from(program)?.load("task", self.btf()?)
+            }
             Hook::FileIterator => <&mut Iter>::try_from(program)?.load("task_file", self.btf()?),
             Hook::SocketIterator(_) => {
                 <&mut Iter>::try_from(program)?.load("bpf_sk_storage_map", self.btf()?)

@@ -57,6 +57,17 @@ pub(super) fn link_to_counter(program: BorrowedFd<'_>, counter: BorrowedFd<'_>) 
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
+/// Has an iterator go over all there is of its kind (5.8).
+pub(super) fn link_iterator(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let mut attr = zeroed();
+    attr.link_create.__bindgen_anon_1.prog_fd = program.as_raw_fd().cast_unsigned();
+    attr.link_create.attach_type = bpf_attach_type::BPF_TRACE_ITER as u32;
+    // SAFETY: no address is set.
+    let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
 /// Has an iterator go over a map's elements (5.9).
 pub(super) fn link_to_map(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // The beginning of `union bpf_iter_link_info`: a map's descriptor.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use sysprobe_common::sched::threads::Threads;
 use tracing::error;
 
 use super::attribution::Attribution;
@@ -120,6 +121,20 @@ pub(super) fn count_sockets(
     registry.forget_sockets();
     for (owner, sockets) in sockets {
         registry.add_sockets(nobodys.or_bearer(owner, attribution), &sockets);
+    }
+}
+
+/// Adds the threads that each owner has now. Those of a cgroup that has no name yet are left out: levels need not be kept for it.
+pub(super) fn count_threads(
+    threads: &[(Owner, Threads)],
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
+    let nobodys = Nobodys::default();
+    for (owner, threads) in threads {
+        if !matches!(owner, Owner::Cgroup(id) if attribution.bearer(*id).is_none()) {
+            registry.add_threads(nobodys.or_bearer(*owner, attribution), threads);
+        }
     }
 }
 

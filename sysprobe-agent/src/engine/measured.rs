@@ -1,11 +1,14 @@
 //! The domains whose programs keep numbers per cgroup, as far as they could be started.
 
+use std::io;
+
+use sysprobe_common::sched::threads::Threads;
 use tracing::warn;
 
 use super::charging::Charged;
 use super::start::start_domain;
 use crate::block::Block;
-use crate::bpf::{Loaded, Loader, Running as _};
+use crate::bpf::{Loaded, Loader, Running as _, Walk};
 use crate::net::Net;
 use crate::plan::Plan;
 use crate::reclaim::Reclaim;
@@ -81,6 +84,16 @@ impl Measured {
     /// The sockets that there were when they were last looked at.
     pub(super) fn sockets(&self) -> impl Iterator<Item = (Owner, SocketsSample)> {
         self.tcp.iter().flat_map(Tcp::sockets)
+    }
+
+    /// See [`Sched::begin_census`].
+    pub(super) fn begin_census(&mut self) -> Option<Walk> {
+        self.sched.as_mut()?.begin_census()
+    }
+
+    /// The threads that there were when they were last counted.
+    pub(super) fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
+        self.sched.as_mut().map_or_else(|| Ok(Vec::new()), Sched::threads)
     }
 
     /// Who made whom wait for a CPU.

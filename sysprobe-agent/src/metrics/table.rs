@@ -14,6 +14,7 @@ mod pressure;
 mod reclaim;
 mod sched;
 mod tcp;
+mod threads;
 mod vfs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,7 @@ pub const WORKLOAD: &[&str] = &["namespace", "pod", "container"];
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     sched::SCHED
         .iter()
+        .chain(threads::THREADS)
         .chain(vfs::VFS)
         .chain(block::BLOCK)
         .chain(tcp::TCP)

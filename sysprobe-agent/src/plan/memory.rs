@@ -5,6 +5,7 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
+use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::{HOLDS, Hold, ThrottleStats};
 use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
 use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
@@ -86,7 +87,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     maps
 }
 
-fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 10] {
+fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 11] {
     let elements = slots * shards.count();
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
@@ -98,6 +99,7 @@ fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 10] {
         map("sched", "SCHED_THR_FREE", slots, u64::from(slots) * 4),
         map("sched", "SCHED_HOLDS", HOLDS, hash_bytes(HOLDS, size_of::<Hold>())),
         map("sched", "SCHED_DEBTS", DEBTS_IN_MAP, slots_bytes::<Debtor>(DEBTS_IN_MAP)),
+        map("sched", "SCHED_CENSUS", slots, u64::from(slots) * size_of::<Threads>() as u64),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
 }

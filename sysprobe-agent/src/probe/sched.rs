@@ -1,6 +1,6 @@
 //! Wakeup latency, context switches and time on CPU.
 
-use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TpBtf};
+use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskCensus, TaskIterator, TpBtf};
 use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// State in task storage, by typed pointers.
@@ -13,16 +13,20 @@ macro_rules! members {
         &[
             member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
             member("OFF_TASK_COMM", &["task_struct.comm"]),
+            member("OFF_TASK_EXIT_STATE", &["task_struct.exit_state"]),
             member("OFF_TASK_FLAGS", &["task_struct.flags"]),
             member("OFF_TASK_GROUP_QUEUE", &["task_struct.se.cfs_rq"]),
             member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
             member("OFF_TASK_NIVCSW", &["task_struct.nivcsw"]),
             member("OFF_TASK_NVCSW", &["task_struct.nvcsw"]),
+            // On kernels for several CPUs.
+            optional("OFF_TASK_ON_CPU", &["task_struct.on_cpu"]),
             member("OFF_TASK_ON_CPU_TIME", &["task_struct.se.sum_exec_runtime"]),
             member("OFF_TASK_PID", &["task_struct.pid"]),
             member("OFF_TASK_QUEUED", &["task_struct.on_rq"]),
             member("OFF_TASK_RUN_DELAY", &["task_struct.sched_info.run_delay"]),
             member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"]),
+            member("OFF_TASK_STATE", &["task_struct.__state", "task_struct.state"]),
             member("OFF_TASK_TGID", &["task_struct.tgid"]),
             optional("OFF_TASK_THROTTLED", &["task_struct.throttled"]),
             member("OFF_GROUP_QUEUE_QUEUE", &["cfs_rq.rq"]),
@@ -79,6 +83,7 @@ const HOLD: &str = "notes that a group is throttled on a CPU";
 const RELEASE: &str = "notes whose throttling ends";
 const RESUME: &str = "notes that a group's throttling on a CPU has ended, and how long it was";
 const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
+const CENSUS: Program = extra("sched_census", TaskCensus, "counts all threads by state, every five seconds");
 const FLUSH: Program =
     program("sched_flush", OnDemand, "books the task that is running, before the agent reads");
 
@@ -104,6 +109,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_switch_tp", TpBtf("sched_switch"), SWITCH),
                 SEED,
                 FLUSH,
+                CENSUS,
             ],
             members: MEMBERS,
             needs: &[Need::TaskStorage],
@@ -125,6 +131,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_depart_rt", RawTp("sched_migrate_task"), DEPART),
                 program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
                 FLUSH,
+                CENSUS,
             ],
             members: HASH_MEMBERS,
             needs: &[],
@@ -138,6 +145,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_switch_fe", Fentry("rcu_note_context_switch"), SWITCH),
                 SEED,
                 FLUSH,
+                CENSUS,
             ],
             members: MEMBERS,
             needs: &[Need::TaskStorage],
@@ -151,6 +159,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_move_kp", Kprobe("cgroup_attach_task"), MOVE),
                 program("sched_switch_kp", Kprobe("rcu_note_context_switch"), SWITCH),
                 FLUSH,
+                CENSUS,
             ],
             members: HASH_MEMBERS,
             needs: &[Need::Kprobes],

@@ -66,7 +66,11 @@ fn what_a_tier_cannot_do_without_is_of_its_kind() {
                 Hook::Fentry(_) | Hook::Fexit(_) => Some(Tier::Fentry),
                 Hook::Kprobe(_) | Hook::Kretprobe(_) => Some(Tier::Kprobe),
                 Hook::RawTp(_) => Some(Tier::RawTp),
-                Hook::OnDemand | Hook::TaskIterator | Hook::FileIterator | Hook::SocketIterator(_) => None,
+                Hook::OnDemand
+                | Hook::TaskIterator
+                | Hook::TaskCensus
+                | Hook::FileIterator
+                | Hook::SocketIterator(_) => None,
             };
             assert!(kind.is_none_or(|kind| kind == set.tier), "{}", program.name);
         }

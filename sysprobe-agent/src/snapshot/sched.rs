@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::HistogramSample;
+use super::{HistogramSample, LoadSample, ThreadsSample};
 
 /// The scheduler's totals of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,10 @@ pub struct SchedSample {
     pub causes: Option<CausesSample>,
     /// Who that was.
     pub blame: BlameSample,
+    /// At the last census; `None` if it had no threads then, or none was taken.
+    pub threads: Option<ThreadsSample>,
+    /// Of as many censuses in a row as it had threads.
+    pub load: Option<LoadSample>,
 }
 
 /// How long a cgroup with a quota was throttled at a time, on one CPU each.
@@ -123,6 +127,8 @@ impl SchedSample {
             involuntary_switches: self.involuntary_switches.checked_sub(earlier.involuntary_switches)?,
             causes,
             blame: self.blame.since(&earlier.blame)?,
+            threads: self.threads,
+            load: self.load,
         })
     }
 }

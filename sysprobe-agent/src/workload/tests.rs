@@ -1,6 +1,7 @@
 //! Totals over births, deaths and returns.
 
 use sysprobe_common::hist;
+use sysprobe_common::sched::threads::State;
 
 use super::reading::CpuSeen;
 use super::*;
@@ -108,4 +109,37 @@ fn a_container_of_which_only_the_pod_is_known_has_its_id_as_name() {
     let workload = Bearer::of_answer(&Answer::Pod { pod: Arc::new(pod) }, &name).workload;
     assert_eq!((&*workload.namespace, &*workload.pod, workload.container), ("shop", "cart-0", id.clone()));
     assert_eq!(Bearer::of_answer(&Answer::Unknown, &name).workload.container, id);
+}
+
+/// Sleeping threads, and some that are load.
+fn threads(sleep: u32, load: u32) -> Threads {
+    let mut threads = Threads::NONE;
+    threads.load = load;
+    threads.states[State::Interruptible as usize] = sleep;
+    threads.states[State::Runnable as usize] = load;
+    threads
+}
+
+fn levels(registry: &Registry) -> Option<(u64, u64)> {
+    let sched = registry.samples().first()?.sched.clone()?;
+    Some((sched.threads?.of(State::Interruptible), sched.load?.fixed[0]))
+}
+
+#[test]
+fn threads_of_several_cgroups_add_up_and_are_gone_with_the_last() {
+    let mut registry = Registry::default();
+    registry.add_threads(&bearer("a"), &threads(2, 1));
+    registry.add_threads(&bearer("a"), &threads(3, 2));
+    registry.fold_loads(1);
+    assert_eq!(levels(&registry), Some((5, 492)));
+    registry.forget_threads();
+    registry.add_threads(&bearer("a"), &Threads::NONE);
+    registry.fold_loads(1);
+    assert_eq!(levels(&registry), None);
+    // Whoever comes back begins anew.
+    registry.add_threads(&bearer("a"), &threads(1, 3));
+    registry.fold_loads(1);
+    assert_eq!(levels(&registry), Some((1, 492)));
+    registry.expire(|_| false, Instant::now(), GRACE);
+    assert_eq!((registry.samples().len(), levels(&registry)), (1, None), "levels know no grace");
 }

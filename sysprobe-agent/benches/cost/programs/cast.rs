@@ -63,7 +63,10 @@ impl Cast {
     /// Goes over all tasks once more.
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
-            Running::Sched(sched) => sched.seed_again()?,
+            Running::Sched(sched) => {
+                sched.seed_again()?;
+                sched.begin_census().map_or(Ok(()), |walk| walk.run())?;
+            }
             Running::Cgroup(_)
             | Running::Vfs(_)
             | Running::Block(_)

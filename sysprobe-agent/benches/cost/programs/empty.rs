@@ -39,9 +39,12 @@ impl Empties {
 
     /// Runs those that go over all tasks.
     pub(crate) fn iterate(&mut self) -> Result<()> {
-        let wanted = self.0.iter_mut().filter(|(program, _)| program.hook == Hook::TaskIterator);
-        for (program, loaded) in wanted {
-            loaded.iterate(program.name)?;
+        for (program, loaded) in &mut self.0 {
+            match program.hook {
+                Hook::TaskIterator => loaded.iterate(program.name)?,
+                Hook::TaskCensus => loaded.walk(program.name)?,
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -56,7 +59,7 @@ const fn like(program: &Program) -> Program {
         Hook::Kprobe(_) => "empty_kprobe",
         Hook::Kretprobe(_) => "empty_kretprobe",
         Hook::RawTp(_) | Hook::OnDemand | Hook::SocketIterator(_) => "empty_raw_tp",
-        Hook::TaskIterator | Hook::FileIterator => "empty_iter",
+        Hook::TaskIterator | Hook::TaskCensus | Hook::FileIterator => "empty_iter",
     };
     // There is no map of sockets for an empty program to go over.
     let hook = if matches!(hook, Hook::SocketIterator(_)) { Hook::OnDemand } else { hook };

@@ -140,7 +140,7 @@ impl Count {
 fn hook_name(hook: Hook) -> &'static str {
     match hook {
         Hook::OnDemand => "on demand",
-        Hook::TaskIterator => "task iterator",
+        Hook::TaskIterator | Hook::TaskCensus => "task iterator",
         Hook::FileIterator => "iterator over open files",
         Hook::SocketIterator(_) => "iterator over sockets",
         _ => hook.target().map_or("", Target::name),

@@ -111,7 +111,7 @@ impl Script {
     pub(crate) fn of_hook(hook: Hook) -> Option<Self> {
         match hook {
             Hook::OnDemand => return Some(Self::Demand),
-            Hook::TaskIterator => return Some(Self::Iterate),
+            Hook::TaskIterator | Hook::TaskCensus => return Some(Self::Iterate),
             Hook::SocketIterator(_) => return Some(Self::Census),
             _ => {}
         }

@@ -37,6 +37,7 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
                         "device",
                         "direction",
                         "state",
+                        "window",
                         "protocol",
                         "family",
                         "cause",
@@ -58,6 +59,8 @@ fn the_names_that_dashboards_rely_on_are_there() {
     for name in [
         "sysprobe_sched_wakeup_latency_seconds",
         "sysprobe_sched_wait_seconds_total",
+        "sysprobe_sched_threads",
+        "sysprobe_sched_load_average",
         "sysprobe_sched_blame_seconds_total",
         "sysprobe_sched_context_switches_total",
         "sysprobe_cpu_usage_seconds_total",

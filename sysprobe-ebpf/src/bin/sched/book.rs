@@ -37,7 +37,7 @@ settings!(
 );
 
 /// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
-const PF_EXITING: u32 = 4;
+pub(crate) const PF_EXITING: u32 = 4;
 
 /// `slot << shard_bits | shard`. Sized by the agent.
 #[btf_map]

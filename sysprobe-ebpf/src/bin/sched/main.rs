@@ -13,6 +13,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 mod book;
+mod census;
 mod debts;
 mod hold;
 mod queue;

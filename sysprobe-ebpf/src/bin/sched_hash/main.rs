@@ -10,6 +10,8 @@
 
 #[path = "../sched/book.rs"]
 mod book;
+#[path = "../sched/census.rs"]
+mod census;
 #[path = "../sched/debts.rs"]
 mod debts;
 #[path = "../sched/hold.rs"]

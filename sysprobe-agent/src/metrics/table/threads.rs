@@ -1,0 +1,61 @@
+//! The scheduler: threads by state, and load averages. Levels: a workload without threads has none.
+
+use sysprobe_common::sched::threads::State;
+
+use super::{Emit, Kind, Metric, Unit};
+use crate::snapshot::{Snapshot, WorkloadSample};
+
+pub(super) static THREADS: &[Metric] = &[
+    Metric {
+        name: "sysprobe_sched_threads",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Threads by state when they were last counted, at most five seconds ago: running (on a CPU), runnable (waiting \
+               for one), interruptible, uninterruptible, stopped, traced, idle (kernel threads without work), parked, zombie, \
+               dead. They are the states of /proc/PID/task/TID/stat, R divided in two; of those from stopped on there is a series where \
+               there are such threads. The thread of the agent that counts is running.",
+        labels: &["namespace", "pod", "container", "state"],
+        source: "task_struct.__state, exit_state and on_cpu of every task, by a task iterator",
+        emit: threads,
+    },
+    Metric {
+        name: "sysprobe_sched_load_average",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Load average by the kernel's own arithmetic: how many threads ran, waited for a CPU or slept uninterruptibly, \
+               sampled every five seconds and damped over the window (1m, 5m, 15m). It starts at 0 when the workload or the agent \
+               does. The thread of the agent that counts is left out.",
+        labels: &["namespace", "pod", "container", "window"],
+        source: "as sysprobe_sched_threads, with the formula of kernel/sched/loadavg.c",
+        emit: loads,
+    },
+];
+
+/// States that threads come and go through are always told, the rare ones where there are such threads.
+const COMMON: [State; 4] = [State::Running, State::Runnable, State::Interruptible, State::Uninterruptible];
+
+fn threads(snapshot: &Snapshot, emit: &mut Emit) {
+    for (row, threads) in rows(snapshot, |row| row.sched.as_ref()?.threads) {
+        for state in State::ALL {
+            let count = threads.of(state);
+            if count > 0 || COMMON.contains(&state) {
+                emit.workload_with(row, ("state", state.name()), count as f64);
+            }
+        }
+    }
+}
+
+fn loads(snapshot: &Snapshot, emit: &mut Emit) {
+    for (row, load) in rows(snapshot, |row| row.sched.as_ref()?.load) {
+        for (window, average) in load.each() {
+            emit.workload_with(row, ("window", window), average);
+        }
+    }
+}
+
+fn rows<T>(
+    snapshot: &Snapshot,
+    part: impl Fn(&WorkloadSample) -> Option<T>,
+) -> impl Iterator<Item = (&WorkloadSample, T)> {
+    snapshot.workloads.iter().filter_map(move |row| Some((row, part(row)?)))
+}

@@ -1,0 +1,305 @@
+//! Threads by state against `/proc`, and load averages against the kernel's arithmetic, for loads that are known.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::tiers::{Watcher, watchers};
+use support::totals::workload;
+use support::{figure, until};
+use sysprobe_agent::snapshot::{SchedSample, Snapshot, ThreadsSample};
+use sysprobe_common::sched::threads::State;
+
+/// One test at a time: the load of one would be in the other's average of the machine.
+static HOST: Mutex<()> = Mutex::new(());
+
+fn host() -> MutexGuard<'static, ()> {
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many threads have which letter in `/proc/PID/task/TID/stat`.
+type Letters = BTreeMap<char, u64>;
+
+/// `include/linux/sched.h`; the same since 2.6.
+const PF_KTHREAD: u32 = 0x0020_0000;
+
+/// Of the threads that `has` picks by their cgroups and flags.
+fn letters_in_proc(has: impl Fn(&str, u32) -> bool) -> Letters {
+    let mut letters = Letters::new();
+    let processes = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok).map(|entry| entry.path());
+    let tasks = processes.filter_map(|process| fs::read_dir(process.join("task")).ok()).flatten();
+    for task in tasks.filter_map(Result::ok).map(|task| task.path()) {
+        let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
+        let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
+        // From the third field of the whole line on.
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let (letter, parent, flags) = (fields[0], fields[1], fields[6].parse().expect("flags"));
+        // Of what has ended, v1 shows the root: it was where its parent is.
+        let place = if letter == "Z" { Path::new("/proc").join(parent) } else { task };
+        let cgroups = fs::read_to_string(place.join("cgroup")).unwrap_or_default();
+        if has(&cgroups, flags) {
+            *letters.entry(letter.chars().next().expect("a state")).or_default() += 1;
+        }
+    }
+    letters
+}
+
+fn letters_of(cgroup: &Cgroup) -> Letters {
+    letters_in_proc(|cgroups, _| cgroups.lines().any(|line| line.ends_with(&cgroup.name)))
+}
+
+fn until_in_proc(cgroup: &Cgroup, expected: &Letters) {
+    let mut found = Letters::new();
+    until("everybody is in the state that is made", || {
+        let now = letters_of(cgroup);
+        if now != found {
+            figure(&format!("{}: {now:?}", cgroup.name));
+            found = now;
+        }
+        (found == *expected).then_some(())
+    });
+}
+
+/// The same of what the agent tells.
+fn letters_told(threads: &ThreadsSample) -> Letters {
+    let mut letters = Letters::new();
+    for state in State::ALL.into_iter().filter(|state| threads.of(*state) > 0) {
+        let letter = match state {
+            State::Running | State::Runnable => 'R',
+            State::Interruptible => 'S',
+            State::Uninterruptible => 'D',
+            State::Stopped => 'T',
+            State::Traced => 't',
+            State::Idle => 'I',
+            State::Parked => 'P',
+            State::Zombie => 'Z',
+            State::Dead => 'X',
+        };
+        *letters.entry(letter).or_default() += threads.of(state);
+    }
+    letters
+}
+
+fn sched(snapshot: &Snapshot, name: &str) -> SchedSample {
+    workload(snapshot, name).and_then(|row| row.sched.clone()).unwrap_or_default()
+}
+
+/// Waits for a census that tells what `/proc` does at that moment.
+fn until_told(watcher: &Watcher, name: &str, truth: impl Fn() -> Letters) -> ThreadsSample {
+    until(&format!("{} tells the states of {name} ({:?})", watcher.tier.name(), truth()), || {
+        let threads = sched(&watcher.agent.snapshot(), name).threads?;
+        (letters_told(&threads) == truth()).then_some(threads)
+    })
+}
+
+fn sleep() {
+    thread::sleep(Duration::from_secs(100_000));
+}
+
+/// A child that runs `body` and is never waited for.
+fn leave_child(body: impl FnOnce()) {
+    // SAFETY: the child runs what a load may run and leaves by `_exit`.
+    unsafe {
+        if libc::fork() == 0 {
+            body();
+            libc::_exit(0);
+        }
+    }
+}
+
+/// Sleeps uninterruptibly until its child ends, which it never does: as `vfork` does, but with memory of the child's own.
+fn wait_as_vfork_does() {
+    let flags = libc::c_long::from(libc::CLONE_VFORK | libc::SIGCHLD);
+    // SAFETY: without CLONE_VM this is a fork.
+    if unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } == 0 {
+        sleep();
+    }
+}
+
+fn stop_traced() {
+    // SAFETY: plain numbers; nobody waits for the child, so it stays stopped.
+    unsafe {
+        libc::ptrace(
+            libc::PTRACE_TRACEME,
+            0,
+            ptr::null_mut::<libc::c_void>(),
+            ptr::null_mut::<libc::c_void>(),
+        );
+        libc::raise(libc::SIGSTOP);
+    }
+}
+
+const SPINNERS: usize = 3;
+
+/// Three threads that sleep, and a child for each of the other states.
+fn one_of_each() {
+    leave_child(|| process::in_threads(SPINNERS, process::spin));
+    leave_child(wait_as_vfork_does);
+    leave_child(|| {
+        // SAFETY: it stops itself.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    });
+    leave_child(stop_traced);
+    leave_child(|| {});
+    process::in_threads(3, sleep);
+}
+
+#[test]
+fn every_state_is_told_as_proc_tells_it() {
+    let _host = host();
+    let watchers = watchers("sched");
+    let cgroup = Cgroup::new("states");
+    let load = Load::running(&cgroup, &cpus(), one_of_each);
+    // The child of who waits sleeps as well.
+    let expected = Letters::from([('R', 3), ('S', 4), ('D', 1), ('T', 1), ('t', 1), ('Z', 1)]);
+    until_in_proc(&cgroup, &expected);
+    for watcher in &watchers {
+        let threads = until_told(watcher, &cgroup.name, || expected.clone());
+        figure(&format!("{}: {:?} load {}", watcher.tier.name(), threads.by_state, threads.load));
+        assert_eq!(threads.load, 4, "those that run, wait for a CPU or sleep uninterruptibly");
+        assert!(threads.of(State::Running) <= cpus().len() as u64, "{threads:?}");
+        let told = watcher.agent.scrape();
+        let labels = [("container", cgroup.name.as_str()), ("state", "zombie")];
+        assert_eq!(told.value("sysprobe_sched_threads", &labels), Some(1.0));
+    }
+    // Threads that outnumber the CPUs: some of them are seen to wait.
+    for watcher in watchers.iter().filter(|_| cpus().len() < SPINNERS) {
+        until("somebody waits", || {
+            let threads = sched(&watcher.agent.snapshot(), &cgroup.name).threads?;
+            (threads.of(State::Runnable) > 0).then_some(())
+        });
+    }
+    let name = cgroup.name.clone();
+    cgroup.remove();
+    drop(load);
+    for watcher in &watchers {
+        let sched = sched(&watcher.agent.snapshot(), &name);
+        assert_eq!(
+            (sched.threads, sched.load),
+            (None, None),
+            "{}: what has gone has none",
+            watcher.tier.name()
+        );
+    }
+}
+
+#[test]
+fn kernel_threads_are_told_as_proc_tells_them() {
+    let _host = host();
+    for watcher in watchers("sched") {
+        let threads = until_told(&watcher, "kernel", || letters_in_proc(|_, flags| flags & PF_KTHREAD != 0));
+        figure(&format!("{}: kernel {:?}", watcher.tier.name(), threads.by_state));
+        assert!(threads.of(State::Idle) > 0, "{threads:?}");
+    }
+}
+
+/// Older than the agents, and none of them runs while they watch: only a walk over all threads can tell.
+#[test]
+fn two_thousand_sleeping_threads_are_counted_exactly_and_go_without_a_trace() {
+    const THREADS: u64 = 2_000;
+    let _host = host();
+    let cgroup = Cgroup::new("sleeping");
+    let load = Load::running(&cgroup, &cpus(), || process::in_threads(2_000, sleep));
+    let expected = Letters::from([('S', THREADS)]);
+    until_in_proc(&cgroup, &expected);
+    let watchers = watchers("sched");
+    for watcher in &watchers {
+        let threads = until_told(watcher, &cgroup.name, || expected.clone());
+        assert_eq!((threads.of(State::Interruptible), threads.load), (THREADS, 0));
+        let sched = sched(&watcher.agent.snapshot(), &cgroup.name);
+        assert_eq!((sched.load.expect("it has threads").fixed, sched.on_cpu_ns), ([0; 3], 0));
+    }
+    drop(load);
+    for watcher in &watchers {
+        until("a cgroup without threads has no series", || {
+            let sched = sched(&watcher.agent.snapshot(), &cgroup.name);
+            (sched.threads.is_none() && sched.load.is_none()).then_some(())
+        });
+    }
+}
+
+/// One sample more of a constant load: kernel/sched/loadavg.c (`calc_load`), written down once more.
+fn one_more(averages: [u64; 3], load: u64) -> [u64; 3] {
+    let damped = |average: u64, damping: u64| {
+        let sum = average * damping + load * 2048 * (2048 - damping);
+        (if load * 2048 >= average { sum + 2047 } else { sum }) / 2048
+    };
+    let [short, middle, long] = averages;
+    [damped(short, 1884), damped(middle, 2014), damped(long, 2037)]
+}
+
+/// As many samples as in twenty seconds.
+const SAMPLES: usize = 5;
+/// More than the machine has CPUs, so that its own load is small beside it.
+const BUSY: usize = 12;
+
+/// The averages after each of so many censuses that have met all the threads, and all there was to see at the last.
+fn follow(watcher: &Watcher, name: &str) -> (Vec<[u64; 3]>, Snapshot) {
+    let mut averages: Vec<[u64; 3]> = Vec::new();
+    loop {
+        let (next, snapshot) = until("another sample", || {
+            let snapshot = watcher.agent.snapshot();
+            let SchedSample { threads: Some(threads), load: Some(load), .. } = sched(&snapshot, name) else {
+                return None;
+            };
+            let is_next = threads.load == BUSY as u64 && averages.last() != Some(&load.fixed);
+            is_next.then_some((load.fixed, snapshot))
+        });
+        averages.push(next);
+        if averages.len() == SAMPLES {
+            return (averages, snapshot);
+        }
+    }
+}
+
+/// Of the machine, over one minute, as `/proc/loadavg` tells it.
+fn kernels_average() -> f64 {
+    let text = fs::read_to_string("/proc/loadavg").expect("/proc/loadavg");
+    text.split(' ').next().expect("a number").parse().expect("a number")
+}
+
+#[test]
+fn a_load_average_follows_the_kernels_arithmetic() {
+    let _host = host();
+    let watchers = watchers("sched");
+    let cgroup = Cgroup::new("load");
+    let before = kernels_average();
+    let _load = Load::running(&cgroup, &cpus(), || process::in_threads(BUSY, process::spin));
+    let seen: Vec<_> = thread::scope(|scope| {
+        let name = cgroup.name.as_str();
+        let follow = |watcher| scope.spawn(move || follow(watcher, name));
+        let followed: Vec<_> = watchers.iter().map(follow).collect();
+        followed.into_iter().map(|followed| followed.join().expect("there are samples")).collect()
+    });
+    let after = kernels_average();
+    for (watcher, (averages, snapshot)) in watchers.iter().zip(&seen) {
+        figure(&format!("{}: {averages:?}", watcher.tier.name()));
+        for pair in averages.windows(2) {
+            assert_eq!(pair[1], one_more(pair[0], BUSY as u64), "after {:?}", pair[0]);
+        }
+        compare_machine(snapshot, before, after);
+    }
+}
+
+/// The sum over all workloads began at zero, the kernel's average where it was, which is damped since. The two sample at other moments: one
+/// sample more or less, and what else ran for a moment, are accepted.
+fn compare_machine(snapshot: &Snapshot, before: f64, after: f64) {
+    const DAMPING: f64 = 1884.0 / 2048.0;
+    /// A sample is worth a twelfth of its threads.
+    const TOLERANCE: f64 = 0.08 * BUSY as f64 + 1.0;
+    let loads = snapshot.workloads.iter().filter_map(|row| row.sched.as_ref()?.load);
+    let ours: f64 = loads.map(|load| load.each()[0].1).sum();
+    let samples = i32::try_from(SAMPLES).expect("few");
+    let expected = ours + before * DAMPING.powi(samples);
+    figure(&format!("machine: ours {ours:.2}, {before} before makes {expected:.2}, kernel {after}"));
+    assert!((expected - after).abs() <= TOLERANCE, "{expected} {after}");
+    assert!(ours > TOLERANCE, "the load is larger than what is tolerated: {ours}");
+}

@@ -1,0 +1,89 @@
+//! All threads at one moment: counted by cgroup and state.
+//!
+//! Typed in either object, for an iterator's task always is. Whose a thread is is looked up each time, by the way to its cgroup: what
+//! the switch remembers of a thread may be older than its last move, and of a thread that has never run since nothing is remembered.
+
+use core::ffi::c_void;
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::sched::threads::{Thread, Threads};
+use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::kernel::{ABSENT, Typed};
+use sysprobe_ebpf::settings;
+use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
+
+use crate::book::{OFF_TASK_PID, PF_EXITING};
+use crate::slots::{find_slot, slot_of};
+
+settings!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
+
+/// By slot. Sized by the agent, which sets it to 0 before each census; one thread at a time takes one.
+#[btf_map]
+static SCHED_CENSUS: Array<Threads, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// The members of `bpf_iter__task` that are used.
+#[repr(C)]
+struct TaskIteration {
+    meta: u64,
+    task: *const u8,
+}
+
+/// Counts a thread.
+#[unsafe(link_section = "iter/task")]
+#[unsafe(no_mangle)]
+extern "C" fn sched_census(ctx: *mut c_void) -> i32 {
+    // SAFETY: the kernel passes a `bpf_iter__task`.
+    let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
+    if !task.is_null() {
+        // SAFETY: not null, so it is a typed task.
+        count(unsafe { Typed::new(task) });
+    }
+    0
+}
+
+#[inline(always)]
+fn count(task: Typed) {
+    // Who takes the census would not be running but for it, and is no load.
+    let is_self = task.load_u32(&OFF_TASK_PID) == current();
+    let thread = Thread {
+        state: task.load_u32(&OFF_TASK_STATE),
+        exit_state: task.load_u32(&OFF_TASK_EXIT_STATE),
+        flags: task.load_u32(&OFF_TASK_FLAGS),
+        is_on_cpu: is_on_cpu(task, is_self),
+    };
+    let Some(threads) = SCHED_CENSUS.get_ptr_mut(slot(task, thread.flags)) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let threads = unsafe { &mut *threads };
+    if let Some(count) = threads.states.get_mut(thread.what() as usize) {
+        *count += 1;
+    }
+    if thread.is_load() && !is_self {
+        threads.load += 1;
+    }
+}
+
+/// A kernel for a single CPU does not keep it: there, only who asks is on it. An `int`, or a byte in newer kernels.
+#[inline(always)]
+fn is_on_cpu(task: Typed, is_self: bool) -> bool {
+    if OFF_TASK_ON_CPU.load() == ABSENT { is_self } else { task.load_u8(&OFF_TASK_ON_CPU) != 0 }
+}
+
+/// A cgroup may be removed while it still has zombies: they get no new slot, which nobody would know the name of.
+#[inline(always)]
+fn slot(task: Typed, flags: u32) -> u32 {
+    let cgroup = id_of_task(task);
+    if flags & PF_EXITING != 0 && !is_kernel_thread(task) {
+        return slot_of(cgroup);
+    }
+    find_slot(task, cgroup)
+}
+
+/// By its number in the first PID namespace.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the thread's number is the lower half")]
+fn current() -> u32 {
+    bpf_get_current_pid_tgid() as u32
+}

@@ -111,6 +111,24 @@ fn a_refused_tier_is_passed_over_and_all_say_why() {
 }
 
 #[test]
+fn a_refused_census_costs_its_own_series_only_and_is_told() {
+    let objects = broken(&["sched.o", "sched_hash.o"].map(|object| (object, "sched_census")));
+    let arguments = ["--objects", objects.path().to_str().expect("UTF-8")];
+    let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
+    let state = state(&agent, "sched");
+    assert!(state.up && state.hook == taken(&check(&[]), "sched")[0], "the tier is the same: {state:?}");
+    assert!(state.reason.contains("sched_census") && state.reason.contains(REFUSAL), "{state:?}");
+    until("the rest is seen", || {
+        agent.metrics().contains("sysprobe_sched_on_cpu_seconds_total{").then_some(())
+    });
+    let text = agent.metrics();
+    for name in ["sysprobe_sched_threads{", "sysprobe_sched_load_average{"] {
+        assert!(!text.contains(name), "{name}");
+    }
+    assert!(!agent.log().contains("could not be counted"), "nobody tries: {}", agent.log());
+}
+
+#[test]
 fn an_agent_that_could_export_nothing_ends_and_says_why() {
     let objects = broken(&ALL_OF_SCHED);
     let config = objects.path().join("sysprobe.toml");

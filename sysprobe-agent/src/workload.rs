@@ -19,7 +19,7 @@ use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
 use crate::snapshot::{
-    Culprit, PodSample, PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample,
+    PodSample, PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use crate::{block, net, reclaim, sched, tcp, vfs};
 
@@ -196,7 +196,7 @@ impl Registry {
                 let cause =
                     if culprit.pod.is_some() { &mut causes.other_pod_ns } else { &mut causes.system_ns };
                 *cause += ns;
-                totals.blame.add(&culprit.as_culprit(), ns);
+                totals.blame.add(&culprit.workload.as_culprit(), ns);
             }
         }
     }
@@ -309,6 +309,10 @@ impl Registry {
         let pods: HashSet<_> =
             self.workloads.keys().map(|workload| (&workload.namespace, &workload.pod)).collect();
         self.pods.retain(|(namespace, pod), _| pods.contains(&(namespace, pod)));
+        let culprits: HashSet<_> = self.workloads.keys().map(Workload::as_culprit).collect();
+        for totals in self.workloads.values_mut() {
+            totals.blame.retain(|culprit| culprits.contains(culprit));
+        }
     }
 
     #[must_use]
@@ -356,14 +360,6 @@ impl Bearer {
             return own.pod == other.pod && own.namespace == other.namespace;
         }
         self.workload == other.workload
-    }
-
-    /// As whom others blame it: a pod as a whole.
-    #[must_use]
-    fn as_culprit(&self) -> Culprit {
-        let Workload { namespace, pod, container } = self.workload.clone();
-        let container = if self.pod.is_some() { String::new() } else { container };
-        Culprit { namespace, pod, container }
     }
 
     /// Kernel threads.

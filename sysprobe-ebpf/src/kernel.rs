@@ -33,6 +33,7 @@ pub trait Object: Copy {
     /// 0 if the address is bad: without a branch, of which the verifier would go both ways.
     fn u64_or_zero(self, offset: &Global<u32>) -> u64;
     /// The object that a member points to, at address 0 if that of this one is bad.
+    #[must_use]
     fn follow_or_null(self, offset: &Global<u32>) -> Self;
     /// The `index`-th of several that lie behind one another; 0 if the address is bad.
     fn u32_of(self, offset: &Global<u32>, index: usize) -> u32;

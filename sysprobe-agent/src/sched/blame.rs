@@ -50,6 +50,11 @@ impl Blame {
         self.culprits.insert(culprit.clone(), account);
     }
 
+    /// Forgets those that are not told of any more.
+    pub(crate) fn retain(&mut self, is_known: impl Fn(&Culprit) -> bool) {
+        self.culprits.retain(|culprit, _| is_known(culprit));
+    }
+
     fn make_room(&mut self) {
         if self.culprits.len() < WATCHED {
             return;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{HistogramSample, LoadSample, ThreadsSample};
+use super::{HistogramSample, LoadSample, ThreadsSample, Workload};
 
 /// The scheduler's totals of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,16 @@ pub struct Culprit {
     pub pod: String,
     /// Empty for a pod.
     pub container: String,
+}
+
+impl Workload {
+    /// As whom others blame it: a pod as a whole.
+    #[must_use]
+    pub fn as_culprit(&self) -> Culprit {
+        let Self { namespace, pod, container } = self.clone();
+        let container = if pod.is_empty() { container } else { String::new() };
+        Culprit { namespace, pod, container }
+    }
 }
 
 impl CausesSample {

@@ -183,6 +183,7 @@ fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wai
 
 /// Divides the wait that was noted, and adds all of it but what other cgroups ran to the victim's slot.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     wait::divide(here, line);
     debts::send(here);

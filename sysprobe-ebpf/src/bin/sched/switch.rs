@@ -5,6 +5,7 @@ use core::ptr;
 
 use sysprobe_common::sched::timeline::IDLE;
 use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
+use sysprobe_common::slot;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 
@@ -82,7 +83,8 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let Some(queue) = queue::of(task) else { return };
     let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
     let (Some(line), Some(here)) = (timeline::of_cpu(cpu), timeline::of_this_cpu()) else { return };
-    if waited == 0 || waited >> 63 != 0 {
+    // Whose it is shows when a task that is older than the agent is booked for the first time: then all of the wait is divided.
+    if waited == 0 || waited >> 63 != 0 || known.slot == slot::UNKNOWN {
         return;
     }
     let span = Span { from: to.saturating_sub(waited), to };

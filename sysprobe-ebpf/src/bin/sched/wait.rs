@@ -19,6 +19,11 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) const NONE: Self = Self { from: 0, to: 0 };
+
+    #[inline(always)]
+    const fn is_empty(self) -> bool {
+        self.from >= self.to
+    }
 }
 
 /// Begins a division. While the victim's group was throttled it could not have run, whoever had the CPU. Of the two times the
@@ -30,8 +35,14 @@ pub(crate) fn begin(work: &mut Division, slot: u32, victim: u64, wait: Span, hel
     for part in &mut work.parts {
         store(part, 0);
     }
-    let (later, rest) = split(work, wait, held[0]);
-    let (earlier, earliest) = split(work, rest, held[1]);
+    let (mut later, rest) = split(work, wait, held[0]);
+    let (mut earlier, mut earliest) = split(work, rest, held[1]);
+    if earlier.is_empty() {
+        (earlier, earliest) = (earliest, Span::NONE);
+    }
+    if later.is_empty() {
+        (later, earlier, earliest) = (earlier, earliest, Span::NONE);
+    }
     store(&mut work.from, later.from);
     store(&mut work.to, later.to);
     store(&mut work.earlier_from, earlier.from);
@@ -40,13 +51,13 @@ pub(crate) fn begin(work: &mut Division, slot: u32, victim: u64, wait: Span, hel
     store(&mut work.earliest_to, earliest.to);
 }
 
-/// What comes after a throttling and what came before it.
+/// What comes after a throttling and what came before it, which is all if there was none.
 #[inline(always)]
 fn split(work: &mut Division, wait: Span, held: Span) -> (Span, Span) {
     let from = if held.from > wait.from { held.from } else { wait.from };
     let to = if held.to < wait.to { held.to } else { wait.to };
     if from >= to {
-        return (wait, Span::NONE);
+        return (Span::NONE, wait);
     }
     add(work, Cause::Throttled as u32, to - from);
     (Span { from: to, to: wait.to }, Span { from: wait.from, to: from })
@@ -134,7 +145,7 @@ pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
 /// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch as much as of all.
 #[inline(always)]
 pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
-    let interrupted = (piece >> 8) * u64::from(stretch.interrupted_share) >> 8;
+    let interrupted = ((piece >> 8) * u64::from(stretch.interrupted_share)) >> 8;
     add(&mut here.division, Cause::Interrupt as u32, interrupted);
     let ns = piece - interrupted;
     let victim = load(&here.division.victim);
@@ -156,6 +167,7 @@ pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
 
 /// The part of a stretch that interrupts took.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is not more than the whole")]
 pub(crate) fn share(interrupted: u64, whole: u64) -> u32 {
     if interrupted == 0 {
         return 0;

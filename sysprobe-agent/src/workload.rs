@@ -5,35 +5,19 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sysprobe_common::block::BlockStats;
-use sysprobe_common::net::{DropStats, NetStats};
-use sysprobe_common::reclaim::ReclaimStats;
-use sysprobe_common::sched::SchedStats;
 use sysprobe_common::sched::threads::Threads;
-use sysprobe_common::sched::throttle::ThrottleStats;
-use sysprobe_common::tcp::TcpStats;
-use sysprobe_common::vfs::VfsStats;
 
-use crate::cgroup::name::Name;
-use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
-use crate::snapshot::{
-    PodSample, PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample,
-};
-use crate::{block, net, reclaim, sched, tcp, vfs};
+use crate::snapshot::{PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample};
 
+mod bearer;
+mod charge;
 mod reading;
 
+pub(crate) use bearer::Bearer;
+pub(crate) use charge::Charge;
 pub(crate) use reading::Reading;
-
-/// Who bears a cgroup's numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Bearer {
-    pub(crate) workload: Workload,
-    kind: WorkloadKind,
-    pod: Option<Arc<Pod>>,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
@@ -50,121 +34,6 @@ struct Totals {
     pod: Option<Arc<Pod>>,
     blame: Blame,
     gone_since: Option<Instant>,
-}
-
-/// What a domain gathered for one cgroup.
-pub(crate) trait Charge: Send {
-    /// Whether that is nothing at all.
-    fn is_idle(&self) -> bool;
-    fn add_to(&self, workload: &mut WorkloadSample);
-    fn add_to_pod(&self, pod: &mut PodTotals);
-}
-
-impl Charge for SchedStats {
-    fn is_idle(&self) -> bool {
-        sched::is_idle(self)
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        sched::accumulate(workload.sched.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, pod: &mut PodTotals) {
-        sched::accumulate_waits(&mut pod.wait, self);
-    }
-}
-
-impl Charge for ThrottleStats {
-    fn is_idle(&self) -> bool {
-        self.throttled_ns == 0 && self.threads == 0 && self.lengths.iter().all(|count| *count == 0)
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        sched::accumulate_throttles(workload.throttle.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, pod: &mut PodTotals) {
-        sched::accumulate_throttles(&mut pod.throttle, self);
-    }
-}
-
-impl Charge for VfsStats {
-    fn is_idle(&self) -> bool {
-        vfs::is_idle(self)
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        vfs::accumulate(workload.vfs.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, pod: &mut PodTotals) {
-        vfs::accumulate(&mut pod.vfs, self);
-    }
-}
-
-impl Charge for BlockStats {
-    fn is_idle(&self) -> bool {
-        block::is_idle(self)
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        block::accumulate(workload.block.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, pod: &mut PodTotals) {
-        block::accumulate(&mut pod.block, self);
-    }
-}
-
-impl Charge for TcpStats {
-    fn is_idle(&self) -> bool {
-        tcp::is_idle(self)
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        tcp::accumulate(workload.tcp.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, pod: &mut PodTotals) {
-        tcp::accumulate_times(&mut pod.tcp, self);
-    }
-}
-
-/// There are no histograms in it.
-impl Charge for NetStats {
-    fn is_idle(&self) -> bool {
-        *self == Self::ZERO
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        net::accumulate(workload.net.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
-}
-
-impl Charge for DropStats {
-    fn is_idle(&self) -> bool {
-        self.packets == 0
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        net::accumulate_drops(workload.net.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
-}
-
-impl Charge for ReclaimStats {
-    fn is_idle(&self) -> bool {
-        self.reclaims == 0
-    }
-
-    fn add_to(&self, workload: &mut WorkloadSample) {
-        reclaim::accumulate(workload.reclaim.get_or_insert_default(), self);
-    }
-
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
 }
 
 impl Registry {
@@ -319,7 +188,7 @@ impl Registry {
     pub(crate) fn samples(&self) -> Vec<WorkloadSample> {
         let sample = |totals: &Totals| WorkloadSample {
             gone: totals.gone_since.is_some(),
-            pod: totals.pod.as_deref().map(describe),
+            pod: totals.pod.as_deref().map(bearer::describe),
             ..totals.sample.clone()
         };
         self.workloads.values().map(sample).collect()
@@ -328,81 +197,6 @@ impl Registry {
     #[must_use]
     pub(crate) fn pods(&self) -> Vec<PodTotals> {
         self.pods.values().cloned().collect()
-    }
-}
-
-impl Bearer {
-    /// What is no pod, or not known to be one.
-    #[must_use]
-    pub(crate) fn of_path(name: &Name) -> Self {
-        Self { workload: labels("", "", &name.name), kind: name.kind, pod: None }
-    }
-
-    /// A container that only its pod is known of has its id as name.
-    #[must_use]
-    pub(crate) fn of_answer(answer: &Answer, name: &Name) -> Self {
-        let container = answer.container().or(name.container_id.as_deref()).unwrap_or_default();
-        let Some(pod) = answer.pod() else {
-            return match answer {
-                Answer::Plain { .. } => Self { workload: labels("", "", container), ..Self::of_path(name) },
-                _ => Self::of_path(name),
-            };
-        };
-        let kind = if container.is_empty() { WorkloadKind::Pod } else { WorkloadKind::Container };
-        Self { workload: labels(&pod.namespace, &pod.name, container), kind, pod: Some(Arc::clone(pod)) }
-    }
-
-    /// Whether what one of them runs is the other's own doing.
-    #[must_use]
-    fn is_of_same_pod(&self, other: &Self) -> bool {
-        if self.pod.is_some() || other.pod.is_some() {
-            let (own, other) = (&self.workload, &other.workload);
-            return own.pod == other.pod && own.namespace == other.namespace;
-        }
-        self.workload == other.workload
-    }
-
-    /// Kernel threads.
-    #[must_use]
-    pub(crate) fn kernel() -> Self {
-        Self { workload: labels("", "", "kernel"), kind: WorkloadKind::Kernel, pod: None }
-    }
-
-    /// What cannot be attributed.
-    #[must_use]
-    pub(crate) fn unknown() -> Self {
-        Self { workload: labels("", "", "unknown"), kind: WorkloadKind::Unknown, pod: None }
-    }
-
-    /// Whether the answer says nothing new.
-    #[must_use]
-    pub(crate) fn is_of(&self, answer: &Answer) -> bool {
-        let is_same_pod = match (&self.pod, answer.pod()) {
-            (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
-            (None, None) => true,
-            _ => false,
-        };
-        is_same_pod && answer.container().unwrap_or_default() == self.workload.container
-    }
-}
-
-fn labels(namespace: &str, pod: &str, container: &str) -> Workload {
-    Workload { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
-}
-
-fn describe(pod: &Pod) -> PodSample {
-    let owner = pod.owner.as_ref();
-    // What made the ReplicaSet is what people know.
-    let deployment = owner.and_then(|owner| owner.deployment.as_deref());
-    PodSample {
-        uid: pod.uid.to_string(),
-        node: pod.node.as_deref().map(str::to_owned),
-        qos: pod.qos,
-        owner_kind: deployment
-            .map_or_else(|| owner.map(|owner| owner.kind.to_string()), |_| Some("Deployment".into())),
-        owner_name: deployment
-            .map_or_else(|| owner.map(|owner| owner.name.to_string()), |name| Some(name.into())),
-        host_network: pod.host_network,
     }
 }
 

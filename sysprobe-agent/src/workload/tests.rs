@@ -1,11 +1,13 @@
 //! Totals over births, deaths and returns.
 
 use sysprobe_common::hist;
+use sysprobe_common::sched::SchedStats;
 use sysprobe_common::sched::threads::State;
 
 use super::reading::CpuSeen;
 use super::*;
 use crate::cgroup::name::name_of;
+use crate::pods::Answer;
 use crate::slots::Counters;
 use crate::snapshot::{CpuSample, Throttling};
 

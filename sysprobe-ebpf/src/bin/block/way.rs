@@ -105,10 +105,11 @@ fn add(remembered: &mut Remembered, failed: bool, bytes: u32, ends: bool) {
 #[inline(always)]
 fn end<T: Object>(request: &Request<T>, remembered: &Remembered, name: u64, issued: u64) {
     // One that was merged with an older one has begun when that did.
-    let started = request.started();
-    let begun = if started < remembered.started { started } else { remembered.begun };
+    let (started, now) = (request.started(), now());
+    let is_older = started < remembered.started && is_stamp(started, now);
+    let begun = if is_older { started } else { remembered.begun };
     let done =
-        Done { bytes: remembered.bytes, failed: remembered.failed != 0, took: booking::since(begun, now()) };
+        Done { bytes: remembered.bytes, failed: remembered.failed != 0, took: booking::since(begun, now) };
     let (cgroup, operation) = (remembered.cgroup, request.operation(remembered.flush != 0));
     forget(name);
     let Some(disk) = request.disk() else { return };

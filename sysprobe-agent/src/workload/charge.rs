@@ -1,0 +1,128 @@
+//! What a domain gathered for one cgroup is added to a workload's totals and to its pod's. How is each domain's own
+//! matter.
+
+use sysprobe_common::block::BlockStats;
+use sysprobe_common::net::{DropStats, NetStats};
+use sysprobe_common::reclaim::ReclaimStats;
+use sysprobe_common::sched::SchedStats;
+use sysprobe_common::sched::throttle::ThrottleStats;
+use sysprobe_common::tcp::TcpStats;
+use sysprobe_common::vfs::VfsStats;
+
+use crate::snapshot::{PodTotals, WorkloadSample};
+use crate::{block, net, reclaim, sched, tcp, vfs};
+
+/// What a domain gathered for one cgroup.
+pub(crate) trait Charge: Send {
+    /// Whether that is nothing at all.
+    fn is_idle(&self) -> bool;
+    fn add_to(&self, workload: &mut WorkloadSample);
+    fn add_to_pod(&self, pod: &mut PodTotals);
+}
+
+impl Charge for SchedStats {
+    fn is_idle(&self) -> bool {
+        sched::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        sched::accumulate(workload.sched.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        sched::accumulate_waits(&mut pod.wait, self);
+    }
+}
+
+impl Charge for ThrottleStats {
+    fn is_idle(&self) -> bool {
+        self.throttled_ns == 0 && self.threads == 0 && self.lengths.iter().all(|count| *count == 0)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        sched::accumulate_throttles(workload.throttle.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        sched::accumulate_throttles(&mut pod.throttle, self);
+    }
+}
+
+impl Charge for VfsStats {
+    fn is_idle(&self) -> bool {
+        vfs::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        vfs::accumulate(workload.vfs.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        vfs::accumulate(&mut pod.vfs, self);
+    }
+}
+
+impl Charge for BlockStats {
+    fn is_idle(&self) -> bool {
+        block::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        block::accumulate(workload.block.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        block::accumulate(&mut pod.block, self);
+    }
+}
+
+impl Charge for TcpStats {
+    fn is_idle(&self) -> bool {
+        tcp::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        tcp::accumulate(workload.tcp.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        tcp::accumulate_times(&mut pod.tcp, self);
+    }
+}
+
+/// There are no histograms in it.
+impl Charge for NetStats {
+    fn is_idle(&self) -> bool {
+        *self == Self::ZERO
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        net::accumulate(workload.net.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
+impl Charge for DropStats {
+    fn is_idle(&self) -> bool {
+        self.packets == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        net::accumulate_drops(workload.net.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
+impl Charge for ReclaimStats {
+    fn is_idle(&self) -> bool {
+        self.reclaims == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        reclaim::accumulate(workload.reclaim.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}

@@ -31,6 +31,8 @@ static MEMBERS: &[Member] = &[
     member("OFF_RQ_LENGTH", &["request.__data_len"]),
     member("OFF_RQ_QUEUE", &["request.q"]),
     member("OFF_RQ_STARTED", &["request.start_time_ns"]),
+    member("OFF_RQ_STATE", &["request.rq_flags"]),
+    optional("BIT_IO_STAT", &["rqf_flags.__RQF_IO_STAT"]),
     member("BIT_FUA", &["req_flag_bits.__REQ_FUA"]),
     member("BIT_PREFLUSH", &["req_flag_bits.__REQ_PREFLUSH"]),
     member("PARAMS_GETRQ", &["btf_trace_block_getrq.()"]),

@@ -17,8 +17,11 @@ settings!(
     OFF_RQ_LENGTH,
     OFF_RQ_QUEUE,
     OFF_RQ_STARTED,
+    OFF_RQ_STATE,
     /// Numbers of bits.
     BIT_FUA,
+    /// Before 6.12 no enumerator tells it.
+    BIT_IO_STAT,
     BIT_PREFLUSH,
 );
 
@@ -84,9 +87,16 @@ impl<T: Object> Request<T> {
         self.object.u64(&OFF_RQ_END).unwrap_or(0) != 0
     }
 
-    /// The kernel's stamp of its beginning, if there is one.
+    /// The kernel's stamp of its beginning, if there is one. A queue whose statistics are off (`queue/iostats`) stamps
+    /// nothing: there is 0 then or, in recent kernels, what the memory held before.
     #[inline(always)]
     pub(crate) fn started(&self) -> u64 {
+        if BIT_IO_STAT.load() != ABSENT {
+            let state = self.object.u32(&OFF_RQ_STATE).unwrap_or(0);
+            if state & 1 << (BIT_IO_STAT.load() & 31) == 0 {
+                return 0;
+            }
+        }
         self.object.u64(&OFF_RQ_STARTED).unwrap_or(0)
     }
 

@@ -10,6 +10,7 @@ fn main() {
         "net",
         "net_hash",
         "reclaim",
+        "rxpath",
         "sched",
         "sched_hash",
         "tcp",

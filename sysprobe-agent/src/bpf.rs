@@ -8,6 +8,7 @@ mod loader;
 mod memlock;
 mod mmap;
 mod reason;
+mod shared;
 mod syscall;
 
 pub use batch::Entries;

@@ -64,6 +64,7 @@ pub struct Domains {
     pub block: bool,
     pub tcp: bool,
     pub net: bool,
+    pub rxpath: bool,
     pub reclaim: bool,
     pub cpu: bool,
     pub memory: bool,
@@ -115,6 +116,7 @@ impl Default for Domains {
             block: true,
             tcp: true,
             net: true,
+            rxpath: true,
             reclaim: true,
             cpu: true,
             memory: true,
@@ -127,7 +129,7 @@ impl Domains {
     /// Whether any of them has programs in the kernel.
     #[must_use]
     pub const fn has_programs(&self) -> bool {
-        self.sched || self.vfs || self.block || self.tcp || self.net || self.reclaim
+        self.sched || self.vfs || self.block || self.tcp || self.net || self.rxpath || self.reclaim
     }
 
     /// Whether this one is wanted; `cgroup`, which the others need, always is.
@@ -136,13 +138,14 @@ impl Domains {
         self.switches().iter().find(|(name, _)| *name == domain).is_none_or(|(_, on)| *on)
     }
 
-    const fn switches(&self) -> [(&'static str, bool); 9] {
+    const fn switches(&self) -> [(&'static str, bool); 10] {
         [
             ("sched", self.sched),
             ("vfs", self.vfs),
             ("block", self.block),
             ("tcp", self.tcp),
             ("net", self.net),
+            ("rxpath", self.rxpath),
             ("reclaim", self.reclaim),
             ("cpu", self.cpu),
             ("memory", self.memory),

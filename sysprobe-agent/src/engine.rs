@@ -124,9 +124,9 @@ impl Engine {
             for domain in self.measured.charged() {
                 domain.bury(id, &cgroup.name, attribution, registry, now);
             }
+            attribution.retire(id, &cgroup.name, now);
         }
         self.files.forget(id);
-        self.attribution.retire(id, now);
         self.identity.forget(id);
     }
 

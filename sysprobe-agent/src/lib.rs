@@ -19,12 +19,14 @@ pub mod net;
 pub mod pods;
 pub mod pressure;
 pub mod reclaim;
+pub mod rxpath;
 pub mod sched;
 pub mod slots;
 pub mod tcp;
 pub mod vfs;
 
 mod operation;
+mod times;
 
 pub mod engine;
 mod workload;

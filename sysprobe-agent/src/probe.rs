@@ -8,6 +8,7 @@ mod block;
 mod cgroup;
 mod net;
 mod reclaim;
+mod rxpath;
 mod sched;
 mod tcp;
 mod vfs;
@@ -126,8 +127,16 @@ pub struct Member {
 pub const ABSENT: u32 = u32::MAX;
 
 /// Every domain with kernel programs.
-pub static PROBES: &[Probe] =
-    &[cgroup::PROBE, sched::PROBE, vfs::PROBE, block::PROBE, tcp::PROBE, net::PROBE, reclaim::PROBE];
+pub static PROBES: &[Probe] = &[
+    cgroup::PROBE,
+    sched::PROBE,
+    vfs::PROBE,
+    block::PROBE,
+    tcp::PROBE,
+    net::PROBE,
+    rxpath::PROBE,
+    reclaim::PROBE,
+];
 
 /// The programs of a domain's tier.
 #[must_use]
@@ -285,7 +294,7 @@ impl Tier {
     }
 }
 
-pub use sched::{keeps_tasks_in_hash, tells_causes};
+pub use sched::{keeps_tasks_in_hash, remembers_slices, tells_causes};
 
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,9 @@ use std::io;
 
 use sysprobe_common::hist;
 use sysprobe_common::sched::threads::Threads;
-use sysprobe_common::sched::throttle::ThrottleStats;
+use sysprobe_common::sched::throttle::{ThrottleStats, holds};
 use sysprobe_common::sched::{Cause, SchedLoss, SchedStats};
+use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running, Walk};
 use crate::host;
@@ -52,7 +53,11 @@ impl Sched {
         ]);
         let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
         sizes.extend(THROTTLES.sizes(plan.slots, Shards::ONE));
-        sizes.extend([("SCHED_TIMELINES", plan.cpus), (census::MAP, plan.slots)]);
+        sizes.extend([
+            ("SCHED_TIMELINES", plan.cpus),
+            ("SCHED_HOLDS", holds(plan.cpus)),
+            (census::MAP, plan.slots),
+        ]);
         if probe::keeps_tasks_in_hash(set.tier) {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
@@ -66,6 +71,10 @@ impl Sched {
         let losses = loaded.map_array("SCHED_LOSSES")?;
         let counts = loaded.map_array(census::MAP)?;
         loaded.attach()?;
+        if probe::remembers_slices(set.tier) {
+            loader.share(shared::SCHED_TASKS, loaded.map_descriptor("SCHED_TASKS")?);
+            loader.share(shared::SCHED_TIMELINES, loaded.map_descriptor("SCHED_TIMELINES")?);
+        }
         let census = Census::new(&loaded, counts)?;
         Ok(Self { loaded, slots, throttles, debts, census, losses })
     }
@@ -220,7 +229,8 @@ pub fn accumulate_throttles(total: &mut ThrottleSample, gathered: &ThrottleStats
 /// Whether anything was gathered at all.
 #[must_use]
 pub fn is_idle(gathered: &SchedStats) -> bool {
-    let silent = gathered.on_cpu_ns == 0 && gathered.wait_ns == 0;
+    let silent =
+        gathered.on_cpu_ns == 0 && gathered.wait_ns == 0 && gathered.causes.iter().all(|ns| *ns == 0);
     silent
         && gathered.voluntary == 0
         && gathered.involuntary == 0

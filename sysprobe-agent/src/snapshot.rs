@@ -15,6 +15,7 @@ mod block;
 mod memory;
 mod net;
 mod pressure;
+mod rxpath;
 mod sched;
 mod tcp;
 mod threads;
@@ -23,12 +24,13 @@ pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
 pub use net::{NetSample, TrafficSample};
 pub use pressure::{PressureSample, StallSample};
+pub use rxpath::{PathSample, RxpathSample, StageSample};
 pub use sched::{BlameSample, CausesSample, Culprit, SchedSample, ThrottleSample};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 pub use threads::{LoadSample, ThreadsSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,10 +65,10 @@ pub struct PodTotals {
     pub namespace: String,
     pub pod: String,
     pub wait: HistogramSample,
-    pub throttle: ThrottleSample,
     pub vfs: VfsSample,
     pub block: BlockSample,
     pub tcp: TcpTimes,
+    pub rxpath: RxpathSample,
 }
 
 /// Whether a domain works, and through what.
@@ -120,6 +122,7 @@ pub struct WorkloadSample {
     pub block: Option<BlockSample>,
     pub tcp: Option<TcpSample>,
     pub net: Option<NetSample>,
+    pub rxpath: Option<RxpathSample>,
     pub reclaim: Option<ReclaimSample>,
     pub cpu: Option<CpuSample>,
     pub memory: Option<MemorySample>,

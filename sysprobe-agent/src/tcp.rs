@@ -1,17 +1,16 @@
 //! TCP: starts the programs, has them look at all sockets before a reading, and adds what each cgroup gathered to its
 //! workload's totals.
 
-use sysprobe_common::hist;
-use sysprobe_common::tcp::{Count, Sockets, TcpLoss, TcpStats, Times, state};
+use sysprobe_common::tcp::{Count, Sockets, TcpLoss, TcpStats, state};
 use sysprobe_common::traffic::Family;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
-use crate::host;
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Owner, Slots};
-use crate::snapshot::{HistogramSample, LostUpdates, SocketsSample, TcpSample, TcpTimes};
+use crate::snapshot::{LostUpdates, SocketsSample, TcpSample, TcpTimes};
+use crate::{host, times};
 
 /// The attached programs and their maps.
 pub struct Tcp {
@@ -98,10 +97,7 @@ impl Counters for TcpStats {
             (&mut self.variance, &other.variance),
             (&mut self.connect, &other.connect),
         ] {
-            own.sum_ns = wide(own.sum_ns, other.sum_ns);
-            for (own, other) in own.counts.iter_mut().zip(&other.counts) {
-                *own = narrow(*own, *other);
-            }
+            times::combine(own, other, wide, narrow);
         }
     }
 }
@@ -137,16 +133,9 @@ const FAILURES: [(&str, Count); 4] = [
 
 /// The same of the histograms alone.
 pub fn accumulate_times(total: &mut TcpTimes, gathered: &TcpStats) {
-    add_times(&mut total.srtt, &gathered.srtt);
-    add_times(&mut total.variance, &gathered.variance);
-    add_times(&mut total.connect, &gathered.connect);
-}
-
-fn add_times(total: &mut HistogramSample, gathered: &Times) {
-    total.sum_ns += gathered.sum_ns;
-    for (total, gathered) in total.buckets.iter_mut().zip(&gathered.counts) {
-        *total += u64::from(*gathered);
-    }
+    times::accumulate(&mut total.srtt, &gathered.srtt);
+    times::accumulate(&mut total.variance, &gathered.variance);
+    times::accumulate(&mut total.connect, &gathered.connect);
 }
 
 /// Whether anything was gathered at all.
@@ -164,5 +153,3 @@ fn sample(sockets: &Sockets) -> SocketsSample {
         accept_queue_fullest: f64::from(sockets.fullest) / 1024.0,
     }
 }
-
-const _: () = assert!(size_of::<Times>() == 8 + 4 * hist::BUCKETS);

@@ -74,12 +74,7 @@ impl Registry {
     pub(crate) fn choose_culprits(&mut self, now: Instant) {
         let since = self.chosen.replace(now);
         let seconds = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
-        for totals in self.workloads.values_mut() {
-            totals.blame.choose(seconds);
-            if let Some(sched) = &mut totals.sample.sched {
-                sched.blame = totals.blame.sample();
-            }
-        }
+        self.workloads.values_mut().for_each(|totals| totals.blame.choose(seconds));
     }
 
     /// Adds what a cgroup's files say beyond `seen`.
@@ -149,6 +144,7 @@ impl Registry {
                 block: None,
                 tcp: None,
                 net: None,
+                rxpath: None,
                 reclaim: None,
                 cpu: None,
                 memory: None,
@@ -186,17 +182,24 @@ impl Registry {
 
     #[must_use]
     pub(crate) fn samples(&self) -> Vec<WorkloadSample> {
-        let sample = |totals: &Totals| WorkloadSample {
-            gone: totals.gone_since.is_some(),
-            pod: totals.pod.as_deref().map(bearer::describe),
-            ..totals.sample.clone()
-        };
-        self.workloads.values().map(sample).collect()
+        self.workloads.values().map(Totals::sample).collect()
     }
 
     #[must_use]
     pub(crate) fn pods(&self) -> Vec<PodTotals> {
         self.pods.values().cloned().collect()
+    }
+}
+
+impl Totals {
+    fn sample(&self) -> WorkloadSample {
+        let mut sample = self.sample.clone();
+        sample.gone = self.gone_since.is_some();
+        sample.pod = self.pod.as_deref().map(bearer::describe);
+        if let Some(sched) = &mut sample.sched {
+            sched.blame = self.blame.sample();
+        }
+        sample
     }
 }
 

@@ -15,6 +15,7 @@ use support::memory::{Memory, take};
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
+use support::tiers::kernel;
 use support::totals::{lost, workload};
 use support::{figure, until};
 use sysprobe_agent::snapshot::{MemoryLevels, MemorySample, Snapshot};
@@ -144,7 +145,10 @@ fn fault_in(path: &Path, bytes: usize) {
 
 #[test]
 fn major_faults_are_the_processs_own() {
-    const BYTES: u64 = 4 * MIB;
+    const BYTES: u64 = 16 * MIB;
+    /// Before 5.13 each CPU keeps up to so many to itself (`MEMCG_CHARGE_BATCH`), for as long as there are no more.
+    const KEPT_BACK: u64 = 32;
+    let kept_back = if kernel() < (5, 13) { KEPT_BACK * cpus().len() as u64 } else { 0 };
     let agent = Agent::start();
     let storage = Storage::of(Kind::Ext4, 0);
     let path = storage.path().join("file");
@@ -165,11 +169,11 @@ fn major_faults_are_the_processs_own() {
     let (files, ours) = until("the kernel has summed them up", || {
         let (files, ours) = while_quiet(&agent, &cgroup);
         let ours = ours.major_faults? - before.1;
-        (ours >= own).then_some((files, ours))
+        (ours + kept_back >= own).then_some((files, ours))
     });
     figure(&format!("major faults: process {own}, agent {ours}, files {files:?}"));
     assert!(own >= BYTES / (64 << 10), "{own}");
-    assert_eq!(ours, own);
+    assert!((own - kept_back..=own).contains(&ours), "{ours} of {own}");
 }
 
 /// Reads a file through the page cache. In a load.

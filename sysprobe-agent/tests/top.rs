@@ -252,7 +252,7 @@ fn check(directory: &TempDir, arguments: &[&str], without: &'static [libc::c_ulo
 fn check_names_every_domain_in_both_forms() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = check(&directory, &[], &[]).stdout;
-    let with_programs = ["cgroup", "sched", "vfs", "block", "tcp", "net", "reclaim"];
+    let with_programs = ["cgroup", "sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim"];
     for domain in with_programs.into_iter().chain(["cpu", "memory"]) {
         // With programs, `on, by` and the tiers.
         let is_on = |line: &str| {

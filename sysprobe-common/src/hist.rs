@@ -41,6 +41,18 @@ const fn upper_bounds() -> [u64; OVERFLOW] {
     bounds
 }
 
+/// Times and how many there were of each length.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    pub sum_ns: u64,
+    pub counts: [u32; BUCKETS],
+}
+
+impl Times {
+    pub const ZERO: Self = Self { sum_ns: 0, counts: [0; BUCKETS] };
+}
+
 /// Cells per power of two of a nanosecond, as a power of two.
 const CELL_BITS: u32 = 3;
 /// Values of 2^36 ns (68 s) and more all overflow, so the table ends there.

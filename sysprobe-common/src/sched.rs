@@ -2,6 +2,7 @@
 
 use crate::hist;
 
+pub mod slices;
 pub mod threads;
 pub mod throttle;
 pub mod timeline;

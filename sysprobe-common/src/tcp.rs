@@ -1,6 +1,6 @@
 //! TCP: what is kept per cgroup, what is remembered of a socket, and the ways a number can be lost.
 
-use crate::hist;
+use crate::hist::Times;
 use crate::traffic::{Family, Traffic};
 
 /// What is counted beside the traffic. The order is that of `TcpStats::counts`.
@@ -30,18 +30,6 @@ pub enum Count {
 
 impl Count {
     pub const COUNT: usize = 12;
-}
-
-/// Times and how many there were of each length.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
-    pub sum_ns: u64,
-    pub counts: [u32; hist::BUCKETS],
-}
-
-impl Times {
-    pub const ZERO: Self = Self { sum_ns: 0, counts: [0; hist::BUCKETS] };
 }
 
 /// What a slot holds. All is added to atomically. The 32-bit numbers wrap.

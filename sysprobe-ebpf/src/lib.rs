@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod operation;
 pub mod packet;
 pub mod registers;
+pub mod shared;
 pub mod slots;
 pub mod socket;
 pub mod storage;

@@ -4,7 +4,12 @@ use crate::kernel::{Address, Object};
 use crate::settings;
 use crate::socket::is_inet;
 
-settings!(OFF_SKB_PROTOCOL, OFF_SKB_SK);
+settings!(
+    /// Where the header of the network layer is, at a device.
+    OFF_SKB_DATA,
+    OFF_SKB_PROTOCOL,
+    OFF_SKB_SK,
+);
 
 const ETH_P_IP: u16 = 0x0800_u16.to_be();
 const ETH_P_IPV6: u16 = 0x86dd_u16.to_be();

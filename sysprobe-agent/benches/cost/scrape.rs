@@ -253,6 +253,7 @@ fn snapshot() -> Snapshot {
         block: Some(block(number)),
         tcp: Some(tcp(number)),
         net: Some(net(number)),
+        rxpath: None,
         reclaim: Some(ReclaimSample { reclaims: 12_345, took_ns: 1_234_567_890 }),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),

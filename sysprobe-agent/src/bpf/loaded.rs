@@ -184,7 +184,9 @@ impl Loaded {
 
     /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
     pub fn map_descriptor(&self, name: &'static str) -> Result<OwnedFd, LoadError> {
-        let Some(Map::HashMap(data) | Map::Array(data) | Map::SkStorage(data)) = self.ebpf.map(name) else {
+        let Some(Map::HashMap(data) | Map::Array(data) | Map::SkStorage(data) | Map::Unsupported(data)) =
+            self.ebpf.map(name)
+        else {
             return Err(LoadError::Absent { kind: "map", name });
         };
         let failed = |error: io::Error| LoadError::Map { map: name, reason: error.to_string() };

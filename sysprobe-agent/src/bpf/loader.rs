@@ -1,6 +1,7 @@
 //! Loads one domain's object: its maps are made, its globals set, its programs verified.
 
 use std::borrow::Cow;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, ProgramError, RawTracePoint};
@@ -10,6 +11,7 @@ use tracing::debug;
 use super::cast::Cast;
 use super::loaded::first_name;
 use super::reason::chain;
+use super::shared::Shared;
 use super::{Loaded, memlock};
 use crate::host::KERNEL_BTF;
 use crate::probe::{Hook, Object, TierSet};
@@ -36,6 +38,7 @@ pub struct Loader {
     /// Absent with types that are not the running kernel's own: in others, a type has another number.
     cast: Option<Cast>,
     objects: Option<PathBuf>,
+    shared: Shared,
     /// The sizes that maps get instead, if nothing shall be attached.
     trial: Option<Vec<(&'static str, u32)>>,
 }
@@ -59,7 +62,7 @@ impl Loader {
         let is_own = btf == Path::new(KERNEL_BTF);
         let btf = Btf::parse_file(btf, aya::Endianness::default()).map_err(|error| chain(&error));
         let cast = btf.as_ref().ok().filter(|_| is_own).and_then(Cast::of);
-        Self { btf, cast, objects: None, trial: None }
+        Self { btf, cast, objects: None, shared: Shared::default(), trial: None }
     }
 
     /// Takes the objects from a directory, if there is one, and not those that are built in.
@@ -77,6 +80,17 @@ impl Loader {
         self
     }
 
+    /// Lets the programs that are loaded hereafter use a map, by its number.
+    pub fn share(&self, number: u64, map: OwnedFd) {
+        self.shared.add(number, map);
+    }
+
+    /// Whether there is a map with this number.
+    #[must_use]
+    pub fn shares(&self, number: u64) -> bool {
+        self.shared.has(number)
+    }
+
     /// Makes the maps, sets the globals and has the kernel verify the programs. Nothing runs yet.
     pub fn load(
         &self,
@@ -84,7 +98,8 @@ impl Loader {
         globals: &[(&'static str, u32)],
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
-        let object = self.read(&set.object)?;
+        let mut object = self.read(&set.object)?.into_owned();
+        self.shared.put_into(&mut object);
         if let Some(cast) = self.cast.as_ref().filter(|_| Cast::is_wanted_by(&object)) {
             match self.load_object(
                 &cast.put_into(&object),

@@ -12,6 +12,7 @@ use crate::net::Net;
 use crate::plan::{Candidate, Decision, Plan};
 use crate::probe::{self, Tier, TierSet};
 use crate::reclaim::Reclaim;
+use crate::rxpath::Rxpath;
 use crate::sched::Sched;
 use crate::tcp::Tcp;
 use crate::vfs::Vfs;
@@ -34,13 +35,14 @@ pub(super) enum Verdict {
 type Load = fn(&Loader, &'static TierSet, &Candidate, &Plan) -> Result<(), LoadError>;
 
 /// What starts each domain that has programs.
-const DOMAINS: [(&str, Load); 7] = [
+const DOMAINS: [(&str, Load); 8] = [
     ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
     ("sched", |loader, set, candidate, plan| Sched::start(loader, set, candidate, plan).map(drop)),
     ("vfs", |loader, set, candidate, plan| Vfs::start(loader, set, candidate, plan).map(drop)),
     ("block", |loader, set, candidate, plan| Block::start(loader, set, candidate, plan).map(drop)),
     ("tcp", |loader, set, candidate, plan| Tcp::start(loader, set, candidate, plan).map(drop)),
     ("net", |loader, set, candidate, plan| Net::start(loader, set, candidate, plan).map(drop)),
+    ("rxpath", |loader, set, candidate, plan| Rxpath::start(loader, set, candidate, plan).map(drop)),
     ("reclaim", |loader, set, candidate, plan| Reclaim::start(loader, set, candidate, plan).map(drop)),
 ];
 

@@ -28,6 +28,8 @@ pub(super) struct Attribution {
     /// Since when a cgroup waits for its name.
     waiting: HashMap<u64, Instant>,
     orphans: Vec<Orphan>,
+    /// Those that died nameless, and since when: others may owe them, or they others.
+    nameless: HashMap<u64, (Name, Instant)>,
     /// The pods' changes when the orphans were last looked at.
     looked: u64,
 }
@@ -49,6 +51,7 @@ impl Attribution {
             late: HashMap::new(),
             waiting: HashMap::new(),
             orphans: Vec::new(),
+            nameless: HashMap::new(),
             looked: 0,
         }
     }
@@ -106,11 +109,18 @@ impl Attribution {
         self.late.contains_key(&id)
     }
 
+    /// Whether it has gone and its name may still come.
+    pub(super) fn is_nameless(&self, id: u64) -> bool {
+        self.nameless.contains_key(&id)
+    }
+
     /// A cgroup has gone. Whose it was is remembered for a while.
-    pub(super) fn retire(&mut self, id: u64, now: Instant) {
-        self.waiting.remove(&id);
+    pub(super) fn retire(&mut self, id: u64, name: &Name, now: Instant) {
+        let waited = self.waiting.remove(&id).is_some();
         if let Some(bearer) = self.known.remove(&id) {
             self.late.insert(id, (bearer, now));
+        } else if waited && self.nameless.len() < ORPHANS_MAX {
+            self.nameless.insert(id, (name.clone(), now));
         }
     }
 
@@ -134,21 +144,30 @@ impl Attribution {
         let changes = self.pods.changes();
         let is_news = changes != std::mem::replace(&mut self.looked, changes);
         let pods = &mut self.pods;
-        self.orphans.retain(|orphan| {
-            let is_late = now.duration_since(orphan.since) >= PATIENCE;
+        let mut place = |name: &Name, since| {
+            let is_late = now.duration_since(since) >= PATIENCE;
             if !is_news && !is_late {
-                return true;
+                return None;
             }
-            let answer = pods.resolve(&orphan.name);
-            if !is_final(&answer, &orphan.name) && !is_late {
-                return true;
+            match pods.resolve(name) {
+                answer if !is_final(&answer, name) && !is_late => None,
+                Answer::Unknown => Some(Bearer::unknown()),
+                answer => Some(Bearer::of_answer(&answer, name)),
             }
-            let bearer = match answer {
-                Answer::Unknown => Bearer::unknown(),
-                answer => Bearer::of_answer(&answer, &orphan.name),
-            };
-            charge(&bearer, orphan.gathered.as_ref());
-            false
+        };
+        self.orphans.retain(|orphan| {
+            let bearer = place(&orphan.name, orphan.since);
+            if let Some(bearer) = &bearer {
+                charge(bearer, orphan.gathered.as_ref());
+            }
+            bearer.is_none()
+        });
+        let late = &mut self.late;
+        self.nameless.retain(|id, (name, since)| {
+            let bearer = place(name, *since);
+            let is_placed = bearer.is_some();
+            late.extend(bearer.map(|bearer| (*id, (bearer, now))));
+            !is_placed
         });
     }
 }

@@ -148,8 +148,12 @@ pub(super) fn charge_debts(
     let nobodys = Nobodys::default();
     // A cgroup that died moments ago may still be met.
     let has_gone = |owner| matches!(owner, Owner::Cgroup(id) if identity.tree().get(id).is_none());
-    let is_nameless =
-        |owner| matches!(owner, Owner::Cgroup(id) if attribution.bearer(id).is_none() && !has_gone(owner));
+    let is_nameless = |owner| match owner {
+        Owner::Cgroup(id) if attribution.bearer(id).is_none() => {
+            !has_gone(owner) || attribution.is_nameless(id)
+        }
+        _ => false,
+    };
     let read = debts.collect(|debtor, ns| {
         let (victim, culprit) = (debtor.victim(), debtor.culprit());
         if is_nameless(victim) || is_nameless(culprit) {

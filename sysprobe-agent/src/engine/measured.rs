@@ -12,6 +12,7 @@ use crate::bpf::{Loaded, Loader, Running as _, Walk};
 use crate::net::Net;
 use crate::plan::Plan;
 use crate::reclaim::Reclaim;
+use crate::rxpath::Rxpath;
 use crate::sched::Sched;
 use crate::sched::debts::Debts;
 use crate::slots::Owner;
@@ -25,6 +26,7 @@ pub(super) struct Measured {
     block: Option<Block>,
     tcp: Option<Tcp>,
     net: Option<Net>,
+    rxpath: Option<Rxpath>,
     reclaim: Option<Reclaim>,
 }
 
@@ -47,6 +49,10 @@ impl Measured {
             net: start_domain("net", plan, domains, |set, candidate| {
                 Net::start(loader, set, candidate, plan)
             }),
+            // After `sched`, whose maps it uses.
+            rxpath: start_domain("rxpath", plan, domains, |set, candidate| {
+                Rxpath::start(loader, set, candidate, plan)
+            }),
             reclaim: start_domain("reclaim", plan, domains, |set, candidate| {
                 Reclaim::start(loader, set, candidate, plan)
             }),
@@ -68,7 +74,7 @@ impl Measured {
     pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
         let (waits, throttles) = self.sched.as_mut().map(Sched::slots).unzip();
         let (traffic, drops) = self.net.as_mut().map(Net::slots).unzip();
-        let domains: [Option<&mut dyn Charged>; 8] = [
+        let domains: [Option<&mut dyn Charged>; 9] = [
             waits.map(|slots| slots as _),
             throttles.map(|slots| slots as _),
             self.vfs.as_mut().map(|vfs| vfs.slots() as _),
@@ -76,6 +82,7 @@ impl Measured {
             self.tcp.as_mut().map(|tcp| tcp.slots() as _),
             traffic.map(|slots| slots as _),
             drops.map(|slots| slots as _),
+            self.rxpath.as_mut().map(|rxpath| rxpath.slots() as _),
             self.reclaim.as_mut().map(|reclaim| reclaim.slots() as _),
         ];
         domains.into_iter().flatten()
@@ -120,6 +127,7 @@ impl Measured {
             self.block.as_ref().map(Block::loaded),
             self.tcp.as_ref().map(Tcp::loaded),
             self.net.as_ref().map(Net::loaded),
+            self.rxpath.as_ref().map(Rxpath::loaded),
             self.reclaim.as_ref().map(Reclaim::loaded),
         ];
         domains.into_iter().flatten()
@@ -131,6 +139,7 @@ impl Measured {
         losses.extend(self.block.iter().flat_map(Block::losses));
         losses.extend(self.tcp.iter().flat_map(Tcp::losses));
         losses.extend(self.net.iter().flat_map(Net::losses));
+        losses.extend(self.rxpath.iter().flat_map(Rxpath::losses));
         losses.extend(self.reclaim.iter().flat_map(Reclaim::losses));
         losses
     }
@@ -146,6 +155,7 @@ impl Measured {
             "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
             "NET_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().0),
             "NET_DROP_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().1),
+            "RXPATH_SLOTS" => self.rxpath.as_ref().map(Rxpath::slots_in_use),
             "RECLAIM_SLOTS" => self.reclaim.as_ref().map(Reclaim::slots_in_use),
             _ => None,
         }

@@ -136,6 +136,17 @@ impl Emit<'_> {
         self.buckets(&labels_of_request(workload, of), &classic_buckets(sample, EVERY_THIRD), sample);
     }
 
+    /// Of a way, or a stage of it.
+    pub(super) fn path_histogram(
+        &mut self,
+        workload: &Workload,
+        of: &[(&str, &str)],
+        sample: &HistogramSample,
+    ) {
+        let labels = [&labels_of(workload), of].concat();
+        self.buckets(&labels, &classic_buckets(sample, EVERY_THIRD), sample);
+    }
+
     fn buckets(&mut self, labels: Labels, buckets: &[(f64, u64)], sample: &HistogramSample) {
         if self.result.is_ok() {
             let sum = table::seconds(sample.sum_ns);

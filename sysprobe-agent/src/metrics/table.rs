@@ -12,6 +12,7 @@ mod memory;
 mod net;
 mod pressure;
 mod reclaim;
+mod rxpath;
 mod sched;
 mod tcp;
 mod threads;
@@ -58,6 +59,7 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
         .chain(net::NET)
         .chain(cpu::CPU)
         .chain(memory::MEMORY)
+        .chain(rxpath::RXPATH)
         .chain(reclaim::RECLAIM)
         .chain(pressure::PRESSURE)
         .chain(agent::AGENT)

@@ -5,8 +5,10 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
+use sysprobe_common::rxpath::{self, RxpathLoss, RxpathStats};
+use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
-use sysprobe_common::sched::throttle::{HOLDS, Hold, ThrottleStats};
+use sysprobe_common::sched::throttle::{Hold, ThrottleStats, holds};
 use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
 use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::tcp::{Socket, Sockets, TcpLoss, TcpStats};
@@ -17,6 +19,7 @@ use super::{Plan, Shards};
 use crate::block::IN_FLIGHT;
 use crate::probe::{self, Tier};
 use crate::reclaim::AT_ONCE;
+use crate::rxpath::ARRIVAL_BITS;
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,9 +37,9 @@ const HASH_ELEMENT: u64 = 48;
 const HASH_BUCKET: u64 = 16;
 /// Positions and headers of a ring buffer beside its data, in pages of 4 KiB.
 const RING_OVERHEAD: u64 = 3 * 4096;
-/// A task's storage: the element with its value (128 bytes) and the task's list of elements (192), as the kernel's
-/// allocator rounds them. An estimate: the kernel accounts neither to the map.
-const TASK_STORAGE: u64 = 320;
+/// A task's list of what is stored with it, and the head of an element, before the kernel's allocator rounds them.
+const STORAGE_LIST: u64 = 192;
+const STORAGE_ELEMENT: u64 = 64;
 
 /// The numbers of system calls.
 const SYSCALLS: u32 = 512;
@@ -53,7 +56,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
         maps.push(if probe::keeps_tasks_in_hash(sched) {
             map("sched", "SCHED_TASKS", plan.tasks, hash_bytes(plan.tasks, size_of::<HashedTask>()))
         } else {
-            map("sched", "SCHED_TASKS", plan.threads, u64::from(plan.threads) * TASK_STORAGE)
+            map("sched", "SCHED_TASKS", plan.threads, storage_bytes::<StoredTask>(plan.threads))
         });
     }
     if let Some(vfs) = tier("vfs") {
@@ -61,7 +64,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
         maps.push(if probe::keeps_tasks_in_hash(vfs) {
             map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<Call>()))
         } else {
-            map("vfs", "VFS_TASKS", plan.threads, u64::from(plan.threads) * TASK_STORAGE)
+            map("vfs", "VFS_TASKS", plan.threads, storage_bytes::<Call>(plan.threads))
         });
     }
     if tier("block").is_some() {
@@ -81,6 +84,9 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.push(map("net", "NET_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<net::Call>())));
         }
     }
+    if tier("rxpath").is_some() {
+        maps.extend(rxpath_maps(plan.slots));
+    }
     if tier("reclaim").is_some() {
         maps.extend(reclaim_maps(plan.slots));
     }
@@ -97,7 +103,7 @@ fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 11] {
         map("sched", "SCHED_THROTTLES", slots, u64::from(slots) * size_of::<ThrottleStats>() as u64),
         map("sched", "SCHED_THR_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_THR_FREE", slots, u64::from(slots) * 4),
-        map("sched", "SCHED_HOLDS", HOLDS, hash_bytes(HOLDS, size_of::<Hold>())),
+        map("sched", "SCHED_HOLDS", holds(cpus), hash_bytes(holds(cpus), size_of::<Hold>())),
         map("sched", "SCHED_DEBTS", DEBTS_IN_MAP, slots_bytes::<Debtor>(DEBTS_IN_MAP)),
         map("sched", "SCHED_CENSUS", slots, u64::from(slots) * size_of::<Threads>() as u64),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
@@ -147,6 +153,18 @@ fn net_maps(slots: u32) -> [MapMemory; 7] {
     ]
 }
 
+/// Beside these, each socket's own storage.
+fn rxpath_maps(slots: u32) -> [MapMemory; 5] {
+    let arrivals = 1 << ARRIVAL_BITS;
+    [
+        map("rxpath", "RXPATH_STATS", slots, u64::from(slots) * size_of::<RxpathStats>() as u64),
+        map("rxpath", "RXPATH_SLOTS", slots, slots_bytes::<rxpath::Key>(slots)),
+        map("rxpath", "RXPATH_FREE", slots, u64::from(slots) * 4),
+        map("rxpath", "RXPATH_ARRIVALS", arrivals, u64::from(arrivals) * 8),
+        map("rxpath", "RXPATH_LOSSES", RxpathLoss::COUNT, 4096),
+    ]
+}
+
 fn reclaim_maps(slots: u32) -> [MapMemory; 5] {
     [
         map("reclaim", "RECLAIM_STATS", slots, u64::from(slots) * size_of::<ReclaimStats>() as u64),
@@ -160,6 +178,11 @@ fn reclaim_maps(slots: u32) -> [MapMemory; 5] {
 /// Of the map from keys to slots, whose numbers take eight bytes there.
 fn slots_bytes<K>(slots: u32) -> u64 {
     hash_bytes(slots, size_of::<K>() - 8 + size_of::<u64>())
+}
+
+/// Of task storage. An estimate: the kernel accounts it to nobody.
+fn storage_bytes<T>(tasks: u32) -> u64 {
+    u64::from(tasks) * (STORAGE_LIST + (STORAGE_ELEMENT + size_of::<T>() as u64).next_power_of_two())
 }
 
 /// Of a preallocated hash with keys of eight bytes and values that are rounded up to it.

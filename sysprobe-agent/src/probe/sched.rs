@@ -35,7 +35,7 @@ macro_rules! members {
             member("OFF_GROUP_CGROUP", &["task_group.css.cgroup"]),
             optional("OFF_GROUP_THROTTLED_TOTAL", &["task_group.cfs_bandwidth.throttled_time"]),
             optional("OFF_GROUP_QUEUES", &["task_group.cfs_rq"]),
-            optional("OFF_GROUP_QUEUE_EVER_HELD", &["cfs_rq.throttled_clock_pelt"]),
+            optional("OFF_GROUP_QUEUE_EVER_HELD", &["cfs_rq.throttled_clock_pelt", "cfs_rq.throttled_clock_task"]),
             optional("OFF_GROUP_QUEUE_HOLDERS", &["cfs_rq.throttle_count"]),
             optional("OFF_GROUP_QUEUE_THREADS", &["cfs_rq.h_nr_queued", "cfs_rq.h_nr_running"]),
             optional("OFF_GROUP_QUEUE_THROTTLED_SINCE", &["cfs_rq.throttled_clock"]),
@@ -61,6 +61,12 @@ static HASH_MEMBERS: &[Member] = members!(member("OFF_TASK_START_TIME", &["task_
 #[must_use]
 pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
     matches!(tier, Tier::Kprobe | Tier::RawTp)
+}
+
+/// Whether a tier's programs remember when a task had a CPU of late, for others to ask.
+#[must_use]
+pub const fn remembers_slices(tier: Tier) -> bool {
+    matches!(tier, Tier::TpBtf)
 }
 
 /// Whether a tier's programs see each switch as it happens, and so can tell what a CPU was occupied with while others

@@ -41,7 +41,7 @@ impl Blame {
             }
             return;
         }
-        let is_named = self.culprits.values().filter(|account| account.is_named).count() < NAMED;
+        let is_named = self.named() < NAMED;
         let account = Account { is_named, ns: if is_named { ns } else { 0 }, recent: ns as f64 };
         if !is_named {
             self.other_ns += ns;
@@ -72,6 +72,14 @@ impl Blame {
         for account in self.culprits.values_mut() {
             account.recent *= factor;
         }
+        // Named ones may have gone.
+        while self.named() < NAMED
+            && let Some(worst) = self.worst_unnamed()
+        {
+            if let Some(account) = self.culprits.get_mut(&worst) {
+                *account = Account { is_named: true, ns: 0, ..*account };
+            }
+        }
         while let Some((worst, least)) = self.overdue() {
             for (culprit, is_named) in [(worst, true), (least, false)] {
                 if let Some(account) = self.culprits.get_mut(&culprit) {
@@ -83,12 +91,20 @@ impl Blame {
 
     /// The worst of the others and the least of the named, if they should change places.
     fn overdue(&self) -> Option<(Culprit, Culprit)> {
-        let by_recent = |one: &(&Culprit, &Account), other: &(&Culprit, &Account)| {
-            one.1.recent.total_cmp(&other.1.recent)
-        };
-        let worst = self.culprits.iter().filter(|(_, account)| !account.is_named).max_by(by_recent)?;
-        let least = self.culprits.iter().filter(|(_, account)| account.is_named).min_by(by_recent)?;
-        (worst.1.recent > least.1.recent * WORSE).then(|| (worst.0.clone(), least.0.clone()))
+        let worst = self.worst_unnamed()?;
+        let named = self.culprits.iter().filter(|(_, account)| account.is_named);
+        let (least, account) = named.min_by(|one, other| one.1.recent.total_cmp(&other.1.recent))?;
+        (self.culprits[&worst].recent > account.recent * WORSE).then(|| (worst, least.clone()))
+    }
+
+    fn worst_unnamed(&self) -> Option<Culprit> {
+        let unnamed = self.culprits.iter().filter(|(_, account)| !account.is_named);
+        let worst = unnamed.max_by(|one, other| one.1.recent.total_cmp(&other.1.recent))?;
+        Some(worst.0.clone())
+    }
+
+    fn named(&self) -> usize {
+        self.culprits.values().filter(|account| account.is_named).count()
     }
 
     pub(crate) fn sample(&self) -> BlameSample {

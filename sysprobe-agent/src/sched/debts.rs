@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::Pod;
 use aya::maps::{HashMap as BpfHashMap, MapData};
 use sysprobe_common::sched;
-use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
+use sysprobe_common::sched::timeline::{DEBTS_IN_MAP, NOBODY};
 use tracing::warn;
 
 use crate::bpf::{Entries, LoadError, Loaded};
@@ -30,7 +30,10 @@ impl Debtor {
     /// Who waited.
     #[must_use]
     pub const fn victim(self) -> Owner {
-        Owner::of_number(self.0.victim)
+        match self.0.victim {
+            NOBODY => Owner::Unknown,
+            victim => Owner::of_number(victim),
+        }
     }
 
     /// Who ran meanwhile.
@@ -87,13 +90,19 @@ impl Debts {
             }
         }
         for debtor in removed {
-            self.remove(debtor);
+            self.remove(debtor, &mut take);
         }
         Ok(())
     }
 
-    fn remove(&mut self, debtor: Debtor) {
-        self.taken.remove(&debtor);
+    /// With what may have been added since it was read.
+    fn remove(&mut self, debtor: Debtor, mut take: impl FnMut(Debtor, u64) -> Taken) {
+        let taken = self.taken.remove(&debtor).unwrap_or(0);
+        if let Ok(total) = self.map.get(&debtor, 0)
+            && total > taken
+        {
+            take(debtor, total - taken);
+        }
         if let Err(error) = self.map.remove(&debtor) {
             warn!(%error, "A debt that is not needed any more could not be removed.");
         }

@@ -70,6 +70,7 @@ pub(crate) fn sample(
         block: None,
         tcp: None,
         net: None,
+        rxpath: None,
         reclaim: None,
         cpu,
         memory: None,

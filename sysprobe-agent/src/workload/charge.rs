@@ -4,13 +4,14 @@
 use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};
 use sysprobe_common::reclaim::ReclaimStats;
+use sysprobe_common::rxpath::RxpathStats;
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::tcp::TcpStats;
 use sysprobe_common::vfs::VfsStats;
 
 use crate::snapshot::{PodTotals, WorkloadSample};
-use crate::{block, net, reclaim, sched, tcp, vfs};
+use crate::{block, net, reclaim, rxpath, sched, tcp, vfs};
 
 /// What a domain gathered for one cgroup.
 pub(crate) trait Charge: Send {
@@ -43,9 +44,7 @@ impl Charge for ThrottleStats {
         sched::accumulate_throttles(workload.throttle.get_or_insert_default(), self);
     }
 
-    fn add_to_pod(&self, pod: &mut PodTotals) {
-        sched::accumulate_throttles(&mut pod.throttle, self);
-    }
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
 }
 
 impl Charge for VfsStats {
@@ -113,6 +112,20 @@ impl Charge for DropStats {
     }
 
     fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
+impl Charge for RxpathStats {
+    fn is_idle(&self) -> bool {
+        rxpath::is_idle(self)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        rxpath::accumulate(workload.rxpath.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        rxpath::accumulate(&mut pod.rxpath, self);
+    }
 }
 
 impl Charge for ReclaimStats {

@@ -11,6 +11,8 @@ use crate::pods::Answer;
 use crate::slots::Counters;
 use crate::snapshot::{CpuSample, Throttling};
 
+mod blame;
+
 const GRACE: Duration = Duration::from_secs(60);
 
 fn gathered(on_cpu_ns: u64) -> SchedStats {
@@ -80,7 +82,11 @@ fn one_that_comes_back_within_the_grace_starts_it_anew() {
 }
 
 fn in_pod(container: &str) -> Bearer {
-    let pod = Pod { namespace: "shop".into(), name: "cart-0".into(), ..Pod::default() };
+    in_pod_named("cart-0", container)
+}
+
+fn in_pod_named(pod: &str, container: &str) -> Bearer {
+    let pod = Pod { namespace: "shop".into(), name: pod.into(), ..Pod::default() };
     let answer = Answer::Container { pod: Arc::new(pod), container: container.into() };
     Bearer::of_answer(&answer, &name_of("/"))
 }

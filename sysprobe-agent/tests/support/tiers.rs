@@ -46,7 +46,7 @@ impl Watcher {
 /// off has to have one that exports something.
 fn only(domain: &str) -> String {
     let is_on = |other| other == domain || other == "cpu";
-    let switches = ["sched", "vfs", "block", "tcp", "net", "reclaim", "cpu", "memory", "pressure"]
+    let switches = ["sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim", "cpu", "memory", "pressure"]
         .map(|other| format!("{other} = {}", is_on(other)));
     format!("[domains]\n{}", switches.join("\n"))
 }

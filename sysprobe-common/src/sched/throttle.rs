@@ -33,12 +33,19 @@ pub struct Hold {
     pub before: u64,
     /// How many threads it holds up.
     pub threads: u64,
+    /// Of a group: its cgroup. The address of one that has gone may come back as another's.
+    pub cgroup: u64,
 }
 
 impl Hold {
     pub const NEW: Self =
-        Self { since: 0, until: 0, earlier_since: 0, earlier_until: 0, before: 0, threads: 0 };
+        Self { since: 0, until: 0, earlier_since: 0, earlier_until: 0, before: 0, threads: 0, cgroup: 0 };
 }
 
 /// Queues that are remembered at the same time: a group has one on each CPU that it runs on.
-pub const HOLDS: u32 = 8192;
+#[must_use]
+pub const fn holds(cpus: u32) -> u32 {
+    const AT_LEAST: u32 = 8192;
+    const PER_CPU: u32 = 256;
+    if cpus > AT_LEAST / PER_CPU { cpus * PER_CPU } else { AT_LEAST }
+}

@@ -7,6 +7,9 @@ pub const IDLE: u64 = u64::MAX - 1;
 /// Stands for softirqs that have a thread to run in.
 pub const SOFTIRQS: u64 = u64::MAX - 2;
 
+/// Stands for a victim whose cgroup is not known. Nobody occupies a CPU as it.
+pub const NOBODY: u64 = u64::MAX - 3;
+
 /// Why a task waits, as far as the kernel side can tell.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +132,9 @@ pub struct Timeline {
     pub released_group: u64,
     pub released_since: u64,
     pub released_threads: u64,
+    /// What has to be added to the run queue's clock to get `CLOCK_MONOTONIC`, modulo 2^64; and when that was found, by the former.
+    pub clock_offset: u64,
+    pub clock_compared: u64,
     pub division: Division,
     pub stretches: [Stretch; STRETCHES],
     /// By a hash of the debtor.
@@ -141,7 +147,7 @@ pub struct Timeline {
 
 const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS >= Cause::ALL.len() && PARTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 200 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
+const _: () = assert!(size_of::<Timeline>() == 216 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
 
 /// How many debts all CPUs together can have in the map. What finds no room is `Cause::Unknown`.
 pub const DEBTS_IN_MAP: u32 = 16 * 1024;

@@ -8,6 +8,7 @@ use sysprobe_agent::net::Net;
 use sysprobe_agent::plan::{Candidate, Plan};
 use sysprobe_agent::probe::{Hook, TierSet};
 use sysprobe_agent::reclaim::Reclaim;
+use sysprobe_agent::rxpath::Rxpath;
 use sysprobe_agent::sched::Sched;
 use sysprobe_agent::tcp::Tcp;
 use sysprobe_agent::vfs::Vfs;
@@ -29,6 +30,7 @@ pub(crate) enum Running {
     Block(Box<Block>),
     Tcp(Box<Tcp>),
     Net(Box<Net>),
+    Rxpath(Box<Rxpath>),
     Reclaim(Box<Reclaim>),
     /// A domain whose maps need no preparation.
     Plain(Loaded),
@@ -72,6 +74,7 @@ impl Cast {
             | Running::Block(_)
             | Running::Tcp(_)
             | Running::Net(_)
+            | Running::Rxpath(_)
             | Running::Reclaim(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
@@ -113,6 +116,7 @@ impl Running {
             "block" => Block::start(loader, set, candidate, plan).map(|block| Self::Block(Box::new(block))),
             "tcp" => Tcp::start(loader, set, candidate, plan).map(|tcp| Self::Tcp(Box::new(tcp))),
             "net" => Net::start(loader, set, candidate, plan).map(|net| Self::Net(Box::new(net))),
+            "rxpath" => Rxpath::start(loader, set, candidate, plan).map(|it| Self::Rxpath(Box::new(it))),
             "reclaim" => Reclaim::start(loader, set, candidate, plan).map(|it| Self::Reclaim(Box::new(it))),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
@@ -131,6 +135,7 @@ impl Running {
             Self::Block(block) => block.loaded(),
             Self::Tcp(tcp) => tcp.loaded(),
             Self::Net(net) => net.loaded(),
+            Self::Rxpath(rxpath) => rxpath.loaded(),
             Self::Reclaim(reclaim) => reclaim.loaded(),
             Self::Plain(loaded) => loaded,
         }

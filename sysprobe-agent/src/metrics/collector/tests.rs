@@ -25,6 +25,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         block: None,
         tcp: None,
         net: None,
+        rxpath: None,
         reclaim: None,
         cpu: None,
         memory: None,

@@ -1,7 +1,7 @@
 //! The CPU controller: what cgroups may use and what they did.
 
-use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms, seconds};
-use crate::snapshot::{CpuSample, Snapshot, Throttling};
+use super::{Emit, Kind, Metric, Unit, WORKLOAD, seconds};
+use crate::snapshot::{CpuSample, Snapshot, ThrottleSample, Throttling, WorkloadSample};
 
 pub(super) static CPU: &[Metric] = &[
     Metric {
@@ -46,11 +46,14 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttle_duration",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Length of a single throttling of the cgroup on one CPU; the sum is that of the throttled time.",
+        help: "Length of a single throttling of the cgroup on one CPU; the sum is that of the throttled time. A pod and its \
+               containers have series of their own where they have quotas of their own.",
         labels: WORKLOAD,
         source: "unthrottle_cfs_rq and tg_unthrottle_up; since 6.18 cfs_rq.throttled_clock and throttled_clock_self_time, \
                  read at the switches of throttled tasks",
-        emit: throttle_histograms,
+        emit: |snapshot, emit| {
+            each_throttle(snapshot, |row, throttle| emit.histogram(&row.workload, &throttle.lengths));
+        },
     },
     Metric {
         name: "sysprobe_cpu_throttle_threads",
@@ -61,11 +64,7 @@ pub(super) static CPU: &[Metric] = &[
         labels: WORKLOAD,
         source: "cfs_rq.h_nr_queued (h_nr_running before 6.14); since 6.18 switches of throttled tasks",
         emit: |snapshot, emit| {
-            for row in &snapshot.workloads {
-                if let Some(throttle) = &row.throttle {
-                    emit.workload(row, throttle.threads as f64);
-                }
-            }
+            each_throttle(snapshot, |row, throttle| emit.workload(row, throttle.threads as f64));
         },
     },
     Metric {
@@ -106,21 +105,13 @@ pub(super) static CPU: &[Metric] = &[
     },
 ];
 
-fn throttle_histograms(snapshot: &Snapshot, emit: &mut Emit) {
-    histograms(
-        snapshot,
-        |row, emit| {
-            if let Some(throttle) = &row.throttle {
-                emit.histogram(&row.workload, &throttle.lengths);
-            }
-        },
-        |pod, workload, emit| {
-            if pod.throttle.lengths.count() > 0 {
-                emit.histogram(workload, &pod.throttle.lengths);
-            }
-        },
-        emit,
-    );
+/// Not a pod's sum: a pod and its containers are cgroups with quotas of their own, and few have one.
+fn each_throttle(snapshot: &Snapshot, mut each: impl FnMut(&WorkloadSample, &ThrottleSample)) {
+    for row in &snapshot.workloads {
+        if let Some(throttle) = &row.throttle {
+            each(row, throttle);
+        }
+    }
 }
 
 fn each_cpu_value(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&CpuSample) -> Option<f64>) {

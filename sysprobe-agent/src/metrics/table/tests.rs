@@ -39,6 +39,7 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
                         "state",
                         "window",
                         "protocol",
+                        "stage",
                         "family",
                         "cause",
                         "culprit_namespace",

@@ -71,3 +71,18 @@ fn names_do_not_come_and_go() {
     let names = |culprits: &[(Culprit, u64)]| culprits.iter().map(|one| one.0.clone()).collect::<Vec<_>>();
     assert_eq!(names(&blame.sample().culprits), names(&named));
 }
+
+#[test]
+fn when_named_ones_have_gone_others_get_their_names() {
+    let mut blame = Blame::default();
+    for number in 0..=NAMED {
+        blame.add(&culprit(number), 1000);
+    }
+    let staying = culprit(NAMED);
+    blame.retain(|culprit| *culprit == staying);
+    blame.choose(15.0);
+    blame.add(&staying, 7);
+    let sample = blame.sample();
+    assert_eq!(sample.culprits, [(staying, 7)]);
+    assert_eq!(sample.other_ns, 1000, "what was told as other stays there");
+}

@@ -83,12 +83,12 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     now.flags = last.flags & flag::SOFTIRQS;
     let ran_before = ran_before_the_move(last, &now);
     let waited = now.run_delay.wrapping_sub(last.run_delay);
-    let (mut bearer, mut victim) = (now.slot, timeline::occupant(&now));
+    let (mut bearer, mut victim) = (now.slot, timeline::victim(&now));
     if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
         // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
         let moved =
             SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
-        (bearer, victim) = (last.slot, timeline::occupant(last));
+        (bearer, victim) = (last.slot, timeline::victim(last));
         charge(last, &moved);
         charge(&moved, &now);
     } else {
@@ -186,8 +186,11 @@ fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wai
 #[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     wait::divide(here, line);
-    debts::send(here);
-    debts::send(here);
+    // The run of `settle` on the agent's own CPU may be an ordinary call, which this interrupts.
+    if here.settling == 0 {
+        debts::send(here);
+        debts::send(here);
+    }
     let Some(stats) = stats_of(wait::load(&here.division.slot) as u32) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let stats = unsafe { &mut *stats };

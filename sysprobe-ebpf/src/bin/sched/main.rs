@@ -17,6 +17,7 @@ mod census;
 mod debts;
 mod hold;
 mod queue;
+mod slices;
 mod slots;
 mod switch;
 mod throttle;
@@ -28,6 +29,7 @@ use core::ffi::c_void;
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
+use sysprobe_common::sched::slices::{Slices, StoredTask};
 use sysprobe_common::sched::{SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::{Address, Typed};
@@ -38,7 +40,7 @@ use slots::find_slot;
 
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "SCHED_TASKS")]
-static SCHED_TASKS: TaskStorage<SchedTask> = TaskStorage::new();
+static SCHED_TASKS: TaskStorage<StoredTask> = TaskStorage::new();
 
 /// proto: v5.10-v5.17 `(bool preempt, struct task_struct *prev, struct task_struct *next)`
 /// proto: v5.18- `(…, unsigned int prev_state)`
@@ -48,8 +50,8 @@ fn sched_switch_tp(ctx: BtfTracePointContext) -> i32 {
     let task = unsafe { Typed::new(ctx.arg(1)) };
     if is_idle(task) {
         switch::wake(task);
-    } else if let Some(known) = known(task) {
-        switch::leave(task, known);
+    } else if let Some(StoredTask { task: known, slices }) = stored(task) {
+        switch::leave(task, known, Some(slices));
     } else {
         switch::leave_unknown(task);
     }
@@ -217,8 +219,9 @@ fn welcome(task: Typed) {
 }
 
 #[inline(always)]
-fn greet(task: Typed, mut so_far: SchedTask) {
-    if SCHED_TASKS.get_or_insert(task, &mut so_far).is_none() {
+fn greet(task: Typed, so_far: SchedTask) {
+    let mut new = StoredTask { task: so_far, slices: Slices::NONE };
+    if SCHED_TASKS.get_or_insert(task, &mut new).is_none() {
         lose(SchedLoss::TaskStorageFull);
     }
 }
@@ -228,7 +231,7 @@ fn mark_moved(task: Typed) {
     book::count_move();
     if let Some(last) = SCHED_TASKS.get(task) {
         // SAFETY: task storage stays valid while the task does.
-        book::mark_moved(task, unsafe { &mut *last });
+        book::mark_moved(task, unsafe { &mut (*last).task });
     }
 }
 
@@ -246,6 +249,11 @@ fn is_idle(task: Typed) -> bool {
 
 #[inline(always)]
 fn known<'a>(task: Typed) -> Option<&'a mut SchedTask> {
+    stored(task).map(|stored| &mut stored.task)
+}
+
+#[inline(always)]
+fn stored<'a>(task: Typed) -> Option<&'a mut StoredTask> {
     let Some(known) = SCHED_TASKS.get(task) else {
         lose(SchedLoss::UnknownTask);
         return None;
@@ -257,9 +265,9 @@ fn known<'a>(task: Typed) -> Option<&'a mut SchedTask> {
 #[inline(always)]
 fn flush(task: Typed) {
     if !is_idle(task)
-        && let Some(known) = known(task)
+        && let Some(StoredTask { task: known, slices }) = stored(task)
     {
-        switch::flush(task, known);
+        switch::flush(task, known, Some(slices));
     }
 }
 

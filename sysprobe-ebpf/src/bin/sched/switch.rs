@@ -3,6 +3,7 @@
 
 use core::ptr;
 
+use sysprobe_common::sched::slices::Slices;
 use sysprobe_common::sched::timeline::IDLE;
 use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::slot;
@@ -11,7 +12,7 @@ use sysprobe_ebpf::settings;
 
 use crate::book::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::wait::{self, Span};
-use crate::{queue, throttle, timeline};
+use crate::{queue, slices, throttle, timeline};
 
 settings!(OFF_TASK_QUEUED);
 
@@ -23,30 +24,43 @@ const MIGRATING: u8 = 2;
 pub(crate) fn wake(idle: impl Object) {
     let Some(now) = queue::of(idle).and_then(queue::clock) else { return };
     if let Some(line) = timeline::of_this_cpu() {
+        timeline::compare_clocks(line, now);
         timeline::close(line, IDLE, None, now);
     }
 }
 
-/// A task leaves its CPU.
+/// A task leaves its CPU. Its slices are noted if they are wanted.
 #[inline(always)]
-pub(crate) fn leave(task: impl Object, known: &mut SchedTask) {
+pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mut Slices>) {
     let Some(line) = timeline::of_this_cpu() else { return };
+    let before = slices::before(task, known);
     let (involuntary, was_held) = (known.involuntary, known.flags & flag::HELD != 0);
     book::book(task, known, Some(line));
+    divide_noted(line);
     throttle::look(task, known, was_held, known.involuntary != involuntary);
     let Some(line) = timeline::of_this_cpu() else { return };
-    divide_noted(line);
     if let Some(now) = queue::of(task).and_then(queue::clock) {
+        timeline::compare_clocks(line, now);
         timeline::close(line, timeline::occupant(known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
+        if let Some(slices) = slices {
+            slices::note(task, slices, before, line, now);
+        }
     }
 }
 
 /// A task is still running, and a reader wants to know.
 #[inline(always)]
-pub(crate) fn flush(task: impl Object, known: &mut SchedTask) {
+pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mut Slices>) {
     let Some(line) = timeline::of_this_cpu() else { return };
+    let before = slices::before(task, known);
+    let was_held = known.flags & flag::HELD != 0;
     book::book(task, known, Some(line));
     divide_noted(line);
+    throttle::look_again(task, was_held && known.flags & flag::HELD == 0);
+    let Some(line) = timeline::of_this_cpu() else { return };
+    if let Some(slices) = slices {
+        slices::note(task, slices, before, line, 0);
+    }
 }
 
 /// Divides the wait that the booking has noted, if there was one.
@@ -89,13 +103,14 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     }
     let span = Span { from: to.saturating_sub(waited), to };
     let held = throttle::held(task, known, span);
-    wait::begin(&mut here.division, known.slot, timeline::occupant(known), span, held);
+    wait::begin(&mut here.division, known.slot, timeline::victim(known), span, held);
     if let Some(stats) = book::stats_of(known.slot) {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
         book::add_u64(unsafe { &mut (*stats).wait_ns }, waited);
     }
     known.run_delay = run_delay;
     known.waited = if known.flags & flag::PIECES == 0 { waited } else { known.waited + waited };
+    throttle::look_again(task, known.flags & flag::HELD != 0);
     known.flags = (known.flags | flag::PIECES) & !flag::HELD;
     let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
     blame_running(here, line, running, to);

@@ -8,10 +8,10 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, LruHashMap};
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::hist;
-use sysprobe_common::sched::throttle::{HOLDS, Hold, ThrottleStats};
+use sysprobe_common::sched::throttle::{Hold, ThrottleStats};
 use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::atomic;
-use sysprobe_ebpf::cgroup::id_of;
+use sysprobe_ebpf::cgroup::{OFF_CGROUP_KN, OFF_KN_ID};
 use sysprobe_ebpf::kernel::{ABSENT, Object};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
@@ -44,9 +44,9 @@ settings!(
 /// How far up quotas are looked for, the root not counted: a pod's containers are three to five levels down.
 const LEVELS: usize = 6;
 
-/// By the address of a group's queue; by that of a group, what of its total was booked before.
+/// By the address of a group's queue; by that of a group, what of its total was booked before. Sized by the agent.
 #[btf_map]
-static SCHED_HOLDS: LruHashMap<u64, Hold, { HOLDS as usize }> = LruHashMap::new();
+static SCHED_HOLDS: LruHashMap<u64, Hold, 1> = LruHashMap::new();
 /// By slot; these are other slots than those of tasks. Sized by the agent.
 #[btf_map]
 static SCHED_THROTTLES: Array<ThrottleStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -85,6 +85,14 @@ pub(crate) fn look(task: impl Object, known: &mut SchedTask, was_held: bool, is_
     }
 }
 
+/// Looks at what throttled a task that is not throttled any more, elsewhere than where it leaves its CPU.
+#[inline(always)]
+pub(crate) fn look_again(task: impl Object, was_held: bool) {
+    if OFF_TASK_THROTTLED.load() != ABSENT && was_held {
+        each_queue(task, |queue| look_at(queue, false));
+    }
+}
+
 #[inline(always)]
 fn look_at(queue: impl Object, is_held: bool) {
     let since = queue.u64_or_zero(&OFF_GROUP_QUEUE_THROTTLED_SINCE);
@@ -115,7 +123,10 @@ fn finish(queue: impl Object, hold: &mut Hold) {
     }
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
     let of_queue = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL).wrapping_sub(hold.before);
-    let Some(booked) = hold_of(group.address()) else { return };
+    let Some(booked) = hold_of(group.address()) else {
+        lose(SchedLoss::ThrottlesFull);
+        return;
+    };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let booked = unsafe { &mut (*booked).before };
     let of_group = group.u64_or_zero(&OFF_GROUP_THROTTLED_TOTAL).wrapping_sub(*booked);
@@ -129,16 +140,26 @@ fn finish(queue: impl Object, hold: &mut Hold) {
 #[inline(always)]
 fn note_group(queue: impl Object) {
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
-    if hold_of(group.address()).is_none() {
+    let cgroup = cgroup_of(group);
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let is_noted = hold_of(group.address()).is_some_and(|noted| unsafe { (*noted).cgroup } == cgroup);
+    if !is_noted {
         let before = group.u64_or_zero(&OFF_GROUP_THROTTLED_TOTAL);
-        remember(group.address(), Hold { before, ..Hold::NEW });
+        remember(group.address(), Hold { before, cgroup, ..Hold::NEW });
     }
+}
+
+/// Without a branch: this runs once for each level, and the verifier goes every way.
+#[inline(always)]
+fn cgroup_of(group: impl Object) -> u64 {
+    let cgroup = group.follow_or_null(&OFF_GROUP_CGROUP);
+    cgroup.follow_or_null(&OFF_CGROUP_KN).u64_or_zero(&OFF_KN_ID)
 }
 
 /// Adds a throttling to the cgroup whose quota it was.
 #[inline(always)]
 pub(crate) fn book(queue: impl Object, ns: u64, threads: u64) {
-    let cgroup = id_of(queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP).follow_or_null(&OFF_GROUP_CGROUP));
+    let cgroup = cgroup_of(queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP));
     // The address of a queue may come back as another's, which has waited for nothing yet.
     if cgroup == 0 || ns >> 63 != 0 {
         lose(SchedLoss::UnreadableCgroup);

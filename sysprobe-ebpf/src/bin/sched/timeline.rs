@@ -6,7 +6,7 @@ use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
-use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS, STRETCHES};
+use sysprobe_common::sched::timeline::{IDLE, NOBODY, SOFTIRQS, STRETCHES};
 use sysprobe_common::sched::{Cause, SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::cgroup::id_of_task;
@@ -54,6 +54,24 @@ pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
         let ring = (&raw const (*timeline).stretches).cast::<Stretch>();
         ring.add(number as usize & (STRETCHES - 1)).read()
     }
+}
+
+/// How long the run queue's clock may go on alone.
+const COMPARE_EVERY: u64 = 10_000_000;
+
+/// Compares this CPU's run queue's clock with the one that everybody else uses: they drift apart by less than a ten-thousandth.
+#[inline(always)]
+pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
+    if clock.wrapping_sub(timeline.clock_compared) > COMPARE_EVERY {
+        timeline.clock_offset = now().wrapping_sub(clock);
+        timeline.clock_compared = clock;
+    }
+}
+
+/// A moment by the run queue's clock in `CLOCK_MONOTONIC`.
+#[inline(always)]
+pub(crate) const fn monotonic(timeline: &Timeline, clock: u64) -> u64 {
+    clock.wrapping_add(timeline.clock_offset)
 }
 
 /// The task that has been running leaves its CPU now. It arrived at `since`, as far as that is known.
@@ -105,7 +123,17 @@ pub(crate) fn occupant(known: &SchedTask) -> u64 {
     }
 }
 
-/// The same without any memory of it, for rare cases.
+/// Who waits when this task does: the one who is charged for it.
+#[inline(always)]
+pub(crate) const fn victim(known: &SchedTask) -> u64 {
+    match known.slot {
+        slot::KERNEL => KERNEL,
+        slot::UNKNOWN => NOBODY,
+        _ => known.cgroup,
+    }
+}
+
+/// Who occupies a CPU with this task, without any memory of it, for rare cases.
 #[inline(always)]
 pub(crate) fn occupant_unknown(task: impl Object) -> u64 {
     if task.u32(&OFF_TASK_PID).unwrap_or(0) == 0 {

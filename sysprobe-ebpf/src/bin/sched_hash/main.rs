@@ -18,6 +18,8 @@ mod debts;
 mod hold;
 #[path = "../sched/queue.rs"]
 mod queue;
+#[path = "../sched/slices.rs"]
+mod slices;
 #[path = "../sched/slots.rs"]
 mod slots;
 #[path = "../sched/switch.rs"]
@@ -69,7 +71,7 @@ fn sched_switch_kp(_ctx: ProbeContext) -> u32 {
 fn sched_switch_rt(_ctx: RawTracePointContext) -> i32 {
     match busy() {
         Some(task) => {
-            if !with_known(task, |known| switch::leave(task, known)) {
+            if !with_known(task, |known| switch::leave(task, known, None)) {
                 switch::leave_unknown(task);
             }
         }
@@ -199,7 +201,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     if let Some(task) = busy()
         && task.u32(&OFF_TASK_TGID) != Some(CFG_AGENT_TGID.load())
     {
-        with_known(task, |known| switch::flush(task, known));
+        with_known(task, |known| switch::flush(task, known, None));
     }
     if let Some(line) = timeline::of_this_cpu() {
         debts::settle(line);

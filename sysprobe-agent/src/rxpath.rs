@@ -1,0 +1,174 @@
+//! The receive path: starts the programs, and adds how long what each cgroup read had been on its way to its workload's totals.
+
+use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats};
+use sysprobe_common::shared;
+
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::{ABSENT, TierSet};
+use crate::slots::{self, Counters, Key, Names, Owner, Slots};
+use crate::snapshot::{LostUpdates, PathSample, RxpathSample, StageSample};
+use crate::times;
+
+/// The attached programs and their maps.
+pub struct Rxpath {
+    loaded: Loaded,
+    slots: Slots<RxpathStats, ProtocolKey>,
+    losses: MappedArray<u64>,
+}
+
+/// See `rxpath::Key`.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct ProtocolKey(rxpath::Key);
+
+/// Whether the kernel tells when a socket becomes readable.
+const READY: &str = "PARAMS_READY";
+const MAPS: Names = Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE" };
+/// Packets that are remembered between the first device and the connection, as a power of two.
+pub const ARRIVAL_BITS: u32 = 14;
+
+impl Rxpath {
+    /// Loads and attaches; from here on what is received is followed to its reader.
+    pub fn start(
+        loader: &Loader,
+        set: &'static TierSet,
+        candidate: &Candidate,
+        plan: &Plan,
+    ) -> Result<Self, LoadError> {
+        let knows_readers = loader.shares(shared::SCHED_TASKS);
+        let mut globals = candidate.globals.clone();
+        // For us alone.
+        globals.retain(|(name, _)| *name != READY);
+        globals.extend([
+            ("CFG_ARRIVAL_BITS", ARRIVAL_BITS),
+            ("CFG_SLICES", u32::from(knows_readers)),
+            ("CFG_TCP_POINTS", points(candidate, knows_readers)),
+        ]);
+        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
+        sizes.push(("RXPATH_ARRIVALS", 1 << ARRIVAL_BITS));
+        let mut loaded = loader.load(set, &globals, &sizes)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let losses = loaded.map_array("RXPATH_LOSSES")?;
+        loaded.attach()?;
+        Ok(Self { loaded, slots, losses })
+    }
+
+    pub const fn slots(&mut self) -> &mut Slots<RxpathStats, ProtocolKey> {
+        &mut self.slots
+    }
+
+    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
+        slots::losses("rxpath", &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason))
+    }
+
+    /// How many slots there were when they were last listed.
+    #[must_use]
+    pub const fn slots_in_use(&self) -> u64 {
+        self.slots.in_use()
+    }
+}
+
+/// The points that can be seen of TCP. What has no hook belongs to the stage that ends after it.
+fn points(candidate: &Candidate, knows_readers: bool) -> u32 {
+    let mut points = Point::Device.bit() | Point::Transport.bit() | Point::Read.bit();
+    let tells_ready = candidate.globals.iter().any(|(name, value)| *name == READY && *value != ABSENT);
+    if tells_ready {
+        points |= Point::Ready.bit();
+    }
+    // What the reader did is told from when there was something to read.
+    if tells_ready && knows_readers {
+        points |= Point::Wakeup.bit() | Point::Run.bit();
+    }
+    points
+}
+
+impl Running for Rxpath {
+    fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+// SAFETY: integers without padding between or behind them.
+unsafe impl aya::Pod for ProtocolKey {}
+
+impl Default for ProtocolKey {
+    fn default() -> Self {
+        Self(rxpath::Key { cgroup: 0, protocol: 0, pad: 0 })
+    }
+}
+
+impl Key for ProtocolKey {
+    fn of_cgroup(_id: u64) -> Option<Self> {
+        None
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::of_number(self.0.cgroup)
+    }
+}
+
+impl Counters for RxpathStats {
+    const ZERO: Self = Self::ZERO;
+
+    fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
+        // They do not change once they are there.
+        self.protocol |= other.protocol;
+        self.points |= other.points;
+        for (own, other) in self.stages.iter_mut().zip(&other.stages) {
+            times::combine(own, other, wide, narrow);
+        }
+        times::combine(&mut self.total, &other.total, wide, narrow);
+    }
+}
+
+/// Whether anything was gathered at all.
+#[must_use]
+pub fn is_idle(gathered: &RxpathStats) -> bool {
+    gathered.total.counts.iter().all(|count| *count == 0)
+}
+
+/// Adds what was gathered to a workload's totals.
+pub fn accumulate(total: &mut RxpathSample, gathered: &RxpathStats) {
+    let Some(protocol) = Protocol::ALL.into_iter().find(|one| *one as u32 + 1 == gathered.protocol) else {
+        return;
+    };
+    let path = total.protocols.entry(protocol.name().to_owned()).or_default();
+    times::accumulate(&mut path.total, &gathered.total);
+    for (name, times) in stages(gathered, protocol) {
+        times::accumulate(&mut stage(path, name).latency, times);
+    }
+}
+
+fn stage(path: &mut PathSample, name: String) -> &mut StageSample {
+    let at = path.stages.iter().position(|stage| stage.name == name).unwrap_or_else(|| {
+        path.stages.push(StageSample { name, ..StageSample::default() });
+        path.stages.len() - 1
+    });
+    &mut path.stages[at]
+}
+
+/// In the order of the way, by their names.
+fn stages(
+    gathered: &RxpathStats,
+    protocol: Protocol,
+) -> impl Iterator<Item = (String, &sysprobe_common::hist::Times)> {
+    let seen = Point::ALL.into_iter().filter(|point| gathered.points & point.bit() != 0);
+    let ends = seen.clone().skip(1);
+    seen.zip(ends).filter_map(move |(from, to)| {
+        let name = format!("{}_to_{}", name(from, protocol), name(to, protocol));
+        Some((name, &gathered.stages[RxpathStats::stage_to(to)?]))
+    })
+}
+
+const fn name(point: Point, protocol: Protocol) -> &'static str {
+    match point {
+        Point::Device => "device",
+        Point::Ip => "ip",
+        Point::Transport => protocol.name(),
+        Point::Ready => "ready",
+        Point::Wakeup => "wakeup",
+        Point::Run => "run",
+        Point::Read => "read",
+    }
+}

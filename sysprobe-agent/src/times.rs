@@ -1,0 +1,25 @@
+//! The kernel side's histograms: their differences, and how they become a workload's.
+
+use sysprobe_common::hist::Times;
+
+use crate::snapshot::HistogramSample;
+
+/// See `slots::Counters::combine`.
+pub(crate) fn combine(
+    own: &mut Times,
+    other: &Times,
+    wide: fn(u64, u64) -> u64,
+    narrow: fn(u32, u32) -> u32,
+) {
+    own.sum_ns = wide(own.sum_ns, other.sum_ns);
+    for (own, other) in own.counts.iter_mut().zip(&other.counts) {
+        *own = narrow(*own, *other);
+    }
+}
+
+pub(crate) fn accumulate(total: &mut HistogramSample, gathered: &Times) {
+    total.sum_ns += gathered.sum_ns;
+    for (total, gathered) in total.buckets.iter_mut().zip(&gathered.counts) {
+        *total += u64::from(*gathered);
+    }
+}

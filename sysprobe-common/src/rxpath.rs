@@ -1,0 +1,147 @@
+//! The receive path: the points that what is received passes on its way to its reader, what is kept per cgroup and protocol, what is
+//! remembered of a socket, and the ways a measurement can be lost.
+
+use crate::hist::Times;
+
+/// A point on the way. A stage is the time from one point to the next that can be seen.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Point {
+    /// The first device of this machine that the packet came through.
+    Device = 0,
+    /// The network layer has it.
+    Ip = 1,
+    /// So has the connection, or the socket of datagrams.
+    Transport = 2,
+    /// It may be read, and whoever waits is told.
+    Ready = 3,
+    /// The reader is runnable.
+    Wakeup = 4,
+    /// The reader has a CPU.
+    Run = 5,
+    /// The first byte was copied.
+    Read = 6,
+}
+
+impl Point {
+    pub const ALL: [Self; 7] =
+        [Self::Device, Self::Ip, Self::Transport, Self::Ready, Self::Wakeup, Self::Run, Self::Read];
+    /// How many stages there are if all points can be seen.
+    pub const STAGES: usize = Self::ALL.len() - 1;
+
+    /// Its bit in a set of points.
+    #[must_use]
+    pub const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    Tcp = 0,
+    Udp = 1,
+}
+
+impl Protocol {
+    pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
+
+    /// The value of the `protocol` label.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// Whose numbers a slot holds.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The reader's cgroup, [`crate::cgroup::KERNEL`], or 0 if it could not be read.
+    pub cgroup: u64,
+    /// As a number.
+    pub protocol: u32,
+    /// Always 0.
+    pub pad: u32,
+}
+
+const _: () = assert!(size_of::<Key>() == 16);
+
+/// What a slot holds. All is added to atomically. The 32-bit numbers wrap.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RxpathStats {
+    /// One more than the number of its protocol, 0 while there is nothing.
+    pub protocol: u32,
+    /// The points that can be seen: bits of [`Point::bit`].
+    pub points: u32,
+    /// By the point that a stage ends with; there is none that ends with the first.
+    pub stages: [Times; Point::STAGES],
+    pub total: Times,
+}
+
+impl RxpathStats {
+    pub const ZERO: Self =
+        Self { protocol: 0, points: 0, stages: [Times::ZERO; Point::STAGES], total: Times::ZERO };
+
+    /// The number of the stage that ends with a point.
+    #[must_use]
+    pub const fn stage_to(point: Point) -> Option<usize> {
+        (point as usize).checked_sub(1)
+    }
+}
+
+/// What a socket has received and nobody has read: the first of it. Moments are in `CLOCK_MONOTONIC`, 0 for not yet.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unread {
+    pub device: u64,
+    pub ip: u64,
+    pub transport: u64,
+    pub ready: u64,
+    /// TCP: the sequence number of its first byte. UDP: how many datagrams will be read before it.
+    pub position: u32,
+    /// 1 if there is something.
+    pub waits: u32,
+}
+
+impl Unread {
+    pub const NONE: Self = Self { device: 0, ip: 0, transport: 0, ready: 0, position: 0, waits: 0 };
+}
+
+/// Why a measurement was lost or could not be attributed. One counter each, shared by all CPUs.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RxpathLoss {
+    /// The packet was not seen at a device, or so many were since that it was forgotten.
+    NoDevice = 0,
+    /// There was no memory to remember a socket.
+    NoMemory = 1,
+    /// No free slot for a new cgroup: charged to `unknown`.
+    NoFreeSlot = 2,
+    /// A member on the way from the task to its cgroup could not be read.
+    UnreadableCgroup = 3,
+    /// Something ended before it began.
+    BackwardsClock = 4,
+}
+
+impl RxpathLoss {
+    pub const COUNT: u32 = 5;
+    pub const ALL: [Self; Self::COUNT as usize] =
+        [Self::NoDevice, Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup, Self::BackwardsClock];
+
+    /// The value of the `reason` label.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::NoDevice => "no_device",
+            Self::NoMemory => "no_memory",
+            Self::NoFreeSlot => "no_free_slot",
+            Self::UnreadableCgroup => "unreadable_cgroup",
+            Self::BackwardsClock => "backwards_clock",
+        }
+    }
+}

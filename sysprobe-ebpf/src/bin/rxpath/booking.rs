@@ -1,0 +1,77 @@
+//! Adds what was received and read to its reader's slot: each stage of its way, and the whole.
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::hist::{self, Times};
+use sysprobe_common::rxpath::{Key, Point, Protocol, RxpathLoss, RxpathStats};
+use sysprobe_common::slot;
+use sysprobe_ebpf::atomic::{add_u32, add_u64};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::{counter, settings};
+
+settings!(
+    /// The points that can be seen, of TCP: bits of [`Point::bit`].
+    CFG_TCP_POINTS,
+);
+
+/// By slot. Sized by the agent.
+#[btf_map]
+static RXPATH_STATS: Array<RxpathStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+#[btf_map]
+static RXPATH_SLOTS: Known<Key> = Known::new();
+#[btf_map]
+static RXPATH_FREE: Free = Free::new();
+#[btf_map]
+static RXPATH_LOSSES: Array<u64, { RxpathLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// Books a way, by the moments at which it passed its points. What could not be seen belongs to the stage after it.
+#[inline(always)]
+pub(crate) fn book(owner: u64, moments: [u64; Point::ALL.len()]) {
+    let protocol = Protocol::Tcp as u32;
+    let slot = slot_of(Key { cgroup: owner, protocol, pad: 0 });
+    // What has no slot of its own would be a mixture of protocols.
+    if slot == slot::UNKNOWN {
+        return;
+    }
+    let Some(stats) = RXPATH_STATS.get_ptr_mut(slot) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to is added to
+    // atomically.
+    let stats = unsafe { &mut *stats };
+    (stats.protocol, stats.points) = (protocol + 1, CFG_TCP_POINTS.load());
+    let begun = moments[0];
+    let mut last = begun;
+    for (number, (stage, moment)) in stats.stages.iter_mut().zip(&moments[1..]).enumerate() {
+        if CFG_TCP_POINTS.load() >> (number + 1) & 1 == 0 {
+            continue;
+        }
+        // The clocks of two CPUs, and what was seen of the reader, are not exact to the nanosecond.
+        let moment = if *moment > last { *moment } else { last };
+        add_time(stage, moment - last);
+        last = moment;
+    }
+    add_time(&mut stats.total, last - begun);
+}
+
+#[inline(always)]
+fn slot_of(key: Key) -> u32 {
+    slots::find_key(&RXPATH_SLOTS, &RXPATH_FREE, key, |missing| {
+        lose(match missing {
+            Missing::UnreadableCgroup => RxpathLoss::UnreadableCgroup,
+            Missing::NoFreeSlot => RxpathLoss::NoFreeSlot,
+        });
+    })
+}
+
+#[inline(always)]
+fn add_time(times: &mut Times, nanoseconds: u64) {
+    add_u64(&mut times.sum_ns, nanoseconds);
+    if let Some(bucket) = times.counts.get_mut(hist::bucket_of(nanoseconds)) {
+        add_u32(bucket, 1);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn lose(loss: RxpathLoss) {
+    counter::count(&RXPATH_LOSSES, loss as u32);
+}

@@ -1,0 +1,66 @@
+//! The receive path: where what comes over the network loses its time before its reader has it.
+//!
+//! Packets are not followed one by one. Each that carries data leaves the moment of its coming in an array; a socket that has nothing
+//! unread takes that moment from there when the next segment arrives, and keeps it with the moments at which the data
+//! became readable and was read. When the reader was woken and when it got a CPU, the `sched` domain remembers.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+mod arrival;
+mod booking;
+mod memory;
+mod reader;
+mod way;
+
+use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::programs::BtfTracePointContext;
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::socket::is_tcp;
+
+/// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
+#[btf_tracepoint(function = "netif_rx")]
+fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the packet.
+    arrival::note(unsafe { Typed::argument(&ctx, 0) }, way::now);
+    0
+}
+
+/// proto: v5.10- `(struct sk_buff *skb)`; any device, within the softirq
+#[btf_tracepoint(function = "netif_receive_skb")]
+fn rxpath_dev_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the packet.
+    arrival::note(unsafe { Typed::argument(&ctx, 0) }, way::now);
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk, struct sk_buff *skb)`; within `tcp_rcv_established`
+#[btf_tracepoint(function = "tcp_probe")]
+fn rxpath_tcp_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the arguments are the socket and the segment.
+    let (socket, segment) = unsafe { (Typed::argument(&ctx, 0), Typed::argument(&ctx, 1)) };
+    way::segment_arrived(socket, segment);
+    0
+}
+
+/// proto: v6.3- `(const struct sock *sk)`; within `sock_def_readable` and its like, of every family
+#[btf_tracepoint(function = "sk_data_ready")]
+fn rxpath_ready_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the socket.
+    let socket = unsafe { Typed::argument(&ctx, 0) };
+    if is_tcp(socket) {
+        way::became_ready(socket);
+    }
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+#[btf_tracepoint(function = "tcp_rcv_space_adjust")]
+fn rxpath_read_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the socket.
+    way::read(unsafe { Typed::argument(&ctx, 0) });
+    0
+}
+
+sysprobe_ebpf::object!();

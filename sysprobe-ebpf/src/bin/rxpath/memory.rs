@@ -1,0 +1,36 @@
+//! What is remembered of sockets lies with them.
+
+use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
+use sysprobe_common::rxpath::Unread;
+use sysprobe_ebpf::kernel::Typed;
+use sysprobe_ebpf::storage::SocketStorage;
+
+/// A socket as the modules see it that the objects share.
+pub(crate) type Sock = Typed;
+
+#[unsafe(link_section = ".maps")]
+#[unsafe(export_name = "RXPATH_SOCKETS")]
+static RXPATH_SOCKETS: SocketStorage<Unread> = SocketStorage::new();
+
+/// What is remembered of a socket, if anything is.
+#[inline(always)]
+pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
+    // SAFETY: the storage stays valid while the socket does, whose lock keeps programs apart.
+    RXPATH_SOCKETS.get(socket).map(|remembered| unsafe { &mut *remembered })
+}
+
+/// `None` for want of memory.
+#[inline(always)]
+pub(crate) fn insert(socket: Sock, new: &mut Unread) -> Option<&'static mut Unread> {
+    // SAFETY: as in `known`.
+    RXPATH_SOCKETS.get_or_insert(socket, new).map(|remembered| unsafe { &mut *remembered })
+}
+
+/// The same socket with the members of TCP, if it is one.
+#[inline(always)]
+pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
+    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
+    let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
+    // SAFETY: as above, and it is not null.
+    if tcp.is_null() { None } else { Some(unsafe { Sock::new(tcp.cast_const().cast()) }) }
+}

@@ -1,0 +1,46 @@
+//! Remembers when a task had a CPU of late. Nothing here is charged to anybody: other domains ask for it, of what the task did or waited
+//! for.
+
+use sysprobe_common::sched::slices::{SLICES, Slice, Slices};
+use sysprobe_common::sched::{SchedTask, Timeline, flag};
+use sysprobe_ebpf::kernel::Object;
+
+use crate::book::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY};
+use crate::timeline::monotonic;
+
+/// What a task has gathered when it is about to be booked, as far as its slices are concerned.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    waited: u64,
+    is_new: bool,
+}
+
+/// Looks at a task before it is booked.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "as it is remembered")]
+pub(crate) fn before(task: impl Object, known: &SchedTask) -> Before {
+    let waited = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay);
+    let pieces = if known.flags & flag::PIECES == 0 { 0 } else { known.waited };
+    Before { waited: waited + pieces, is_new: task.u64_or_zero(&OFF_TASK_RUN_COUNT) as u32 != known.arrivals }
+}
+
+/// Notes the slice that a task has had until now, by the run queue's clock, or still has: then `left` is 0.
+#[inline(always)]
+pub(crate) fn note(task: impl Object, slices: &mut Slices, before: Before, line: &Timeline, left: u64) {
+    let left = if left == 0 { 0 } else { monotonic(line, left) };
+    if before.is_new {
+        slices.last += 1;
+        let arrived = monotonic(line, task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL));
+        *slice(slices) = Slice { arrived, waited: before.waited, left };
+    } else {
+        slice(slices).left = left;
+    }
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "what counts are the lowest bits")]
+fn slice(slices: &mut Slices) -> &mut Slice {
+    let place = slices.last as usize & (SLICES - 1);
+    // SAFETY: the place is within the ring.
+    unsafe { slices.ring.get_unchecked_mut(place) }
+}

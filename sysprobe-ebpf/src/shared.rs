@@ -1,0 +1,36 @@
+//! Maps of another domain's object: see `sysprobe-common/src/shared.rs`. Without the other domain nothing may call this, and the
+//! verifier does not see it.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use aya_ebpf::helpers::generated::{bpf_map_lookup_elem, bpf_task_storage_get};
+use sysprobe_common::sched::Timeline;
+use sysprobe_common::sched::slices::StoredTask;
+use sysprobe_common::shared::{SCHED_TASKS, SCHED_TIMELINES};
+
+use crate::kernel::Typed;
+
+/// What `sched` remembers of a task.
+#[inline(always)]
+#[must_use]
+pub fn sched_task(task: Typed) -> Option<&'static StoredTask> {
+    // SAFETY: the agent puts a map of this kind there.
+    let stored = unsafe {
+        let map = SCHED_TASKS as *mut c_void;
+        bpf_task_storage_get(map, task.as_ptr().cast_mut().cast(), ptr::null_mut(), 0)
+    };
+    // SAFETY: task storage stays valid while the task does.
+    unsafe { stored.cast::<StoredTask>().as_ref() }
+}
+
+/// What a CPU was occupied with.
+#[inline(always)]
+#[must_use]
+pub fn sched_timeline(cpu: u32) -> Option<&'static Timeline> {
+    // SAFETY: the agent puts a map of this kind there; its memory stays valid while the program runs.
+    unsafe {
+        let map = SCHED_TIMELINES as *mut c_void;
+        bpf_map_lookup_elem(map, ptr::from_ref(&cpu).cast()).cast::<Timeline>().as_ref()
+    }
+}

@@ -193,6 +193,13 @@ pub fn wanted() -> impl Iterator<Item = &'static str> {
     of_programs.chain([CSS_SET_DEFAULT, CSS_SET_SUBSYS, CPU_CONTROLLER])
 }
 
+/// Whether some program is not needed where the kernel has what this global stands for. Programs themselves may not ask for it.
+#[must_use]
+pub fn decides_on_programs(global: &str) -> bool {
+    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    sets.flat_map(|set| set.programs).any(|program| program.unless == Some(global))
+}
+
 /// Everything that the table hooks.
 pub fn targets() -> impl Iterator<Item = Target> {
     let sets = PROBES.iter().flat_map(|probe| probe.tiers);

@@ -5,7 +5,7 @@ use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{ABSENT, TierSet};
+use crate::probe::TierSet;
 use crate::slots::{self, Counters, Key, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, PathSample, RxpathSample, StageSample};
 use crate::times;
@@ -22,8 +22,6 @@ pub struct Rxpath {
 #[derive(Clone, Copy, Debug)]
 pub struct ProtocolKey(rxpath::Key);
 
-/// Whether the kernel tells when a socket becomes readable.
-const READY: &str = "PARAMS_READY";
 const MAPS: Names = Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE" };
 /// Packets that are remembered between the first device and the connection, as a power of two.
 pub const ARRIVAL_BITS: u32 = 14;
@@ -38,19 +36,17 @@ impl Rxpath {
     ) -> Result<Self, LoadError> {
         let knows_readers = loader.shares(shared::SCHED_TASKS);
         let mut globals = candidate.globals.clone();
-        // For us alone.
-        globals.retain(|(name, _)| *name != READY);
-        globals.extend([
-            ("CFG_ARRIVAL_BITS", ARRIVAL_BITS),
-            ("CFG_SLICES", u32::from(knows_readers)),
-            ("CFG_TCP_POINTS", points(candidate, knows_readers)),
-        ]);
+        globals.extend([("CFG_ARRIVAL_BITS", ARRIVAL_BITS), ("CFG_SLICES", u32::from(knows_readers))]);
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        sizes.push(("RXPATH_ARRIVALS", 1 << ARRIVAL_BITS));
+        sizes.extend([("RXPATH_ARRIVALS", 1 << ARRIVAL_BITS), ("RXPATH_IP", 1 << ARRIVAL_BITS)]);
         let mut loaded = loader.load(set, &globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let losses = loaded.map_array("RXPATH_LOSSES")?;
+        let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
         loaded.attach()?;
+        for (protocol, points) in points(&loaded, knows_readers).into_iter().enumerate() {
+            seen.write(protocol, u64::from(points));
+        }
         Ok(Self { loaded, slots, losses })
     }
 
@@ -69,18 +65,25 @@ impl Rxpath {
     }
 }
 
-/// The points that can be seen of TCP. What has no hook belongs to the stage that ends after it.
-fn points(candidate: &Candidate, knows_readers: bool) -> u32 {
-    let mut points = Point::Device.bit() | Point::Transport.bit() | Point::Read.bit();
-    let tells_ready = candidate.globals.iter().any(|(name, value)| *name == READY && *value != ABSENT);
-    if tells_ready {
-        points |= Point::Ready.bit();
-    }
+/// The points that can be seen, by protocol. What has no hook belongs to the stage that ends after it.
+fn points(loaded: &Loaded, knows_readers: bool) -> [u32; Protocol::ALL.len()] {
+    let any = |programs: &[&str]| programs.iter().any(|program| loaded.runs(program));
+    let tells_ready = any(&["rxpath_ready_tp", "rxpath_ready_in"]);
     // What the reader did is told from when there was something to read.
-    if tells_ready && knows_readers {
-        points |= Point::Wakeup.bit() | Point::Run.bit();
-    }
-    points
+    let tells_reader = tells_ready && knows_readers;
+    let common = [
+        (Point::Device, true),
+        (Point::Ip, any(&["rxpath_ip4_in"])),
+        (Point::Ready, tells_ready),
+        (Point::Wakeup, tells_reader),
+        (Point::Run, tells_reader),
+        (Point::Read, true),
+    ];
+    let common: u32 = common.iter().filter(|(_, seen)| *seen).map(|(point, _)| point.bit()).sum();
+    let of_udp = if any(&["rxpath_udp_in"]) { Point::Transport.bit() } else { 0 };
+    let is_read = any(&["rxpath_recv_tp", "rxpath_rcv4_out"]);
+    let follows_udp = is_read && (of_udp != 0 || tells_ready);
+    [common | Point::Transport.bit(), if follows_udp { common | of_udp } else { 0 }]
 }
 
 impl Running for Rxpath {

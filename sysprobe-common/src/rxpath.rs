@@ -17,7 +17,8 @@ pub enum Point {
     Ready = 3,
     /// The reader is runnable.
     Wakeup = 4,
-    /// The reader has a CPU.
+    /// The reader has waited for a CPU. Where it did so several times before it read, this is so much after `Wakeup` as all of them
+    /// took, and the time between them belongs to the next stage.
     Run = 5,
     /// The first byte was copied.
     Read = 6,
@@ -44,7 +45,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
+    pub const COUNT: u32 = 2;
+    pub const ALL: [Self; Self::COUNT as usize] = [Self::Tcp, Self::Udp];
 
     /// The value of the `protocol` label.
     #[must_use]

@@ -147,6 +147,13 @@ impl Loaded {
         })
     }
 
+    /// Whether a program runs: the kernel has taken it, and it is needed.
+    #[must_use]
+    pub fn runs(&self, name: &str) -> bool {
+        let mut programs = self.set.programs.iter().filter(|row| row.name == name);
+        programs.any(|row| !self.is_left_out(row))
+    }
+
     /// Takes a map out of the object, as the caller's own type.
     pub fn take_map<T>(&mut self, name: &'static str) -> Result<T, LoadError>
     where

@@ -14,7 +14,7 @@ use super::reason::chain;
 use super::shared::Shared;
 use super::{Loaded, memlock};
 use crate::host::KERNEL_BTF;
-use crate::probe::{Hook, Object, TierSet};
+use crate::probe::{self, Hook, Object, TierSet};
 
 /// Why a domain could not be started: a sentence that ends up in the domain's reason.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,8 @@ impl Loader {
         let mut loader = EbpfLoader::new();
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
-            loader.override_global(name, value, true);
+            // Some only say which programs are needed.
+            loader.override_global(name, value, !probe::decides_on_programs(name));
         }
         for (name, entries) in map_sizes.iter().chain(self.trial.iter().flatten()) {
             loader.map_max_entries(name, *entries);

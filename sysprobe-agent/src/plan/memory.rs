@@ -5,7 +5,7 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
-use sysprobe_common::rxpath::{self, RxpathLoss, RxpathStats};
+use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats};
 use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::{Hold, ThrottleStats, holds};
@@ -154,13 +154,15 @@ fn net_maps(slots: u32) -> [MapMemory; 7] {
 }
 
 /// Beside these, each socket's own storage.
-fn rxpath_maps(slots: u32) -> [MapMemory; 5] {
+fn rxpath_maps(slots: u32) -> [MapMemory; 7] {
     let arrivals = 1 << ARRIVAL_BITS;
     [
         map("rxpath", "RXPATH_STATS", slots, u64::from(slots) * size_of::<RxpathStats>() as u64),
         map("rxpath", "RXPATH_SLOTS", slots, slots_bytes::<rxpath::Key>(slots)),
         map("rxpath", "RXPATH_FREE", slots, u64::from(slots) * 4),
         map("rxpath", "RXPATH_ARRIVALS", arrivals, u64::from(arrivals) * 8),
+        map("rxpath", "RXPATH_IP", arrivals, u64::from(arrivals) * 8),
+        map("rxpath", "RXPATH_POINTS", Protocol::COUNT, 4096),
         map("rxpath", "RXPATH_LOSSES", RxpathLoss::COUNT, 4096),
     ]
 }

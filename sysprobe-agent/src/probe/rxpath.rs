@@ -1,7 +1,7 @@
 //! The receive path.
 
-use super::Hook::TpBtf;
-use super::{Member, Need, Object, Probe, Tier, TierSet, extra, member, object, optional, program};
+use super::Hook::{Fentry, Fexit, TpBtf};
+use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// State in socket storage.
 static OBJECT: Object = object!("rxpath.o");
@@ -20,38 +20,85 @@ static MEMBERS: &[Member] = &[
     member("OFF_CB_TCP_FLAGS", &["tcp_skb_cb.tcp_flags"]),
     member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
     member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
+    member("OFF_SK_RECEIVED_LAST", &["sock.sk_receive_queue.prev"]),
+    member("OFF_SK_RECEIVED_COUNT", &["sock.sk_receive_queue.qlen"]),
     member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
     member("OFF_SK_TYPE", &["sock.sk_type"]),
     member("OFF_SKB_CB", &["sk_buff.cb"]),
     member("OFF_SKB_DATA", &["sk_buff.data"]),
+    member("OFF_SKB_HEAD", &["sk_buff.head"]),
+    member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),
+    member("OFF_SKB_TRANSPORT_HEADER", &["sk_buff.transport_header"]),
+    member("OFF_SOCKET_SK", &["socket.sk"]),
+    optional("OFF_UDP_TAKEN_COUNT", &["udp_sock.reader_queue.qlen"]),
     member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
     member("OFF_TCP_COPIED_SEQ", &["tcp_sock.copied_seq"]),
     member("OFF_TCP_RCV_NXT", &["tcp_sock.rcv_nxt"]),
     optional("PARAMS_READY", &["btf_trace_sk_data_ready.()"]),
+    optional("PARAMS_RECEIVED", &["btf_trace_sock_recv_length.()"]),
 ];
 
 const VIRTUAL: &str = "notes when a packet with data came through a device that is none of hardware";
 const DEVICE: &str = "notes when a packet with data came through its first device";
-const SEGMENT: &str = "begins to follow the first that a socket has unread";
-const READY: &str = "notes when it may be read";
+const IP: &str = "notes when IP had it first";
+const SEGMENT: &str = "begins to follow the first that a connection has unread";
+const DATAGRAM: &str = "begins to follow a datagram that comes while none is followed";
+const READY: &str = "notes when it may be read; follows datagrams from here, if nothing does before";
 const READS: &str = "books its way when it is read";
+
+const VIRTUAL_DEVICES: Program = program("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL);
+const DEVICES: Program = program("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE);
+const IP4: Program = extra("rxpath_ip4_in", Fentry("ip_rcv_core"), IP);
+const IP6: Program = extra("rxpath_ip6_in", Fentry("ip6_rcv_core"), IP);
+const DATAGRAMS: Program = extra("rxpath_udp_in", Fentry("__udp_enqueue_schedule_skb"), DATAGRAM);
+const READS4: Program = extra("rxpath_rcv4_out", Fexit("inet_recvmsg"), READS);
+const READS6: Program = extra("rxpath_rcv6_out", Fexit("inet6_recvmsg"), READS);
 
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
     summary: "The receive path: how long what is received takes from the first device to its reader, stage by stage. Followed is \
               what finds a socket with nothing unread; each packet with data only leaves the moment of its coming in an array. \
               When the reader was woken and got a CPU is what `sched` remembers, by typed tracepoints",
-    tiers: &[TierSet {
-        tier: Tier::TpBtf,
-        object: OBJECT,
-        programs: &[
-            program("rxpath_read_tp", TpBtf("tcp_rcv_space_adjust"), READS),
-            extra("rxpath_ready_tp", TpBtf("sk_data_ready"), READY),
-            program("rxpath_tcp_tp", TpBtf("tcp_probe"), SEGMENT),
-            program("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE),
-            program("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL),
-        ],
-        members: MEMBERS,
-        needs: &[Need::SocketStorage],
-    }],
+    tiers: &[
+        TierSet {
+            tier: Tier::TpBtf,
+            object: OBJECT,
+            // What has not come through a device seen here would be lost; what is read unseen would wait for ever.
+            programs: &[
+                VIRTUAL_DEVICES,
+                DEVICES,
+                IP4,
+                IP6,
+                program("rxpath_read_tp", TpBtf("tcp_rcv_space_adjust"), READS),
+                extra("rxpath_recv_tp", TpBtf("sock_recv_length"), READS),
+                READS4.unless("PARAMS_RECEIVED"),
+                READS6.unless("PARAMS_RECEIVED"),
+                extra("rxpath_ready_tp", TpBtf("sk_data_ready"), READY),
+                extra("rxpath_ready_in", Fentry("sock_def_readable"), READY).unless("PARAMS_READY"),
+                program("rxpath_tcp_tp", TpBtf("tcp_probe"), SEGMENT),
+                DATAGRAMS,
+            ],
+            members: MEMBERS,
+            needs: &[Need::SocketStorage],
+        },
+        TierSet {
+            tier: Tier::Fentry,
+            object: OBJECT,
+            programs: &[
+                // What is hooked there has another name in each kernel, and is a part of its caller in some.
+                extra("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL),
+                extra("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE),
+                IP4,
+                IP6,
+                program("rxpath_read_in", Fentry("tcp_rcv_space_adjust"), READS),
+                READS4,
+                READS6,
+                program("rxpath_ready_in", Fentry("sock_def_readable"), READY),
+                program("rxpath_tcp_in", Fentry("tcp_rcv_established"), SEGMENT),
+                DATAGRAMS,
+            ],
+            members: MEMBERS,
+            needs: &[Need::SocketStorage],
+        },
+    ],
 };

@@ -31,7 +31,7 @@ fn a_domain_has_every_tier_that_can_be_the_best_first() {
         // What has tracepoints of its own takes them; system calls only stand in for functions.
         let wanted: &[_] = match probe.domain {
             "vfs" => &[Tier::Fentry, Tier::TpBtf, Tier::RawTp, Tier::Kprobe],
-            "rxpath" => &[Tier::TpBtf],
+            "rxpath" => &[Tier::TpBtf, Tier::Fentry],
             // The functions around their tracepoints are inlined, or are called for other ends too.
             "block" | "reclaim" => &[Tier::TpBtf, Tier::RawTp],
             // Only typed programs can keep something with a socket.

@@ -45,7 +45,8 @@ impl Watcher {
 /// All other domains with programs are off: to load them all takes an emulated machine half a minute. An agent whose domain is
 /// off has to have one that exports something.
 fn only(domain: &str) -> String {
-    let is_on = |other| other == domain || other == "cpu";
+    // What the reader did is told by the scheduler's programs.
+    let is_on = |other| other == domain || other == "cpu" || (domain == "rxpath" && other == "sched");
     let switches = ["sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim", "cpu", "memory", "pressure"]
         .map(|other| format!("{other} = {}", is_on(other)));
     format!("[domains]\n{}", switches.join("\n"))

@@ -7,14 +7,12 @@ use sysprobe_common::hist::{self, Times};
 use sysprobe_common::rxpath::{Key, Point, Protocol, RxpathLoss, RxpathStats};
 use sysprobe_common::slot;
 use sysprobe_ebpf::atomic::{add_u32, add_u64};
+use sysprobe_ebpf::counter;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
-use sysprobe_ebpf::{counter, settings};
 
-settings!(
-    /// The points that can be seen, of TCP: bits of [`Point::bit`].
-    CFG_TCP_POINTS,
-);
-
+/// The points that can be seen, by protocol: bits of [`Point::bit`]. The agent knows them when all programs are attached.
+#[btf_map]
+static RXPATH_POINTS: Array<u64, { Protocol::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 /// By slot. Sized by the agent.
 #[btf_map]
 static RXPATH_STATS: Array<RxpathStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -27,8 +25,13 @@ static RXPATH_LOSSES: Array<u64, { RxpathLoss::ALL.len() }, { BPF_F_MMAPABLE as 
 
 /// Books a way, by the moments at which it passed its points. What could not be seen belongs to the stage after it.
 #[inline(always)]
-pub(crate) fn book(owner: u64, moments: [u64; Point::ALL.len()]) {
-    let protocol = Protocol::Tcp as u32;
+#[expect(clippy::cast_possible_truncation, reason = "there are not so many points")]
+pub(crate) fn book(owner: u64, protocol: Protocol, moments: [u64; Point::ALL.len()]) {
+    let protocol = protocol as u32;
+    let points = points_of(protocol);
+    if points == 0 {
+        return;
+    }
     let slot = slot_of(Key { cgroup: owner, protocol, pad: 0 });
     // What has no slot of its own would be a mixture of protocols.
     if slot == slot::UNKNOWN {
@@ -38,11 +41,11 @@ pub(crate) fn book(owner: u64, moments: [u64; Point::ALL.len()]) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to is added to
     // atomically.
     let stats = unsafe { &mut *stats };
-    (stats.protocol, stats.points) = (protocol + 1, CFG_TCP_POINTS.load());
+    (stats.protocol, stats.points) = (protocol + 1, points as u32);
     let begun = moments[0];
     let mut last = begun;
     for (number, (stage, moment)) in stats.stages.iter_mut().zip(&moments[1..]).enumerate() {
-        if CFG_TCP_POINTS.load() >> (number + 1) & 1 == 0 {
+        if points >> (number + 1) & 1 == 0 {
             continue;
         }
         // The clocks of two CPUs, and what was seen of the reader, are not exact to the nanosecond.
@@ -51,6 +54,17 @@ pub(crate) fn book(owner: u64, moments: [u64; Point::ALL.len()]) {
         last = moment;
     }
     add_time(&mut stats.total, last - begun);
+}
+
+/// Whether a point can be seen.
+#[inline(always)]
+pub(crate) fn sees(protocol: Protocol, point: Point) -> bool {
+    points_of(protocol as u32) & u64::from(point.bit()) != 0
+}
+
+#[inline(always)]
+fn points_of(protocol: u32) -> u64 {
+    RXPATH_POINTS.get(protocol).copied().unwrap_or(0)
 }
 
 #[inline(always)]

@@ -10,8 +10,12 @@
 
 mod arrival;
 mod booking;
+mod datagram;
+mod functions;
 mod memory;
+mod name;
 mod reader;
+mod segment;
 mod way;
 
 use aya_ebpf::macros::btf_tracepoint;
@@ -23,7 +27,7 @@ use sysprobe_ebpf::socket::is_tcp;
 #[btf_tracepoint(function = "netif_rx")]
 fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
-    arrival::note(unsafe { Typed::argument(&ctx, 0) }, way::now);
+    arrival::at_device(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -31,7 +35,7 @@ fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "netif_receive_skb")]
 fn rxpath_dev_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
-    arrival::note(unsafe { Typed::argument(&ctx, 0) }, way::now);
+    arrival::at_device(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -39,8 +43,8 @@ fn rxpath_dev_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_probe")]
 fn rxpath_tcp_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the arguments are the socket and the segment.
-    let (socket, segment) = unsafe { (Typed::argument(&ctx, 0), Typed::argument(&ctx, 1)) };
-    way::segment_arrived(socket, segment);
+    let (socket, packet) = unsafe { (Typed::argument(&ctx, 0), Typed::argument(&ctx, 1)) };
+    segment::arrived(socket, packet);
     0
 }
 
@@ -48,18 +52,35 @@ fn rxpath_tcp_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sk_data_ready")]
 fn rxpath_ready_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    let socket = unsafe { Typed::argument(&ctx, 0) };
-    if is_tcp(socket) {
-        way::became_ready(socket);
-    }
+    became_ready(unsafe { Typed::argument(&ctx, 0) });
     0
+}
+
+#[inline(always)]
+fn became_ready(socket: Typed) {
+    if is_tcp(socket) {
+        segment::became_ready(socket);
+    } else if datagram::is_udp(socket) {
+        datagram::became_ready(socket);
+    }
 }
 
 /// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn rxpath_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    way::read(unsafe { Typed::argument(&ctx, 0) });
+    segment::read(unsafe { Typed::argument(&ctx, 0) });
+    0
+}
+
+/// proto: v6.3- `(struct sock *sk, int ret, int flags)`
+#[btf_tracepoint(function = "sock_recv_length")]
+fn rxpath_recv_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the first argument is the socket.
+    let socket = unsafe { Typed::argument(&ctx, 0) };
+    if datagram::is_udp(socket) {
+        datagram::read(socket, ctx.arg(1), ctx.arg(2));
+    }
     0
 }
 

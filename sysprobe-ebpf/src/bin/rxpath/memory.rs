@@ -2,6 +2,7 @@
 
 use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
 use sysprobe_common::rxpath::Unread;
+pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::storage::SocketStorage;
 

@@ -1,4 +1,4 @@
-//! When the task that reads was told, and when it had a CPU: from what the `sched` domain remembers of it.
+//! When the task that reads was told, and how long it waited for a CPU: from what the `sched` domain remembers of it.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_processor_id};
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices, StoredTask};
@@ -15,8 +15,9 @@ settings!(
     OFF_TASK_RUN_COUNT,
 );
 
-/// When the running task became runnable and when it got a CPU, the first time after a moment. One that had a CPU then needed neither,
-/// and of one that has had too many since nobody knows: it was busy with other things.
+/// When the running task became runnable after a moment, and a moment so much later as it has waited for a CPU since the first one,
+/// however often. One that had a CPU at first need not become runnable. Of one that has had too many slices since nobody knows: it was busy
+/// with other things.
 #[inline(always)]
 pub(crate) fn since(ready: u64) -> (u64, u64) {
     if CFG_SLICES.load() == 0 {
@@ -24,34 +25,51 @@ pub(crate) fn since(ready: u64) -> (u64, u64) {
     }
     // SAFETY: the helper returns a typed pointer to the current task.
     let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
-    match shared::sched_task(task).and_then(|stored| first_after(task, stored, ready)) {
-        Some(slice) if slice.arrived - slice.waited > ready => (slice.arrived - slice.waited, slice.arrived),
-        Some(slice) => (ready, slice.arrived),
-        None => (ready, ready),
-    }
+    let Some(stored) = shared::sched_task(task) else { return (ready, ready) };
+    let mut way = Way { ready, woken: ready, waited: 0 };
+    way.go_back(task, stored);
+    (way.woken, way.woken + way.waited)
 }
 
-#[inline(always)]
-fn first_after(task: Typed, stored: &StoredTask, ready: u64) -> Option<Slice> {
-    let mut first = None;
-    if let Some(slice) = current(task, stored) {
-        if slice.arrived <= ready {
-            return None;
+/// What is known of the time since something was ready.
+struct Way {
+    ready: u64,
+    woken: u64,
+    waited: u64,
+}
+
+impl Way {
+    #[inline(always)]
+    fn go_back(&mut self, task: Typed, stored: &StoredTask) {
+        if let Some(slice) = current(task, stored)
+            && !self.goes_on_before(&slice)
+        {
+            return;
         }
-        first = Some(slice);
+        for back in 0..SLICES {
+            let slice = nth(&stored.slices, back);
+            // The task is younger.
+            if slice.arrived == 0 || !self.goes_on_before(&slice) {
+                return;
+            }
+        }
+        self.woken = self.ready;
     }
-    for back in 0..SLICES {
-        let slice = nth(&stored.slices, back);
-        if slice.arrived == 0 {
-            return first;
+
+    /// Whether it matters what was before this slice.
+    #[inline(always)]
+    fn goes_on_before(&mut self, slice: &Slice) -> bool {
+        if slice.arrived <= self.ready {
+            if slice.left == 0 || slice.left > self.ready {
+                self.woken = self.ready;
+            }
+            return false;
         }
-        if slice.arrived <= ready {
-            let had_cpu = slice.left == 0 || slice.left > ready;
-            return first.filter(|_| !had_cpu);
-        }
-        first = Some(slice);
+        let runnable = slice.arrived.saturating_sub(slice.waited);
+        self.woken = if runnable > self.ready { runnable } else { self.ready };
+        self.waited += slice.arrived - self.woken;
+        true
     }
-    None
 }
 
 /// The slice that the task is in, if it was not noted yet.

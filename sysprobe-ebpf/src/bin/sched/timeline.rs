@@ -58,14 +58,26 @@ pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
 
 /// How long the run queue's clock may go on alone.
 const COMPARE_EVERY: u64 = 10_000_000;
+/// A CPU that had nothing to do for so long starts anew.
+const FORGET_AFTER: u64 = 1_000_000_000;
 
-/// Compares this CPU's run queue's clock with the one that everybody else uses: they drift apart by less than a ten-thousandth.
+/// How much they may drift apart meanwhile: a ten-thousandth.
+const DRIFT: u64 = COMPARE_EVERY / 10_000;
+
+/// Compares this CPU's run queue's clock with the one that everybody else uses. The queue's was set a moment ago, and sometimes a long
+/// one: the shortest counts.
 #[inline(always)]
+#[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
 pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
-    if clock.wrapping_sub(timeline.clock_compared) > COMPARE_EVERY {
-        timeline.clock_offset = now().wrapping_sub(clock);
-        timeline.clock_compared = clock;
+    let since = clock.wrapping_sub(timeline.clock_compared);
+    if since <= COMPARE_EVERY {
+        return;
     }
+    let offset = now().wrapping_sub(clock);
+    let at_most = timeline.clock_offset.wrapping_add(DRIFT);
+    let is_longer = since < FORGET_AFTER && (at_most.wrapping_sub(offset) as i64) < 0;
+    timeline.clock_offset = if is_longer { at_most } else { offset };
+    timeline.clock_compared = clock;
 }
 
 /// A moment by the run queue's clock in `CLOCK_MONOTONIC`.

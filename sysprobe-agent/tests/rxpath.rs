@@ -1,0 +1,150 @@
+//! Where what is received loses its time: delays of known places, by every tier that this kernel has at the same time. The stages that
+//! a tier cannot tell apart are one there.
+
+#[path = "rxpath/delays.rs"]
+mod delays;
+#[path = "rxpath/loads.rs"]
+mod loads;
+#[path = "rxpath/path.rs"]
+mod path;
+mod support;
+
+use std::net::IpAddr;
+
+use sysprobe_agent::snapshot::Snapshot;
+use sysprobe_common::rxpath::RxpathLoss;
+
+use loads::{Pieces, Transport};
+use path::Path;
+use support::cgroup::Cgroup;
+use support::network::{LEFT, RIGHT, Wire};
+use support::place::Place;
+use support::process::Load;
+use support::tiers::{Watcher, watchers};
+use support::totals::lost;
+use support::until;
+
+const TIMES: u32 = 200;
+
+/// A server and a client in cgroups and namespaces of their own, and who watches. One at a time: delays of one test are delays of all.
+pub(crate) struct Stage {
+    pub(crate) watchers: Vec<Watcher>,
+    pub(crate) wire: Wire,
+    pub(crate) reader: Cgroup,
+    pub(crate) asker: Cgroup,
+}
+
+impl Stage {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            watchers: watchers("rxpath"),
+            wire: Wire::alone(name),
+            reader: Cgroup::new(&format!("{name}-reader")),
+            asker: Cgroup::new(&format!("{name}-asker")),
+        }
+    }
+
+    pub(crate) fn there(&self) -> Place<'_> {
+        Place { cgroup: &self.reader, namespace: &self.wire.right }
+    }
+
+    pub(crate) fn here(&self) -> Place<'_> {
+        Place { cgroup: &self.asker, namespace: &self.wire.left }
+    }
+
+    /// What each tier says that the server has received, when that is so much.
+    pub(crate) fn received(&self, transport: Transport, count: u64) -> Vec<(&Watcher, Path)> {
+        let all = self.watchers.iter().filter(|watcher| follows(watcher, transport));
+        all.map(|watcher| (watcher, arrived(watcher, &self.reader, transport, count))).collect()
+    }
+}
+
+/// Whether a tier can tell of datagrams.
+pub(crate) fn follows(_watcher: &Watcher, _transport: Transport) -> bool {
+    true
+}
+
+/// As soon as it is so much, and it must not be more.
+fn arrived(watcher: &Watcher, cgroup: &Cgroup, transport: Transport, count: u64) -> Path {
+    let path = until("all is read", || {
+        let path = Path::of(&watcher.agent.snapshot(), cgroup, transport);
+        (path.count() >= count).then_some(path)
+    });
+    path.show(watcher, cgroup);
+    assert_eq!(path.count(), count, "by {}", watcher.tier.name());
+    path
+}
+
+fn assert_nothing_lost(watchers: &[Watcher]) {
+    for watcher in watchers {
+        let snapshot: Snapshot = watcher.agent.snapshot();
+        for reason in RxpathLoss::ALL.map(RxpathLoss::reason) {
+            assert_eq!(lost(&snapshot, "rxpath", reason), 0, "{reason} by {}", watcher.tier.name());
+        }
+    }
+}
+
+/// Asks so often, and waits for each answer.
+fn ask(stage: &Stage, transport: Transport, address: &str) -> Load {
+    let address: IpAddr = address.parse().expect("an address");
+    let server = stage.there().echo(transport, address, || {});
+    stage.here().ask(transport, address, TIMES, || {});
+    server
+}
+
+/// Over a wire, in both versions and of both transports: each request is followed once, and so is each answer.
+#[test]
+fn each_request_is_followed_once_and_its_stages_make_up_the_whole() {
+    for transport in [Transport::Tcp, Transport::Udp] {
+        for (version, address) in ["4", "6"].into_iter().zip(RIGHT) {
+            let stage = Stage::new(&format!("once-{}-{version}", transport.name()));
+            let _server = ask(&stage, transport, address);
+            for (watcher, path) in stage.received(transport, u64::from(TIMES)) {
+                path.assert_complete();
+                let answers = arrived(watcher, &stage.asker, transport, u64::from(TIMES));
+                answers.assert_complete();
+            }
+            assert_nothing_lost(&stage.watchers);
+        }
+    }
+}
+
+/// The loopback device is a device like any other.
+#[test]
+fn what_never_leaves_the_machine_is_followed_as_well() {
+    for transport in [Transport::Tcp, Transport::Udp] {
+        let stage = Stage::new(&format!("loop-{}", transport.name()));
+        let address: IpAddr = "127.0.0.1".parse().expect("an address");
+        let _server = stage.there().echo(transport, address, || {});
+        let near = Place { cgroup: &stage.asker, namespace: &stage.wire.right };
+        near.ask(transport, address, TIMES, || {});
+        for (_, path) in stage.received(transport, u64::from(TIMES)) {
+            path.assert_complete();
+        }
+        assert_nothing_lost(&stage.watchers);
+    }
+}
+
+/// A request that is read byte by byte is one; and what is never read is none.
+#[test]
+fn a_request_is_over_with_its_first_byte() {
+    let stage = Stage::new("pieces");
+    let address: IpAddr = RIGHT[0].parse().expect("an address");
+    let pieces = Pieces { size: 1000, at_a_time: 1 };
+    let _server = stage.there().read_in_pieces(address, pieces);
+    stage.here().send_for_each_answer(address, pieces, TIMES);
+    for (_, path) in stage.received(Transport::Tcp, u64::from(TIMES)) {
+        path.assert_complete();
+    }
+    let address: IpAddr = LEFT[0].parse().expect("an address");
+    let deaf = Place { cgroup: &stage.asker, namespace: &stage.wire.left };
+    let _deaf = deaf.never_read(address);
+    let loud = Place { cgroup: &stage.reader, namespace: &stage.wire.right };
+    loud.send_and_leave(address, 1000);
+    for watcher in &stage.watchers {
+        // The answers that the asker has read are one byte each.
+        let path = Path::of(&watcher.agent.snapshot(), &stage.asker, Transport::Tcp);
+        assert_eq!(path.count(), u64::from(TIMES), "by {}", watcher.tier.name());
+    }
+    assert_nothing_lost(&stage.watchers);
+}

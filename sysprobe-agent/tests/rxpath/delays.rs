@@ -1,0 +1,159 @@
+//! A delay in one place, and which stage has it.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::loads::Transport;
+use super::path::Path;
+use super::support::cgroup::{Cgroup, Quota};
+use super::support::network::{Namespace, RIGHT};
+use super::support::place::Place;
+use super::support::process::{self, Load, cpus};
+use super::support::tiers::Watcher;
+use super::support::{figure, left_out};
+use super::{Stage, TIMES, assert_nothing_lost};
+
+/// What is delayed by so much is most of the whole: the other stages take microseconds.
+const MOST: f64 = 0.8;
+
+fn right() -> IpAddr {
+    RIGHT[0].parse().expect("an address")
+}
+
+/// A stage that ends with `point` has the delay of `at_least` for each request, and most of the whole.
+fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration) {
+    for (watcher, path) in received {
+        let name = watcher.tier.name();
+        let (each_ns, share) = path.until(point);
+        figure(&format!("until {point} by {name}: {each_ns} ns each, {:.1} % of all", share * 100.0));
+        path.assert_complete();
+        assert!(Duration::from_nanos(each_ns) >= at_least, "by {name}: {each_ns} ns");
+        assert!(share > MOST, "by {name}: {share}");
+    }
+}
+
+/// It sleeps between being told and reading.
+#[test]
+fn a_reader_that_is_busy_has_the_time_between_running_and_reading() {
+    const NAP: Duration = Duration::from_millis(5);
+    for transport in [Transport::Tcp, Transport::Udp] {
+        let stage = Stage::new(&format!("busy-{}", transport.name()));
+        let _server = stage.there().echo(transport, right(), || thread::sleep(NAP));
+        stage.here().ask(transport, right(), TIMES, || {});
+        assert_delayed(&stage.received(transport, u64::from(TIMES)), "read", NAP);
+        assert_nothing_lost(&stage.watchers);
+    }
+}
+
+/// Something else has the reader's CPU, and the reader does not take it away.
+#[test]
+fn a_reader_whose_cpu_is_taken_has_the_time_between_being_woken_and_running() {
+    let stage = Stage::new("hog");
+    let all = cpus();
+    let hog = Cgroup::new("rx-hog");
+    let server = stage.there().echo(Transport::Tcp, right(), || {});
+    server.move_to(all[0]);
+    become_patient(&server);
+    let _hog = Load::running(&hog, &all[..1], process::spin);
+    stage.here().ask(Transport::Tcp, right(), TIMES, || thread::sleep(Duration::from_micros(7300)));
+    assert_delayed(&stage.received(Transport::Tcp, u64::from(TIMES)), "run", Duration::from_millis(1));
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// A batch job takes no CPU away when it is woken.
+fn become_patient(load: &Load) {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the address is of a live value.
+    let result = unsafe { libc::sched_setscheduler(load.pid, libc::SCHED_BATCH, &raw const priority) };
+    assert_eq!(result, 0, "a load of ours");
+}
+
+/// Another thread of its group has used up the quota.
+#[test]
+fn a_reader_without_quota_has_the_time_between_being_woken_and_running() {
+    let stage = Stage::new("quota");
+    stage.reader.set_quota(Quota { quota_us: 20_000, period_us: 100_000 });
+    let server = stage.there().echo(Transport::Tcp, right(), || {});
+    server.move_to(cpus()[0]);
+    let _sibling = Load::running(&stage.reader, &cpus()[..1], process::spin);
+    stage.here().ask(Transport::Tcp, right(), TIMES, || thread::sleep(Duration::from_micros(7300)));
+    assert_delayed(&stage.received(Transport::Tcp, u64::from(TIMES)), "run", Duration::from_millis(1));
+    for watcher in &stage.watchers {
+        let snapshot = watcher.agent.snapshot();
+        let workload = super::support::totals::workload(&snapshot, &stage.reader.name).expect("it is known");
+        let causes = workload.sched.as_ref().and_then(|sched| sched.causes);
+        if let Some(causes) = causes {
+            assert!(causes.throttled_ns > causes.total_ns() / 2, "{causes:?}");
+        }
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// Each packet is compared with five thousand rules before TCP has it.
+#[test]
+fn thousands_of_rules_have_the_time_between_the_device_and_tcp() {
+    const RULES: u32 = 5000;
+    let stage = Stage::new("rules");
+    let _server = stage.there().echo(Transport::Tcp, right(), || {});
+    if !add_rules(&stage.wire.right, RULES) {
+        left_out("iptables", "it is not there");
+        return;
+    }
+    stage.here().ask(Transport::Tcp, right(), TIMES, || {});
+    for (watcher, path) in stage.received(Transport::Tcp, u64::from(TIMES)) {
+        path.assert_complete();
+        let (each_ns, share) = path.until("tcp");
+        figure(&format!("{}: {each_ns} ns each, {:.1} % of all", watcher.tier.name(), share * 100.0));
+        // A rule takes some nanoseconds; the other stages together are shorter than all of them.
+        assert!(each_ns > u64::from(RULES) * 2 && share > 0.5, "{each_ns} ns, {share}");
+        if path.tells("ip") {
+            let (to_ip, _) = path.until("ip");
+            assert!(to_ip < each_ns / 4, "not before IP has it: {to_ip} of {each_ns}");
+        }
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// Rules that concern nobody. `false` where there is no iptables.
+fn add_rules(namespace: &Namespace, count: u32) -> bool {
+    let mut rules = String::from("*filter\n");
+    for number in 0..count {
+        let (high, low) = (number / 250, number % 250);
+        writeln!(rules, "-A INPUT -s 192.168.{high}.{low}/32 -j DROP").expect("room");
+    }
+    rules.push_str("COMMIT\n");
+    let mut restore = Command::new("ip");
+    restore.args(["netns", "exec", &namespace.name, "iptables-legacy-restore"]);
+    let Ok(mut child) = restore.stdin(Stdio::piped()).stderr(Stdio::null()).spawn() else { return false };
+    let mut input = child.stdin.take().expect("a pipe");
+    if input.write_all(rules.as_bytes()).is_err() {
+        drop(child.wait());
+        return false;
+    }
+    drop(input);
+    child.wait().is_ok_and(|status| status.success())
+}
+
+/// Between the two devices that a forwarded packet comes through there is a narrow pipe. The first device counts.
+#[test]
+fn a_packet_that_is_forwarded_has_come_with_its_first_device() {
+    const FORWARDED: u32 = 40;
+    let stage = Stage::new("forward");
+    let (far, address) = stage.wire.extend("rx");
+    // A packet in front of each takes what there is at once, so each waits for some 3 ms.
+    let shape = ["root", "tbf", "rate", "400kbit", "burst", "1600", "limit", "100000"];
+    assert!(
+        stage.wire.right.tc(&[&["qdisc", "replace", "dev", "further"], &shape[..]].concat()),
+        "tbf is there"
+    );
+    let address: IpAddr = address.parse().expect("an address");
+    let there = Place { cgroup: &stage.reader, namespace: &far };
+    let _server = there.echo(Transport::Tcp, address, || {});
+    stage.here().ask(Transport::Tcp, address, FORWARDED, || {});
+    assert_delayed(&stage.received(Transport::Tcp, u64::from(FORWARDED)), "tcp", Duration::from_millis(1));
+    assert_nothing_lost(&stage.watchers);
+}

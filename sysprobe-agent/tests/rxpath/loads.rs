@@ -1,0 +1,165 @@
+//! Servers that read in a known way, and clients that wait for each answer.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+
+use super::support::place::{Flag, Place, sleep_forever};
+use super::support::process::Load;
+
+const PORT: u16 = 5000;
+const REQUEST: usize = 100;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp,
+    Udp,
+}
+
+impl Transport {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// A request's size, and how much of it is read in one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces {
+    pub(crate) size: usize,
+    pub(crate) at_a_time: usize,
+}
+
+impl Place<'_> {
+    /// Sends back what it gets, until it is killed. Before it reads it does something, once there is something to be read.
+    pub(crate) fn echo(&self, transport: Transport, address: IpAddr, before: impl Fn()) -> Load {
+        let ready = Flag::new();
+        let load = self.run(|| match transport {
+            Transport::Tcp => {
+                let mut connection = accept(address, ready);
+                let mut request = [0; REQUEST];
+                loop {
+                    wait_for_something(&connection);
+                    before();
+                    // Until the client leaves.
+                    if connection.read_exact(&mut request).is_err() {
+                        return;
+                    }
+                    connection.write_all(&request).expect("it is taken");
+                }
+            }
+            Transport::Udp => {
+                let socket = UdpSocket::bind((address, PORT)).expect("the address is ours");
+                ready.set();
+                let mut request = [0; REQUEST];
+                loop {
+                    wait_for_something(&socket);
+                    before();
+                    let (size, from) = socket.recv_from(&mut request).expect("a request");
+                    socket.send_to(&request[..size], from).expect("it is taken");
+                }
+            }
+        });
+        ready.wait();
+        load
+    }
+
+    /// Asks so often. Ends with the last answer.
+    pub(crate) fn ask(&self, transport: Transport, address: IpAddr, times: u32, between: impl Fn()) {
+        self.run(|| match transport {
+            Transport::Tcp => {
+                let mut connection = connect(address);
+                for number in 0..times {
+                    connection.write_all(&request(number)).expect("it is taken");
+                    connection.read_exact(&mut [0; REQUEST]).expect("an answer");
+                    between();
+                }
+            }
+            Transport::Udp => {
+                let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let socket = UdpSocket::bind(any).expect("a free port");
+                socket.connect((address, PORT)).expect("there is a way");
+                for number in 0..times {
+                    socket.send(&request(number)).expect("it is taken");
+                    socket.recv(&mut [0; REQUEST]).expect("an answer");
+                    between();
+                }
+            }
+        })
+        .finish();
+    }
+
+    /// Reads requests in pieces, and answers each with a byte.
+    pub(crate) fn read_in_pieces(&self, address: IpAddr, pieces: Pieces) -> Load {
+        let ready = Flag::new();
+        let load = self.run(|| {
+            let mut connection = accept(address, ready);
+            let mut piece = vec![0; pieces.at_a_time];
+            loop {
+                for _ in 0..pieces.size / pieces.at_a_time {
+                    if connection.read_exact(&mut piece).is_err() {
+                        return;
+                    }
+                }
+                connection.write_all(&[0]).expect("it is taken");
+            }
+        });
+        ready.wait();
+        load
+    }
+
+    pub(crate) fn send_for_each_answer(&self, address: IpAddr, pieces: Pieces, times: u32) {
+        self.run(|| {
+            let mut connection = connect(address);
+            for _ in 0..times {
+                connection.write_all(&vec![0; pieces.size]).expect("it is taken");
+                connection.read_exact(&mut [0]).expect("an answer");
+            }
+        })
+        .finish();
+    }
+
+    /// Accepts a connection and does nothing with it.
+    pub(crate) fn never_read(&self, address: IpAddr) -> Load {
+        let ready = Flag::new();
+        let load = self.run(|| {
+            let _connection = accept(address, ready);
+            sleep_forever();
+        });
+        ready.wait();
+        load
+    }
+
+    pub(crate) fn send_and_leave(&self, address: IpAddr, size: usize) {
+        self.run(|| connect(address).write_all(&vec![0; size]).expect("it is taken")).finish();
+    }
+}
+
+/// Each is another, as those of most protocols are.
+fn request(number: u32) -> [u8; REQUEST] {
+    let mut request = [b'q'; REQUEST];
+    request[..4].copy_from_slice(&number.to_be_bytes());
+    request
+}
+
+fn accept(address: IpAddr, ready: &Flag) -> TcpStream {
+    let listener = TcpListener::bind((address, PORT)).expect("the address is ours");
+    ready.set();
+    let (connection, _) = listener.accept().expect("a connection");
+    connection.set_nodelay(true).expect("connected");
+    connection
+}
+
+fn connect(address: IpAddr) -> TcpStream {
+    let connection = TcpStream::connect((address, PORT)).expect("somebody listens");
+    connection.set_nodelay(true).expect("connected");
+    connection
+}
+
+/// Sleeps until a socket is readable.
+fn wait_for_something(socket: &impl std::os::fd::AsRawFd) {
+    let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: the address is of a live value.
+    unsafe { libc::poll(&raw mut wanted, 1, -1) };
+}

@@ -1,0 +1,78 @@
+//! What an agent says of a way, by the points that its stages lie between.
+
+use sysprobe_agent::snapshot::{PathSample, Snapshot, StageSample};
+
+use super::loads::Transport;
+use super::support::cgroup::Cgroup;
+use super::support::figure;
+use super::support::tiers::Watcher;
+use super::support::totals::workload;
+
+const POINTS: [&str; 8] = ["device", "ip", "tcp", "udp", "ready", "wakeup", "run", "read"];
+
+pub(crate) struct Path(PathSample);
+
+impl Path {
+    /// What has been received so far; nothing if it was nothing.
+    pub(crate) fn of(snapshot: &Snapshot, cgroup: &Cgroup, transport: Transport) -> Self {
+        let rxpath = workload(snapshot, &cgroup.name).and_then(|workload| workload.rxpath.clone());
+        let path = rxpath.and_then(|rxpath| rxpath.protocols.get(transport.name()).cloned());
+        Self(path.unwrap_or_default())
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.total.count()
+    }
+
+    pub(crate) fn show(&self, watcher: &Watcher, cgroup: &Cgroup) {
+        let mean = |stage: &StageSample| stage.latency.sum_ns / stage.latency.count().max(1);
+        let stages: Vec<_> =
+            self.0.stages.iter().map(|stage| format!("{} {} ns", stage.name, mean(stage))).collect();
+        figure(&format!(
+            "{} by {}: {}, each {}",
+            cgroup.name,
+            watcher.tier.name(),
+            self.count(),
+            stages.join(", ")
+        ));
+    }
+
+    /// There are as many in each stage as in all, and the stages sum to the whole.
+    pub(crate) fn assert_complete(&self) {
+        let Self(path) = self;
+        assert!(path.stages.iter().all(|stage| stage.latency.count() == self.count()), "{path:?}");
+        let sum: u64 = path.stages.iter().map(|stage| stage.latency.sum_ns).sum();
+        assert_eq!(sum, path.total.sum_ns);
+        let ends: Vec<_> = path.stages.iter().map(|stage| ends(&stage.name)).collect();
+        assert_eq!((ends[0].0, ends[ends.len() - 1].1), (0, POINTS.len() - 1), "{ends:?}");
+        assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "no gap: {ends:?}");
+    }
+
+    /// How much of the whole the stage has, in nanoseconds for each request and as a part of all, that ends with a point, or
+    /// the one that this is a part of.
+    pub(crate) fn until(&self, point: &str) -> (u64, f64) {
+        let Self(path) = self;
+        let point = number(point);
+        let has_point = |stage: &&StageSample| {
+            let (from, to) = ends(&stage.name);
+            (from + 1..=to).contains(&point)
+        };
+        let stage = path.stages.iter().find(has_point).expect("the whole way is told");
+        let share = stage.latency.sum_ns as f64 / path.total.sum_ns as f64;
+        (stage.latency.sum_ns / self.count(), share)
+    }
+
+    /// Whether a stage ends with this point.
+    pub(crate) fn tells(&self, point: &str) -> bool {
+        self.0.stages.iter().any(|stage| ends(&stage.name).1 == number(point))
+    }
+}
+
+fn ends(name: &str) -> (usize, usize) {
+    let (from, to) = name.split_once("_to_").expect("a name of both ends");
+    (number(from), number(to))
+}
+
+fn number(point: &str) -> usize {
+    POINTS.iter().position(|name| *name == point).unwrap_or_else(|| panic!("no point is called {point}"))
+}

@@ -1,0 +1,81 @@
+//! UDP: from a datagram that comes while none is followed, by how many are before it in the socket's queues.
+
+use sysprobe_common::rxpath::{Point, Protocol, Unread};
+use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
+use sysprobe_ebpf::settings;
+use sysprobe_ebpf::socket::{is_datagram, is_inet, protocol};
+
+use crate::booking::sees;
+use crate::memory::{Sock, known};
+use crate::name;
+use crate::way::{begin, end, now};
+
+settings!(
+    /// `sk_buff_head` of those that came last: the last one of them, and how many there are.
+    OFF_SK_RECEIVED_LAST,
+    OFF_SK_RECEIVED_COUNT,
+    /// Of those that a reader has taken from there together.
+    OFF_UDP_TAKEN_COUNT,
+);
+
+const IPPROTO_UDP: u16 = 17;
+const MSG_PEEK: u32 = 2;
+
+#[inline(always)]
+pub(crate) fn is_udp(socket: impl Object) -> bool {
+    is_inet(socket) && protocol(socket) == IPPROTO_UDP && is_datagram(socket)
+}
+
+/// A datagram has reached its socket. One before it that never became readable found no room.
+#[inline(always)]
+pub(crate) fn arrived(socket: Sock, packet: impl Object) {
+    let remembered = known(socket);
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && unread.ready != 0) {
+        return;
+    }
+    if let Some(name) = name::of_datagram(packet) {
+        begin(socket, remembered, name, Unread { position: queued(socket), ..Unread::NONE });
+    }
+}
+
+/// Whoever waits for a socket is about to be told: its last datagram can be read.
+#[inline(always)]
+pub(crate) fn became_ready(socket: Sock) {
+    let remembered = known(socket);
+    if sees(Protocol::Udp, Point::Transport) {
+        if let Some(unread) = remembered.filter(|unread| unread.waits != 0 && unread.ready == 0) {
+            unread.ready = now();
+        }
+        return;
+    }
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0) {
+        return;
+    }
+    let Some(last) = Address(socket.address()).follow(&OFF_SK_RECEIVED_LAST) else { return };
+    let before = queued(socket).saturating_sub(1);
+    if let Some(name) = name::of_datagram(last) {
+        begin(socket, remembered, name, Unread { position: before, ready: 1, ..Unread::NONE });
+    }
+}
+
+/// A task has received from the socket.
+#[inline(always)]
+pub(crate) fn read(socket: Sock, result: i32, flags: u32) {
+    if result < 0 || flags & MSG_PEEK != 0 {
+        return;
+    }
+    let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };
+    if unread.position == 0 {
+        end(unread, Protocol::Udp);
+    } else {
+        unread.position -= 1;
+    }
+}
+
+/// How many nobody has read.
+#[inline(always)]
+fn queued(socket: Sock) -> u32 {
+    let socket = Address(socket.address());
+    let taken = if OFF_UDP_TAKEN_COUNT.load() == ABSENT { 0 } else { socket.load_u32(&OFF_UDP_TAKEN_COUNT) };
+    socket.load_u32(&OFF_SK_RECEIVED_COUNT) + taken
+}

@@ -1,0 +1,104 @@
+//! TCP: from the first segment that nobody has read, by the numbers of its bytes.
+
+use aya_ebpf::helpers::bpf_probe_read_kernel;
+use sysprobe_common::rxpath::{Protocol, Unread};
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::settings;
+
+use crate::memory::{Sock, known, tcp};
+use crate::name;
+use crate::way::{begin, end, now};
+
+settings!(
+    OFF_SK_LOCK_OWNED,
+    OFF_SKB_CB,
+    OFF_CB_SEQ,
+    OFF_CB_END_SEQ,
+    OFF_CB_TCP_FLAGS,
+    OFF_TCP_COPIED_SEQ,
+    OFF_TCP_RCV_NXT,
+);
+
+const FIN: u32 = 1;
+const SYN: u32 = 2;
+
+/// An established connection gets a segment.
+#[inline(always)]
+pub(crate) fn arrived(socket: Sock, packet: impl Object) {
+    let remembered = known(socket);
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0) {
+        return;
+    }
+    let Some(tcp) = tcp(socket) else { return };
+    let Some(segment) = Segment::of(packet) else { return };
+    let next = tcp.load_u32(&OFF_TCP_RCV_NXT);
+    if segment.has_data() && segment.begins_or_covers(next) {
+        begin(socket, remembered, name::of_segment(segment.first), Unread { position: next, ..Unread::NONE });
+    }
+}
+
+/// Whoever waits for a socket is about to be told.
+#[inline(always)]
+pub(crate) fn became_ready(socket: Sock) {
+    let Some(unread) = known(socket).filter(|unread| unread.waits != 0 && unread.ready == 0) else { return };
+    let Some(tcp) = tcp(socket) else { return };
+    if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), unread.position) {
+        unread.ready = now();
+    }
+}
+
+/// Something was copied to a reader.
+#[inline(always)]
+pub(crate) fn read(socket: Sock) {
+    let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };
+    let Some(tcp) = tcp(socket) else { return };
+    // Some of the kernel's own readers run in the softirq, on top of anybody.
+    let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
+    if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), unread.position) {
+        end(unread, Protocol::Tcp);
+    }
+}
+
+/// By the numbers of its bytes.
+struct Segment {
+    first: u32,
+    end: u32,
+    flags: u32,
+}
+
+impl Segment {
+    /// What TCP has noted with the packet (`tcp_skb_cb`).
+    #[inline(always)]
+    fn of(packet: impl Object) -> Option<Self> {
+        let noted = packet.address() + u64::from(OFF_SKB_CB.load());
+        let at = |offset: u32| (noted + u64::from(offset)) as *const u32;
+        // SAFETY: the helper checks the address.
+        unsafe {
+            Some(Self {
+                first: bpf_probe_read_kernel(at(OFF_CB_SEQ.load())).ok()?,
+                end: bpf_probe_read_kernel(at(OFF_CB_END_SEQ.load())).ok()?,
+                flags: bpf_probe_read_kernel(at(OFF_CB_TCP_FLAGS.load())).ok()?,
+            })
+        }
+    }
+
+    /// The beginning and the end of a connection have a number each.
+    #[inline(always)]
+    const fn has_data(&self) -> bool {
+        let controls = (self.flags & FIN) + (self.flags & SYN) / SYN;
+        self.end.wrapping_sub(self.first) > controls
+    }
+
+    /// Whether it can be read as soon as it is there: it is neither old nor ahead of one that is missing.
+    #[inline(always)]
+    const fn begins_or_covers(&self, next: u32) -> bool {
+        !is_after(self.first, next) && is_after(self.end, next)
+    }
+}
+
+/// In the order of sequence numbers, which wrap.
+#[inline(always)]
+#[expect(clippy::cast_possible_wrap, reason = "as the kernel's `before` and `after`")]
+const fn is_after(number: u32, other: u32) -> bool {
+    (other.wrapping_sub(number) as i32) < 0
+}

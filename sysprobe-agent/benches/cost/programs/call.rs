@@ -51,13 +51,13 @@ const WORKS: [Work; 4] = [
     Work {
         name: "100 bytes over a TCP connection and back",
         open: || Echo::new().map(|mut echo| Box::new(move || echo.call()) as Again),
-        domains: &["tcp", "net"],
+        domains: &["tcp", "net", "rxpath"],
         tools: &[&["tcprtt"], &["tcpretrans.bt"]],
     },
     Work {
         name: "a datagram of 100 bytes, sent and received",
         open: || Datagram::new().map(|datagram| Box::new(move || datagram.pass()) as Again),
-        domains: &["tcp", "net"],
+        domains: &["tcp", "net", "rxpath"],
         tools: &[],
     },
 ];

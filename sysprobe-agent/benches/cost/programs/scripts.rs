@@ -135,8 +135,21 @@ impl Script {
             | "tcp_conn_request"
             | "tcp_v4_syn_recv_sock" => Self::Connection,
             // On the loopback each datagram is delivered in a softirq.
-            "softirq_entry" | "softirq_exit" | "sock_send_length" | "sock_recv_length" | "inet_sendmsg"
-            | "inet_recvmsg" | "inet6_sendmsg" | "inet6_recvmsg" => Self::Datagram,
+            "softirq_entry"
+            | "softirq_exit"
+            | "netif_rx"
+            | "netif_receive_skb"
+            | "ip_rcv_core"
+            | "ip6_rcv_core"
+            | "__udp_enqueue_schedule_skb"
+            | "sk_data_ready"
+            | "sock_def_readable"
+            | "sock_send_length"
+            | "sock_recv_length"
+            | "inet_sendmsg"
+            | "inet_recvmsg"
+            | "inet6_sendmsg"
+            | "inet6_recvmsg" => Self::Datagram,
             "kfree_skb" | "udp_fail_queue_rcv_skb" => Self::Flood,
             "tcp_send_reset" | "tcp_receive_reset" => Self::Reset,
             name if STORAGE.contains(&name) => Self::Storage,

@@ -62,9 +62,9 @@ pub(crate) fn of_datagram(packet: impl Object) -> Option<Name> {
     let header: Transport = read(at(packet.u16(&OFF_SKB_TRANSPORT_HEADER)?))?;
     if is_version_4(packet) {
         let words: [u32; 2] = read(at(packet.u16(&OFF_SKB_NETWORK_HEADER)?))?;
-        of_udp(&header, u32::from_be(words[1]) >> 16)
+        Some(of_udp(&header, u32::from_be(words[1]) >> 16))
     } else {
-        of_udp(&header, 0)
+        Some(of_udp(&header, 0))
     }
 }
 
@@ -78,7 +78,7 @@ fn of_version_4(data: u64) -> Option<Name> {
     let header = [words[5], words[6], words[7], words[8]];
     match u32::from_be(words[2]) >> 16 & 0xff {
         TCP => of_tcp(&header, (first & 0xffff).saturating_sub(IP4_BYTES)),
-        UDP => of_udp(&header, second >> 16),
+        UDP => Some(of_udp(&header, second >> 16)),
         _ => None,
     }
 }
@@ -90,7 +90,7 @@ fn of_version_6(data: u64) -> Option<Name> {
     let header = [words[10], words[11], words[12], words[13]];
     match second >> 8 & 0xff {
         TCP => of_tcp(&header, second >> 16),
-        UDP => of_udp(&header, 0),
+        UDP => Some(of_udp(&header, 0)),
         _ => None,
     }
 }
@@ -105,11 +105,11 @@ fn of_tcp(header: &Transport, length: u32) -> Option<Name> {
 
 /// What is shorter than what is looked at has something behind it that stays as well.
 #[inline(always)]
-fn of_udp(header: &Transport, number: u32) -> Option<Name> {
+fn of_udp(header: &Transport, number: u32) -> Name {
     let payload = u64::from(header[2]) << 32 | u64::from(header[3]);
     let length = u32::from_be(header[1]) >> 16;
     let hash = payload.wrapping_mul(SPREAD) ^ (u64::from(length) << 16 | u64::from(number));
-    Some(Name { hash: hash.wrapping_mul(SPREAD), same_for: DATAGRAM_SAME_FOR })
+    Name { hash: hash.wrapping_mul(SPREAD), same_for: DATAGRAM_SAME_FOR }
 }
 
 #[inline(always)]

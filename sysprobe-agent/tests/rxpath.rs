@@ -7,6 +7,8 @@ mod delays;
 mod loads;
 #[path = "rxpath/path.rs"]
 mod path;
+#[path = "rxpath/readers.rs"]
+mod readers;
 mod support;
 
 use std::net::IpAddr;

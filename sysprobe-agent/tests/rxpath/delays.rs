@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -148,5 +148,33 @@ fn a_packet_that_is_forwarded_has_come_with_its_first_device() {
     let _server = there.echo(Transport::Tcp, address, || {});
     stage.here().ask(Transport::Tcp, address, FORWARDED, || {});
     assert_delayed(&stage.received(Transport::Tcp, u64::from(FORWARDED)), "tcp", Duration::from_millis(1));
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// Others' packets wait for the same softirq, each of which is compared with all rules.
+#[test]
+fn a_softirq_that_is_busy_has_the_time_between_the_device_and_tcp() {
+    const RULES: u32 = 5000;
+    const BURST: u32 = 400;
+    const ASKED: u32 = 40;
+    let stage = Stage::new("softirq");
+    let [busy, other, ..] = cpus()[..] else {
+        left_out("a softirq on another CPU", "there is one CPU only");
+        return;
+    };
+    if !add_rules(&stage.wire.right, RULES) || !stage.wire.right.steer("wire", busy) {
+        left_out("a busy softirq", "no iptables, or the kernel does not steer packets (CONFIG_RPS)");
+        return;
+    }
+    let server = stage.there().echo(Transport::Tcp, right(), || {});
+    server.move_to(other);
+    stage.here().ask_after(right(), ASKED, &[other], || {
+        let nobody = UdpSocket::bind("0.0.0.0:0").expect("a free port");
+        for _ in 0..BURST {
+            // Refused, when the first one has been.
+            drop(nobody.send_to(&[0], (right(), 9)));
+        }
+    });
+    assert_delayed(&stage.received(Transport::Tcp, u64::from(ASKED)), "tcp", Duration::from_millis(1));
     assert_nothing_lost(&stage.watchers);
 }

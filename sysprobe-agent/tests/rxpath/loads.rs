@@ -34,8 +34,7 @@ pub(crate) struct Pieces {
 impl Place<'_> {
     /// Sends back what it gets, until it is killed. Before it reads it does something, once there is something to be read.
     pub(crate) fn echo(&self, transport: Transport, address: IpAddr, before: impl Fn()) -> Load {
-        let ready = Flag::new();
-        let load = self.run(|| match transport {
+        self.serve(|ready| match transport {
             Transport::Tcp => {
                 let mut connection = accept(address, ready);
                 let mut request = [0; REQUEST];
@@ -60,9 +59,7 @@ impl Place<'_> {
                     socket.send_to(&request[..size], from).expect("it is taken");
                 }
             }
-        });
-        ready.wait();
-        load
+        })
     }
 
     /// Asks so often. Ends with the last answer.
@@ -90,10 +87,47 @@ impl Place<'_> {
         .finish();
     }
 
+    pub(crate) fn run_to_end(&self, body: impl FnOnce()) {
+        self.run(body).finish();
+    }
+
+    /// Asks on a connection so often, each time after something else, on these CPUs.
+    pub(crate) fn ask_after(&self, address: IpAddr, times: u32, cpus: &[usize], before: impl Fn()) {
+        Load::running(self.cgroup, cpus, || {
+            self.namespace.enter();
+            let mut connection = connect(address);
+            for number in 0..times {
+                before();
+                connection.write_all(&request(number)).expect("it is taken");
+                connection.read_exact(&mut [0; REQUEST]).expect("an answer");
+            }
+        })
+        .finish();
+    }
+
+    /// Answers datagrams, with what it does until it has one.
+    pub(crate) fn answer_datagrams(&self, address: IpAddr, receive: impl Fn(&UdpSocket, &mut [u8])) -> Load {
+        self.serve(|ready| {
+            let socket = UdpSocket::bind((address, PORT)).expect("the address is ours");
+            ready.set();
+            let mut request = [0; REQUEST];
+            loop {
+                receive(&socket, &mut request);
+            }
+        })
+    }
+
+    /// Runs until it is killed, and says when it is ready.
+    pub(crate) fn serve(&self, body: impl FnOnce(&Flag)) -> Load {
+        let ready = Flag::new();
+        let load = self.run(|| body(ready));
+        ready.wait();
+        load
+    }
+
     /// Reads requests in pieces, and answers each with a byte.
     pub(crate) fn read_in_pieces(&self, address: IpAddr, pieces: Pieces) -> Load {
-        let ready = Flag::new();
-        let load = self.run(|| {
+        self.serve(|ready| {
             let mut connection = accept(address, ready);
             let mut piece = vec![0; pieces.at_a_time];
             loop {
@@ -104,9 +138,7 @@ impl Place<'_> {
                 }
                 connection.write_all(&[0]).expect("it is taken");
             }
-        });
-        ready.wait();
-        load
+        })
     }
 
     pub(crate) fn send_for_each_answer(&self, address: IpAddr, pieces: Pieces, times: u32) {
@@ -122,13 +154,10 @@ impl Place<'_> {
 
     /// Accepts a connection and does nothing with it.
     pub(crate) fn never_read(&self, address: IpAddr) -> Load {
-        let ready = Flag::new();
-        let load = self.run(|| {
+        self.serve(|ready| {
             let _connection = accept(address, ready);
             sleep_forever();
-        });
-        ready.wait();
-        load
+        })
     }
 
     pub(crate) fn send_and_leave(&self, address: IpAddr, size: usize) {
@@ -158,7 +187,7 @@ fn connect(address: IpAddr) -> TcpStream {
 }
 
 /// Sleeps until a socket is readable.
-fn wait_for_something(socket: &impl std::os::fd::AsRawFd) {
+pub(crate) fn wait_for_something(socket: &impl std::os::fd::AsRawFd) {
     let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the address is of a live value.
     unsafe { libc::poll(&raw mut wanted, 1, -1) };

@@ -70,6 +70,14 @@ impl Namespace {
         (number("qlen"), number("drops"))
     }
 
+    /// Has one CPU receive what comes through a device, whoever sends it; `false` where the kernel cannot.
+    pub(crate) fn steer(&self, device: &str, cpu: usize) -> bool {
+        let file = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
+        let write = format!("echo {:x} > {file}", 1_u64 << cpu);
+        let status = Command::new("ip").args(["netns", "exec", &self.name, "sh", "-c", &write]).status();
+        status.is_ok_and(|status| status.success())
+    }
+
     /// Whether somebody listens on this port.
     pub(crate) fn listens(&self, port: u16) -> bool {
         let filter = format!("sport = :{port}");

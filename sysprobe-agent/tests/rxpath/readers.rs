@@ -1,0 +1,145 @@
+//! Readers of every kind.
+
+use std::net::{IpAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use super::loads::{Transport, wait_for_something};
+use super::path::Path;
+use super::support::network::RIGHT;
+use super::{Stage, TIMES, assert_nothing_lost};
+
+fn right() -> IpAddr {
+    RIGHT[0].parse().expect("an address")
+}
+
+fn answer(socket: &UdpSocket, request: &mut [u8]) {
+    let (size, from) = socket.recv_from(request).expect("a request");
+    socket.send_to(&request[..size], from).expect("it is taken");
+}
+
+/// It never sleeps, so nobody has to wake it.
+#[test]
+fn a_reader_that_polls_without_sleeping_is_never_woken() {
+    let stage = Stage::new("polls");
+    let _server = stage.there().answer_datagrams(right(), |socket, request| {
+        socket.set_nonblocking(true).expect("ours");
+        while let Ok((size, from)) = socket.recv_from(request) {
+            socket.send_to(&request[..size], from).expect("it is taken");
+        }
+    });
+    stage.here().ask(Transport::Udp, right(), TIMES, || {});
+    for watcher in &stage.watchers {
+        let path = Path::of(&watcher.agent.snapshot(), &stage.reader, Transport::Udp);
+        path.show(watcher, &stage.reader);
+        // Where a datagram is first seen when the reader is told, one that reads before it is told is not seen.
+        let sees_all = path.tells("udp");
+        assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.tier.name());
+        if path.count() > 0 {
+            path.assert_complete();
+            assert_eq!(if path.tells("wakeup") { path.until("wakeup").0 } else { 0 }, 0, "nobody wakes it");
+        }
+    }
+}
+
+/// One of several threads reads each of them.
+#[test]
+fn each_request_is_one_however_many_readers_there_are() {
+    let stage = Stage::new("several");
+    let _server = stage.there().answer_datagrams(right(), |socket, _| {
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        answer(socket, &mut [0; 100]);
+                    }
+                });
+            }
+        });
+    });
+    stage.here().ask(Transport::Udp, right(), TIMES, || {});
+    for (_, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
+        path.assert_complete();
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// What is looked at is still to be read.
+#[test]
+fn to_peek_is_not_to_read() {
+    const NAP: Duration = Duration::from_millis(2);
+    let stage = Stage::new("peeks");
+    let _server = stage.there().answer_datagrams(right(), |socket, request| {
+        socket.peek(request).expect("a request");
+        thread::sleep(NAP);
+        answer(socket, request);
+    });
+    stage.here().ask(Transport::Udp, right(), TIMES, || {});
+    for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
+        path.assert_complete();
+        let (each_ns, _) = path.until("read");
+        assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.tier.name());
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// It slept more often than is remembered: all that it did not wait for a CPU is its own.
+#[test]
+fn a_reader_that_does_much_else_before_it_reads_has_that_time_itself() {
+    const NAP: Duration = Duration::from_micros(500);
+    let stage = Stage::new("much-else");
+    let _server = stage.there().answer_datagrams(right(), |socket, request| {
+        wait_for_something(socket);
+        for _ in 0..10 {
+            thread::sleep(NAP);
+        }
+        answer(socket, request);
+    });
+    stage.here().ask(Transport::Udp, right(), TIMES, || {});
+    for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
+        path.assert_complete();
+        let (each_ns, share) = path.until("read");
+        assert!(Duration::from_nanos(each_ns) >= 10 * NAP, "by {}: {each_ns} ns", watcher.tier.name());
+        assert!(share > 0.8, "by {}: {share}", watcher.tier.name());
+        if path.tells("wakeup") {
+            assert_eq!(path.until("wakeup").0, 0, "how it was woken is not known any more");
+        }
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// Woken for one socket, it reads another first thing: what came there while it was busy is not woken for.
+#[test]
+fn a_reader_that_was_woken_for_something_else_is_busy() {
+    const NAP: Duration = Duration::from_millis(2);
+    const BOTH: [u16; 2] = [5001, 5002];
+    let stage = Stage::new("other");
+    let _server = stage.there().serve(|ready| {
+        let [one, other] = BOTH.map(|port| UdpSocket::bind((right(), port)).expect("a free port"));
+        ready.set();
+        loop {
+            wait_for_something(&one);
+            thread::sleep(NAP);
+            answer(&one, &mut [0; 100]);
+            answer(&other, &mut [0; 100]);
+        }
+    });
+    stage.here().run_to_end(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
+        for number in 0..TIMES {
+            for port in BOTH {
+                socket.send_to(&number.to_be_bytes(), (right(), port)).expect("it is taken");
+            }
+            for _ in BOTH {
+                socket.recv(&mut [0; 100]).expect("an answer");
+            }
+        }
+    });
+    for (watcher, path) in stage.received(Transport::Udp, u64::from(2 * TIMES)) {
+        path.assert_complete();
+        let (each_ns, share) = path.until("read");
+        assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.tier.name());
+        assert!(share > 0.8, "by {}: {share}", watcher.tier.name());
+    }
+    assert_nothing_lost(&stage.watchers);
+}

@@ -40,13 +40,13 @@ fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration
 #[test]
 fn a_reader_that_is_busy_has_the_time_between_running_and_reading() {
     const NAP: Duration = Duration::from_millis(5);
+    let stage = Stage::new("busy");
     for transport in [Transport::Tcp, Transport::Udp] {
-        let stage = Stage::new(&format!("busy-{}", transport.name()));
         let _server = stage.there().echo(transport, right(), || thread::sleep(NAP));
         stage.here().ask(transport, right(), TIMES, || {});
         assert_delayed(&stage.received(transport, u64::from(TIMES)), "read", NAP);
-        assert_nothing_lost(&stage.watchers);
     }
+    assert_nothing_lost(&stage.watchers);
 }
 
 /// Something that weighs more has the reader's CPU.

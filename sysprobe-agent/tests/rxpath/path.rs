@@ -48,6 +48,22 @@ impl Path {
         assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "no gap: {ends:?}");
     }
 
+    /// What came after an earlier look.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        let stages = self.0.stages.iter().zip(&earlier.0.stages).map(|(now, then)| StageSample {
+            name: now.name.clone(),
+            latency: now.latency.since(&then.latency),
+        });
+        Self(PathSample { stages: stages.collect(), total: self.0.total.since(&earlier.0.total) })
+    }
+
+    /// How much longer each stage takes on average, in nanoseconds, than in another; 0 if it takes less long.
+    pub(crate) fn moved_from(&self, other: &Self) -> Vec<(String, u64)> {
+        let mean = |stage: &StageSample| stage.latency.sum_ns / stage.latency.count();
+        let stages = self.0.stages.iter().zip(&other.0.stages);
+        stages.map(|(now, then)| (now.name.clone(), mean(now).saturating_sub(mean(then)))).collect()
+    }
+
     /// How much of the whole the stage has, in nanoseconds for each request and as a part of all, that ends with a point, or
     /// the one that this is a part of.
     pub(crate) fn until(&self, point: &str) -> (u64, f64) {

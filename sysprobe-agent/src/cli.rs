@@ -8,12 +8,11 @@ use std::process::ExitCode;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 
-use crate::blame::BlameArgs;
 use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
 use crate::probe::Tier;
-use crate::show::args::WindowArgs;
+use crate::show::args::{WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, Selection, TopArgs};
 use crate::{agent, blame, check, docs, top};
 
@@ -39,8 +38,8 @@ enum Command {
     #[command(after_help = top::args::IO_EXAMPLE)]
     Io(ShowCommand<IoArgs>),
     /// Show how long a pod, a systemd unit or a cgroup waited for a CPU, why, and who ran meanwhile.
-    #[command(after_help = blame::args::EXAMPLE)]
-    Blame(ShowCommand<BlameArgs>),
+    #[command(after_help = blame::EXAMPLE)]
+    Blame(ShowCommand<WorkloadArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -132,7 +131,7 @@ fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyho
     agent::show(&host.config(None)?, |numbers| top::run(window, selection, numbers))
 }
 
-fn show_blame(ShowCommand { flags, host }: ShowCommand<BlameArgs>) -> anyhow::Result<()> {
+fn show_blame(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
     agent::show(&host.config(None)?, |numbers| blame::run(flags, numbers))
 }
 

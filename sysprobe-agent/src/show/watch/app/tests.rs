@@ -2,32 +2,25 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
-use super::{
-    super::fixture::{by_functions, gone, node, target, window},
-    *,
+use super::*;
+use crate::{
+    blame::Blame,
+    show::{
+        fixture::{
+            live::{press, see},
+            pod::{by_functions, gone, node, window},
+        },
+        live::App as _,
+    },
 };
-use crate::show::live::App as _;
 
-pub(in crate::blame) fn app(size: (u16, u16)) -> App {
-    let settings = Settings {
-        interval: Duration::from_secs(2),
-        wide: false,
-        color: true,
-        source: "agent at /run/sysprobe.sock".to_owned(),
-    };
-    App::new(settings, target(), Arc::new(window().0), size)
+/// Any command will do.
+fn app(size: (u16, u16)) -> App<Blame> {
+    crate::show::fixture::live::app(size)
 }
 
-pub(in crate::blame) fn press(app: &mut App, code: KeyCode) -> Action {
-    app.update(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
-}
-
-pub(in crate::blame) fn see(app: &mut App, snapshot: Snapshot) {
-    app.update(Event::Sample(Arc::new(snapshot)));
-}
-
-fn waited(app: &App) -> bool {
-    app.shown.as_ref().is_some_and(Blame::has_waits)
+fn waited(app: &App<Blame>) -> bool {
+    app.shown.as_ref().is_some_and(Blame::has_numbers)
 }
 
 #[test]

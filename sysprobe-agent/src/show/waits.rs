@@ -1,29 +1,21 @@
-//! What a workload waited for in a window: the difference of two snapshots, divided into parts that sum to the whole. Pure;
-//! how it looks is not its business.
-
-use std::time::Duration;
+//! What a workload waited for a CPU for in a window: the difference of two snapshots, divided into parts that sum to the
+//! whole. Pure; how it looks is the business of `table`.
 
 use clap::ValueEnum as _;
 
-use super::target::{self, Target};
+use super::{
+    bar::Mark,
+    target::{self, Target},
+};
 use crate::{
     probe::{self, Tier},
     snapshot::{BlameSample, CausesSample, Culprit, SchedSample, Snapshot},
 };
 
-/// A window of one workload.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Blame {
-    pub(super) window: Duration,
-    /// How many containers are summed; zero for what is no pod.
-    pub(super) containers: usize,
-    /// Whether no cgroup of it is left.
-    pub(super) gone: bool,
-    pub(super) finding: Finding,
-}
+pub(crate) mod table;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Finding {
+pub(crate) enum Finding {
     /// The scheduler is not watched, and why.
     Off(String),
     /// No wait ended in the window.
@@ -32,39 +24,41 @@ pub(super) enum Finding {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Waits {
-    pub(super) count: u64,
+pub(crate) struct Waits {
+    pub(crate) count: u64,
     /// In seconds, as are the other two.
-    pub(super) total: f64,
+    pub(crate) total: f64,
     /// `None` without a whole wait in the window.
-    pub(super) p50: Option<f64>,
-    pub(super) p99: Option<f64>,
+    pub(crate) p50: Option<f64>,
+    pub(crate) p99: Option<f64>,
     /// `None` where the programs cannot tell.
-    pub(super) division: Option<Division>,
+    pub(crate) division: Option<Division>,
+    /// Through what the scheduler is watched.
+    pub(crate) hook: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Division {
+pub(crate) struct Division {
     /// Every cause, in a fixed order. They sum to the total.
-    pub(super) causes: Vec<Part>,
+    pub(crate) causes: Vec<Part>,
     /// The worst first, those without a name last. They sum to the parts of other pods and of the system.
-    pub(super) culprits: Vec<Part>,
+    pub(crate) culprits: Vec<Part>,
 }
 
 /// A part of the waits.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
-    pub(super) cause: Cause,
+pub(crate) struct Part {
+    pub(crate) cause: Cause,
     /// Whose fault it is, for a culprit.
-    pub(super) who: Option<Culprit>,
-    pub(super) seconds: f64,
+    pub(crate) who: Option<Culprit>,
+    pub(crate) seconds: f64,
     /// Of all waits, from 0 to 1.
-    pub(super) share: f64,
+    pub(crate) share: f64,
 }
 
 /// Why a runnable thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     Throttled,
     SamePod,
     OtherPod,
@@ -77,49 +71,30 @@ pub(super) enum Cause {
     Others,
 }
 
-impl Blame {
-    /// `None` if nothing of it is known any more.
-    pub(super) fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
-        let containers = target.samples(later).filter(|sample| {
-            let workload = &sample.workload;
-            !sample.gone && !workload.pod.is_empty() && !workload.container.is_empty()
-        });
-        let mut samples = target.samples(later).peekable();
-        samples.peek()?;
-        Some(Self {
-            window: later.window_since(earlier),
-            containers: containers.count(),
-            gone: samples.all(|sample| sample.gone),
-            finding: finding(earlier, later, target),
+impl Finding {
+    pub(crate) fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Self {
+        let domain = later.domain("sched");
+        if let Some(domain) = domain.filter(|domain| !domain.up) {
+            return Self::Off(domain.reason.clone());
+        }
+        let hook = domain.map(|domain| domain.hook.clone()).unwrap_or_default();
+        let tells = tells_causes(&hook);
+        let sum = waits(earlier, later, target);
+        let count = sum.wait.count();
+        let causes = whole(&sum);
+        let total_ns = if tells { causes.total_ns() } else { sum.wait.sum_ns };
+        if count == 0 && total_ns == 0 {
+            return Self::NeverWaited;
+        }
+        Self::Waited(Waits {
+            count,
+            total: seconds(total_ns),
+            p50: sum.wait.quantile(0.5),
+            p99: sum.wait.quantile(0.99),
+            division: tells.then(|| division(&causes, &sum.blame)),
+            hook,
         })
     }
-
-    /// Whether there is something to look at.
-    pub(super) const fn has_waits(&self) -> bool {
-        matches!(self.finding, Finding::Waited(_))
-    }
-}
-
-fn finding(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Finding {
-    let domain = later.domain("sched");
-    if let Some(domain) = domain.filter(|domain| !domain.up) {
-        return Finding::Off(domain.reason.clone());
-    }
-    let sum = waits(earlier, later, target);
-    let tells = domain.is_none_or(|domain| tells_causes(&domain.hook));
-    let count = sum.wait.count();
-    let causes = whole(&sum);
-    let total_ns = if tells { causes.total_ns() } else { sum.wait.sum_ns };
-    if count == 0 && total_ns == 0 {
-        return Finding::NeverWaited;
-    }
-    Finding::Waited(Waits {
-        count,
-        total: seconds(total_ns),
-        p50: sum.wait.quantile(0.5),
-        p99: sum.wait.quantile(0.99),
-        division: tells.then(|| division(&causes, &sum.blame)),
-    })
 }
 
 fn tells_causes(hook: &str) -> bool {
@@ -132,11 +107,9 @@ fn tells_causes(hook: &str) -> bool {
 /// What all that is meant did in the window.
 fn waits(earlier: &Snapshot, later: &Snapshot, target: &Target) -> SchedSample {
     let mut sum = SchedSample::default();
-    for sample in target.samples(later) {
-        let before = target.samples(earlier).find(|before| before.workload == sample.workload);
-        let before = before.and_then(|before| before.sched.as_ref());
+    for (before, sample) in target.pairs(earlier, later) {
         if let Some(sched) = &sample.sched {
-            sum.add(&SchedSample::in_window(before, sched));
+            sum.add(&SchedSample::in_window(before.and_then(|before| before.sched.as_ref()), sched));
         }
     }
     sum
@@ -181,7 +154,7 @@ fn seconds(ns: u64) -> f64 {
 
 impl Cause {
     /// In the order of `CausesSample::each`.
-    pub(super) const EACH: [Self; 8] = [
+    pub(crate) const EACH: [Self; 8] = [
         Self::Throttled,
         Self::SamePod,
         Self::OtherPod,
@@ -193,7 +166,7 @@ impl Cause {
     ];
 
     /// As in the label `cause` of the metric.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Throttled => "throttled",
             Self::SamePod => "same_pod",
@@ -206,11 +179,40 @@ impl Cause {
             Self::Others => "other",
         }
     }
+
+    pub(crate) const fn mark(self) -> Mark {
+        match self {
+            Self::Throttled => Mark::new('T', 166),
+            Self::SamePod => Mark::new('P', 36),
+            Self::OtherPod => Mark::new('O', 214),
+            Self::System => Mark::new('S', 117),
+            Self::Kernel => Mark::new('K', 175),
+            Self::Interrupt => Mark::new('I', 227),
+            Self::Idle => Mark::new('-', 255),
+            Self::Unknown => Mark::new('?', 250),
+            Self::Others => Mark::new('+', 250),
+        }
+    }
+
+    /// For the help.
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Throttled => "T: its CPU quota was used up",
+            Self::SamePod => "P: its own pod or unit ran",
+            Self::OtherPod => "O: other pods ran",
+            Self::System => "S: units and cgroups ran",
+            Self::Kernel => "K: threads of the kernel ran",
+            Self::Interrupt => "I: interrupts and softirqs",
+            Self::Idle => "-: the CPU was about to take it",
+            Self::Unknown => "?: nobody saw",
+            Self::Others => "+: other pods and the system",
+        }
+    }
 }
 
 impl Part {
     /// Of a culprit its own name, else that of the cause; safe to show.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.who.as_ref().map_or_else(|| self.cause.name().to_owned(), target::name)
     }
 }

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::args::BlameArgs;
+use super::{args::WorkloadArgs, format};
 use crate::{
     cgroup::name::name_of,
-    show::format,
     snapshot::{Culprit, Snapshot, Workload, WorkloadSample},
 };
 
@@ -16,15 +15,15 @@ const LISTED: usize = 10;
 
 /// A pod, one of its containers, or a workload that is no pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) who: Culprit,
+pub(crate) struct Target {
+    pub(crate) who: Culprit,
     /// `None` for all there are.
-    pub(super) container: Option<String>,
+    pub(crate) container: Option<String>,
 }
 
 /// Why nothing can be shown.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NoTarget {
+pub(crate) enum NoTarget {
     #[error("no {what} is called `{}`{}", format::clean(.text), Listed(.candidates, "there is", "there are"))]
     Unknown { what: &'static str, text: String, candidates: Vec<String> },
     #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one of"))]
@@ -51,7 +50,7 @@ impl fmt::Display for Listed<'_> {
 
 impl Target {
     /// The one that is meant. What has gone counts only if nothing else has that name.
-    pub(super) fn find(snapshot: &Snapshot, args: &BlameArgs) -> Result<Self, NoTarget> {
+    pub(crate) fn find(snapshot: &Snapshot, args: &WorkloadArgs) -> Result<Self, NoTarget> {
         let in_namespace = |who: &Culprit| args.namespace.as_ref().is_none_or(|name| *name == who.namespace);
         let known = |gone: bool| -> BTreeSet<Culprit> {
             let samples = snapshot.workloads.iter().filter(|sample| gone || !sample.gone);
@@ -70,8 +69,19 @@ impl Target {
     }
 
     /// What of a snapshot is meant.
-    pub(super) fn samples<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a WorkloadSample> {
+    pub(crate) fn samples<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a WorkloadSample> {
         snapshot.workloads.iter().filter(|sample| self.has(&sample.workload))
+    }
+
+    /// The same with what there was of each at the beginning of a window.
+    pub(crate) fn pairs<'a>(
+        &'a self,
+        earlier: &'a Snapshot,
+        later: &'a Snapshot,
+    ) -> impl Iterator<Item = (Option<&'a WorkloadSample>, &'a WorkloadSample)> {
+        let before =
+            |sample: &WorkloadSample| self.samples(earlier).find(|before| before.workload == sample.workload);
+        self.samples(later).map(move |sample| (before(sample), sample))
     }
 
     fn has(&self, workload: &Workload) -> bool {
@@ -84,7 +94,7 @@ impl Target {
     }
 
     /// `namespace/pod`, with the container if only one is meant; else the unit or path. Safe to show.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let who = name(&self.who);
         match &self.container {
             Some(container) => format!("{who}/{}", format::clean(container)),
@@ -94,7 +104,7 @@ impl Target {
 }
 
 /// `namespace/pod`, or the unit or path of what is no pod; safe to show.
-pub(super) fn name(who: &Culprit) -> String {
+pub(crate) fn name(who: &Culprit) -> String {
     let Culprit { namespace, pod, container } = who.clone();
     format::short_name(&Workload { namespace, pod, container })
 }

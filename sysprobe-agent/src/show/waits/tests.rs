@@ -1,17 +1,17 @@
 //! Windows of one workload.
 
 use super::{
-    super::fixture::{MS, POD, by_functions, gone, node, pod, proxy, server, target, unit, waiting, window},
+    super::fixture::pod::{MS, POD, by_functions, node, pod, proxy, server, target, unit, waiting, window},
     *,
 };
 use crate::show::fixture::without;
 
-fn blame(earlier: &Snapshot, later: &Snapshot) -> Blame {
-    Blame::of(earlier, later, &target()).expect("the pod is there")
+fn finding(earlier: &Snapshot, later: &Snapshot) -> Finding {
+    Finding::of(earlier, later, &target())
 }
 
 fn waits(earlier: &Snapshot, later: &Snapshot) -> Waits {
-    match blame(earlier, later).finding {
+    match finding(earlier, later) {
         Finding::Waited(waits) => waits,
         other => panic!("{other:?}"),
     }
@@ -36,8 +36,6 @@ fn assert_close(one: f64, other: f64) {
 #[test]
 fn containers_are_summed_and_the_parts_are_the_whole() {
     let (earlier, later) = window();
-    let blame = blame(&earlier, &later);
-    assert_eq!((blame.window, blame.containers, blame.gone), (Duration::from_secs(2), 2, false));
     let (waits, division) = (waits(&earlier, &later), division(&earlier, &later));
     assert_eq!(waits.count, 6);
     assert_close(waits.total, 1.0);
@@ -61,9 +59,9 @@ fn culprits_come_by_time_and_the_nameless_last() {
 fn one_container_is_counted_by_itself() {
     let (earlier, later) = window();
     let target = Target { who: pod("shop", POD), container: Some("istio-proxy".to_owned()) };
-    let blame = Blame::of(&earlier, &later, &target).expect("it is there");
-    let Finding::Waited(waits) = &blame.finding else { panic!("{blame:?}") };
-    assert_eq!((blame.containers, waits.count), (1, 1));
+    let finding = Finding::of(&earlier, &later, &target);
+    let Finding::Waited(waits) = &finding else { panic!("{finding:?}") };
+    assert_eq!(waits.count, 1);
     assert_close(waits.total, 0.01);
 }
 
@@ -107,26 +105,27 @@ fn a_culprit_that_lost_its_name_is_among_the_others() {
 #[test]
 fn nothing_is_told_apart_from_not_knowing() {
     let (earlier, later) = window();
-    assert_eq!(blame(&earlier, &earlier).finding, Finding::NeverWaited);
+    assert_eq!(finding(&earlier, &earlier), Finding::NeverWaited);
     let waits = waits(&by_functions(earlier.clone()), &by_functions(later.clone()));
     assert_eq!((waits.count, waits.division), (6, None));
     assert_close(waits.total, 1.0);
     let off = without(later, "sched", "no BTF");
-    assert_eq!(blame(&earlier, &off).finding, Finding::Off("no BTF".to_owned()));
-}
-
-#[test]
-fn one_that_goes_has_its_last_window() {
-    let (earlier, later) = window();
-    let last = blame(&earlier, &gone(later.clone()));
-    assert!(last.gone && last.has_waits());
-    assert_eq!(last.containers, 0);
-    let none = Target { who: pod("shop", "never-there"), container: None };
-    assert_eq!(Blame::of(&earlier, &later, &none), None);
+    assert_eq!(finding(&earlier, &off), Finding::Off("no BTF".to_owned()));
 }
 
 #[test]
 fn causes_are_called_as_in_the_metric() {
     let names = CausesSample::default().each().map(|(name, _)| name);
     assert_eq!(Cause::EACH.map(Cause::name), names);
+}
+
+#[test]
+fn every_cause_has_its_own_letter_and_colour() {
+    let mut letters = Cause::EACH.map(|cause| cause.mark().letter).to_vec();
+    let mut colours = Cause::EACH.map(|cause| format!("{:?}", cause.mark().style().bg)).to_vec();
+    letters.sort_unstable();
+    letters.dedup();
+    colours.sort();
+    colours.dedup();
+    assert_eq!((letters.len(), colours.len()), (8, 8));
 }

@@ -3,14 +3,14 @@
 use clap::Parser;
 
 use super::{
-    super::fixture::{POD, gone, pod, unit, window},
+    super::fixture::pod::{POD, gone, pod, unit, window},
     *,
 };
 
 #[derive(Debug, Parser)]
 struct Line {
     #[command(flatten)]
-    args: BlameArgs,
+    args: WorkloadArgs,
 }
 
 fn find_in(snapshot: &Snapshot, words: &[&str]) -> Result<Target, NoTarget> {

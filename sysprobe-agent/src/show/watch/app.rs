@@ -6,26 +6,22 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 use ratatui::Frame;
 
-use super::{
-    keys::BINDINGS,
-    model::{Blame, Finding},
-    target::Target,
-    view,
-};
+use super::{Report, keys::BINDINGS, view};
 use crate::{
     show::{
         Settings,
         input::{self, Command},
         live::{self, Action, Event},
         steps,
+        target::Target,
     },
-    snapshot::{DomainState, Snapshot},
+    snapshot::Snapshot,
 };
 
 /// The state of the live view.
 #[derive(Debug)]
-pub(crate) struct App {
-    pub(super) settings: Settings,
+pub(crate) struct App<R> {
+    pub(crate) settings: Settings,
     pub(super) target: Target,
     /// By how many lines the help overlay is scrolled down, if it is shown.
     pub(super) help: Option<u16>,
@@ -35,16 +31,16 @@ pub(crate) struct App {
     /// Whether the workload had gone when it was last looked for.
     pub(super) gone: bool,
     /// The last window, or an older one: while frozen, and of what has gone.
-    pub(super) shown: Option<Blame>,
-    /// The first culprit on the screen.
+    pub(super) shown: Option<R>,
+    /// The first on the screen of the lines that scroll.
     pub(super) offset: usize,
     /// The last sample. While frozen, newer than what is shown.
     newest: Arc<Snapshot>,
     size: (u16, u16),
 }
 
-impl App {
-    pub(super) fn new(settings: Settings, target: Target, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
+impl<R: Report> App<R> {
+    pub(crate) fn new(settings: Settings, target: Target, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
         Self {
             settings,
             target,
@@ -59,9 +55,8 @@ impl App {
         }
     }
 
-    /// The scheduler's domain, for what it cannot do.
-    pub(super) fn sched(&self) -> Option<&DomainState> {
-        self.newest.domain("sched")
+    pub(super) const fn width(&self) -> u16 {
+        self.size.0
     }
 
     pub(super) const fn height(&self) -> u16 {
@@ -72,13 +67,13 @@ impl App {
     fn sample(&mut self, sample: Arc<Snapshot>) {
         let earlier = std::mem::replace(&mut self.newest, sample);
         self.error = None;
-        let blame = Blame::of(&earlier, &self.newest, &self.target);
-        self.gone = blame.as_ref().is_none_or(|blame| blame.gone);
-        let is_news = |blame: &Blame| !blame.gone || blame.has_waits() || self.shown.is_none();
-        if let Some(blame) = blame.filter(is_news)
+        let report = R::of(&earlier, &self.newest, &self.target);
+        self.gone = report.as_ref().is_none_or(|report| report.subject().gone);
+        let is_news = |report: &R| !report.subject().gone || report.has_numbers() || self.shown.is_none();
+        if let Some(report) = report.filter(is_news)
             && !self.frozen
         {
-            self.shown = Some(blame);
+            self.shown = Some(report);
         }
     }
 
@@ -88,7 +83,7 @@ impl App {
         }
         let command = input::command(&BINDINGS, key);
         if let Some(scrolled) = self.help {
-            self.help = view::help().after(command, scrolled, self.size);
+            self.help = view::help::<R>().after(command, scrolled, self.size);
             return Action::Draw;
         }
         command.map_or(Action::Draw, |command| self.command(command))
@@ -126,21 +121,12 @@ impl App {
 
     /// There is always as much on the screen as fits.
     fn keep_in_sight(&mut self) {
-        let last = self.culprits().saturating_sub(view::page(self));
+        let last = view::rows(self).saturating_sub(view::page(self));
         self.offset = self.offset.min(last);
-    }
-
-    fn culprits(&self) -> usize {
-        match self.shown.as_ref().map(|blame| &blame.finding) {
-            Some(Finding::Waited(waits)) => {
-                waits.division.as_ref().map_or(0, |division| division.culprits.len())
-            }
-            _ => 0,
-        }
     }
 }
 
-impl live::App for App {
+impl<R: Report> live::App for App<R> {
     fn update(&mut self, event: Event) -> Action {
         let action = match event {
             Event::Key(key) => self.key(key),
@@ -167,4 +153,4 @@ impl live::App for App {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

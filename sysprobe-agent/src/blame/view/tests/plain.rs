@@ -1,15 +1,27 @@
 //! The plain form.
 
-use super::{
-    super::fixture::{by_functions, gone, node, pod, target, window},
-    *,
+use crate::{
+    blame::Blame,
+    show::{
+        Width,
+        fixture::{
+            live::plain,
+            pod::{by_functions, gone, node, pod, target, window},
+        },
+        format,
+        target::Target,
+        watch::GONE,
+    },
+    snapshot::Snapshot,
 };
 
-const SOURCE: &str = "agent at /run/sysprobe/agent.sock";
+fn text(earlier: &Snapshot, later: &Snapshot, target: &Target, width: Width) -> String {
+    plain::<Blame>(earlier, later, target, width)
+}
 
 fn at(columns: usize) -> String {
     let (earlier, later) = window();
-    text(&earlier, &later, &target(), SOURCE, Width::Columns(columns))
+    text(&earlier, &later, &target(), Width::Columns(columns))
 }
 
 #[test]
@@ -17,7 +29,7 @@ fn a_window_at_several_widths() {
     insta::assert_snapshot!("eighty", at(80));
     insta::assert_snapshot!("forty", at(40));
     let (earlier, later) = window();
-    insta::assert_snapshot!("full", text(&earlier, &later, &target(), SOURCE, Width::Full));
+    insta::assert_snapshot!("full", text(&earlier, &later, &target(), Width::Full));
 }
 
 #[test]
@@ -31,7 +43,7 @@ fn nothing_is_wider_than_asked_for() {
 #[test]
 fn what_cannot_be_shown_is_said_in_a_line() {
     let line = |earlier: &Snapshot, later: &Snapshot, target: &Target| {
-        let text = text(earlier, later, target, SOURCE, Width::Columns(80));
+        let text = text(earlier, later, target, Width::Columns(80));
         text.lines().skip(1).collect::<Vec<_>>().join("\n")
     };
     let (earlier, later) = window();
@@ -41,8 +53,8 @@ fn what_cannot_be_shown_is_said_in_a_line() {
         "Waited 500 ms/s for a CPU: 6 waits, p50 40.5ms, p99 459ms.\n\
          What for is not known: fentry hooks cannot tell, tp_btf and raw_tp can."
     );
-    assert!(line(&later, &gone(node(14, None, None)), &target()).starts_with(layout::GONE));
+    assert!(line(&later, &gone(node(14, None, None)), &target()).starts_with(GONE));
     let never = Target { who: pod("shop", "never"), container: None };
-    let text = text(&earlier, &later, &never, SOURCE, Width::Columns(80));
+    let text = text(&earlier, &later, &never, Width::Columns(80));
     assert_eq!(text, "shop/never has gone\n");
 }

@@ -67,6 +67,11 @@ pub(crate) fn count(number: f64) -> String {
     }
 }
 
+/// `0`, `999999`, `1.2M`.
+pub(crate) fn whole(number: u64) -> String {
+    if number < 1_000_000 { number.to_string() } else { count(number as f64) }
+}
+
 fn three_digits(number: f64) -> String {
     match number {
         n if n < 9.995 => format!("{n:.2}"),

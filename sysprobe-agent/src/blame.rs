@@ -1,74 +1,65 @@
 //! `sysprobe blame`: how long one workload's runnable threads waited for a CPU in the last window, why, and who ran
 //! meanwhile.
 //!
-//! What was typed is found among the workloads (`target`); two snapshots make a window (`model`), which is shown live
-//! (`app`, `keys`, `view`), as plain text (`text`) or as JSON (`json`). How windows come about and reach a terminal is the
-//! same for all commands: `show`.
-
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::time::{Instant, sleep};
+//! The waits are taken from two snapshots by `show::waits`; here is how they look (`view`) and their JSON form
+//! (`json`). How a workload is found and watched is the same for all commands that do: `show::watch`.
 
 use crate::{
-    show::{self, Settings, Source, View, Width},
+    show::{
+        Source,
+        args::WorkloadArgs,
+        target::Target,
+        waits::Finding,
+        watch::{self, Body, Form, Report, Subject, document::WaitsDocument},
+    },
     snapshot::Snapshot,
 };
 
-mod app;
-pub mod args;
-mod bar;
 pub mod json;
-mod keys;
-mod layout;
-mod model;
-mod target;
-mod text;
 mod view;
 
-pub use args::BlameArgs;
-use target::{NoTarget, Target};
-
-/// How long a source that was started a moment ago may take to name the pods: as long as an API server takes to answer.
-const NAMES_WITHIN: Duration = Duration::from_secs(3);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+pub const EXAMPLE: &str = "Example: who made nginx wait for a CPU in the next ten seconds\n  \
+    sysprobe blame nginx.service --once --interval 10";
 
 /// Shows windows until the user has seen enough: one with `--once`.
-pub async fn run(args: BlameArgs, mut source: impl Source) -> anyhow::Result<()> {
-    let (target, first) = find(&args, &mut source).await?;
-    show::run(&args.window, target, first, source).await
+pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
+    watch::run::<Blame>(args, source).await
 }
 
-/// The workload that is meant, and a snapshot that has it. Where pods have names that may still come, they are waited for.
-async fn find(args: &BlameArgs, source: &mut impl Source) -> anyhow::Result<(Target, Snapshot)> {
-    let begun = Instant::now();
-    loop {
-        let snapshot = source.next().await?;
-        let names_may_come =
-            source.is_new() && !snapshot.agent.pod_sources.is_empty() && begun.elapsed() < NAMES_WITHIN;
-        match Target::find(&snapshot, args) {
-            Ok(target) => return Ok((target, snapshot)),
-            Err(NoTarget::Unknown { .. }) if names_may_come => sleep(LOOK_AGAIN_AFTER).await,
-            Err(error) => return Err(error.into()),
-        }
-    }
+/// A window of one workload.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Blame {
+    subject: Subject,
+    waits: Finding,
 }
 
-impl View for Target {
-    type App = app::App;
+impl Report for Blame {
+    const COMMAND: &'static str = "sysprobe blame";
+    const VERSION: u32 = json::VERSION;
+    type Document<'a> = json::Numbers<'a>;
 
-    fn text(&self, earlier: &Snapshot, later: &Snapshot, origin: &str, width: Width) -> String {
-        text::text(earlier, later, self, origin, width)
+    fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
+        let subject = Subject::of(earlier, later, target)?;
+        Some(Self { subject, waits: Finding::of(earlier, later, target) })
     }
 
-    fn json(&self, earlier: &Snapshot, later: &Snapshot, origin: &str) -> serde_json::Result<String> {
-        json::line(earlier, later, self, origin)
+    fn subject(&self) -> &Subject {
+        &self.subject
     }
 
-    fn into_app(self, settings: Settings, first: Arc<Snapshot>, size: (u16, u16)) -> app::App {
-        app::App::new(settings, self, first, size)
+    fn has_numbers(&self) -> bool {
+        matches!(self.waits, Finding::Waited(_))
+    }
+
+    fn body(&self, form: &Form) -> Body {
+        view::body(self, form)
+    }
+
+    fn document(&self) -> json::Numbers<'_> {
+        json::Numbers { waits: WaitsDocument::new(&self.waits, &self.subject) }
+    }
+
+    fn terms() -> Vec<(&'static str, &'static str)> {
+        view::terms()
     }
 }
-
-#[cfg(test)]
-mod fixture;

@@ -8,14 +8,13 @@ use std::process::ExitCode;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 
-use crate::blame::BlameArgs;
 use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
 use crate::probe::Tier;
-use crate::show::args::WindowArgs;
+use crate::show::args::{WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, Selection, TopArgs};
-use crate::{agent, blame, check, docs, top};
+use crate::{agent, blame, check, docs, latency, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
 #[derive(Debug, Parser)]
@@ -39,8 +38,11 @@ enum Command {
     #[command(after_help = top::args::IO_EXAMPLE)]
     Io(ShowCommand<IoArgs>),
     /// Show how long a pod, a systemd unit or a cgroup waited for a CPU, why, and who ran meanwhile.
-    #[command(after_help = blame::args::EXAMPLE)]
-    Blame(ShowCommand<BlameArgs>),
+    #[command(after_help = blame::EXAMPLE)]
+    Blame(ShowCommand<WorkloadArgs>),
+    /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by stage.
+    #[command(after_help = latency::HELP)]
+    Latency(ShowCommand<WorkloadArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -117,6 +119,7 @@ impl Cli {
             Command::Top(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Blame(args) => show_blame(args),
+            Command::Latency(args) => show_latency(args),
             Command::Check(args) => args.run(),
             Command::Docs { page } => docs::run(page),
         };
@@ -132,8 +135,12 @@ fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyho
     agent::show(&host.config(None)?, |numbers| top::run(window, selection, numbers))
 }
 
-fn show_blame(ShowCommand { flags, host }: ShowCommand<BlameArgs>) -> anyhow::Result<()> {
+fn show_blame(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
     agent::show(&host.config(None)?, |numbers| blame::run(flags, numbers))
+}
+
+fn show_latency(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, |numbers| latency::run(flags, numbers))
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_refused_as_in_the_file() {
-        for command in ["agent", "top", "io", "blame", "check"] {
+        for command in ["agent", "top", "io", "blame", "latency", "check"] {
             let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
             let message = refused.expect_err("a relative path").to_string();
             assert!(
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn tables_have_an_example() {
-        for command in ["top", "io", "blame"] {
+        for command in ["top", "io", "blame", "latency"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
             let example = help.lines().any(|line| {
                 line.trim().starts_with(&format!("sysprobe {command} ")) && line.contains("--once")

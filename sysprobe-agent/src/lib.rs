@@ -42,5 +42,6 @@ pub mod blame;
 pub mod check;
 mod client;
 mod docs;
+pub mod latency;
 pub mod show;
 pub mod top;

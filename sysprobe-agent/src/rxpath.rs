@@ -7,7 +7,7 @@ use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::TierSet;
 use crate::slots::{self, Counters, Key, Names, Owner, Slots};
-use crate::snapshot::{LostUpdates, PathSample, RxpathSample, StageSample};
+use crate::snapshot::{LostUpdates, RxpathSample};
 use crate::times;
 
 /// The attached programs and their maps.
@@ -139,16 +139,8 @@ pub fn accumulate(total: &mut RxpathSample, gathered: &RxpathStats) {
     let path = total.protocols.entry(protocol.name().to_owned()).or_default();
     times::accumulate(&mut path.total, &gathered.total);
     for (name, times) in stages(gathered, protocol) {
-        times::accumulate(&mut stage(path, name).latency, times);
+        times::accumulate(&mut path.stage_mut(&name).latency, times);
     }
-}
-
-fn stage(path: &mut PathSample, name: String) -> &mut StageSample {
-    let at = path.stages.iter().position(|stage| stage.name == name).unwrap_or_else(|| {
-        path.stages.push(StageSample { name, ..StageSample::default() });
-        path.stages.len() - 1
-    });
-    &mut path.stages[at]
 }
 
 /// In the order of the way, by their names.

@@ -1,6 +1,7 @@
 //! What the commands have in common that show windows of time, live or once, for people or for scripts: where snapshots
 //! come from ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys, help, and how numbers and
-//! names look. What a window is made into is a command's own business: it implements [`View`].
+//! names look. Those that watch one workload share more (`watch`, `target`), and what it waited for a CPU (`waits`). What a
+//! window is made into is a command's own business: it implements [`View`].
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,12 +14,16 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::snapshot::Snapshot;
 
 pub mod args;
+pub(crate) mod bar;
 pub(crate) mod chrome;
 pub(crate) mod format;
 pub(crate) mod help;
 pub(crate) mod input;
 pub(crate) mod live;
 pub(crate) mod steps;
+pub(crate) mod target;
+pub(crate) mod waits;
+pub mod watch;
 
 use args::{Mode, Output, WindowArgs};
 

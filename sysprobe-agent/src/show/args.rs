@@ -3,7 +3,7 @@
 
 use std::{ffi::OsStr, io::IsTerminal, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
 /// A shorter window holds too few samples for a p99, and costs a collection each time.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
@@ -24,6 +24,22 @@ pub struct WindowArgs {
     /// Use no colour; a non-empty `NO_COLOR` in the environment does the same.
     #[arg(long)]
     pub no_color: bool,
+}
+
+/// Of which workload the windows are.
+#[derive(Args, Clone, Debug)]
+pub struct WorkloadArgs {
+    /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other begins so.
+    #[arg(value_name = "POD", value_parser = NonEmptyStringValueParser::new())]
+    pub name: String,
+    /// Look for the pod in this namespace only.
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    pub namespace: Option<String>,
+    /// Only this container of the pod, not the sum of all.
+    #[arg(long, value_name = "CONTAINER", value_parser = NonEmptyStringValueParser::new())]
+    pub container: Option<String>,
+    #[command(flatten)]
+    pub window: WindowArgs,
 }
 
 /// What is written.

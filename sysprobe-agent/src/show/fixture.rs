@@ -10,6 +10,9 @@ use crate::snapshot::{
     WorkloadKind, WorkloadSample,
 };
 
+pub(crate) mod live;
+pub(crate) mod pod;
+
 pub(crate) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
 
 pub(crate) fn histogram(values_ns: &[u64]) -> HistogramSample {

@@ -1,7 +1,10 @@
 //! How numbers and names look: three significant digits with their unit, at most [`NUMBER_WIDTH`] columns; names cut
 //! to a width without losing both ends. Names come from containers, so nothing in them reaches the terminal unseen.
 
-use ratatui::text::Span;
+use ratatui::{
+    style::Style,
+    text::{Line, Span},
+};
 use sysprobe_common::hist;
 
 use crate::snapshot::{Workload, bucket_upper};
@@ -62,6 +65,11 @@ pub(crate) fn count(number: f64) -> String {
         n if n < 999.5e6 => format!("{}M", two_digits(n / 1e6)),
         n => format!("{}G", two_digits(n / 1e9)),
     }
+}
+
+/// `0`, `999999`, `1.2M`.
+pub(crate) fn whole(number: u64) -> String {
+    if number < 1_000_000 { number.to_string() } else { count(number as f64) }
 }
 
 fn three_digits(number: f64) -> String {
@@ -155,6 +163,16 @@ pub(crate) fn pad_right(text: &str, columns: usize) -> String {
 /// Fills up with spaces on the left.
 pub(crate) fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
+}
+
+/// JSON has no infinity.
+pub(crate) fn within_range(max: f64) -> f64 {
+    max.min(bucket_upper(hist::OVERFLOW - 1))
+}
+
+/// The titles of a table's columns.
+pub(crate) fn head(text: String) -> Line<'static> {
+    Line::styled(text, Style::new().bold().underlined())
 }
 
 #[cfg(test)]

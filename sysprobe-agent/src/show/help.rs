@@ -8,10 +8,16 @@ use ratatui::{
     widgets::{Block, Clear, Paragraph},
 };
 
-use super::input::{Binding, Command};
+use super::{
+    format,
+    input::{Binding, Command},
+};
 
-const WIDTH: u16 = 50;
+/// At least; longer lines and terms make it wider.
+const WIDTH: usize = 50;
 const KEY_WIDTH: usize = 10;
+/// The two borders.
+const BORDERS: usize = 2;
 
 /// What an overlay says.
 #[derive(Debug)]
@@ -23,9 +29,12 @@ impl Help {
         bindings: &[Binding],
         terms: impl Iterator<Item = (&'static str, &'static str)>,
     ) -> Self {
-        let keys = bindings.iter().map(|binding| entry(binding.keys, binding.help));
-        let terms = terms.map(|(term, text)| entry(term, text));
-        Self(keys.chain([Line::default()]).chain(terms).collect())
+        let keys: Vec<_> = bindings.iter().map(|binding| (binding.keys, binding.help)).collect();
+        let terms: Vec<_> = terms.collect();
+        let longest = keys.iter().chain(&terms).map(|(term, _)| format::width(term)).max().unwrap_or(0);
+        let column = KEY_WIDTH.max(longest + 1);
+        let lines = |entries: Vec<_>| entries.into_iter().map(move |(term, text)| entry(term, text, column));
+        Self(lines(keys).chain([Line::default()]).chain(lines(terms)).collect())
     }
 
     /// Draws the overlay, scrolled down by so many lines.
@@ -59,7 +68,9 @@ impl Help {
     }
 
     fn place(&self, screen: Rect) -> Rect {
-        screen.centered(Constraint::Length(WIDTH), Constraint::Length(self.lines() + 2))
+        let longest = self.0.iter().map(Line::width).max().unwrap_or(0);
+        let width = u16::try_from(WIDTH.max(longest + 1 + BORDERS)).unwrap_or(u16::MAX);
+        screen.centered(Constraint::Length(width), Constraint::Length(self.lines() + 2))
     }
 
     fn lines(&self) -> u16 {
@@ -67,7 +78,7 @@ impl Help {
     }
 }
 
-fn entry(term: &'static str, text: &'static str) -> Line<'static> {
+fn entry(term: &'static str, text: &'static str, column: usize) -> Line<'static> {
     let style = Style::new().bold();
-    Line::from(vec![Span::raw(" "), Span::styled(format!("{term:KEY_WIDTH$}"), style), Span::raw(text)])
+    Line::from(vec![Span::raw(" "), Span::styled(format!("{term:column$}"), style), Span::raw(text)])
 }

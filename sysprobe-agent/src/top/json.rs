@@ -1,13 +1,16 @@
 //! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones may come.
 
 use serde::Serialize;
-use sysprobe_common::{hist, vfs::Operation};
+use sysprobe_common::vfs::Operation;
 
 use super::{
     rows::{self, Row, Selection},
     topic::Topic,
 };
-use crate::snapshot::{DomainState, Snapshot, WorkloadKind, bucket_upper};
+use crate::{
+    show::format,
+    snapshot::{DomainState, Snapshot, WorkloadKind},
+};
 
 mod io;
 
@@ -98,11 +101,6 @@ fn document<W: Serialize>(
     Ok(serde_json::to_string(&document)? + "\n")
 }
 
-/// JSON has no infinity.
-fn within_range(max: f64) -> f64 {
-    max.min(bucket_upper(hist::OVERFLOW - 1))
-}
-
 impl<'a> WorkloadDocument<'a> {
     fn new(row: &'a Row) -> Self {
         let fsync = row.operation(Operation::Fsync);
@@ -117,7 +115,7 @@ impl<'a> WorkloadDocument<'a> {
             throttled_seconds_per_second: row.throttled_rate,
             wait_p50_seconds: row.wait_p50,
             wait_p99_seconds: row.wait_p99,
-            wait_max_seconds: row.wait_max.map(within_range),
+            wait_max_seconds: row.wait_max.map(format::within_range),
             wait_above_range: row.wait_max.is_some_and(f64::is_infinite),
             wait_seconds_per_second: row.waiting,
             voluntary_switches_per_second: row.voluntary_rate,

@@ -1,31 +1,28 @@
 //! The live screen at several sizes.
 
 use crossterm::event::KeyCode;
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
+use ratatui::style::Color;
 
-use super::{
-    super::{
-        app::tests::{app, press, see},
-        fixture::{by_functions, gone, window},
+use crate::{
+    blame::Blame,
+    show::{
+        fixture::{
+            live::{press, row, screen, see},
+            pod::{by_functions, gone, window},
+        },
+        live::{App as _, Event},
+        watch::app::App,
     },
-    *,
 };
-use crate::show::live::{App as _, Event};
 
-fn screen(app: &App, (width, height): (u16, u16)) -> TestBackend {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, app)).unwrap();
-    terminal.backend().clone()
+mod plain;
+
+fn app(size: (u16, u16)) -> App<Blame> {
+    crate::show::fixture::live::app(size)
 }
 
-fn shown(size: (u16, u16)) -> App {
-    let mut app = app(size);
-    see(&mut app, window().1);
-    app
-}
-
-fn row(buffer: &Buffer, y: u16) -> String {
-    (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect()
+fn shown(size: (u16, u16)) -> App<Blame> {
+    crate::show::fixture::live::shown(size)
 }
 
 #[test]
@@ -59,7 +56,7 @@ fn help_names_every_cause() {
 
 #[test]
 fn an_empty_screen_says_why() {
-    let line = |app: &App| row(screen(app, (80, 24)).buffer(), 1).trim_end().to_owned();
+    let line = |app: &App<Blame>| row(screen(app, (80, 24)).buffer(), 1).trim_end().to_owned();
     let mut first = app((80, 24));
     assert_eq!(line(&first), "The first window is not over yet.");
     see(&mut first, window().0);

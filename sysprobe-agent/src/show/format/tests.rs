@@ -43,6 +43,7 @@ fn cores_shares_and_rates_have_their_forms() {
         of(count, &[0.0, 0.01, 3.44, 1_234.0, 999.6e6, 3.45e9]),
         ["0", "<.1", "3.4", "1.2k", "1.0G", "3.5G"]
     );
+    assert_eq!([0, 999_999, 1_234_567].map(whole), ["0", "999999", "1.2M"]);
     assert_eq!(or_nothing(None, cores), "-");
 }
 

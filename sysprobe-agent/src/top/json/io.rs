@@ -3,8 +3,8 @@
 use serde::Serialize;
 use sysprobe_common::{block, vfs::Operation};
 
-use super::within_range;
 use crate::{
+    show::format,
     snapshot::WorkloadKind,
     top::rows::{DeviceRow, OperationRow, RequestRow, Row},
 };
@@ -139,7 +139,7 @@ impl OperationDocument {
             bytes_per_second: row.byte_rate,
             latency_p50_seconds: row.p50,
             latency_p99_seconds: row.p99,
-            latency_max_seconds: within_range(max),
+            latency_max_seconds: format::within_range(max),
             latency_above_range: max.is_infinite(),
         })
     }

@@ -1,0 +1,75 @@
+//! `sysprobe latency`: where what one workload received in the last window lost its time before it was read, stage by stage.
+//!
+//! Two snapshots make a window (`model`), which is shown as a table (`table`, `view`) or as JSON (`json`). How a workload is
+//! found and watched is the same for all commands that do (`show::watch`), and so are its waits for a CPU (`show::waits`).
+
+use crate::{
+    show::{
+        Source,
+        args::WorkloadArgs,
+        target::Target,
+        waits,
+        watch::{self, Body, Form, Report, Subject},
+    },
+    snapshot::Snapshot,
+};
+
+pub mod json;
+mod model;
+mod table;
+mod view;
+
+use model::Finding;
+
+pub const HELP: &str = "Quantiles are wrong by at most 9.1 %. MAX is the upper bound of the last bucket that holds anything: \
+    nothing took longer.\n\n\
+    Example: where nginx's requests lose time in the next ten seconds\n  \
+    sysprobe latency nginx.service --once --interval 10";
+
+/// Shows windows until the user has seen enough: one with `--once`.
+pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
+    watch::run::<Latency>(args, source).await
+}
+
+/// A window of one workload.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Latency {
+    subject: Subject,
+    received: Finding,
+    /// Of all its waits for a CPU, not only of those who read.
+    waits: waits::Finding,
+}
+
+impl Report for Latency {
+    const COMMAND: &'static str = "sysprobe latency";
+    const VERSION: u32 = json::VERSION;
+    type Document<'a> = json::Numbers<'a>;
+
+    fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
+        Some(Self {
+            subject: Subject::of(earlier, later, target)?,
+            received: Finding::of(earlier, later, target),
+            waits: waits::Finding::of(earlier, later, target),
+        })
+    }
+
+    fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    fn has_numbers(&self) -> bool {
+        matches!(self.received, Finding::Received(_))
+    }
+
+    fn body(&self, form: &Form) -> Body {
+        view::body(self, form)
+    }
+
+    fn document(&self) -> json::Numbers<'_> {
+        json::Numbers::new(self)
+    }
+
+    fn terms() -> Vec<(&'static str, &'static str)> {
+        view::terms()
+    }
+}

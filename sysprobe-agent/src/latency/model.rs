@@ -1,0 +1,180 @@
+//! Where what a workload received in a window lost its time: the difference of two snapshots. Pure; how it looks is not its
+//! business.
+
+use crate::{
+    show::{bar::Mark, target::Target},
+    snapshot::{HistogramSample, PathSample, RxpathSample, Snapshot, StageSample},
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// The receive path is not watched, and why.
+    Off(String),
+    /// Nothing that was followed was read in the window.
+    Nothing,
+    /// By protocol.
+    Received(Vec<Path>),
+}
+
+/// What came by one protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Path {
+    pub(super) protocol: String,
+    /// From the device to the reader. Its time is that of all stages.
+    pub(super) total: Times,
+    /// In the order of the way.
+    pub(super) stages: Vec<Stage>,
+    /// Whose the stages are: all of them, each once.
+    pub(super) sums: Vec<Sum>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stage {
+    /// `FROM_to_TO`.
+    pub(super) name: String,
+    pub(super) whose: Whose,
+    pub(super) times: Times,
+    /// Of the time of all stages, from 0 to 1.
+    pub(super) share: f64,
+}
+
+/// All stages of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sum {
+    pub(super) whose: Whose,
+    pub(super) seconds: f64,
+    /// Of the time of all stages, from 0 to 1.
+    pub(super) share: f64,
+}
+
+/// In seconds, but for the number of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Times {
+    pub(super) count: u64,
+    pub(super) sum: f64,
+    pub(super) p50: Option<f64>,
+    pub(super) p90: Option<f64>,
+    pub(super) p99: Option<f64>,
+    /// The upper bound of the last bucket that holds any.
+    pub(super) max: Option<f64>,
+}
+
+/// Who has what was received during a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    Network,
+    Scheduler,
+    Application,
+    /// The last two, and what comes before them, where the kernel does not tell them apart.
+    Reader,
+}
+
+impl Finding {
+    pub(super) fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Self {
+        if let Some(domain) = later.domain("rxpath").filter(|domain| !domain.up) {
+            return Self::Off(domain.reason.clone());
+        }
+        let mut sum = RxpathSample::default();
+        for (before, sample) in target.pairs(earlier, later) {
+            if let Some(rxpath) = &sample.rxpath {
+                let before = before.and_then(|before| before.rxpath.as_ref());
+                sum.add(&RxpathSample::in_window(before, rxpath));
+            }
+        }
+        let received = sum.protocols.iter().filter(|(_, path)| path.total.count() > 0);
+        let paths: Vec<_> = received.map(|(protocol, path)| Path::new(protocol, path)).collect();
+        if paths.is_empty() { Self::Nothing } else { Self::Received(paths) }
+    }
+}
+
+impl Path {
+    fn new(protocol: &str, path: &PathSample) -> Self {
+        // Not that of the whole, which is read a moment later: what is booked meanwhile would be missing from the parts.
+        let all_ns: u64 = path.stages.iter().map(|stage| stage.latency.sum_ns).sum();
+        let is_split = path.stages.iter().all(|stage| whose(&stage.name) != Whose::Reader);
+        let whose = |name: &str| match whose(name) {
+            Whose::Scheduler | Whose::Application if !is_split => Whose::Reader,
+            whose => whose,
+        };
+        let stage = |stage: &StageSample| Stage {
+            name: stage.name.clone(),
+            whose: whose(&stage.name),
+            times: Times::of(&stage.latency),
+            share: share(stage.latency.sum_ns, all_ns),
+        };
+        let stages: Vec<_> = path.stages.iter().map(stage).collect();
+        let total = Times { sum: seconds(all_ns), ..Times::of(&path.total) };
+        Self { protocol: protocol.to_owned(), total, sums: sums(&stages, is_split), stages }
+    }
+}
+
+fn sums(stages: &[Stage], is_split: bool) -> Vec<Sum> {
+    let split = [Whose::Network, Whose::Scheduler, Whose::Application];
+    let parts = if is_split { &split[..] } else { &[Whose::Network, Whose::Reader] };
+    let sum = |whose: &Whose| {
+        let own = stages.iter().filter(|stage| stage.whose == *whose);
+        Sum {
+            whose: *whose,
+            seconds: own.clone().map(|stage| stage.times.sum).sum(),
+            share: own.map(|stage| stage.share).sum(),
+        }
+    };
+    parts.iter().map(sum).collect()
+}
+
+/// Whose a stage is by its name.
+fn whose(stage: &str) -> Whose {
+    match stage {
+        "wakeup_to_run" => Whose::Scheduler,
+        "ready_to_wakeup" | "run_to_read" => Whose::Application,
+        _ if ["_to_wakeup", "_to_run", "_to_read"].iter().any(|end| stage.ends_with(end)) => Whose::Reader,
+        _ => Whose::Network,
+    }
+}
+
+impl Times {
+    fn of(histogram: &HistogramSample) -> Self {
+        Self {
+            count: histogram.count(),
+            sum: seconds(histogram.sum_ns),
+            p50: histogram.quantile(0.5),
+            p90: histogram.quantile(0.9),
+            p99: histogram.quantile(0.99),
+            max: histogram.max_bound(),
+        }
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+impl Whose {
+    pub(super) const ALL: [Self; 4] = [Self::Network, Self::Scheduler, Self::Application, Self::Reader];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "kernel network",
+            Self::Scheduler => "scheduler",
+            Self::Application => "application",
+            Self::Reader => "reader",
+        }
+    }
+
+    /// No letter is that of a cause of waits.
+    pub(super) const fn mark(self) -> Mark {
+        match self {
+            Self::Network => Mark::new('N', 117),
+            Self::Scheduler => Mark::new('C', 166),
+            Self::Application => Mark::new('A', 36),
+            Self::Reader => Mark::new('R', 175),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

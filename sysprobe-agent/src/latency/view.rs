@@ -1,0 +1,103 @@
+//! How a window looks: how much was followed; then, and these scroll, the stages of each protocol, and why the workload waited
+//! for a CPU.
+
+use ratatui::{style::Style, text::Line};
+
+use super::{
+    Latency,
+    model::{Finding, Path, Whose},
+    table::Table,
+};
+use crate::show::{
+    format,
+    waits::{
+        self, Cause,
+        table::{self as causes, Table as Causes},
+    },
+    watch::{Body, Form, Subject},
+};
+
+pub(super) fn body(latency: &Latency, form: &Form) -> Body {
+    let paths = match &latency.received {
+        Finding::Off(reason) => return remark(format!("rxpath is off: {}", format::clean(reason))),
+        Finding::Nothing => {
+            return remark("Nothing that it received was read in this window.".to_owned());
+        }
+        Finding::Received(paths) => paths,
+    };
+    let table = Table::fit(form);
+    let mut rows: Vec<_> = paths.iter().flat_map(|path| table.lines(path)).collect();
+    rows.extend(why_it_waited(latency, form));
+    let position = match form.position.as_str() {
+        "" => String::new(),
+        position => format!(" Lines {position}."),
+    };
+    let summary = summary(paths, &latency.subject) + &position;
+    Body { fixed: vec![Line::styled(summary, Style::new().bold())], rows }
+}
+
+fn remark(text: String) -> Body {
+    Body { fixed: vec![Line::raw(text)], rows: Vec::new() }
+}
+
+/// What all the rest is about.
+fn summary(paths: &[Path], subject: &Subject) -> String {
+    let rate = |path: &Path| {
+        let rate = format::or_nothing(subject.per_second(path.total.count as f64), format::rate);
+        format!("{rate} {}", format::clean(&path.protocol))
+    };
+    format!("Followed to its reader: {}.", paths.iter().map(rate).collect::<Vec<_>>().join(", "))
+}
+
+/// The causes that there were. Who it was says `blame`.
+fn why_it_waited(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    if let waits::Finding::Waited(waits) = &latency.waits {
+        let rate = causes::milliseconds(waits.total, &latency.subject);
+        lines.push(Line::raw(format!("All its waits for a CPU, not of these requests alone: {rate} ms/s")));
+        if let Some(division) = &waits.division {
+            let there = division.causes.iter().filter(|part| part.seconds > 0.0);
+            let table = Causes::fit(form, there.clone());
+            lines.push(table.head("CAUSE"));
+            lines.extend(there.map(|part| table.row(part, &latency.subject)));
+        }
+    }
+    lines.extend(causes::remark(&latency.waits).map(Line::raw));
+    lines
+}
+
+/// Every stage, whose it is, what the columns are, every cause.
+pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
+    let stages = [
+        ("device_to_ip", "taken off the first device's queue"),
+        ("ip_to_tcp", "filters, routes, other devices"),
+        ("tcp_to_ready", "the connection takes it, in order"),
+        ("ready_to_wakeup", "readable; its reader still slept"),
+        ("wakeup_to_run", "it was runnable, without a CPU"),
+        ("run_to_read", "it ran, or slept, before it read"),
+        ("device_to_tcp", "stages that this kernel cannot tell"),
+        ("ready_to_read", "  apart are one, such as these"),
+        ("udp", "its stages: udp in the place of tcp"),
+    ];
+    let columns = [
+        ("COUNT", "what found nothing unread before it"),
+        ("MAX", "bound of the last bucket with any"),
+        ("SHARE", "of the time of all that was followed"),
+        ("MS/S", "milliseconds waited, per second"),
+    ];
+    let whose = Whose::ALL.map(|whose| (whose.name(), meaning(whose)));
+    let causes = Cause::EACH.map(|cause| (cause.name(), cause.meaning()));
+    stages.into_iter().chain(whose).chain(columns).chain(causes).collect()
+}
+
+const fn meaning(whose: Whose) -> &'static str {
+    match whose {
+        Whose::Network => "N: until it is readable",
+        Whose::Scheduler => "C: wakeup_to_run",
+        Whose::Application => "A: ready_to_wakeup and run_to_read",
+        Whose::Reader => "R: both, where they are not told apart",
+    }
+}
+
+#[cfg(test)]
+mod tests;

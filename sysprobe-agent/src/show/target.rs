@@ -1,0 +1,170 @@
+//! From what was typed to the one workload that is meant: a pod by its name or its beginning, with or without a
+//! namespace before it, or what is no pod by its unit or path. Pure.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::{args::WorkloadArgs, format};
+use crate::{
+    cgroup::name::name_of,
+    snapshot::{Culprit, Snapshot, Workload, WorkloadSample},
+};
+
+/// How many names an error lists.
+const LISTED: usize = 10;
+
+/// A pod, one of its containers, or a workload that is no pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) who: Culprit,
+    /// `None` for all there are.
+    pub(crate) container: Option<String>,
+}
+
+/// Why nothing can be shown.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoTarget {
+    #[error("no {what} is called `{}`{}", format::clean(.text), Listed(.candidates, "there is", "there are"))]
+    Unknown { what: &'static str, text: String, candidates: Vec<String> },
+    #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one of"))]
+    Ambiguous { what: &'static str, text: String, candidates: Vec<String> },
+    #[error("`{}` is no pod: leave out --container", format::clean(.0))]
+    NoContainers(String),
+}
+
+/// Some names at the end of a sentence.
+struct Listed<'a>(&'a [String], &'static str, &'static str);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(names, one, several) = self;
+        let (listed, rest) = names.split_at(names.len().min(LISTED));
+        match listed {
+            [] => return Ok(()),
+            [name] => write!(f, "; {one} {}", format::clean(name))?,
+            _ => write!(f, "; {several} {}", format::clean(&listed.join(", ")))?,
+        }
+        if rest.is_empty() { Ok(()) } else { write!(f, " and {} more", rest.len()) }
+    }
+}
+
+impl Target {
+    /// The one that is meant. What has gone counts only if nothing else has that name.
+    pub(crate) fn find(snapshot: &Snapshot, args: &WorkloadArgs) -> Result<Self, NoTarget> {
+        let in_namespace = |who: &Culprit| args.namespace.as_ref().is_none_or(|name| *name == who.namespace);
+        let known = |gone: bool| -> BTreeSet<Culprit> {
+            let samples = snapshot.workloads.iter().filter(|sample| gone || !sample.gone);
+            samples.map(|sample| whose(&sample.workload)).filter(in_namespace).collect()
+        };
+        let what = if args.namespace.is_some() { "pod of this namespace" } else { "workload" };
+        let names = |who: &Culprit| names_of(who);
+        let who = match choose(&known(false), &args.name, what, names) {
+            Err(unknown @ NoTarget::Unknown { .. }) => {
+                choose(&known(true), &args.name, what, names).map_err(|_| unknown)
+            }
+            chosen => chosen,
+        }?;
+        let container = args.container.as_ref().map(|name| container_of(snapshot, &who, name)).transpose()?;
+        Ok(Self { who, container })
+    }
+
+    /// What of a snapshot is meant.
+    pub(crate) fn samples<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a WorkloadSample> {
+        snapshot.workloads.iter().filter(|sample| self.has(&sample.workload))
+    }
+
+    /// The same with what there was of each at the beginning of a window.
+    pub(crate) fn pairs<'a>(
+        &'a self,
+        earlier: &'a Snapshot,
+        later: &'a Snapshot,
+    ) -> impl Iterator<Item = (Option<&'a WorkloadSample>, &'a WorkloadSample)> {
+        let before =
+            |sample: &WorkloadSample| self.samples(earlier).find(|before| before.workload == sample.workload);
+        self.samples(later).map(move |sample| (before(sample), sample))
+    }
+
+    fn has(&self, workload: &Workload) -> bool {
+        let Workload { namespace, pod, container } = workload;
+        if self.who.pod.is_empty() {
+            return pod.is_empty() && *container == self.who.container;
+        }
+        let of_pod = *pod == self.who.pod && *namespace == self.who.namespace;
+        of_pod && self.container.as_ref().is_none_or(|only| only == container)
+    }
+
+    /// `namespace/pod`, with the container if only one is meant; else the unit or path. Safe to show.
+    pub(crate) fn name(&self) -> String {
+        let who = name(&self.who);
+        match &self.container {
+            Some(container) => format!("{who}/{}", format::clean(container)),
+            None => who,
+        }
+    }
+}
+
+/// `namespace/pod`, or the unit or path of what is no pod; safe to show.
+pub(crate) fn name(who: &Culprit) -> String {
+    let Culprit { namespace, pod, container } = who.clone();
+    format::short_name(&Workload { namespace, pod, container })
+}
+
+/// The pod, or what is none, that a workload is or is in.
+fn whose(workload: &Workload) -> Culprit {
+    let Workload { namespace, pod, container } = workload.clone();
+    let container = if pod.is_empty() { container } else { String::new() };
+    Culprit { namespace, pod, container }
+}
+
+/// As people may type it, the full form last.
+fn names_of(who: &Culprit) -> Vec<String> {
+    if who.pod.is_empty() {
+        vec![who.container.clone()]
+    } else {
+        vec![who.pod.clone(), format!("{}/{}", who.namespace, who.pod)]
+    }
+}
+
+fn container_of(snapshot: &Snapshot, who: &Culprit, name: &str) -> Result<String, NoTarget> {
+    if who.pod.is_empty() {
+        return Err(NoTarget::NoContainers(who.container.clone()));
+    }
+    let pod = Target { who: who.clone(), container: None };
+    let containers: BTreeSet<String> = pod
+        .samples(snapshot)
+        .map(|sample| sample.workload.container.clone())
+        .filter(|container| !container.is_empty())
+        .collect();
+    choose(&containers, name, "container of this pod", |container| vec![container.clone()])
+}
+
+/// The one that is called so, else the one that begins so.
+fn choose<T: Clone>(
+    known: &BTreeSet<T>,
+    text: &str,
+    what: &'static str,
+    names: impl Fn(&T) -> Vec<String>,
+) -> Result<T, NoTarget> {
+    // A path is that of a cgroup, which may be called by its unit or container.
+    let of_path = text.starts_with('/').then(|| name_of(text).name);
+    let is_exact = |name: &String| name == text || of_path.as_ref() == Some(name);
+    let having = |fits: &dyn Fn(&String) -> bool| -> Vec<&T> {
+        known.iter().filter(|one| names(one).iter().any(fits)).collect()
+    };
+    let full = |some: &[&T]| some.iter().filter_map(|one| names(one).pop()).collect();
+    let text = text.to_owned();
+    for found in [having(&is_exact), having(&|name| name.starts_with(&text))] {
+        match found[..] {
+            [] => {}
+            [one] => return Ok(one.clone()),
+            _ => return Err(NoTarget::Ambiguous { what, text, candidates: full(&found) }),
+        }
+    }
+    let similar = having(&|name| name.contains(&text));
+    let all: Vec<&T> = known.iter().collect();
+    let candidates = full(if similar.is_empty() { &all } else { &similar });
+    Err(NoTarget::Unknown { what, text, candidates })
+}
+
+#[cfg(test)]
+mod tests;

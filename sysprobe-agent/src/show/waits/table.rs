@@ -1,0 +1,93 @@
+//! How the waits for a CPU are shown: in a sentence, and as a table with a line for each cause or culprit.
+
+use ratatui::text::{Line, Span};
+
+use super::{Division, Finding, Part, Waits};
+use crate::show::{
+    Width, format,
+    watch::{Form, Subject},
+};
+
+/// A bar of more columns says nothing more.
+const LONGEST_BAR: usize = 40;
+const SHORTEST_BAR: usize = 20;
+/// Every cause has a shorter one; a pod's in fewer columns is no longer recognised.
+const SHORTEST_NAME: usize = 16;
+/// The letter and a space before the name; then a space and a number, twice, and the gap before the bar.
+const LETTER: usize = 2;
+const TIME: usize = 6;
+const SHARE: usize = 5;
+const NUMBERS: usize = 1 + TIME + 1 + SHARE + 2;
+
+/// The widths of what has no fixed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    name: usize,
+    bar: usize,
+    /// Of the bar of all causes.
+    pub(crate) whole: usize,
+    color: bool,
+}
+
+impl Table {
+    /// Names get what they need as long as a short bar is left; the bar gets the rest.
+    pub(crate) fn fit<'a>(form: &Form, parts: impl Iterator<Item = &'a Part>) -> Self {
+        let longest = parts.map(|part| format::width(&part.name())).max().unwrap_or(0);
+        let color = form.color;
+        let Width::Columns(columns) = form.width else {
+            let whole = LETTER + longest + NUMBERS + LONGEST_BAR;
+            return Self { name: longest, bar: LONGEST_BAR, whole, color };
+        };
+        let room = columns.saturating_sub(LETTER + NUMBERS);
+        let name = longest.min(room.saturating_sub(SHORTEST_BAR).max(SHORTEST_NAME));
+        let bar = room.saturating_sub(name).min(LONGEST_BAR);
+        Self { name, bar, whole: columns.min(LETTER + name + NUMBERS + bar), color }
+    }
+
+    pub(crate) fn head(&self, title: &str) -> Line<'static> {
+        let name = format::pad_right(&format::cut_end(title, self.name + LETTER), self.name + LETTER);
+        format::head(format!("{name} {:>TIME$} {:>SHARE$}", "MS/S", "SHARE"))
+    }
+
+    pub(crate) fn row(&self, part: &Part, subject: &Subject) -> Line<'static> {
+        let mark = part.cause.mark();
+        let name = format::pad_right(&format::cut_middle(&part.name(), self.name), self.name);
+        let (time, share) = (milliseconds(part.seconds, subject), format::percent(part.share));
+        let text = format!("{} {name} {time:>TIME$} {share:>SHARE$}  ", mark.letter);
+        Line::from(vec![Span::raw(text), mark.bar(part.share, self.bar, self.color)])
+    }
+}
+
+impl Division {
+    /// All that is told apart.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.causes.iter().chain(&self.culprits)
+    }
+}
+
+/// Everything in one line.
+pub(crate) fn summary(waits: &Waits, subject: &Subject) -> String {
+    let rate = milliseconds(waits.total, subject);
+    let quantile = |q| format::or_nothing(q, format::duration);
+    let (count, p50, p99) = (waits.count, quantile(waits.p50), quantile(waits.p99));
+    let noun = if count == 1 { "wait" } else { "waits" };
+    format!("Waited {rate} ms/s for a CPU: {count} {noun}, p50 {p50}, p99 {p99}.")
+}
+
+/// Per second of the window.
+pub(crate) fn milliseconds(seconds: f64, subject: &Subject) -> String {
+    format::or_nothing(subject.per_second(seconds), |rate| format::cores(rate * 1e3))
+}
+
+/// What there is to say instead of numbers, or below the summary where they are not divided.
+pub(crate) fn remark(finding: &Finding) -> Option<String> {
+    match finding {
+        Finding::Off(reason) => Some(format!("sched is off: {}", format::clean(reason))),
+        Finding::NeverWaited => Some("It did not wait for a CPU in this window.".to_owned()),
+        Finding::Waited(Waits { division: None, hook, .. }) => Some(format!(
+            "What for is not known: {} hooks cannot tell, tp_btf and raw_tp can.",
+            format::clean(hook)
+        )),
+        Finding::Waited(_) => None,
+    }
+}

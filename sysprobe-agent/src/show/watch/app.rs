@@ -1,0 +1,156 @@
+//! The live view as a state machine: events in, actions out. `view` shows what is here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+use ratatui::Frame;
+
+use super::{Report, keys::BINDINGS, view};
+use crate::{
+    show::{
+        Settings,
+        input::{self, Command},
+        live::{self, Action, Event},
+        steps,
+        target::Target,
+    },
+    snapshot::Snapshot,
+};
+
+/// The state of the live view.
+#[derive(Debug)]
+pub(crate) struct App<R> {
+    pub(crate) settings: Settings,
+    pub(super) target: Target,
+    /// By how many lines the help overlay is scrolled down, if it is shown.
+    pub(super) help: Option<u16>,
+    pub(super) frozen: bool,
+    /// Why there is no newer sample.
+    pub(super) error: Option<String>,
+    /// Whether the workload had gone when it was last looked for.
+    pub(super) gone: bool,
+    /// The last window, or an older one: while frozen, and of what has gone.
+    pub(super) shown: Option<R>,
+    /// The first on the screen of the lines that scroll.
+    pub(super) offset: usize,
+    /// The last sample. While frozen, newer than what is shown.
+    newest: Arc<Snapshot>,
+    size: (u16, u16),
+}
+
+impl<R: Report> App<R> {
+    pub(crate) fn new(settings: Settings, target: Target, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
+        Self {
+            settings,
+            target,
+            help: None,
+            frozen: false,
+            error: None,
+            gone: false,
+            shown: None,
+            offset: 0,
+            newest: first,
+            size,
+        }
+    }
+
+    pub(super) const fn width(&self) -> u16 {
+        self.size.0
+    }
+
+    pub(super) const fn height(&self) -> u16 {
+        self.size.1
+    }
+
+    /// The last picture of what has gone stays: it is what led there.
+    fn sample(&mut self, sample: Arc<Snapshot>) {
+        let earlier = std::mem::replace(&mut self.newest, sample);
+        self.error = None;
+        let report = R::of(&earlier, &self.newest, &self.target);
+        self.gone = report.as_ref().is_none_or(|report| report.subject().gone);
+        let is_news = |report: &R| !report.subject().gone || report.has_numbers() || self.shown.is_none();
+        if let Some(report) = report.filter(is_news)
+            && !self.frozen
+        {
+            self.shown = Some(report);
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Action {
+        if input::is_interrupt(key) {
+            return Action::Quit;
+        }
+        let command = input::command(&BINDINGS, key);
+        if let Some(scrolled) = self.help {
+            self.help = view::help::<R>().after(command, scrolled, self.size);
+            return Action::Draw;
+        }
+        command.map_or(Action::Draw, |command| self.command(command))
+    }
+
+    fn command(&mut self, command: Command) -> Action {
+        let page = view::page(self).max(1);
+        match command {
+            Command::Quit => return Action::Quit,
+            Command::Longer => return self.set_interval(steps::longer(self.settings.interval)),
+            Command::Shorter => return self.set_interval(steps::shorter(self.settings.interval)),
+            Command::Help => self.help = Some(0),
+            Command::Freeze => self.frozen = !self.frozen,
+            Command::Up => self.offset = self.offset.saturating_sub(1),
+            Command::Down => self.offset += 1,
+            Command::PageUp => self.offset = self.offset.saturating_sub(page),
+            Command::PageDown => self.offset += page,
+            Command::Top => self.offset = 0,
+            Command::Bottom => self.offset = usize::MAX,
+            // These have no key here.
+            Command::Filter
+            | Command::NextSort
+            | Command::PreviousSort
+            | Command::Reverse
+            | Command::Idle
+            | Command::OtherTopic => {}
+        }
+        Action::Draw
+    }
+
+    fn set_interval(&mut self, interval: Duration) -> Action {
+        self.settings.interval = interval;
+        Action::SetInterval(interval)
+    }
+
+    /// There is always as much on the screen as fits.
+    fn keep_in_sight(&mut self) {
+        let last = view::rows(self).saturating_sub(view::page(self));
+        self.offset = self.offset.min(last);
+    }
+}
+
+impl<R: Report> live::App for App<R> {
+    fn update(&mut self, event: Event) -> Action {
+        let action = match event {
+            Event::Key(key) => self.key(key),
+            Event::Resize { width, height } => {
+                self.size = (width, height);
+                Action::Draw
+            }
+            Event::Sample(sample) => {
+                self.sample(sample);
+                Action::Draw
+            }
+            Event::Failed(error) => {
+                self.error = Some(error);
+                Action::Draw
+            }
+        };
+        self.keep_in_sight();
+        action
+    }
+
+    fn draw(&self, frame: &mut Frame) {
+        view::draw(frame, self);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What a window is of.
+
+use std::time::Duration;
+
+use crate::{
+    show::{Width, format, target::Target},
+    snapshot::Snapshot,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Subject {
+    pub(crate) window: Duration,
+    /// How many containers are summed; zero for what is no pod.
+    pub(crate) containers: usize,
+    /// Whether no cgroup of it is left.
+    pub(crate) gone: bool,
+}
+
+impl Subject {
+    /// `None` if nothing of it is known any more.
+    pub(crate) fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
+        let containers = target.samples(later).filter(|sample| {
+            let workload = &sample.workload;
+            !sample.gone && !workload.pod.is_empty() && !workload.container.is_empty()
+        });
+        let mut samples = target.samples(later).peekable();
+        samples.peek()?;
+        Some(Self {
+            window: later.window_since(earlier),
+            containers: containers.count(),
+            gone: samples.all(|sample| sample.gone),
+        })
+    }
+
+    /// Of something in the window.
+    pub(crate) fn per_second(&self, amount: f64) -> Option<f64> {
+        let window = self.window.as_secs_f64();
+        (window > 0.0).then(|| amount / window)
+    }
+
+    pub(super) fn name(&self, target: &Target) -> String {
+        match self.containers {
+            0 | 1 => target.name(),
+            containers => format!("{} ({containers} containers)", target.name()),
+        }
+    }
+
+    /// The first line of the plain form.
+    pub(super) fn context(&self, target: &Target, origin: &str, width: Width) -> String {
+        let window = format::duration(self.window.as_secs_f64());
+        let text = format!("{window} window of {}; {}", self.name(target), format::clean(origin));
+        match width {
+            // Names and the path of a socket may be long.
+            Width::Columns(columns) => format::cut_end(&text, columns),
+            Width::Full => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The live view on the screen: a line of context, notices, what the command has to say, of which the lower part scrolls; a
+//! line of key hints; the help overlay on top.
+
+use std::time::Duration;
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout as Split},
+    text::Line,
+};
+
+use super::{Body, Form, GONE, Report, app::App, keys::BINDINGS};
+use crate::show::{Width, chrome, format, help::Help};
+
+/// The line of context and the footer.
+const FRAME_LINES: usize = 2;
+
+/// Draws everything.
+pub(super) fn draw<R: Report>(frame: &mut Frame, app: &App<R>) {
+    let area = frame.area();
+    let width = usize::from(area.width);
+    let all_notices = notices_of(app);
+    let [context, notices, body, footer] = Split::vertical([
+        Constraint::Length(1),
+        Constraint::Length(u16::try_from(all_notices.len()).unwrap_or(u16::MAX)),
+        Constraint::Min(0),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    frame.render_widget(chrome::context_line(R::COMMAND, app.frozen, context_parts(app), width), context);
+    for (notice, row) in all_notices.iter().zip(notices.rows()) {
+        frame
+            .render_widget(Line::styled(format::cut_end(notice, width), chrome::warning(&app.settings)), row);
+    }
+    for (line, row) in lines(app).into_iter().zip(body.rows()) {
+        frame.render_widget(line, row);
+    }
+    frame.render_widget(chrome::footer(&BINDINGS, width), footer);
+    if let Some(scrolled) = app.help {
+        help::<R>().draw(frame, scrolled);
+    }
+}
+
+/// Every key, and every word of the command.
+pub(super) fn help<R: Report>() -> Help {
+    Help::new(&BINDINGS, R::terms().into_iter())
+}
+
+/// How many of the lines that scroll fit on the screen.
+pub(super) fn page<R: Report>(app: &App<R>) -> usize {
+    let above = FRAME_LINES + notices_of(app).len() + body(app, String::new()).fixed.len();
+    usize::from(app.height()).saturating_sub(above)
+}
+
+/// How many lines scroll.
+pub(super) fn rows<R: Report>(app: &App<R>) -> usize {
+    body(app, String::new()).rows.len()
+}
+
+/// One line each: what the source says, and that there is nothing new to come.
+fn notices_of<R>(app: &App<R>) -> Vec<String> {
+    let error = app.error.as_deref().map(chrome::failed);
+    let gone = app.gone.then(|| format!("{}: {GONE}", app.target.name()));
+    error.into_iter().chain(gone).collect()
+}
+
+/// By importance: those that do not fit are left out.
+fn context_parts<R: Report>(app: &App<R>) -> Vec<String> {
+    let seconds = |duration: Duration| format::duration(duration.as_secs_f64());
+    let mut parts = Vec::new();
+    match app.shown.as_ref().map(Report::subject) {
+        Some(subject) => {
+            parts.push(subject.name(&app.target));
+            parts.push(format!("window {}", seconds(subject.window)));
+        }
+        None => parts.push(app.target.name()),
+    }
+    parts.push(format!("every {}", seconds(app.settings.interval)));
+    parts.push(format::clean(&app.settings.source));
+    parts
+}
+
+fn lines<R: Report>(app: &App<R>) -> Vec<Line<'static>> {
+    if app.shown.is_none() {
+        let text = if app.gone {
+            "It had gone before the first window was over."
+        } else {
+            "The first window is not over yet."
+        };
+        return vec![Line::raw(text)];
+    }
+    let Body { fixed, rows } = body(app, position(app));
+    fixed.into_iter().chain(rows.into_iter().skip(app.offset)).collect()
+}
+
+/// Says where one is, if not all fit.
+fn position<R: Report>(app: &App<R>) -> String {
+    let (page, count) = (page(app), rows(app));
+    if count <= page {
+        return String::new();
+    }
+    format!("{}-{} of {count}", app.offset + 1, (app.offset + page).min(count))
+}
+
+fn body<R: Report>(app: &App<R>, position: String) -> Body {
+    let width = Width::Columns(usize::from(app.width()));
+    let form = Form { width, color: app.settings.color, position };
+    app.shown.as_ref().map(|report| report.body(&form)).unwrap_or_default()
+}

@@ -1,0 +1,223 @@
+//! `sysprobe latency` as a user or a script runs it.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::command::{self, Outcome};
+use support::process::{Load, cpus};
+use support::{SharedNumbers, figure, left_out, shared, until};
+
+/// A number that forked children share; 0 at first.
+struct Port(AtomicU32);
+
+// SAFETY: an atomic number, for which zero is a value.
+unsafe impl SharedNumbers for Port {}
+
+impl Port {
+    fn get(&self) -> Option<u16> {
+        u16::try_from(self.0.load(Ordering::Acquire)).ok().filter(|port| *port != 0)
+    }
+}
+
+/// A server that answers with what it was sent, and a client that asks a thousand times a second, over the loopback device.
+/// Dropped in this order: the loads before their cgroups.
+struct Echo {
+    _loads: [Load; 2],
+    server: Cgroup,
+    _client: Cgroup,
+}
+
+impl Echo {
+    fn new(name: &str) -> Self {
+        let [server, client] = ["server", "client"].map(|role| Cgroup::new(&format!("{name}-{role}")));
+        let port: &Port = shared();
+        let answers = Load::running(&server, &cpus(), || serve(port));
+        let number = until("the server listens", || port.get());
+        let asks = Load::running(&client, &cpus(), || ask(number));
+        Self { _loads: [answers, asks], server, _client: client }
+    }
+}
+
+fn serve(port: &Port) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+    port.0.store(listener.local_addr().expect("it listens").port().into(), Ordering::Release);
+    let (mut connection, _) = listener.accept().expect("a client");
+    let mut request = [0; 64];
+    while connection.read_exact(&mut request).is_ok() {
+        connection.write_all(&request).expect("it is taken");
+    }
+}
+
+fn ask(port: u16) {
+    let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("somebody listens");
+    loop {
+        connection.write_all(&[7; 64]).expect("it is taken");
+        connection.read_exact(&mut [0; 64]).expect("an answer");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn latency(socket: &str, arguments: &[&str]) -> Outcome {
+    let window = ["--once", "--interval", "1s", "--socket", socket];
+    command::run(command::sysprobe().arg("latency").args(arguments).args(window))
+}
+
+fn document(socket: &str, name: &str) -> Value {
+    let outcome = latency(socket, &[name, "-o", "json"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).expect("one document")
+}
+
+/// An agent that watches the receive path, if this kernel can.
+fn agent() -> Option<Agent> {
+    let agent = Agent::start();
+    let snapshot = agent.snapshot();
+    let domain = snapshot.domain("rxpath").expect("a domain");
+    if domain.up {
+        return Some(agent);
+    }
+    left_out("where what is received loses time", &domain.reason);
+    None
+}
+
+fn socket(agent: &Agent) -> &str {
+    agent.socket().to_str().expect("UTF-8")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+}
+
+fn sum(parts: &Value, field: &str) -> f64 {
+    list(parts).iter().map(|part| number(&part[field])).sum()
+}
+
+fn names<'a>(parts: &'a Value, field: &str) -> Vec<&'a str> {
+    list(parts).iter().filter_map(|part| part[field].as_str()).collect()
+}
+
+/// Stages that follow one another, from the device to the reader.
+fn assert_is_way(stages: &Value) {
+    let mut at = "device";
+    for stage in names(stages, "stage") {
+        let (from, to) = stage.split_once("_to_").expect("two points");
+        assert_eq!(from, at, "{stages}");
+        at = to;
+    }
+    assert_eq!(at, "read", "{stages}");
+}
+
+/// The server read hundreds of requests, each of which passed every stage.
+fn assert_follows(document: &Value) {
+    let tcp = list(&document["received"]).iter().find(|path| path["protocol"] == "tcp");
+    let tcp = tcp.unwrap_or_else(|| panic!("nothing was received: {document}"));
+    let (count, total) = (number(&tcp["count"]), number(&tcp["seconds"]));
+    figure(&format!("latency: {count} in {} s, sums {}", document["window_seconds"], tcp["sums"]));
+    assert!(count > 20.0 && total > 0.0, "{tcp}");
+    assert_is_way(&tcp["stages"]);
+    for stage in list(&tcp["stages"]) {
+        // One may be booked while they are read.
+        assert!((number(&stage["count"]) - count).abs() <= 2.0, "{tcp}");
+        assert!(number(&stage["p50_seconds"]) <= number(&stage["p99_seconds"]), "{tcp}");
+        assert!(number(&stage["p99_seconds"]) <= number(&stage["max_seconds"]), "{tcp}");
+    }
+    for parts in [&tcp["stages"], &tcp["sums"]] {
+        assert!((sum(parts, "seconds") - total).abs() < 1e-6, "the parts are the whole: {tcp}");
+        assert!((sum(parts, "share") - 1.0).abs() < 1e-6, "{tcp}");
+    }
+    match &names(&tcp["sums"], "sum")[..] {
+        ["kernel_network", "scheduler", "application"] => {}
+        ["kernel_network", "reader"] => {
+            left_out("scheduler and application", "this kernel does not tell when a socket becomes readable");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(number(&document["waits"]["count"]) > 0.0, "whoever is woken waits a moment: {document}");
+}
+
+#[test]
+fn stages_sum_to_the_total_and_shares_to_one() {
+    let Some(agent) = agent() else { return };
+    let echo = Echo::new("latency");
+    let document = document(socket(&agent), &echo.server.name);
+    assert_eq!((&document["version"], &document["workload"]["gone"]), (&1.into(), &false.into()));
+    assert_eq!(document["workload"]["container"], echo.server.name);
+    assert_eq!(document["source"], format!("agent at {}", socket(&agent)));
+    assert_follows(&document);
+}
+
+#[test]
+fn without_an_agent_it_loads_the_programs_itself() {
+    if agent().is_none() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let echo = Echo::new("latency-alone");
+    let socket = directory.path().join("agent.sock");
+    let document = document(socket.to_str().expect("UTF-8"), &echo.server.name);
+    assert_eq!(document["source"], "no agent is running: programs loaded by this command");
+    assert_follows(&document);
+}
+
+#[test]
+fn the_plain_form_fits_into_eighty_columns() {
+    let Some(agent) = agent() else { return };
+    let echo = Echo::new("latency-text");
+    let outcome = latency(socket(&agent), &[&echo.server.name]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    figure(&outcome.stdout);
+    let has = |start: &str| outcome.stdout.lines().any(|line| line.starts_with(start));
+    for start in
+        ["Followed to its reader: ", "TCP ", "N device_to_", "  total ", "N kernel network ", "All its waits"]
+    {
+        assert!(has(start), "`{start}` is missing: {}", outcome.stdout);
+    }
+    assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
+    assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
+}
+
+#[test]
+fn a_name_that_is_unknown_is_an_error_with_names() {
+    let agent = Agent::start();
+    let cgroup = Cgroup::new("latency-name");
+    latency(socket(&agent), &["no-such-pod"]).fails_with(1, &["no workload is called `no-such-pod`"]);
+    latency(socket(&agent), &[&cgroup.name, "--container", "x"]).fails_with(1, &["is no pod"]);
+    latency(socket(&agent), &[]).fails_with(2, &["POD"]);
+}
+
+#[test]
+fn one_that_received_nothing_and_one_that_goes_are_told() {
+    let Some(agent) = agent() else { return };
+    let cgroup = Cgroup::new("latency-idle");
+    let name = cgroup.name.clone();
+    let outcome = latency(socket(&agent), &[&name]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("Nothing that it received was read"), "{}", outcome.stdout);
+    // It is known for some time yet.
+    cgroup.remove();
+    let outcome = latency(socket(&agent), &[&name]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("gone"), "{}", outcome.stdout);
+}
+
+#[test]
+fn an_agent_that_does_not_watch_the_way_says_so() {
+    let agent = Agent::configured("[domains]\nrxpath = false");
+    let cgroup = Cgroup::new("latency-off");
+    let outcome = latency(socket(&agent), &[&cgroup.name]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("rxpath is off: "), "{}", outcome.stdout);
+    assert_eq!(document(socket(&agent), &cgroup.name)["received"], Value::Null);
+}

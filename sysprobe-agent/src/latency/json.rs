@@ -49,8 +49,8 @@ pub struct StageDocument<'a> {
 
 #[derive(Debug, Serialize)]
 pub struct SumDocument {
-    /// `kernel_network` (what ends with `ready` or before), `scheduler` (`wakeup_to_run`) and `application` (`ready_to_wakeup`
-    /// and `run_to_read`); or `kernel_network` and `reader`, where the kernel does not tell the other two apart.
+    /// `kernel_network` (what ends with `wakeup` or before), `scheduler` (`wakeup_to_run`) and `application` (`run_to_read`); or
+    /// `kernel_network` and `reader`, where the kernel does not tell the other two apart.
     pub sum: &'static str,
     pub seconds: f64,
     /// Of the time of all stages (0..1).

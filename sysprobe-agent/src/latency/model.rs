@@ -126,7 +126,9 @@ fn sums(stages: &[Stage], is_split: bool) -> Vec<Sum> {
 fn whose(stage: &str) -> Whose {
     match stage {
         "wakeup_to_run" => Whose::Scheduler,
-        "ready_to_wakeup" | "run_to_read" => Whose::Application,
+        // The kernel tells whoever waits at once.
+        "ready_to_wakeup" => Whose::Network,
+        "run_to_read" => Whose::Application,
         _ if ["_to_wakeup", "_to_run", "_to_read"].iter().any(|end| stage.ends_with(end)) => Whose::Reader,
         _ => Whose::Network,
     }

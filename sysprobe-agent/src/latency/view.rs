@@ -92,9 +92,9 @@ pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
 
 const fn meaning(whose: Whose) -> &'static str {
     match whose {
-        Whose::Network => "N: until it is readable",
+        Whose::Network => "N: until its reader is told",
         Whose::Scheduler => "C: wakeup_to_run",
-        Whose::Application => "A: ready_to_wakeup and run_to_read",
+        Whose::Application => "A: run_to_read",
         Whose::Reader => "R: both, where they are not told apart",
     }
 }

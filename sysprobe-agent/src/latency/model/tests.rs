@@ -44,7 +44,7 @@ fn stages_and_sums_are_the_whole() {
     assert_eq!((tcp.total.count, udp.total.count), (3, 2));
     assert_eq!(
         seconds_of(tcp),
-        [(Whose::Network, 67e3), (Whose::Scheduler, 12_009e3), (Whose::Application, 920e3)]
+        [(Whose::Network, 74e3), (Whose::Scheduler, 12_009e3), (Whose::Application, 913e3)]
     );
     assert_eq!(seconds_of(udp), [(Whose::Network, 17e3), (Whose::Reader, 50e3)]);
 }

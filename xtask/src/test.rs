@@ -13,6 +13,7 @@ const PACKAGES: [&str; 10] = [
     "dmsetup",
     "fio",
     "iperf3",
+    "iptables",
     "iproute2",
     "procps",
     "prometheus",

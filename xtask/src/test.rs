@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 11] = [
     "dmsetup",
     "fio",
     "iperf3",

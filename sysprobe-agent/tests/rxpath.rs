@@ -5,6 +5,8 @@
 mod delays;
 #[path = "rxpath/loads.rs"]
 mod loads;
+#[path = "rxpath/nginx.rs"]
+mod nginx;
 #[path = "rxpath/path.rs"]
 mod path;
 #[path = "rxpath/readers.rs"]

@@ -9,17 +9,19 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 13] = [
     "dmsetup",
     "fio",
     "iperf3",
-    "iptables",
     "iproute2",
+    "iptables",
+    "nginx-light",
     "procps",
     "prometheus",
     "strace",
     "stress-ng",
     "tmux",
+    "wrk",
     "xfsprogs",
 ];
 

@@ -24,6 +24,10 @@ impl Path {
         self.0.total.count()
     }
 
+    pub(crate) fn mean_ns(&self) -> u64 {
+        self.0.total.sum_ns / self.count().max(1)
+    }
+
     pub(crate) fn show(&self, watcher: &Watcher, cgroup: &Cgroup) {
         let mean = |stage: &StageSample| stage.latency.sum_ns / stage.latency.count().max(1);
         let stages: Vec<_> =

@@ -1,0 +1,113 @@
+//! nginx's own view of the requests that wrk sends it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use super::loads::Transport;
+use super::path::Path;
+use super::support::cgroup::Cgroup;
+use super::support::network::{Namespace, RIGHT};
+use super::support::process::inside;
+use super::support::{figure, until};
+use super::{Stage, assert_nothing_lost};
+
+const PORT: u16 = 8080;
+/// At the end wrk leaves with a request on each that may or may not have been read or answered.
+const CONNECTIONS: u64 = 8;
+
+/// One worker, killed at the end with its directory.
+struct Server {
+    nginx: Child,
+    directory: PathBuf,
+}
+
+impl Server {
+    fn start(cgroup: &Cgroup, namespace: &Namespace) -> Self {
+        let directory = PathBuf::from(format!("/tmp/sysprobe-test-{}-nginx", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory of ours");
+        let configuration = format!(
+            "daemon off; master_process off; pid {0}/pid; error_log {0}/errors;\n\
+             events {{}}\n\
+             http {{ access_log {0}/log; client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path {0};\n\
+             uwsgi_temp_path {0}; scgi_temp_path {0};\n\
+             server {{ listen {1}:{PORT}; keepalive_requests 1000000; location / {{ return 200 ok; }} }} }}\n",
+            directory.display(),
+            RIGHT[0]
+        );
+        fs::write(directory.join("conf"), configuration).expect("a file of ours");
+        let mut command = there(cgroup, namespace, "nginx");
+        let nginx = command.arg("-c").arg(directory.join("conf")).spawn().expect("nginx can be started");
+        let server = Self { nginx, directory };
+        until("it listens", || namespace.listens(PORT).then_some(()));
+        server
+    }
+
+    /// How many requests it has logged.
+    fn logged(&self) -> u64 {
+        fs::read_to_string(self.directory.join("log")).map_or(0, |log| log.lines().count() as u64)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.nginx.kill());
+        drop(self.nginx.wait());
+        drop(fs::remove_dir_all(&self.directory));
+    }
+}
+
+fn there(cgroup: &Cgroup, namespace: &Namespace, program: &str) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", &namespace.name, program]).stdin(Stdio::null()).stderr(Stdio::null());
+    inside(&mut command, cgroup);
+    command
+}
+
+/// What wrk says of a number that it calls so, as in `Latency   312.03us ...`, in nanoseconds.
+fn mean_latency(report: &str) -> u64 {
+    let line = report.lines().find(|line| line.trim_start().starts_with("Latency")).expect("a latency");
+    let mean = line.split_whitespace().nth(1).expect("its mean");
+    let digits = mean.trim_end_matches(char::is_alphabetic);
+    let unit = match &mean[digits.len()..] {
+        "us" => 1e3,
+        "ms" => 1e6,
+        _ => 1e9,
+    };
+    (digits.parse::<f64>().expect("a number") * unit) as u64
+}
+
+/// Each request on a connection that is kept finds nothing unread before it, so nginx has logged as many as were followed to it. And
+/// whatever a request and its answer take on their ways is a part of what wrk waits.
+#[test]
+fn as_many_requests_are_followed_as_nginx_logs() {
+    let stage = Stage::new("nginx");
+    let server = Server::start(&stage.reader, &stage.wire.right);
+    let url = format!("http://{}:{PORT}/", RIGHT[0]);
+    let connections = CONNECTIONS.to_string();
+    let mut wrk = there(&stage.asker, &stage.wire.left, "wrk");
+    let output = wrk.args(["-t1", "-c", &connections, "-d3s", &url]).output().expect("wrk can be started");
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "wrk: {report}");
+    let logged = until("nginx has logged all", || {
+        let logged = server.logged();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        (logged > 0 && server.logged() == logged).then_some(logged)
+    });
+    for watcher in &stage.watchers {
+        let snapshot = watcher.agent.snapshot();
+        let of = |cgroup| Path::of(&snapshot, cgroup, Transport::Tcp);
+        let (requests, answers) = (of(&stage.reader), of(&stage.asker));
+        requests.show(watcher, &stage.reader);
+        answers.show(watcher, &stage.asker);
+        requests.assert_complete();
+        let name = watcher.tier.name();
+        figure(&format!("{name}: {} requests, nginx has logged {logged}", requests.count()));
+        assert!(requests.count().abs_diff(logged) <= CONNECTIONS, "by {name}");
+        let (ways, waited) = (requests.mean_ns() + answers.mean_ns(), mean_latency(&report));
+        figure(&format!("{name}: {ways} ns on both ways, wrk waits for {waited} ns"));
+        // wrk's mean is of what it has the answers of, ours of what has been read.
+        assert!(ways <= waited + waited / 20, "by {name}: {ways} ns of {waited}");
+    }
+    assert_nothing_lost(&stage.watchers);
+}

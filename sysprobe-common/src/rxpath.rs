@@ -96,14 +96,13 @@ impl RxpathStats {
     }
 }
 
-/// What a socket has received and nobody has read: the first of it. Moments are in `CLOCK_MONOTONIC`, 0 for not yet.
+/// What a socket has received and nobody has read: the first of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unread {
-    pub device: u64,
-    pub ip: u64,
-    pub transport: u64,
-    pub ready: u64,
+    /// When it passed each point, in `CLOCK_MONOTONIC`; 0 for not yet. The last ones are only set to be booked: of what lies in a map
+    /// the verifier does not keep track, and would else go every way of the reader through all that is booked.
+    pub moments: [u64; Point::ALL.len()],
     /// TCP: the sequence number of its first byte. UDP: how many datagrams will be read before it.
     pub position: u32,
     /// 1 if there is something.
@@ -111,7 +110,13 @@ pub struct Unread {
 }
 
 impl Unread {
-    pub const NONE: Self = Self { device: 0, ip: 0, transport: 0, ready: 0, position: 0, waits: 0 };
+    pub const NONE: Self = Self { moments: [0; Point::ALL.len()], position: 0, waits: 0 };
+
+    /// Whether it may be read.
+    #[must_use]
+    pub const fn is_ready(&self) -> bool {
+        self.moments[Point::Ready as usize] != 0
+    }
 }
 
 /// Why a measurement was lost or could not be attributed. One counter each, shared by all CPUs.

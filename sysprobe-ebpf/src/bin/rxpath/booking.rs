@@ -10,6 +10,8 @@ use sysprobe_ebpf::atomic::{add_u32, add_u64};
 use sysprobe_ebpf::counter;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
 
+use crate::way::load;
+
 /// The points that can be seen, by protocol: bits of [`Point::bit`]. The agent knows them when all programs are attached.
 #[btf_map]
 static RXPATH_POINTS: Array<u64, { Protocol::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -26,7 +28,7 @@ static RXPATH_LOSSES: Array<u64, { RxpathLoss::ALL.len() }, { BPF_F_MMAPABLE as 
 /// Books a way, by the moments at which it passed its points. What could not be seen belongs to the stage after it.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many points")]
-pub(crate) fn book(owner: u64, protocol: Protocol, moments: [u64; Point::ALL.len()]) {
+pub(crate) fn book(owner: u64, protocol: Protocol, moments: &[u64; Point::ALL.len()]) {
     let protocol = protocol as u32;
     let points = points_of(protocol);
     if points == 0 {
@@ -42,14 +44,15 @@ pub(crate) fn book(owner: u64, protocol: Protocol, moments: [u64; Point::ALL.len
     // atomically.
     let stats = unsafe { &mut *stats };
     (stats.protocol, stats.points) = (protocol + 1, points as u32);
-    let begun = moments[0];
+    let begun = load(&moments[0]);
     let mut last = begun;
     for (number, (stage, moment)) in stats.stages.iter_mut().zip(&moments[1..]).enumerate() {
         if points >> (number + 1) & 1 == 0 {
             continue;
         }
         // The clocks of two CPUs, and what was seen of the reader, are not exact to the nanosecond.
-        let moment = if *moment > last { *moment } else { last };
+        let moment = load(moment);
+        let moment = if moment > last { moment } else { last };
         add_time(stage, moment - last);
         last = moment;
     }

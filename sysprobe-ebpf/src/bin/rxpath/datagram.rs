@@ -1,6 +1,6 @@
 //! UDP: from a datagram that comes while none is followed, by how many are before it in the socket's queues.
 
-use sysprobe_common::rxpath::{Point, Protocol, Unread};
+use sysprobe_common::rxpath::{Point, Protocol};
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::{is_datagram, is_inet, protocol};
@@ -8,7 +8,7 @@ use sysprobe_ebpf::socket::{is_datagram, is_inet, protocol};
 use crate::booking::sees;
 use crate::memory::{Sock, known};
 use crate::name;
-use crate::way::{begin, end, now};
+use crate::way::{self, begin, end};
 
 settings!(
     /// `sk_buff_head` of those that came last: the last one of them, and how many there are.
@@ -30,11 +30,11 @@ pub(crate) fn is_udp(socket: impl Object) -> bool {
 #[inline(always)]
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     let remembered = known(socket);
-    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && unread.ready != 0) {
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && unread.is_ready()) {
         return;
     }
     if let Some(name) = name::of_datagram(packet) {
-        begin(socket, remembered, name, Unread { position: queued(socket), ..Unread::NONE });
+        begin(socket, remembered, name, queued(socket), false);
     }
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
 pub(crate) fn became_ready(socket: Sock) {
     let remembered = known(socket);
     if sees(Protocol::Udp, Point::Transport) {
-        if let Some(unread) = remembered.filter(|unread| unread.waits != 0 && unread.ready == 0) {
-            unread.ready = now();
+        if let Some(unread) = remembered.filter(|unread| unread.waits != 0 && !unread.is_ready()) {
+            way::became_ready(unread);
         }
         return;
     }
@@ -55,7 +55,7 @@ pub(crate) fn became_ready(socket: Sock) {
     // A reader that never sleeps has been quicker.
     let Some(before) = queued(socket).checked_sub(1) else { return };
     if let Some(name) = name::of_datagram(last) {
-        begin(socket, remembered, name, Unread { position: before, ready: 1, ..Unread::NONE });
+        begin(socket, remembered, name, before, true);
     }
 }
 

@@ -15,20 +15,19 @@ settings!(
     OFF_TASK_RUN_COUNT,
 );
 
-/// When the running task became runnable after a moment, and a moment so much later as it has waited for a CPU since the first one,
-/// however often. One that had a CPU at first need not become runnable. Of one that has had too many slices since nobody knows: it was busy
-/// with other things.
+/// When the running task became runnable after a moment, and how long it has waited for a CPU since, however often. One that had a CPU
+/// at first need not become runnable. Of one that has had too many slices since nobody knows: it was busy with other things.
 #[inline(always)]
 pub(crate) fn since(ready: u64) -> (u64, u64) {
     if CFG_SLICES.load() == 0 {
-        return (ready, ready);
+        return (ready, 0);
     }
     // SAFETY: the helper returns a typed pointer to the current task.
     let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
-    let Some(stored) = shared::sched_task(task) else { return (ready, ready) };
+    let Some(stored) = shared::sched_task(task) else { return (ready, 0) };
     let mut way = Way { ready, woken: ready, waited: 0 };
     way.go_back(task, stored);
-    (way.woken, way.woken + way.waited)
+    (way.woken, way.waited)
 }
 
 /// What is known of the time since something was ready.

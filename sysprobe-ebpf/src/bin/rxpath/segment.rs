@@ -1,13 +1,13 @@
 //! TCP: from the first segment that nobody has read, by the numbers of its bytes.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
-use sysprobe_common::rxpath::{Protocol, Unread};
+use sysprobe_common::rxpath::Protocol;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 
 use crate::memory::{Sock, known, tcp};
 use crate::name;
-use crate::way::{begin, end, now};
+use crate::way::{self, begin, end};
 
 settings!(
     OFF_SK_LOCK_OWNED,
@@ -33,17 +33,17 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     let Some(segment) = Segment::of(packet) else { return };
     let next = tcp.load_u32(&OFF_TCP_RCV_NXT);
     if segment.has_data() && segment.begins_or_covers(next) {
-        begin(socket, remembered, name::of_segment(segment.first), Unread { position: next, ..Unread::NONE });
+        begin(socket, remembered, name::of_segment(segment.first), next, false);
     }
 }
 
 /// Whoever waits for a socket is about to be told.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
-    let Some(unread) = known(socket).filter(|unread| unread.waits != 0 && unread.ready == 0) else { return };
+    let Some(unread) = known(socket).filter(|unread| unread.waits != 0 && !unread.is_ready()) else { return };
     let Some(tcp) = tcp(socket) else { return };
     if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), unread.position) {
-        unread.ready = now();
+        way::became_ready(unread);
     }
 }
 

@@ -2,26 +2,36 @@
 //!
 //! One thing at a time is followed on a socket: what arrives while that waits to be read waits for the same reader.
 
+use core::ptr;
+
 use aya_ebpf::helpers::bpf_ktime_get_ns;
-use sysprobe_common::rxpath::{Protocol, RxpathLoss, Unread};
+use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
 
 use crate::booking::{book, lose};
 use crate::memory::{Sock, current, insert};
 use crate::name::Name;
 use crate::{arrival, reader};
 
-/// Begins to follow what has just reached its socket, if it is known when it came.
+/// Begins to follow what has just reached its socket, if it is known when it came. Where that is first seen when it can be read, it is ready.
 #[inline(always)]
-pub(crate) fn begin(socket: Sock, remembered: Option<&mut Unread>, name: Name, new: Unread) {
+pub(crate) fn begin(
+    socket: Sock,
+    remembered: Option<&mut Unread>,
+    name: Name,
+    position: u32,
+    is_ready: bool,
+) {
     let now = now();
     let (device, ip) = arrival::of(name, now);
     if device == 0 {
         lose(RxpathLoss::NoDevice);
         return;
     }
-    let transport = now;
-    let ready = if new.ready == 0 { 0 } else { now };
-    let mut new = Unread { device, ip, transport, ready, waits: 1, ..new };
+    let mut new = Unread { position, waits: 1, ..Unread::NONE };
+    new.moments[Point::Device as usize] = device;
+    new.moments[Point::Ip as usize] = ip;
+    new.moments[Point::Transport as usize] = now;
+    new.moments[Point::Ready as usize] = if is_ready { now } else { 0 };
     match remembered {
         Some(unread) => *unread = new,
         None if insert(socket, &mut new).is_none() => lose(RxpathLoss::NoMemory),
@@ -29,15 +39,38 @@ pub(crate) fn begin(socket: Sock, remembered: Option<&mut Unread>, name: Name, n
     }
 }
 
+/// Whoever waits for it is about to be told.
+#[inline(always)]
+pub(crate) fn became_ready(unread: &mut Unread) {
+    unread.moments[Point::Ready as usize] = now();
+}
+
 /// Its first byte has been copied to the running task.
 #[inline(always)]
 pub(crate) fn end(unread: &mut Unread, protocol: Protocol) {
-    let now = now();
     unread.waits = 0;
-    let ready = if unread.ready == 0 { now } else { unread.ready };
-    let (woken, running) = reader::since(ready);
-    let moments = [unread.device, unread.ip, unread.transport, ready, woken, running, now];
-    book(current(), protocol, moments);
+    let now = now();
+    store(&mut unread.moments[Point::Read as usize], now);
+    if !unread.is_ready() {
+        store(&mut unread.moments[Point::Ready as usize], now);
+    }
+    let (woken, waited) = reader::since(load(&unread.moments[Point::Ready as usize]));
+    store(&mut unread.moments[Point::Wakeup as usize], woken);
+    store(&mut unread.moments[Point::Run as usize], woken + waited);
+    book(current(), protocol, &unread.moments);
+}
+
+/// Volatile, for the compiler would keep it in a register.
+#[inline(always)]
+pub(crate) fn load(place: &u64) -> u64 {
+    // SAFETY: a live reference.
+    unsafe { ptr::from_ref(place).read_volatile() }
+}
+
+#[inline(always)]
+fn store(place: &mut u64, value: u64) {
+    // SAFETY: as above.
+    unsafe { ptr::from_mut(place).write_volatile(value) }
 }
 
 #[inline(always)]

@@ -298,12 +298,12 @@ fn a_btf_file_that_is_none_is_a_wrong_configuration() {
 #[test]
 fn a_configuration_that_leaves_nothing_to_export_is_refused() {
     let (outcome, _directory) = agent_with(
-        b"[domains]\nsched = false\nvfs = false\nblock = false\ntcp = false\nnet = false\nreclaim = false\n\
+        b"[domains]\nsched = false\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\nreclaim = false\n\
           cpu = false\nmemory = false\npressure = false",
     );
     outcome.fails_with(
         WRONG_CONFIGURATION,
-        &["sysprobe.toml", "sched, vfs, block, tcp, net, reclaim, cpu, memory"],
+        &["sysprobe.toml", "sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory"],
     );
 }
 

@@ -42,7 +42,7 @@ pub(super) const SHORT: [Part; 11] = [
     Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },
     Part { file: "net", tests: &["as_the_kernel_counts", "a_flood"], kernel: Some("6.1") },
     Part { file: "blame", tests: &["two_spinners", "nested_quotas"], kernel: Some("6.1") },
-    Part { file: "rxpath", tests: &["each_request_is_followed", "thousands_of_rules"], kernel: Some("6.1") },
+    Part { file: "rxpath", tests: &["each_request_is_followed"], kernel: Some("6.1") },
     Part { file: "vfs", tests: &["devices::", "every_way", "transfers::"], kernel: Some("6.1") },
 ];
 

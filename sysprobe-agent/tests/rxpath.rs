@@ -30,6 +30,11 @@ use support::until;
 
 const TIMES: u32 = 200;
 
+/// Where the server is.
+fn right() -> IpAddr {
+    RIGHT[0].parse().expect("an address")
+}
+
 /// A server and a client in cgroups and namespaces of their own, and who watches. One at a time: delays of one test are delays of all.
 pub(crate) struct Stage {
     pub(crate) watchers: Vec<Watcher>,
@@ -130,7 +135,7 @@ fn what_never_leaves_the_machine_is_followed_as_well() {
 #[test]
 fn a_request_is_over_with_its_first_byte() {
     let stage = Stage::new("pieces");
-    let address: IpAddr = RIGHT[0].parse().expect("an address");
+    let address = right();
     let pieces = Pieces { size: 1000, at_a_time: 1 };
     let _server = stage.there().read_in_pieces(address, pieces);
     stage.here().send_for_each_answer(address, pieces, TIMES);

@@ -131,14 +131,12 @@ pub enum RxpathLoss {
     NoFreeSlot = 2,
     /// A member on the way from the task to its cgroup could not be read.
     UnreadableCgroup = 3,
-    /// Something ended before it began.
-    BackwardsClock = 4,
 }
 
 impl RxpathLoss {
-    pub const COUNT: u32 = 5;
+    pub const COUNT: u32 = 4;
     pub const ALL: [Self; Self::COUNT as usize] =
-        [Self::NoDevice, Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup, Self::BackwardsClock];
+        [Self::NoDevice, Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup];
 
     /// The value of the `reason` label.
     #[must_use]
@@ -148,7 +146,6 @@ impl RxpathLoss {
             Self::NoMemory => "no_memory",
             Self::NoFreeSlot => "no_free_slot",
             Self::UnreadableCgroup => "unreadable_cgroup",
-            Self::BackwardsClock => "backwards_clock",
         }
     }
 }

@@ -72,6 +72,13 @@ pub mod flag {
 }
 
 impl SchedTask {
+    /// How much of the wait that ended last was booked when the task was moved to another CPU.
+    #[inline]
+    #[must_use]
+    pub const fn waited_elsewhere(&self) -> u64 {
+        if self.flags & flag::PIECES == 0 { 0 } else { self.waited }
+    }
+
     /// A task that has done nothing yet.
     pub const NEW: Self = Self {
         run_delay: 0,

@@ -19,6 +19,7 @@ pub mod shared;
 pub mod slots;
 pub mod socket;
 pub mod storage;
+pub mod times;
 
 /// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic handler, which the
 /// compiler does, although nothing here can panic.

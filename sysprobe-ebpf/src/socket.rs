@@ -1,12 +1,13 @@
 //! What the kernel knows of any socket: its kind, its protocol, its family.
 
 use aya_ebpf::Global;
+use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
 use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::tcp::state;
 use sysprobe_common::traffic::Family;
 
 use crate::cgroup::{CFG_VIA_CONTROLLER, id_of};
-use crate::kernel::Object;
+use crate::kernel::{Object, Typed};
 use crate::settings;
 
 settings!(
@@ -29,6 +30,9 @@ const SOCK_STREAM: u16 = 1;
 const SOCK_DGRAM: u16 = 2;
 /// Part of the ABI.
 pub const IPPROTO_TCP: u16 = 6;
+pub const IPPROTO_UDP: u16 = 17;
+/// Of a call to receive: what is read stays where it is, or is an error message of the kernel's: `MSG_PEEK | MSG_ERRQUEUE`.
+pub const NOT_TAKEN: u32 = 0x2 | 0x2000;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 /// The third quarter of an address `::ffff:a.b.c.d`, behind eight bytes of zero.
@@ -51,6 +55,13 @@ pub fn protocol(socket: impl Object) -> u16 {
 #[must_use]
 pub fn is_tcp(socket: impl Object) -> bool {
     is_inet(socket) && protocol(socket) == IPPROTO_TCP && is_stream(socket)
+}
+
+/// The same of UDP.
+#[inline(always)]
+#[must_use]
+pub fn is_udp(socket: impl Object) -> bool {
+    is_inet(socket) && protocol(socket) == IPPROTO_UDP && is_datagram(socket)
 }
 
 #[inline(always)]
@@ -109,6 +120,16 @@ pub fn state(socket: impl Object) -> u32 {
 #[must_use]
 pub fn is_remainder(socket: impl Object) -> bool {
     matches!(state(socket), state::TIME_WAIT | state::NEW_SYN_RECV)
+}
+
+/// The same socket with the members of TCP, if it is one.
+#[inline(always)]
+#[must_use]
+pub fn tcp(socket: Typed) -> Option<Typed> {
+    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
+    let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
+    // SAFETY: as above, and it is not null.
+    if tcp.is_null() { None } else { Some(unsafe { Typed::new(tcp.cast_const().cast()) }) }
 }
 
 /// What programs have as a file.

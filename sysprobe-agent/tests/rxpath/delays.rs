@@ -10,19 +10,15 @@ use std::time::Duration;
 use super::loads::Transport;
 use super::path::Path;
 use super::support::cgroup::{Cgroup, Quota};
-use super::support::network::{Namespace, RIGHT};
+use super::support::network::Namespace;
 use super::support::place::Place;
 use super::support::process::{self, Load, cpus};
 use super::support::tiers::Watcher;
 use super::support::{figure, left_out};
-use super::{Stage, TIMES, assert_nothing_lost};
+use super::{Stage, TIMES, assert_nothing_lost, right};
 
 /// What is delayed by so much is most of the whole: the other stages take microseconds.
 const MOST: f64 = 0.8;
-
-fn right() -> IpAddr {
-    RIGHT[0].parse().expect("an address")
-}
 
 /// A stage that ends with `point` has the delay of `at_least` for each request, and most of the whole.
 fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration) {

@@ -1,17 +1,12 @@
 //! Readers of every kind.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
 use super::loads::{Transport, wait_for_something};
 use super::path::Path;
-use super::support::network::RIGHT;
-use super::{Stage, TIMES, assert_nothing_lost};
-
-fn right() -> IpAddr {
-    RIGHT[0].parse().expect("an address")
-}
+use super::{Stage, TIMES, assert_nothing_lost, right};
 
 fn answer(socket: &UdpSocket, request: &mut [u8]) {
     let (size, from) = socket.recv_from(request).expect("a request");

@@ -5,7 +5,9 @@ use sysprobe_common::traffic::Traffic;
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::kernel::{Object, read_u32};
 use sysprobe_ebpf::settings;
-use sysprobe_ebpf::socket::{IPPROTO_TCP, family, is_datagram, is_inet, is_stream, protocol};
+use sysprobe_ebpf::socket::{
+    IPPROTO_TCP, IPPROTO_UDP, NOT_TAKEN, family, is_datagram, is_inet, is_stream, protocol,
+};
 
 use crate::booking::traffic_of;
 
@@ -16,13 +18,9 @@ settings!(
 
 /// Part of the ABI.
 const IPPROTO_ICMP: u16 = 1;
-const IPPROTO_UDP: u16 = 17;
 const IPPROTO_ICMPV6: u16 = 58;
 /// Its data goes through TCP sockets of the kernel's making, which have their own totals.
 const IPPROTO_MPTCP: u16 = 262;
-
-/// What is read stays where it is, or is an error message of the kernel's: `MSG_PEEK | MSG_ERRQUEUE`.
-const NOT_TAKEN: u32 = 0x2 | 0x2000;
 
 /// `None` for what is TCP's or not of the Internet. Raw sockets speak any protocol, headers and all.
 #[inline(always)]

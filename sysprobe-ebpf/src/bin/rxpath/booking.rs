@@ -3,12 +3,10 @@
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::hist::{self, Times};
 use sysprobe_common::rxpath::{Key, Point, Protocol, RxpathLoss, RxpathStats};
 use sysprobe_common::slot;
-use sysprobe_ebpf::atomic::{add_u32, add_u64};
-use sysprobe_ebpf::counter;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::{counter, times};
 
 use crate::way::load;
 
@@ -53,10 +51,10 @@ pub(crate) fn book(owner: u64, protocol: Protocol, moments: &[u64; Point::ALL.le
         // The clocks of two CPUs, and what was seen of the reader, are not exact to the nanosecond.
         let moment = load(moment);
         let moment = if moment > last { moment } else { last };
-        add_time(stage, moment - last);
+        times::add(stage, moment - last);
         last = moment;
     }
-    add_time(&mut stats.total, last - begun);
+    times::add(&mut stats.total, last - begun);
 }
 
 /// Whether a point can be seen.
@@ -78,14 +76,6 @@ fn slot_of(key: Key) -> u32 {
             Missing::NoFreeSlot => RxpathLoss::NoFreeSlot,
         });
     })
-}
-
-#[inline(always)]
-fn add_time(times: &mut Times, nanoseconds: u64) {
-    add_u64(&mut times.sum_ns, nanoseconds);
-    if let Some(bucket) = times.counts.get_mut(hist::bucket_of(nanoseconds)) {
-        add_u32(bucket, 1);
-    }
 }
 
 #[inline(always)]

@@ -3,7 +3,7 @@
 use sysprobe_common::rxpath::{Point, Protocol};
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 use sysprobe_ebpf::settings;
-use sysprobe_ebpf::socket::{is_datagram, is_inet, protocol};
+use sysprobe_ebpf::socket::NOT_TAKEN;
 
 use crate::booking::sees;
 use crate::memory::{Sock, known};
@@ -17,14 +17,6 @@ settings!(
     /// Of those that a reader has taken from there together.
     OFF_UDP_TAKEN_COUNT,
 );
-
-const IPPROTO_UDP: u16 = 17;
-const MSG_PEEK: u32 = 2;
-
-#[inline(always)]
-pub(crate) fn is_udp(socket: impl Object) -> bool {
-    is_inet(socket) && protocol(socket) == IPPROTO_UDP && is_datagram(socket)
-}
 
 /// A datagram has reached its socket. One before it that never became readable found no room.
 #[inline(always)]
@@ -62,7 +54,7 @@ pub(crate) fn became_ready(socket: Sock) {
 /// A task has received from the socket.
 #[inline(always)]
 pub(crate) fn read(socket: Sock, result: i32, flags: u32) {
-    if result < 0 || flags & MSG_PEEK != 0 {
+    if result < 0 || flags & NOT_TAKEN != 0 {
         return;
     }
     let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };

@@ -3,7 +3,7 @@
 use aya_ebpf::macros::{fentry, fexit};
 use aya_ebpf::programs::{FEntryContext, FExitContext};
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::of_file;
+use sysprobe_ebpf::socket::{is_udp, of_file};
 
 use crate::{arrival, became_ready, datagram, segment};
 
@@ -39,7 +39,7 @@ fn rxpath_tcp_in(ctx: FEntryContext) -> i32 {
 #[fentry]
 fn rxpath_udp_in(ctx: FEntryContext) -> i32 {
     let socket = argument(&ctx, 0);
-    if datagram::is_udp(socket) {
+    if is_udp(socket) {
         datagram::arrived(socket, argument(&ctx, 1));
     }
     0
@@ -66,7 +66,7 @@ macro_rules! receiving {
         fn $name(ctx: FExitContext) -> i32 {
             // SAFETY: the first argument is a `struct socket *`.
             let socket = of_file(unsafe { Typed::new(ctx.arg(0)) });
-            if let Some(socket) = socket.filter(|socket| datagram::is_udp(*socket)) {
+            if let Some(socket) = socket.filter(|socket| is_udp(*socket)) {
                 datagram::read(socket, ctx.arg::<u64>(4) as i32, ctx.arg(3));
             }
             0

@@ -21,7 +21,7 @@ mod way;
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::is_tcp;
+use sysprobe_ebpf::socket::{is_tcp, is_udp};
 
 /// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
 #[btf_tracepoint(function = "netif_rx")]
@@ -60,7 +60,7 @@ fn rxpath_ready_tp(ctx: BtfTracePointContext) -> i32 {
 fn became_ready(socket: Typed) {
     if is_tcp(socket) {
         segment::became_ready(socket);
-    } else if datagram::is_udp(socket) {
+    } else if is_udp(socket) {
         datagram::became_ready(socket);
     }
 }
@@ -78,7 +78,7 @@ fn rxpath_read_tp(ctx: BtfTracePointContext) -> i32 {
 fn rxpath_recv_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
     let socket = unsafe { Typed::argument(&ctx, 0) };
-    if datagram::is_udp(socket) {
+    if is_udp(socket) {
         datagram::read(socket, ctx.arg(1), ctx.arg(2));
     }
     0

@@ -1,9 +1,9 @@
 //! What is remembered of sockets lies with them.
 
-use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
 use sysprobe_common::rxpath::Unread;
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
 use sysprobe_ebpf::kernel::Typed;
+pub(crate) use sysprobe_ebpf::socket::tcp;
 use sysprobe_ebpf::storage::SocketStorage;
 
 /// A socket as the modules see it that the objects share.
@@ -25,13 +25,4 @@ pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
 pub(crate) fn insert(socket: Sock, new: &mut Unread) -> Option<&'static mut Unread> {
     // SAFETY: as in `known`.
     RXPATH_SOCKETS.get_or_insert(socket, new).map(|remembered| unsafe { &mut *remembered })
-}
-
-/// The same socket with the members of TCP, if it is one.
-#[inline(always)]
-pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
-    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
-    let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
-    // SAFETY: as above, and it is not null.
-    if tcp.is_null() { None } else { Some(unsafe { Sock::new(tcp.cast_const().cast()) }) }
 }

@@ -1,8 +1,8 @@
 //! When the task that reads was told, and how long it waited for a CPU: from what the `sched` domain remembers of it.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_processor_id};
+use sysprobe_common::sched::Timeline;
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices, StoredTask};
-use sysprobe_common::sched::{Timeline, flag};
 use sysprobe_ebpf::kernel::{Object, Typed};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::shared;
@@ -81,8 +81,8 @@ fn current(task: Typed, stored: &StoredTask) -> Option<Slice> {
     }
     // SAFETY: the helper only returns a number.
     let line: &Timeline = shared::sched_timeline(unsafe { bpf_get_smp_processor_id() })?;
-    let pieces = if known.flags & flag::PIECES == 0 { 0 } else { known.waited };
-    let waited = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay) + pieces;
+    let here = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay);
+    let waited = here + known.waited_elsewhere();
     let arrived = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL).wrapping_add(line.clock_offset);
     Some(Slice { arrived, waited, left: 0 })
 }

@@ -235,16 +235,10 @@ fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_
     }
     // A flush in the middle of a slice has booked its arrival already.
     if now.arrivals != last.arrivals
-        && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(whole_wait(last, wait)))
+        && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(last.waited_elsewhere() + wait))
     {
         add_u32(bucket, 1);
     }
-}
-
-/// With what of it was booked when the task was moved to another CPU.
-#[inline(always)]
-const fn whole_wait(last: &SchedTask, rest: u64) -> u64 {
-    if last.flags & flag::PIECES == 0 { rest } else { last.waited + rest }
 }
 
 /// A shard that belongs to one CPU needs no atomic: every hook runs with interrupts off.

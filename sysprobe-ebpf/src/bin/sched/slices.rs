@@ -2,7 +2,7 @@
 //! for.
 
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices};
-use sysprobe_common::sched::{SchedTask, Timeline, flag};
+use sysprobe_common::sched::{SchedTask, Timeline};
 use sysprobe_ebpf::kernel::Object;
 
 use crate::book::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY};
@@ -20,8 +20,10 @@ pub(crate) struct Before {
 #[expect(clippy::cast_possible_truncation, reason = "as it is remembered")]
 pub(crate) fn before(task: impl Object, known: &SchedTask) -> Before {
     let waited = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay);
-    let pieces = if known.flags & flag::PIECES == 0 { 0 } else { known.waited };
-    Before { waited: waited + pieces, is_new: task.u64_or_zero(&OFF_TASK_RUN_COUNT) as u32 != known.arrivals }
+    Before {
+        waited: waited + known.waited_elsewhere(),
+        is_new: task.u64_or_zero(&OFF_TASK_RUN_COUNT) as u32 != known.arrivals,
+    }
 }
 
 /// Notes the slice that a task has had until now, by the run queue's clock, or still has: then `left` is 0.

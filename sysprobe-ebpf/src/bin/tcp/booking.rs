@@ -4,12 +4,12 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_common::hist::{self, Times};
 use sysprobe_common::slot;
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, TcpStats, Totals};
-use sysprobe_ebpf::atomic::{add_u32, add_u64};
+use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::counter;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+pub(crate) use sysprobe_ebpf::times::add as add_time;
 
 use crate::memory::{Sock, replace};
 use crate::socket;
@@ -127,14 +127,6 @@ fn add(sum: &mut u64, new: u64) {
 pub(crate) fn count(stats: &mut TcpStats, what: Count, several: u64) {
     if let Some(count) = stats.counts.get_mut(what as usize) {
         add(count, several);
-    }
-}
-
-#[inline(always)]
-pub(crate) fn add_time(times: &mut Times, nanoseconds: u64) {
-    add_u64(&mut times.sum_ns, nanoseconds);
-    if let Some(bucket) = times.counts.get_mut(hist::bucket_of(nanoseconds)) {
-        add_u32(bucket, 1);
     }
 }
 

@@ -1,11 +1,11 @@
 //! What is remembered of sockets lies with them; and whose they are: of the cgroup that connected one or listens with it, an accepted
 //! one of the cgroup that listens; and from its first read by another cgroup on, of that one, since sockets are handed on.
 
-use aya_ebpf::helpers::generated::bpf_skc_to_tcp_sock;
 use sysprobe_common::tcp::Socket;
 pub(crate) use sysprobe_ebpf::atomic::replace_u64 as replace;
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
 use sysprobe_ebpf::kernel::Typed;
+pub(crate) use sysprobe_ebpf::socket::tcp;
 use sysprobe_ebpf::storage::SocketStorage;
 
 /// A socket as the modules see it that the objects share.
@@ -51,12 +51,3 @@ pub(crate) const HAS_CENSUS: bool = true;
 /// The census books.
 #[inline(always)]
 pub(crate) const fn book_on_the_way(_tcp: Sock, _remembered: &mut Socket) {}
-
-/// The same socket with the members of TCP, if it is one.
-#[inline(always)]
-pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
-    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
-    let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
-    // SAFETY: as above, and it is not null.
-    if tcp.is_null() { None } else { Some(unsafe { Sock::new(tcp.cast_const().cast()) }) }
-}

@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::host::Facts;
 use crate::plan::Plan;
 use crate::show::Source;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{SlowQuery, Snapshot};
 
 /// How long answers that are under way may take after the signal to stop.
 const GRACEFUL_STOP: Duration = Duration::from_secs(5);
@@ -34,9 +34,20 @@ pub(crate) struct Shared(Arc<OnceLock<Mutex<Engine>>>);
 impl Shared {
     /// Everything as of now, off the async threads; `None` until the engine has started.
     pub(crate) async fn collect(&self) -> anyhow::Result<Option<Snapshot>> {
+        self.collect_by(Engine::collect).await
+    }
+
+    /// The same with what took long.
+    pub(crate) async fn collect_slow(&self, query: SlowQuery) -> anyhow::Result<Option<Snapshot>> {
+        self.collect_by(move |engine| engine.collect_slow(query)).await
+    }
+
+    async fn collect_by(
+        &self,
+        collect: impl FnOnce(&mut Engine) -> Snapshot + Send + 'static,
+    ) -> anyhow::Result<Option<Snapshot>> {
         let shared = self.clone();
-        let collect = move || shared.with(Engine::collect);
-        tokio::task::spawn_blocking(collect).await.context("collecting")
+        tokio::task::spawn_blocking(move || shared.with(collect)).await.context("collecting")
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Engine) -> T) -> Option<T> {
@@ -55,15 +66,19 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     runtime()?.block_on(serve(config))
 }
 
-/// Has a command show the running agent's numbers, or those of programs that it loads itself.
-pub(crate) fn show<F>(config: &Config, command: impl FnOnce(Numbers) -> F) -> anyhow::Result<()>
+/// Has a command show the running agent's numbers, or those of programs that it loads itself; with what took long, if it asks.
+pub(crate) fn show<F>(
+    config: &Config,
+    slow: Option<SlowQuery>,
+    command: impl FnOnce(Numbers) -> F,
+) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
 {
     runtime()?.block_on(async {
         let numbers = match client::Client::connect(&config.socket).await? {
-            Some(client) => Numbers::Agents(client),
-            None => Numbers::Own(Local::start(config)?),
+            Some(client) => Numbers::Agents(client.asking(slow)),
+            None => Numbers::Own(Local { slow, ..Local::start(config)? }),
         };
         command(numbers).await
     })
@@ -166,6 +181,7 @@ pub(crate) struct Local {
     engine: Shared,
     /// What works less well than it could, as the agent's log would say.
     warnings: Vec<String>,
+    slow: Option<SlowQuery>,
 }
 
 impl Local {
@@ -174,7 +190,14 @@ impl Local {
         let (facts, plan) = prepare(config)?;
         let warnings = plan.warnings.clone();
         drop(engine.0.set(Mutex::new(Engine::start(&facts, plan, &Handle::current())?)));
-        Ok(Self { engine, warnings })
+        Ok(Self { engine, warnings, slow: None })
+    }
+
+    async fn next(&self) -> anyhow::Result<Option<Snapshot>> {
+        match self.slow {
+            Some(query) => self.engine.collect_slow(query).await,
+            None => self.engine.collect().await,
+        }
     }
 }
 
@@ -182,7 +205,7 @@ impl Source for Numbers {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
         match self {
             Self::Agents(client) => client.next().await,
-            Self::Own(local) => local.engine.collect().await?.context("the programs are not loaded"),
+            Self::Own(local) => local.next().await?.context("the programs are not loaded"),
         }
     }
 

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
+use crate::latency::LatencyArgs;
 use crate::probe::Tier;
 use crate::show::args::{WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, Selection, TopArgs};
@@ -42,7 +43,7 @@ enum Command {
     Blame(ShowCommand<WorkloadArgs>),
     /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by stage.
     #[command(after_help = latency::HELP)]
-    Latency(ShowCommand<WorkloadArgs>),
+    Latency(ShowCommand<LatencyArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -132,15 +133,15 @@ impl Cli {
 }
 
 fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, |numbers| top::run(window, selection, numbers))
+    agent::show(&host.config(None)?, None, |numbers| top::run(window, selection, numbers))
 }
 
 fn show_blame(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, |numbers| blame::run(flags, numbers))
+    agent::show(&host.config(None)?, None, |numbers| blame::run(flags, numbers))
 }
 
-fn show_latency(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, |numbers| latency::run(flags, numbers))
+fn show_latency(ShowCommand { flags, host }: ShowCommand<LatencyArgs>) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, flags.query(), |numbers| latency::run(flags.workload, numbers))
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.

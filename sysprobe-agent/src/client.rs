@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
 use crate::show::Source;
-use crate::snapshot::{Snapshot, VERSION};
+use crate::snapshot::{SlowQuery, Snapshot, VERSION};
 
 /// Where the agent answers with a snapshot.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
@@ -24,6 +24,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
+    slow: Option<SlowQuery>,
 }
 
 /// An agent may be there, but not for this user.
@@ -38,7 +39,7 @@ impl Client {
     /// its would be a surprise.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<Self>> {
         let Err(error) = UnixStream::connect(socket).await else {
-            return Ok(Some(Self { socket: socket.to_owned() }));
+            return Ok(Some(Self { socket: socket.to_owned(), slow: None }));
         };
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
@@ -52,13 +53,27 @@ impl Client {
         }
     }
 
+    /// The same, asking for what took long, too.
+    pub(crate) fn asking(self, slow: Option<SlowQuery>) -> Self {
+        Self { slow, ..self }
+    }
+
+    fn path(&self) -> String {
+        match self.slow {
+            Some(SlowQuery { slow_ns, slow_lease_ms }) => {
+                format!("{SNAPSHOT_PATH}?slow_ns={slow_ns}&slow_lease_ms={slow_lease_ms}")
+            }
+            None => SNAPSHOT_PATH.to_owned(),
+        }
+    }
+
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
         let stream = UnixStream::connect(&self.socket)
             .await
             .with_context(|| format!("no agent answers on {}", self.socket.display()))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
-        let request = Request::get(SNAPSHOT_PATH).header("host", "localhost").body(Empty::<Bytes>::new())?;
+        let request = Request::get(self.path()).header("host", "localhost").body(Empty::<Bytes>::new())?;
         let response = sender.send_request(request).await.context("asking the agent")?;
         let status = response.status();
         let body = response.into_body().collect().await.context("reading the agent's answer")?.to_bytes();

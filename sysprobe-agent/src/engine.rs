@@ -7,6 +7,7 @@ mod files;
 mod identity;
 mod measured;
 mod report;
+mod slow;
 mod start;
 mod threads;
 
@@ -107,6 +108,9 @@ impl Engine {
         let registry = &mut self.registry;
         self.attribution.place_orphans(now, |bearer, gathered| registry.add(bearer, gathered));
         self.greet_the_unknown(now);
+        if let Some(rxpath) = self.measured.rxpath() {
+            rxpath.slow().update(now);
+        }
     }
 
     /// Asks for their names while those who know them still do: a pod may be gone before the next scrape.
@@ -149,6 +153,7 @@ impl Engine {
             pods: self.registry.pods(),
             histograms: self.plan.histograms,
             drop_reasons,
+            slow: None,
             agent,
         }
     }

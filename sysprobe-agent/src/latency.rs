@@ -3,28 +3,63 @@
 //! Two snapshots make a window (`model`), which is shown as a table (`table`, `view`) or as JSON (`json`). How a workload is
 //! found and watched is the same for all commands that do (`show::watch`), and so are its waits for a CPU (`show::waits`).
 
+use std::time::Duration;
+
+use clap::Args;
+
 use crate::{
     show::{
         Source,
-        args::WorkloadArgs,
+        args::{WorkloadArgs, parse_threshold},
         target::Target,
         waits,
         watch::{self, Body, Form, Report, Subject},
     },
-    snapshot::Snapshot,
+    snapshot::{SlowQuery, Snapshot},
 };
 
 pub mod json;
 mod model;
+mod slow;
 mod table;
 mod view;
 
 use model::Finding;
+use slow::Slow;
 
 pub const HELP: &str = "Quantiles are wrong by at most 9.1 %. MAX is the upper bound of the last bucket that holds anything: \
     nothing took longer.\n\n\
     Example: where nginx's requests lose time in the next ten seconds\n  \
-    sysprobe latency nginx.service --once --interval 10";
+    sysprobe latency nginx.service --once --interval 10\n\n\
+    Example: a pod's requests that took 10 ms or longer, one by one, and who had the CPU meanwhile\n  \
+    sysprobe latency shop/checkout-7d9c --slow 10ms";
+
+/// Of which workload, how, and what else.
+#[derive(Args, Clone, Debug)]
+pub struct LatencyArgs {
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+    /// Show each request that takes so long or longer: its stages, its peer, its reader, and who had the reader's CPU.
+    #[arg(long, value_name = "DURATION", value_parser = parse_threshold)]
+    pub slow: Option<Duration>,
+}
+
+/// How late the next question may come.
+const LATE: Duration = Duration::from_secs(10);
+
+impl LatencyArgs {
+    /// What is asked for beside the totals.
+    #[must_use]
+    pub fn query(&self) -> Option<SlowQuery> {
+        let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+        let lease = self.workload.window.interval + LATE;
+        let query = |slow: Duration| SlowQuery {
+            slow_ns: whole(slow.as_nanos()),
+            slow_lease_ms: whole(lease.as_millis()),
+        };
+        self.slow.map(query)
+    }
+}
 
 /// Shows windows until the user has seen enough: one with `--once`.
 pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
@@ -38,6 +73,8 @@ pub(crate) struct Latency {
     received: Finding,
     /// Of all its waits for a CPU, not only of those who read.
     waits: waits::Finding,
+    /// If it is asked for.
+    slow: Option<Slow>,
 }
 
 impl Report for Latency {
@@ -50,6 +87,7 @@ impl Report for Latency {
             subject: Subject::of(earlier, later, target)?,
             received: Finding::of(earlier, later, target),
             waits: waits::Finding::of(earlier, later, target),
+            slow: Slow::of(earlier, later, target),
         })
     }
 

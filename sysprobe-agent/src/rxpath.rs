@@ -5,16 +5,21 @@ use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::TierSet;
+use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Key, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, RxpathSample};
 use crate::times;
+
+pub mod slow;
+
+use slow::SlowRequests;
 
 /// The attached programs and their maps.
 pub struct Rxpath {
     loaded: Loaded,
     slots: Slots<RxpathStats, ProtocolKey>,
     losses: MappedArray<u64>,
+    slow: SlowRequests,
 }
 
 /// See `rxpath::Key`.
@@ -34,24 +39,42 @@ impl Rxpath {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let knows_readers = loader.shares(shared::SCHED_TASKS);
+        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        let knows_readers = !in_hash && loader.shares(shared::SCHED_TASKS);
         let mut globals = candidate.globals.clone();
-        globals.extend([("CFG_ARRIVAL_BITS", ARRIVAL_BITS), ("CFG_SLICES", u32::from(knows_readers))]);
+        globals.push(("CFG_ARRIVAL_BITS", ARRIVAL_BITS));
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
+        if in_hash {
+            sizes.push(("RXPATH_SOCKETS", plan.tasks));
+        } else {
+            globals.push(("CFG_SLICES", u32::from(knows_readers)));
+        }
         sizes.extend([("RXPATH_ARRIVALS", 1 << ARRIVAL_BITS), ("RXPATH_IP", 1 << ARRIVAL_BITS)]);
         let mut loaded = loader.load(set, &globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let losses = loaded.map_array("RXPATH_LOSSES")?;
         let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
+        let slow = SlowRequests::new(&mut loaded)?;
         loaded.attach()?;
-        for (protocol, points) in points(&loaded, knows_readers).into_iter().enumerate() {
+        for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {
             seen.write(protocol, u64::from(points));
         }
-        Ok(Self { loaded, slots, losses })
+        Ok(Self { loaded, slots, losses, slow })
     }
 
     pub const fn slots(&mut self) -> &mut Slots<RxpathStats, ProtocolKey> {
         &mut self.slots
+    }
+
+    /// What took long, one by one.
+    pub const fn slow(&mut self) -> &mut SlowRequests {
+        &mut self.slow
+    }
+
+    /// How many of them found no room.
+    #[must_use]
+    pub fn slow_lost(&self) -> u64 {
+        self.losses.read(RxpathLoss::SlowRingFull as usize).unwrap_or(0)
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
@@ -66,23 +89,25 @@ impl Rxpath {
 }
 
 /// The points that can be seen, by protocol. What has no hook belongs to the stage that ends after it.
-fn points(loaded: &Loaded, knows_readers: bool) -> [u32; Protocol::ALL.len()] {
+fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol::ALL.len()] {
     let any = |programs: &[&str]| programs.iter().any(|program| loaded.runs(program));
-    let tells_ready = any(&["rxpath_ready_tp", "rxpath_ready_in"]);
+    let tells_ready = any(&["rxpath_ready_tp", "rxpath_ready_in", "rxpath_ready_rt", "rxpath_ready_kp"]);
     // What the reader did is told from when there was something to read.
     let tells_reader = tells_ready && knows_readers;
     let common = [
         (Point::Device, true),
-        (Point::Ip, any(&["rxpath_ip4_in"])),
+        (Point::Ip, any(&["rxpath_ip4_in", "rxpath_ip4_kp"])),
         (Point::Ready, tells_ready),
         (Point::Wakeup, tells_reader),
         (Point::Run, tells_reader),
         (Point::Read, true),
     ];
     let common: u32 = common.iter().filter(|(_, seen)| *seen).map(|(point, _)| point.bit()).sum();
-    let of_udp = if any(&["rxpath_udp_in"]) { Point::Transport.bit() } else { 0 };
-    let is_read = any(&["rxpath_recv_tp", "rxpath_rcv4_out"]);
-    let follows_udp = is_read && (of_udp != 0 || tells_ready);
+    let of_udp = if any(&["rxpath_udp_in", "rxpath_udp_kp"]) { Point::Transport.bit() } else { 0 };
+    let is_read = any(&["rxpath_recv_tp", "rxpath_take_in", "rxpath_recv_rt", "rxpath_take_kp"]);
+    // Storage goes with its socket; what lies in a hash would be another's.
+    let forgets = !in_hash || any(&["rxpath_end_kp"]);
+    let follows_udp = is_read && forgets && (of_udp != 0 || tells_ready);
     [common | Point::Transport.bit(), if follows_udp { common | of_udp } else { 0 }]
 }
 
@@ -151,9 +176,13 @@ fn stages(
     let seen = Point::ALL.into_iter().filter(|point| gathered.points & point.bit() != 0);
     let ends = seen.clone().skip(1);
     seen.zip(ends).filter_map(move |(from, to)| {
-        let name = format!("{}_to_{}", name(from, protocol), name(to, protocol));
-        Some((name, &gathered.stages[RxpathStats::stage_to(to)?]))
+        Some((stage_name(from, to, protocol), &gathered.stages[RxpathStats::stage_to(to)?]))
     })
+}
+
+/// The value of the `stage` label.
+pub(crate) fn stage_name(from: Point, to: Point, protocol: Protocol) -> String {
+    format!("{}_to_{}", name(from, protocol), name(to, protocol))
 }
 
 const fn name(point: Point, protocol: Protocol) -> &'static str {

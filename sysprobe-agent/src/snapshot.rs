@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sysprobe_common::hist;
-use sysprobe_common::vfs::Operation;
 
 use crate::pods::pod::Qos;
 
@@ -17,8 +16,10 @@ mod net;
 mod pressure;
 mod rxpath;
 mod sched;
+mod slow;
 mod tcp;
 mod threads;
+mod vfs;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
@@ -26,8 +27,10 @@ pub use net::{NetSample, TrafficSample};
 pub use pressure::{PressureSample, StallSample};
 pub use rxpath::{PathSample, RxpathSample, StageSample};
 pub use sched::{BlameSample, CausesSample, Culprit, SchedSample, ThrottleSample};
+pub use slow::{Occupant, SlowQuery, SlowRequest, SlowSample, Who};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 pub use threads::{LoadSample, ThreadsSample};
+pub use vfs::{OperationSample, VfsSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
 pub const VERSION: u32 = 9;
@@ -47,6 +50,9 @@ pub struct Snapshot {
     pub histograms: HistogramScope,
     /// The kernel's names of the reasons for which packets were dropped, by number.
     pub drop_reasons: BTreeMap<u32, String>,
+    /// Only for those who ask, and only where it can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowSample>,
     pub agent: AgentSample,
 }
 
@@ -139,33 +145,6 @@ pub struct PodSample {
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub host_network: Option<bool>,
-}
-
-/// The storage operations of one workload. What it never did is left out of the JSON form.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct VfsSample {
-    #[serde(skip_serializing_if = "OperationSample::is_unused")]
-    pub read: OperationSample,
-    #[serde(skip_serializing_if = "OperationSample::is_unused")]
-    pub write: OperationSample,
-    #[serde(skip_serializing_if = "OperationSample::is_unused")]
-    pub fsync: OperationSample,
-    #[serde(skip_serializing_if = "OperationSample::is_unused")]
-    pub open: OperationSample,
-    #[serde(skip_serializing_if = "OperationSample::is_unused")]
-    pub create: OperationSample,
-    #[serde(skip_serializing_if = "OperationSample::is_unused")]
-    pub unlink: OperationSample,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OperationSample {
-    /// All of them, those that failed included.
-    pub latency: HistogramSample,
-    pub errors: u64,
-    /// What was moved.
-    pub bytes: u64,
 }
 
 /// The CPU controller's totals and settings of one workload, as its cgroup files tell them.
@@ -268,40 +247,6 @@ impl Snapshot {
     pub fn workloads_by_kind(&self) -> [(&'static str, usize); 6] {
         WorkloadKind::ALL
             .map(|kind| (kind.name(), self.workloads.iter().filter(|workload| workload.kind == kind).count()))
-    }
-}
-
-impl VfsSample {
-    #[must_use]
-    pub const fn of(&self, operation: Operation) -> &OperationSample {
-        match operation {
-            Operation::Read => &self.read,
-            Operation::Write => &self.write,
-            Operation::Fsync => &self.fsync,
-            Operation::Open => &self.open,
-            Operation::Create => &self.create,
-            Operation::Unlink => &self.unlink,
-        }
-    }
-
-    #[must_use]
-    pub const fn of_mut(&mut self, operation: Operation) -> &mut OperationSample {
-        match operation {
-            Operation::Read => &mut self.read,
-            Operation::Write => &mut self.write,
-            Operation::Fsync => &mut self.fsync,
-            Operation::Open => &mut self.open,
-            Operation::Create => &mut self.create,
-            Operation::Unlink => &mut self.unlink,
-        }
-    }
-}
-
-impl OperationSample {
-    /// Whether there was none.
-    #[must_use]
-    pub fn is_unused(&self) -> bool {
-        self.latency.count() == 0
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::agent::Agent;
 use support::cgroup::Cgroup;
 use support::command::{self, Outcome};
-use support::process::{Load, cpus};
+use support::process::{Load, cpus, spin};
 use support::{SharedNumbers, figure, left_out, shared, until};
 
 /// A number that forked children share; 0 at first.
@@ -30,7 +30,8 @@ impl Port {
 /// A server that answers with what it was sent, and a client that asks a thousand times a second, over the loopback device.
 /// Dropped in this order: the loads before their cgroups.
 struct Echo {
-    _loads: [Load; 2],
+    loads: [Load; 2],
+    port: u16,
     server: Cgroup,
     _client: Cgroup,
 }
@@ -42,7 +43,11 @@ impl Echo {
         let answers = Load::running(&server, &cpus(), || serve(port));
         let number = until("the server listens", || port.get());
         let asks = Load::running(&client, &cpus(), || ask(number));
-        Self { _loads: [answers, asks], server, _client: client }
+        Self { loads: [answers, asks], port: number, server, _client: client }
+    }
+
+    fn server(&self) -> &Load {
+        &self.loads[0]
     }
 }
 
@@ -186,6 +191,89 @@ fn the_plain_form_fits_into_eighty_columns() {
     }
     assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
+}
+
+/// Something that weighs more has the server's CPU.
+#[test]
+fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
+    let Some(agent) = agent() else { return };
+    let echo = Echo::new("latency-slow");
+    assert_eq!(document(socket(&agent), &echo.server.name)["slow"], Value::Null, "nobody asks");
+    let hog = Cgroup::new("latency-hog");
+    hog.set_weight_high();
+    echo.server().move_to(cpus()[0]);
+    let _hog = Load::running(&hog, &cpus()[..1], spin);
+    let outcome = latency(socket(&agent), &[&echo.server.name, "--slow", "1ms", "-o", "json"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let document: Value = serde_json::from_str(&outcome.stdout).expect("one document");
+    let slow = &document["slow"];
+    assert_eq!((number(&slow["from_seconds"]), number(&slow["lost"])), (0.001, 0.0));
+    let requests = list(&slow["requests"]);
+    figure(&format!("latency --slow: {} requests, the slowest: {}", requests.len(), requests[0]));
+    for request in requests {
+        assert!(number(&request["seconds"]) >= 0.001, "{request}");
+        assert!((sum(&request["stages"], "seconds") - number(&request["seconds"])).abs() < 1e-8, "{request}");
+        assert_is_way(&request["stages"]);
+        let pid: u32 = echo.server().pid.try_into().expect("a process");
+        assert_eq!((&request["pid"], &request["tid"]), (&pid.into(), &pid.into()));
+        assert_eq!((&request["peer"], &request["port"]), (&"127.0.0.1".into(), &echo.port.into()));
+        assert_ne!(request["peer_port"], 0);
+    }
+    assert_is_blamed(&requests[0], &hog.name);
+    let count = list(&document["received"])[0]["count"].as_u64().expect("a number");
+    assert!(requests.len() as u64 <= count, "{} of {count}", requests.len());
+}
+
+/// For most of the time in which it waited for a CPU.
+fn assert_is_blamed(request: &Value, hog: &str) {
+    let wait = list(&request["stages"]).iter().find(|stage| stage["stage"] == "wakeup_to_run");
+    let Some(wait) = wait else {
+        left_out("who had the CPU", "this kernel does not tell when a socket becomes readable");
+        return;
+    };
+    let ours = list(&request["occupants"]).iter().find(|one| one["container"] == hog);
+    let ours = ours.unwrap_or_else(|| panic!("{hog} is not named: {request}"));
+    assert_eq!(ours["kind"], "workload");
+    // Other tests may run on this CPU, too; more than the wait nobody can have had.
+    let (had, waited) = (number(&ours["seconds"]), number(&wait["seconds"]));
+    assert!(had > waited / 2.0, "{hog} had {had} of {waited} s: {request}");
+    assert!(sum(&request["occupants"], "seconds") <= waited * 1.001, "{request}");
+}
+
+/// Every request is, of two processes on each of which there are hundreds a second: the ring has room for some hundreds.
+#[test]
+fn what_takes_long_and_finds_no_room_is_counted() {
+    if agent().is_none() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let echo = Echo::new("latency-many");
+    // No agent is there: the command empties the ring at the end of the window only.
+    let socket = directory.path().join("agent.sock");
+    let socket = socket.to_str().expect("UTF-8");
+    let outcome = latency(socket, &[&echo.server.name, "--slow", "1us", "-o", "json"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let document: Value = serde_json::from_str(&outcome.stdout).expect("one document");
+    let (lost, told) = (number(&document["slow"]["lost"]), list(&document["slow"]["requests"]).len());
+    figure(&format!("latency --slow 1us: {told} told, {lost} lost"));
+    assert!(told > 0);
+    let outcome = latency(socket, &[&echo.server.name, "--slow", "1us"]);
+    assert!(
+        outcome.stdout.contains("\nRead of late, 1.00us or longer, the slowest 20 of "),
+        "{}",
+        outcome.stdout
+    );
+    if lost > 0.0 {
+        assert!(outcome.stdout.contains(" more, of all workloads, were lost"), "{}", outcome.stdout);
+    }
+    assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
+}
+
+#[test]
+fn a_wrong_limit_is_an_error() {
+    for limit in ["0", "x", "-1ms", "2h"] {
+        latency("/run/none", &["any", &format!("--slow={limit}")]).fails_with(2, &["from 1us to 1h"]);
+    }
 }
 
 #[test]

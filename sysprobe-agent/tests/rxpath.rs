@@ -26,7 +26,7 @@ use support::place::Place;
 use support::process::Load;
 use support::tiers::{Watcher, watchers};
 use support::totals::lost;
-use support::until;
+use support::{left_out, until};
 
 const TIMES: u32 = 200;
 
@@ -63,9 +63,20 @@ impl Stage {
 
     /// What each tier says that the server has received, when that is so much.
     pub(crate) fn received(&self, transport: Transport, count: u64) -> Vec<(&Watcher, Path)> {
-        let all = self.watchers.iter();
+        let all = self.watchers.iter().filter(|watcher| follows(watcher, transport));
         all.map(|watcher| (watcher, arrived(watcher, &self.reader, transport, count))).collect()
     }
+}
+
+/// A hash of sockets holds those of UDP only where their end is told, and no tracepoint does that.
+fn follows(watcher: &Watcher, transport: Transport) -> bool {
+    let snapshot = watcher.agent.snapshot();
+    let reason = &snapshot.domain("rxpath").expect("a domain").reason;
+    let follows = transport == Transport::Tcp || !reason.contains("inet_sock_destruct");
+    if !follows {
+        left_out(&format!("UDP by {}", watcher.tier.name()), reason);
+    }
+    follows
 }
 
 /// As soon as it is so much, and it must not be more.

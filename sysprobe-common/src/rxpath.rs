@@ -3,6 +3,8 @@
 
 use crate::hist::Times;
 
+pub mod slow;
+
 /// A point on the way. A stage is the time from one point to the next that can be seen.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,12 +133,14 @@ pub enum RxpathLoss {
     NoFreeSlot = 2,
     /// A member on the way from the task to its cgroup could not be read.
     UnreadableCgroup = 3,
+    /// Somebody asked for what takes long, and there was too much of it.
+    SlowRingFull = 4,
 }
 
 impl RxpathLoss {
-    pub const COUNT: u32 = 4;
+    pub const COUNT: u32 = 5;
     pub const ALL: [Self; Self::COUNT as usize] =
-        [Self::NoDevice, Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup];
+        [Self::NoDevice, Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup, Self::SlowRingFull];
 
     /// The value of the `reason` label.
     #[must_use]
@@ -146,6 +150,7 @@ impl RxpathLoss {
             Self::NoMemory => "no_memory",
             Self::NoFreeSlot => "no_free_slot",
             Self::UnreadableCgroup => "unreadable_cgroup",
+            Self::SlowRingFull => "slow_ring_full",
         }
     }
 }

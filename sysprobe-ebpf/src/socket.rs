@@ -7,7 +7,7 @@ use sysprobe_common::tcp::state;
 use sysprobe_common::traffic::Family;
 
 use crate::cgroup::{CFG_VIA_CONTROLLER, id_of};
-use crate::kernel::{Object, Typed};
+use crate::kernel::{Address, Object, Typed};
 use crate::settings;
 
 settings!(
@@ -76,11 +76,18 @@ pub fn is_datagram(socket: impl Object) -> bool {
     socket.u16(&OFF_SK_TYPE) == Some(SOCK_DGRAM)
 }
 
+/// Whether its addresses are those of version 6.
+#[inline(always)]
+#[must_use]
+pub fn is_version_6(socket: impl Object) -> bool {
+    socket.u16(&OFF_SK_FAMILY) == Some(AF_INET6)
+}
+
 /// A socket of version 6 may speak version 4: the peer's address tells, or else its own.
 #[inline(always)]
 #[must_use]
 pub fn family(socket: impl Object) -> Family {
-    if socket.u16(&OFF_SK_FAMILY) != Some(AF_INET6) {
+    if !is_version_6(socket) {
         return Family::V4;
     }
     match of_address(socket, &OFF_SK_PEER_V6) {
@@ -130,6 +137,13 @@ pub fn tcp(socket: Typed) -> Option<Typed> {
     let tcp = unsafe { bpf_skc_to_tcp_sock(socket.as_ptr().cast_mut().cast()) };
     // SAFETY: as above, and it is not null.
     if tcp.is_null() { None } else { Some(unsafe { Typed::new(tcp.cast_const().cast()) }) }
+}
+
+/// The same for programs without types.
+#[inline(always)]
+#[must_use]
+pub fn tcp_by_address(socket: Address) -> Option<Address> {
+    Some(socket).filter(|socket| is_tcp(*socket) && !is_remainder(*socket))
 }
 
 /// What programs have as a file.

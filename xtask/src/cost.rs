@@ -139,8 +139,8 @@ fn judge(findings: &[Finding]) -> Result<()> {
 }
 
 /// What every boot of every kernel tells.
-fn boot(lab: &Laboratory, program: &Path, boots: u32, with_tools: bool) -> Result<Vec<Vec<Kernel>>> {
-    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, with_tools))?;
+fn boot(lab: &Laboratory, program: &Path, boots: u32, with_calls: bool) -> Result<Vec<Vec<Kernel>>> {
+    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, with_calls))?;
     let kernels = |(label, boots): (&str, Vec<Vec<String>>)| {
         boots.iter().map(|rows| Ok(Kernel::of(label, &program::parse(rows)?))).collect()
     };

@@ -21,8 +21,8 @@ use variants::Bench;
 
 /// The argument that asks for the programs' costs as data instead of the report: for `cargo xtask cost`.
 const PROGRAMS: &str = "programs";
-/// The one that asks for other tools' beside them.
-const TOOLS: &str = "tools";
+/// The one that asks for what calls take longer with them, and with other tools.
+const CALLS: &str = "calls";
 
 /// Sections, in the order of the report.
 const SECTIONS: [&str; 5] = ["hook", "census", "slowdown", "memory", "scrape"];
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
     }
     if words.first().is_some_and(|word| word == PROGRAMS) {
         let times = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(12);
-        return programs::main(times, words.iter().any(|word| word == TOOLS));
+        return programs::main(times, words.iter().any(|word| word == CALLS));
     }
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(12);
     let chosen: Vec<&str> =

@@ -278,6 +278,7 @@ fn snapshot() -> Snapshot {
         pods: Vec::new(),
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::from([(6, "socket_rcvbuff".into())]),
+        slow: None,
         agent: AgentSample::default(),
     }
 }

@@ -6,7 +6,7 @@ mod peer;
 mod server;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -17,6 +17,7 @@ use tracing::error;
 use super::Shared;
 use crate::client::SNAPSHOT_PATH;
 use crate::metrics::{self, Format};
+use crate::snapshot::SlowQuery;
 
 pub(super) async fn serve_metrics(listener: TcpListener, shared: Shared, stop: Receiver<bool>) {
     let router = Router::new()
@@ -31,6 +32,13 @@ pub(super) async fn serve_metrics(listener: TcpListener, shared: Shared, stop: R
 pub(super) async fn serve_socket(listener: UnixListener, shared: Shared, stop: Receiver<bool>) {
     let router = Router::new().route(SNAPSHOT_PATH, get(snapshot)).with_state(shared);
     server::serve(listener, router, stop).await;
+}
+
+/// As `SlowQuery`, of which a query string has both or neither.
+#[derive(serde::Deserialize)]
+struct Asked {
+    slow_ns: Option<u64>,
+    slow_lease_ms: Option<u64>,
 }
 
 async fn ready(State(shared): State<Shared>) -> Response {
@@ -54,8 +62,15 @@ async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     }
 }
 
-async fn snapshot(State(shared): State<Shared>) -> Response {
-    match shared.collect().await {
+/// With what took long, if it is asked for.
+async fn snapshot(State(shared): State<Shared>, Query(asked): Query<Asked>) -> Response {
+    let query = asked.slow_ns.zip(asked.slow_lease_ms);
+    let query = query.map(|(slow_ns, slow_lease_ms)| SlowQuery { slow_ns, slow_lease_ms });
+    let collected = match query {
+        Some(query) => shared.collect_slow(query).await,
+        None => shared.collect().await,
+    };
+    match collected {
         Ok(None) => starting(),
         Ok(Some(snapshot)) => axum::Json(snapshot).into_response(),
         Err(error) => failed(&*error),

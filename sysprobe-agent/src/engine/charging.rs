@@ -172,7 +172,7 @@ pub(super) fn charge_debts(
 }
 
 /// Who bears what is no cgroup's, or of one that nobody knows.
-struct Nobodys {
+pub(super) struct Nobodys {
     kernel: Bearer,
     unknown: Bearer,
 }
@@ -184,7 +184,7 @@ impl Default for Nobodys {
 }
 
 impl Nobodys {
-    fn or_bearer<'a>(&'a self, owner: Owner, attribution: &'a Attribution) -> &'a Bearer {
+    pub(super) fn or_bearer<'a>(&'a self, owner: Owner, attribution: &'a Attribution) -> &'a Bearer {
         match owner {
             Owner::Kernel => &self.kernel,
             Owner::Unknown => &self.unknown,

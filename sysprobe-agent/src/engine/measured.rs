@@ -103,6 +103,10 @@ impl Measured {
         self.sched.as_mut().map_or_else(|| Ok(Vec::new()), Sched::threads)
     }
 
+    pub(super) const fn rxpath(&mut self) -> Option<&mut Rxpath> {
+        self.rxpath.as_mut()
+    }
+
     /// Who made whom wait for a CPU.
     pub(super) fn debts(&mut self) -> Option<&mut Debts> {
         self.sched.as_mut().map(Sched::debts)

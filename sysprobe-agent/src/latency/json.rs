@@ -1,5 +1,7 @@
 //! What `sysprobe latency` has in its JSON form ([`Document`]) beyond what all have.
 
+use std::net::IpAddr;
+
 use serde::Serialize;
 
 pub use crate::show::watch::document::{
@@ -9,8 +11,12 @@ pub use crate::show::watch::document::{
 use super::{
     Latency,
     model::{Finding, Path, Stage, Sum, Times, Whose},
+    slow::seconds,
 };
-use crate::show::{format, watch::Subject};
+use crate::{
+    show::{format, watch::Subject},
+    snapshot::{Culprit, Occupant, SlowRequest, Who},
+};
 
 /// The version of this form; it changes when a field goes or changes its meaning.
 pub const VERSION: u32 = 1;
@@ -21,6 +27,60 @@ pub struct Numbers<'a> {
     pub received: Option<Vec<PathDocument<'a>>>,
     /// All of the workload's waits for a CPU, not those of what it received alone; `null` where the scheduler is not watched.
     pub waits: Option<WaitsDocument<'a>>,
+    /// What took long, one by one; `null` unless it is asked for (`--slow`), and where the receive path is not watched.
+    pub slow: Option<SlowDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SlowDocument<'a> {
+    /// From how long on.
+    pub from_seconds: f64,
+    /// How many of the machine's are missing in this window for want of room.
+    pub lost: u64,
+    /// What this workload read in this window, the slowest first; the last thousand of the machine's at most.
+    pub requests: Vec<SlowRequestDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SlowRequestDocument<'a> {
+    pub seconds: f64,
+    /// How long before the end of the window it was read.
+    pub read_before_end_seconds: f64,
+    pub protocol: &'a str,
+    /// Who sent it; `null` for a socket that is not connected.
+    pub peer: Option<IpAddr>,
+    pub peer_port: u16,
+    /// The port that it came to.
+    pub port: u16,
+    pub container: &'a str,
+    /// The thread that read it, and what it calls itself: untrusted text.
+    pub pid: u32,
+    pub tid: u32,
+    pub thread: &'a str,
+    /// In the order of the way; they sum to `seconds`.
+    pub stages: Vec<SlowStageDocument<'a>>,
+    /// Who had the CPU on which it was read while the reader waited for one, the longest first. Less than the wait where more is not
+    /// known.
+    pub occupants: Vec<OccupantDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SlowStageDocument<'a> {
+    pub stage: &'a str,
+    pub seconds: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct OccupantDocument<'a> {
+    /// `workload`, `kernel`, `interrupt`, `idle` or `unknown`.
+    pub kind: &'static str,
+    /// Empty for what is no pod.
+    pub namespace: &'a str,
+    /// Empty for what is no pod.
+    pub pod: &'a str,
+    /// Empty for a pod; else the systemd unit or the cgroup path: untrusted text.
+    pub container: &'a str,
+    pub seconds: f64,
 }
 
 /// What found nothing unread in its socket, from the first network device to the first byte copied to the reader.
@@ -81,8 +141,50 @@ impl<'a> Numbers<'a> {
             Finding::Nothing => Some(Vec::new()),
             Finding::Received(paths) => Some(paths.iter().map(|one| path(one, subject)).collect()),
         };
-        Self { received, waits: WaitsDocument::new(&latency.waits, subject) }
+        let slow = latency.slow.as_ref().map(|slow| SlowDocument {
+            from_seconds: slow.from,
+            lost: slow.lost,
+            requests: slow.in_window().map(|one| request(one, slow.ended_ns)).collect(),
+        });
+        Self { received, waits: WaitsDocument::new(&latency.waits, subject), slow }
     }
+}
+
+fn request(one: &SlowRequest, ended_ns: u64) -> SlowRequestDocument<'_> {
+    SlowRequestDocument {
+        seconds: seconds(one.took_ns),
+        read_before_end_seconds: seconds(ended_ns - one.read_ns),
+        protocol: &one.protocol,
+        peer: one.peer,
+        peer_port: one.peer_port,
+        port: one.port,
+        container: &one.workload.container,
+        pid: one.pid,
+        tid: one.tid,
+        thread: &one.thread,
+        stages: one
+            .stages
+            .iter()
+            .map(|(stage, ns)| SlowStageDocument { stage, seconds: seconds(*ns) })
+            .collect(),
+        occupants: one.occupants.iter().map(occupant).collect(),
+    }
+}
+
+fn occupant(one: &Occupant) -> OccupantDocument<'_> {
+    let kind = match one.who {
+        Who::Workload(_) => "workload",
+        Who::Kernel => "kernel",
+        Who::Interrupt => "interrupt",
+        Who::Idle => "idle",
+        Who::Unknown => "unknown",
+    };
+    let nobody = ("", "", "");
+    let (namespace, pod, container) = match &one.who {
+        Who::Workload(Culprit { namespace, pod, container }) => (&**namespace, &**pod, &**container),
+        _ => nobody,
+    };
+    OccupantDocument { kind, namespace, pod, container, seconds: seconds(one.ns) }
 }
 
 fn path<'a>(path: &'a Path, subject: &Subject) -> PathDocument<'a> {

@@ -1,6 +1,7 @@
 //! Where what a workload received in a window lost its time: the difference of two snapshots. Pure; how it looks is not its
 //! business.
 
+use super::slow::seconds;
 use crate::{
     show::{bar::Mark, target::Target},
     snapshot::{HistogramSample, PathSample, RxpathSample, Snapshot, StageSample},
@@ -145,10 +146,6 @@ impl Times {
             max: histogram.max_bound(),
         }
     }
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -1,5 +1,5 @@
-//! How a window looks: how much was followed; then, and these scroll, the stages of each protocol, and why the workload waited
-//! for a CPU.
+//! How a window looks: how much was followed; then, and these scroll, the stages of each protocol, why the workload waited
+//! for a CPU, and what took long, if it is asked for.
 
 use ratatui::{style::Style, text::Line};
 
@@ -18,16 +18,19 @@ use crate::show::{
 };
 
 pub(super) fn body(latency: &Latency, form: &Form) -> Body {
+    let slow = latency.slow.iter().flat_map(|slow| slow.lines(form));
     let paths = match &latency.received {
         Finding::Off(reason) => return remark(format!("rxpath is off: {}", format::clean(reason))),
         Finding::Nothing => {
-            return remark("Nothing that it received was read in this window.".to_owned());
+            let nothing = remark("Nothing that it received was read in this window.".to_owned());
+            return Body { rows: slow.collect(), ..nothing };
         }
         Finding::Received(paths) => paths,
     };
     let table = Table::fit(form);
     let mut rows: Vec<_> = paths.iter().flat_map(|path| table.lines(path)).collect();
     rows.extend(why_it_waited(latency, form));
+    rows.extend(slow);
     let position = match form.position.as_str() {
         "" => String::new(),
         position => format!(" Lines {position}."),

@@ -5,7 +5,7 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
-use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats};
+use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats, Unread, slow};
 use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::{Hold, ThrottleStats, holds};
@@ -84,8 +84,12 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.push(map("net", "NET_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<net::Call>())));
         }
     }
-    if tier("rxpath").is_some() {
+    if let Some(rxpath) = tier("rxpath") {
         maps.extend(rxpath_maps(plan.slots));
+        if probe::keeps_tasks_in_hash(rxpath) {
+            let bytes = hash_bytes(plan.tasks, size_of::<Unread>());
+            maps.push(map("rxpath", "RXPATH_SOCKETS", plan.tasks, bytes));
+        }
     }
     if tier("reclaim").is_some() {
         maps.extend(reclaim_maps(plan.slots));
@@ -153,8 +157,8 @@ fn net_maps(slots: u32) -> [MapMemory; 7] {
     ]
 }
 
-/// Beside these, each socket's own storage.
-fn rxpath_maps(slots: u32) -> [MapMemory; 7] {
+/// Beside these, each socket's own storage where there is no hash.
+fn rxpath_maps(slots: u32) -> [MapMemory; 9] {
     let arrivals = 1 << ARRIVAL_BITS;
     [
         map("rxpath", "RXPATH_STATS", slots, u64::from(slots) * size_of::<RxpathStats>() as u64),
@@ -163,6 +167,8 @@ fn rxpath_maps(slots: u32) -> [MapMemory; 7] {
         map("rxpath", "RXPATH_ARRIVALS", arrivals, u64::from(arrivals) * 8),
         map("rxpath", "RXPATH_IP", arrivals, u64::from(arrivals) * 8),
         map("rxpath", "RXPATH_POINTS", Protocol::COUNT, 4096),
+        map("rxpath", "RXPATH_SLOW_FROM", 1, 4096),
+        map("rxpath", "RXPATH_SLOW", slow::RING_BYTES, u64::from(slow::RING_BYTES) + RING_OVERHEAD),
         map("rxpath", "RXPATH_LOSSES", RxpathLoss::COUNT, 4096),
     ]
 }

@@ -1,42 +1,57 @@
 //! The receive path.
 
-use super::Hook::{Fentry, Fexit, TpBtf};
+use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
 use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// State in socket storage.
 static OBJECT: Object = object!("rxpath.o");
+/// State in a hash by socket.
+static HASH_OBJECT: Object = object!("rxpath_hash.o");
 
-static MEMBERS: &[Member] = &[
-    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+macro_rules! members {
+    ($($more:expr),*) => {
+        &[
+        member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+        member("OFF_TASK_FLAGS", &["task_struct.flags"]),
+        member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
+        member("OFF_CGROUP_KN", &["cgroup.kn"]),
+        member("OFF_KN_ID", &["kernfs_node.id"]),
+        member("OFF_CB_SEQ", &["tcp_skb_cb.seq"]),
+        member("OFF_CB_END_SEQ", &["tcp_skb_cb.end_seq"]),
+        member("OFF_CB_TCP_FLAGS", &["tcp_skb_cb.tcp_flags"]),
+        member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
+        member("OFF_SK_OWN_PORT", &["sock.__sk_common.skc_num"]),
+        member("OFF_SK_PEER_PORT", &["sock.__sk_common.skc_dport"]),
+        member("OFF_SK_PEER_V4", &["sock.__sk_common.skc_daddr"]),
+        member("OFF_SK_PEER_V6", &["sock.__sk_common.skc_v6_daddr"]),
+        member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
+        member("OFF_SK_RECEIVED_LAST", &["sock.sk_receive_queue.prev"]),
+        member("OFF_SK_RECEIVED_COUNT", &["sock.sk_receive_queue.qlen"]),
+        member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
+        member("OFF_SK_TYPE", &["sock.sk_type"]),
+        member("OFF_SKB_CB", &["sk_buff.cb"]),
+        member("OFF_SKB_DATA", &["sk_buff.data"]),
+        member("OFF_SKB_HEAD", &["sk_buff.head"]),
+        member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),
+        member("OFF_SKB_TRANSPORT_HEADER", &["sk_buff.transport_header"]),
+        optional("OFF_UDP_TAKEN_COUNT", &["udp_sock.reader_queue.qlen"]),
+        member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
+        member("OFF_TCP_COPIED_SEQ", &["tcp_sock.copied_seq"]),
+        member("OFF_TCP_RCV_NXT", &["tcp_sock.rcv_nxt"]),
+        optional("PARAMS_READY", &["btf_trace_sk_data_ready.()"]),
+        optional("PARAMS_RECEIVED", &["btf_trace_sock_recv_length.()"]),
+            $($more),*
+        ]
+    };
+}
+
+/// What the reader did is asked of its task.
+static MEMBERS: &[Member] = members!(
     member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
     member("OFF_TASK_RUN_DELAY", &["task_struct.sched_info.run_delay"]),
-    member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"]),
-    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-    member("OFF_CGROUP_KN", &["cgroup.kn"]),
-    member("OFF_KN_ID", &["kernfs_node.id"]),
-    member("OFF_CB_SEQ", &["tcp_skb_cb.seq"]),
-    member("OFF_CB_END_SEQ", &["tcp_skb_cb.end_seq"]),
-    member("OFF_CB_TCP_FLAGS", &["tcp_skb_cb.tcp_flags"]),
-    member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
-    member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
-    member("OFF_SK_RECEIVED_LAST", &["sock.sk_receive_queue.prev"]),
-    member("OFF_SK_RECEIVED_COUNT", &["sock.sk_receive_queue.qlen"]),
-    member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
-    member("OFF_SK_TYPE", &["sock.sk_type"]),
-    member("OFF_SKB_CB", &["sk_buff.cb"]),
-    member("OFF_SKB_DATA", &["sk_buff.data"]),
-    member("OFF_SKB_HEAD", &["sk_buff.head"]),
-    member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),
-    member("OFF_SKB_TRANSPORT_HEADER", &["sk_buff.transport_header"]),
-    member("OFF_SOCKET_SK", &["socket.sk"]),
-    optional("OFF_UDP_TAKEN_COUNT", &["udp_sock.reader_queue.qlen"]),
-    member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
-    member("OFF_TCP_COPIED_SEQ", &["tcp_sock.copied_seq"]),
-    member("OFF_TCP_RCV_NXT", &["tcp_sock.rcv_nxt"]),
-    optional("PARAMS_READY", &["btf_trace_sk_data_ready.()"]),
-    optional("PARAMS_RECEIVED", &["btf_trace_sock_recv_length.()"]),
-];
+    member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"])
+);
+static HASH_MEMBERS: &[Member] = members!();
 
 const VIRTUAL: &str = "notes when a packet with data came through a device that is none of hardware";
 const DEVICE: &str = "notes when a packet with data came through its first device";
@@ -51,14 +66,19 @@ const DEVICES: Program = program("rxpath_dev_tp", TpBtf("netif_receive_skb"), DE
 const IP4: Program = extra("rxpath_ip4_in", Fentry("ip_rcv_core"), IP);
 const IP6: Program = extra("rxpath_ip6_in", Fentry("ip6_rcv_core"), IP);
 const DATAGRAMS: Program = extra("rxpath_udp_in", Fentry("__udp_enqueue_schedule_skb"), DATAGRAM);
-const READS4: Program = extra("rxpath_rcv4_out", Fexit("inet_recvmsg"), READS);
-const READS6: Program = extra("rxpath_rcv6_out", Fexit("inet6_recvmsg"), READS);
+const TAKES: Program = extra("rxpath_take_in", Fentry("skb_consume_udp"), READS);
+const IP4_BY_KPROBE: Program = extra("rxpath_ip4_kp", Kprobe("ip_rcv_core"), IP);
+const IP6_BY_KPROBE: Program = extra("rxpath_ip6_kp", Kprobe("ip6_rcv_core"), IP);
+const DATAGRAMS_BY_KPROBE: Program = extra("rxpath_udp_kp", Kprobe("__udp_enqueue_schedule_skb"), DATAGRAM);
+const TAKES_BY_KPROBE: Program = extra("rxpath_take_kp", Kprobe("skb_consume_udp"), READS);
+const ENDS: &str = "forgets a socket that goes";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
     summary: "The receive path: how long what is received takes from the first device to its reader, stage by stage. Followed is \
               what finds a socket with nothing unread; each packet with data only leaves the moment of its coming in an array. \
-              When the reader was woken and got a CPU is what `sched` remembers, by typed tracepoints",
+              When the reader was woken and got a CPU is what `sched` remembers, by typed tracepoints: programs by raw \
+              tracepoints and kprobes cannot ask it",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,
@@ -71,8 +91,7 @@ pub(super) const PROBE: Probe = Probe {
                 IP6,
                 program("rxpath_read_tp", TpBtf("tcp_rcv_space_adjust"), READS),
                 extra("rxpath_recv_tp", TpBtf("sock_recv_length"), READS),
-                READS4.unless("PARAMS_RECEIVED"),
-                READS6.unless("PARAMS_RECEIVED"),
+                TAKES.unless("PARAMS_RECEIVED"),
                 extra("rxpath_ready_tp", TpBtf("sk_data_ready"), READY),
                 extra("rxpath_ready_in", Fentry("sock_def_readable"), READY).unless("PARAMS_READY"),
                 program("rxpath_tcp_tp", TpBtf("tcp_probe"), SEGMENT),
@@ -91,14 +110,53 @@ pub(super) const PROBE: Probe = Probe {
                 IP4,
                 IP6,
                 program("rxpath_read_in", Fentry("tcp_rcv_space_adjust"), READS),
-                READS4,
-                READS6,
+                TAKES,
                 program("rxpath_ready_in", Fentry("sock_def_readable"), READY),
                 program("rxpath_tcp_in", Fentry("tcp_rcv_established"), SEGMENT),
                 DATAGRAMS,
             ],
             members: MEMBERS,
             needs: &[Need::SocketStorage],
+        },
+        TierSet {
+            tier: Tier::RawTp,
+            object: HASH_OBJECT,
+            programs: &[
+                program("rxpath_virt_rt", RawTp("netif_rx"), VIRTUAL),
+                program("rxpath_dev_rt", RawTp("netif_receive_skb"), DEVICE),
+                IP4_BY_KPROBE,
+                IP6_BY_KPROBE,
+                program("rxpath_end_rt", RawTp("tcp_destroy_sock"), ENDS),
+                extra("rxpath_end_kp", Kprobe("inet_sock_destruct"), ENDS),
+                program("rxpath_read_rt", RawTp("tcp_rcv_space_adjust"), READS),
+                extra("rxpath_recv_rt", RawTp("sock_recv_length"), READS),
+                TAKES_BY_KPROBE.unless("PARAMS_RECEIVED"),
+                extra("rxpath_ready_rt", RawTp("sk_data_ready"), READY),
+                extra("rxpath_ready_kp", Kprobe("sock_def_readable"), READY).unless("PARAMS_READY"),
+                program("rxpath_tcp_rt", RawTp("tcp_probe"), SEGMENT),
+                DATAGRAMS_BY_KPROBE,
+            ],
+            members: HASH_MEMBERS,
+            needs: &[],
+        },
+        TierSet {
+            tier: Tier::Kprobe,
+            object: HASH_OBJECT,
+            programs: &[
+                // See the trampolines.
+                extra("rxpath_virt_rt", RawTp("netif_rx"), VIRTUAL),
+                extra("rxpath_dev_rt", RawTp("netif_receive_skb"), DEVICE),
+                IP4_BY_KPROBE,
+                IP6_BY_KPROBE,
+                program("rxpath_end_kp", Kprobe("inet_sock_destruct"), ENDS),
+                program("rxpath_read_kp", Kprobe("tcp_rcv_space_adjust"), READS),
+                TAKES_BY_KPROBE,
+                program("rxpath_ready_kp", Kprobe("sock_def_readable"), READY),
+                program("rxpath_tcp_kp", Kprobe("tcp_rcv_established"), SEGMENT),
+                DATAGRAMS_BY_KPROBE,
+            ],
+            members: HASH_MEMBERS,
+            needs: &[Need::Kprobes],
         },
     ],
 };

@@ -31,11 +31,10 @@ fn a_domain_has_every_tier_that_can_be_the_best_first() {
         // What has tracepoints of its own takes them; system calls only stand in for functions.
         let wanted: &[_] = match probe.domain {
             "vfs" => &[Tier::Fentry, Tier::TpBtf, Tier::RawTp, Tier::Kprobe],
-            "rxpath" => &[Tier::TpBtf, Tier::Fentry],
             // The functions around their tracepoints are inlined, or are called for other ends too.
             "block" | "reclaim" => &[Tier::TpBtf, Tier::RawTp],
             // Only typed programs can keep something with a socket.
-            "tcp" | "net" => &[Tier::TpBtf, Tier::Fentry, Tier::RawTp, Tier::Kprobe],
+            "tcp" | "net" | "rxpath" => &[Tier::TpBtf, Tier::Fentry, Tier::RawTp, Tier::Kprobe],
             _ => &[Tier::TpBtf, Tier::RawTp, Tier::Fentry, Tier::Kprobe],
         };
         assert_eq!(tiers, wanted, "{}", probe.domain);

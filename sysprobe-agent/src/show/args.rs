@@ -8,6 +8,8 @@ use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 /// A shorter window holds too few samples for a p99, and costs a collection each time.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
+/// What is received takes some microseconds at least.
+const SHORTEST_THRESHOLD: Duration = Duration::from_micros(1);
 
 /// How long a window is, and how it is shown.
 #[derive(Args, Clone, Debug)]
@@ -88,22 +90,34 @@ pub fn interactive_terminal() -> bool {
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
+    let seconds = seconds(text).ok_or_else(no_interval)?;
+    let interval = Duration::try_from_secs_f64(seconds).ok();
+    let fits = |interval: &Duration| (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(interval);
+    interval.filter(fits).ok_or_else(out_of_range)
+}
+
+/// How long what is slow takes at least.
+pub(crate) fn parse_threshold(text: &str) -> Result<Duration, String> {
+    let threshold = seconds(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let fits = |threshold: &Duration| (SHORTEST_THRESHOLD..=LONGEST_INTERVAL).contains(threshold);
+    threshold.filter(fits).ok_or_else(|| {
+        "write a number with `us`, `ms` or `s`, from 1us to 1h, such as `10ms` or `1.5s`".to_owned()
+    })
+}
+
+/// A number of them, or one with its unit.
+fn seconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[number.len()..] {
+        "us" => 1e-6,
         "ms" => 0.001,
         "" | "s" | "sec" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(no_interval()),
+        _ => return None,
     };
-    let number: f64 = number.trim_end().parse().map_err(|_| no_interval())?;
-    let interval = Duration::try_from_secs_f64(number * unit).map_err(|_| out_of_range())?;
-    if (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
-        Ok(interval)
-    } else {
-        Err(out_of_range())
-    }
+    Some(number.trim_end().parse::<f64>().ok()? * unit)
 }
 
 fn no_interval() -> String {

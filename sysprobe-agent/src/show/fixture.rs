@@ -96,6 +96,7 @@ pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         pods: Vec::new(),
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::new(),
+        slow: None,
         agent: AgentSample::default(),
     }
 }

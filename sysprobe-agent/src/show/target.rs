@@ -84,7 +84,7 @@ impl Target {
         self.samples(later).map(move |sample| (before(sample), sample))
     }
 
-    fn has(&self, workload: &Workload) -> bool {
+    pub(crate) fn has(&self, workload: &Workload) -> bool {
         let Workload { namespace, pod, container } = workload;
         if self.who.pod.is_empty() {
             return pod.is_empty() && *container == self.who.container;

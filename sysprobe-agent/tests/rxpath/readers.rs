@@ -134,7 +134,8 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
         path.assert_complete();
         let (each_ns, share) = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.tier.name());
-        assert!(share > 0.8, "by {}: {share}", watcher.tier.name());
+        // It has to be woken from its nap, too.
+        assert!(share > 0.5, "by {}: {share}", watcher.tier.name());
     }
     assert_nothing_lost(&stage.watchers);
 }

@@ -62,6 +62,10 @@ pub struct Stretch {
     pub cause: u32,
 }
 
+impl Stretch {
+    pub const NONE: Self = Self { until: 0, occupant: 0, interrupted: 0, interrupted_share: 0, cause: 0 };
+}
+
 /// Who waited, and who ran meanwhile.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

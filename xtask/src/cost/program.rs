@@ -27,10 +27,10 @@ pub(super) fn build() -> Result<PathBuf> {
     executable(&String::from_utf8_lossy(&output.stdout)).context("cargo does not say where the program is")
 }
 
-/// Of a measurement that takes so many turns, with or without other tools beside the agent's programs.
-pub(super) fn arguments(times: u32, with_tools: bool) -> Vec<String> {
+/// Of a measurement that takes so many turns, with or without what calls take longer, with other tools too.
+pub(super) fn arguments(times: u32, with_calls: bool) -> Vec<String> {
     let mut arguments = vec!["programs".to_owned(), times.to_string()];
-    arguments.extend(with_tools.then(|| "tools".to_owned()));
+    arguments.extend(with_calls.then(|| "calls".to_owned()));
     arguments
 }
 

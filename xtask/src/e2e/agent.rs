@@ -45,7 +45,7 @@ impl Agent {
         fs::write(&config, access.configuration(sources))?;
         let mut command = cmd::tool(&access.program);
         command.args(["agent", "--listen", &format!("127.0.0.1:{PORT}"), "--config"]).arg(config);
-        command.arg("--socket").arg(places::state().join("agent.sock"));
+        command.arg("--socket").arg(socket());
         let mut service = Service::start("agent", &mut command)?;
         service.ready(|| http::get(PORT, "/readyz").is_ok_and(|answer| answer.status == 200))?;
         Ok(Self { service })
@@ -66,7 +66,21 @@ pub(super) fn scrape() -> Result<Vec<Sample>> {
     samples::parse(&answer.body)
 }
 
+fn socket() -> PathBuf {
+    places::state().join("agent.sock")
+}
+
 impl Access {
+    /// What a command of the agent's program prints that asks the running agent.
+    pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
+        let mut command = cmd::tool(&self.program);
+        let output = command.args(words).arg("--socket").arg(socket()).output()?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        String::from_utf8(output.stdout).context("what it prints is no text")
+    }
+
     /// Makes the agent's account.
     pub(super) fn grant(program: PathBuf) -> Result<Self> {
         let token = account()?;

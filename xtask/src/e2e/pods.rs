@@ -9,7 +9,7 @@ use super::samples::Workload;
 
 pub(super) const HOME: &str = "e2e";
 /// Has a pod of the same name as the first.
-const OTHER: &str = "e2e-other";
+pub(super) const OTHER: &str = "e2e-other";
 pub(super) const NAMESPACES: [&str; 2] = [HOME, OTHER];
 
 /// The one that ends and is started again, over and over.

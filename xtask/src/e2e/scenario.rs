@@ -1,5 +1,6 @@
 //! What is tried on the cluster. Each scenario starts agents of its own and leaves the cluster as it found it.
 
+mod blame;
 mod burst;
 mod cluster;
 mod first;
@@ -24,6 +25,8 @@ pub(crate) enum Scenario {
     Sources,
     /// From the start of a container to its first series
     First,
+    /// Who makes a pod wait, by the command
+    Blame,
     /// The API server goes, comes back without its history, and is busy
     Outage,
     /// 500 agents' clients at one API server
@@ -59,6 +62,7 @@ impl Scenario {
             Self::Labels => labels::run(rig, report),
             Self::Sources => sources::run(rig, report),
             Self::First => first::run(rig, report),
+            Self::Blame => blame::run(rig, report),
             Self::Outage => outage::run(rig, report),
             Self::Fleet => fleet::run(rig, report),
             Self::Burst => burst::run(rig, report),

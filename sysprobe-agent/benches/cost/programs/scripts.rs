@@ -131,6 +131,7 @@ impl Script {
             | "inet_sk_state_store"
             | "inet_sk_set_state"
             | "tcp_v4_destroy_sock"
+            | "inet_sock_destruct"
             | "tcp_rcv_established"
             | "tcp_conn_request"
             | "tcp_v4_syn_recv_sock" => Self::Connection,
@@ -142,6 +143,7 @@ impl Script {
             | "ip_rcv_core"
             | "ip6_rcv_core"
             | "__udp_enqueue_schedule_skb"
+            | "skb_consume_udp"
             | "sk_data_ready"
             | "sock_def_readable"
             | "sock_send_length"

@@ -39,6 +39,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
         pods: Vec::new(),
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::new(),
+        slow: None,
         agent: AgentSample::default(),
     }
 }

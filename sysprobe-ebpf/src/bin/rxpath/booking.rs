@@ -64,7 +64,7 @@ pub(crate) fn sees(protocol: Protocol, point: Point) -> bool {
 }
 
 #[inline(always)]
-fn points_of(protocol: u32) -> u64 {
+pub(crate) fn points_of(protocol: u32) -> u64 {
     RXPATH_POINTS.get(protocol).copied().unwrap_or(0)
 }
 

@@ -51,15 +51,27 @@ pub(crate) fn became_ready(socket: Sock) {
     }
 }
 
-/// A task has received from the socket.
+/// A call to receive has ended.
 #[inline(always)]
-pub(crate) fn read(socket: Sock, result: i32, flags: u32) {
-    if result < 0 || flags & NOT_TAKEN != 0 {
-        return;
+pub(crate) fn received(socket: Sock, result: i32, flags: u32) {
+    if result >= 0 && flags & NOT_TAKEN == 0 {
+        read(socket);
     }
+}
+
+/// A datagram was copied to a reader, and is let go unless the reader has only looked at it.
+#[inline(always)]
+pub(crate) fn consumed(socket: Sock, length: i32) {
+    if length >= 0 {
+        read(socket);
+    }
+}
+
+#[inline(always)]
+fn read(socket: Sock) {
     let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };
     if unread.position == 0 {
-        end(unread, Protocol::Udp);
+        end(socket, unread, Protocol::Udp);
     } else {
         unread.position -= 1;
     }

@@ -1,11 +1,11 @@
 //! The same by BPF trampolines, and what only functions tell.
 
-use aya_ebpf::macros::{fentry, fexit};
-use aya_ebpf::programs::{FEntryContext, FExitContext};
+use aya_ebpf::macros::fentry;
+use aya_ebpf::programs::FEntryContext;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::{is_udp, of_file};
+use sysprobe_ebpf::socket::is_udp;
 
-use crate::{arrival, became_ready, datagram, segment};
+use crate::{arrival, datagram, ready, segment};
 
 /// An argument that is a pointer.
 #[inline(always)]
@@ -48,7 +48,7 @@ fn rxpath_udp_in(ctx: FEntryContext) -> i32 {
 /// proto: v5.10- `void sock_def_readable(struct sock *sk)`
 #[fentry]
 fn rxpath_ready_in(ctx: FEntryContext) -> i32 {
-    became_ready(argument(&ctx, 0));
+    ready::became_ready(argument(&ctx, 0));
     0
 }
 
@@ -59,20 +59,13 @@ fn rxpath_read_in(ctx: FEntryContext) -> i32 {
     0
 }
 
-macro_rules! receiving {
-    ($($name:ident)+) => {$(
-        #[fexit]
-        #[expect(clippy::cast_possible_truncation, reason = "the lower half of the register, with its sign")]
-        fn $name(ctx: FExitContext) -> i32 {
-            // SAFETY: the first argument is a `struct socket *`.
-            let socket = of_file(unsafe { Typed::new(ctx.arg(0)) });
-            if let Some(socket) = socket.filter(|socket| is_udp(*socket)) {
-                datagram::read(socket, ctx.arg::<u64>(4) as i32, ctx.arg(3));
-            }
-            0
-        }
-    )+};
+/// proto: v5.10- `void skb_consume_udp(struct sock *sk, struct sk_buff *skb, int len)`; where a datagram was copied to a reader,
+/// with a length below zero if it was only looked at
+#[fentry]
+fn rxpath_take_in(ctx: FEntryContext) -> i32 {
+    let socket = argument(&ctx, 0);
+    if is_udp(socket) {
+        datagram::consumed(socket, ctx.arg(2));
+    }
+    0
 }
-
-// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, and of version 6
-receiving!(rxpath_rcv4_out rxpath_rcv6_out);

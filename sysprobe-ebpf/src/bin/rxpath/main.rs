@@ -15,13 +15,15 @@ mod functions;
 mod memory;
 mod name;
 mod reader;
+mod ready;
 mod segment;
+mod slow;
 mod way;
 
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::{is_tcp, is_udp};
+use sysprobe_ebpf::socket::is_udp;
 
 /// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
 #[btf_tracepoint(function = "netif_rx")]
@@ -52,17 +54,8 @@ fn rxpath_tcp_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sk_data_ready")]
 fn rxpath_ready_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    became_ready(unsafe { Typed::argument(&ctx, 0) });
+    ready::became_ready(unsafe { Typed::argument(&ctx, 0) });
     0
-}
-
-#[inline(always)]
-fn became_ready(socket: Typed) {
-    if is_tcp(socket) {
-        segment::became_ready(socket);
-    } else if is_udp(socket) {
-        datagram::became_ready(socket);
-    }
 }
 
 /// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
@@ -79,7 +72,7 @@ fn rxpath_recv_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
     let socket = unsafe { Typed::argument(&ctx, 0) };
     if is_udp(socket) {
-        datagram::read(socket, ctx.arg(1), ctx.arg(2));
+        datagram::received(socket, ctx.arg(1), ctx.arg(2));
     }
     0
 }

@@ -1,8 +1,10 @@
 //! When the task that reads was told, and how long it waited for a CPU: from what the `sched` domain remembers of it.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_processor_id};
+use sysprobe_common::rxpath::slow::Slow;
 use sysprobe_common::sched::Timeline;
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices, StoredTask};
+use sysprobe_common::sched::timeline::STRETCHES;
 use sysprobe_ebpf::kernel::{Object, Typed};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::shared;
@@ -28,6 +30,22 @@ pub(crate) fn since(ready: u64) -> (u64, u64) {
     let mut way = Way { ready, woken: ready, waited: 0 };
     way.go_back(task, stored);
     (way.woken, way.waited)
+}
+
+/// What the CPU was occupied with of late, for those who want to know why this took long.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
+pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
+    if CFG_SLICES.load() == 0 {
+        return;
+    }
+    let Some(line) = shared::sched_timeline(slow.cpu) else { return };
+    slow.clock_offset = line.clock_offset;
+    for (back, stretch) in slow.stretches.iter_mut().enumerate() {
+        let place = line.last.wrapping_sub(back as u32) as usize & (STRETCHES - 1);
+        // SAFETY: the place is within the timeline.
+        *stretch = unsafe { *line.stretches.get_unchecked(place) };
+    }
 }
 
 /// What is known of the time since something was ready.

@@ -55,7 +55,7 @@ pub(crate) fn read(socket: Sock) {
     // Some of the kernel's own readers run in the softirq, on top of anybody.
     let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
     if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), unread.position) {
-        end(unread, Protocol::Tcp);
+        end(socket, unread, Protocol::Tcp);
     }
 }
 

@@ -10,7 +10,7 @@ use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
 use crate::booking::{book, lose};
 use crate::memory::{Sock, current, insert};
 use crate::name::Name;
-use crate::{arrival, reader};
+use crate::{arrival, reader, slow};
 
 /// Begins to follow what has just reached its socket, if it is known when it came. Where that is first seen when it can be read, it is ready.
 #[inline(always)]
@@ -47,7 +47,7 @@ pub(crate) fn became_ready(unread: &mut Unread) {
 
 /// Its first byte has been copied to the running task.
 #[inline(always)]
-pub(crate) fn end(unread: &mut Unread, protocol: Protocol) {
+pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     unread.waits = 0;
     let now = now();
     store(&mut unread.moments[Point::Read as usize], now);
@@ -57,7 +57,9 @@ pub(crate) fn end(unread: &mut Unread, protocol: Protocol) {
     let (woken, waited) = reader::since(load(&unread.moments[Point::Ready as usize]));
     store(&mut unread.moments[Point::Wakeup as usize], woken);
     store(&mut unread.moments[Point::Run as usize], woken + waited);
-    book(current(), protocol, &unread.moments);
+    let owner = current();
+    book(owner, protocol, &unread.moments);
+    slow::tell(socket, owner, protocol, unread);
 }
 
 /// Volatile, for the compiler would keep it in a register.

@@ -6,8 +6,7 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::tcp::Socket;
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
-pub(crate) use sysprobe_ebpf::socket::maker as strangers;
-use sysprobe_ebpf::socket::{is_remainder, is_tcp};
+pub(crate) use sysprobe_ebpf::socket::{maker as strangers, tcp_by_address as tcp};
 
 use crate::booking::settle;
 use crate::socket::OFF_TCP_NOW;
@@ -57,11 +56,6 @@ pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
         remembered.visited_us = now;
         settle(tcp, remembered, false);
     }
-}
-
-#[inline(always)]
-pub(crate) fn tcp(socket: Sock) -> Option<Sock> {
-    Some(socket).filter(|socket| is_tcp(*socket) && !is_remainder(*socket))
 }
 
 /// Only one program at a time books a socket.

@@ -1,0 +1,104 @@
+//! What took long, one by one, with names: for those who ask.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::rxpath::slow::Slow;
+use sysprobe_common::rxpath::{Point, Protocol};
+use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS};
+
+use super::Engine;
+use super::charging::Nobodys;
+use crate::rxpath::{self, slow};
+use crate::slots::Owner;
+use crate::snapshot::{Occupant, SlowQuery, SlowRequest, SlowSample, Snapshot, Who, Workload};
+
+impl Engine {
+    /// Everything as of now, and each that took long of late. What the question before this one had no answer for yet is in it.
+    pub fn collect_slow(&mut self, query: SlowQuery) -> Snapshot {
+        let mut snapshot = self.collect();
+        snapshot.slow = self.slow(query);
+        snapshot
+    }
+
+    /// `None` where the receive path is not watched.
+    fn slow(&mut self, query: SlowQuery) -> Option<SlowSample> {
+        let rxpath = self.measured.rxpath()?;
+        let lease = Duration::from_millis(query.slow_lease_ms);
+        rxpath.slow().ask(query.slow_ns, lease, Instant::now());
+        let lost = rxpath.slow_lost();
+        let nobodys = Nobodys::default();
+        let attribution = &self.attribution;
+        let named = |one: &Slow| request(one, |owner| nobodys.or_bearer(owner, attribution).workload.clone());
+        let requests = rxpath.slow().recent(query.slow_ns).filter_map(named).collect();
+        Some(SlowSample { from_ns: query.slow_ns, lost, requests })
+    }
+}
+
+/// With names. `None` of a protocol that this version does not know.
+fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Option<SlowRequest> {
+    let protocol = Protocol::ALL.into_iter().find(|protocol| *protocol as u32 == slow.protocol)?;
+    let passed: Vec<_> = slow::passed(slow).collect();
+    let stage = |pair: &[(Point, u64)]| {
+        let [(from, begun), (to, ended)] = [pair[0], pair[1]];
+        (rxpath::stage_name(from, to, protocol), ended - begun)
+    };
+    Some(SlowRequest {
+        workload: workload_of(Owner::of_number(slow.owner)),
+        read_ns: slow.moments[Point::Read as usize],
+        took_ns: slow::took(slow),
+        protocol: protocol.name().to_owned(),
+        peer: peer(slow),
+        peer_port: slow.peer_port,
+        port: slow.own_port,
+        pid: halves(slow.thread).0,
+        tid: halves(slow.thread).1,
+        thread: text(&slow.name),
+        stages: passed.windows(2).map(stage).collect(),
+        occupants: occupants(slow, &passed, workload_of),
+    })
+}
+
+/// Who had the CPU while the reader waited for it.
+fn occupants(slow: &Slow, passed: &[(Point, u64)], workload_of: impl Fn(Owner) -> Workload) -> Vec<Occupant> {
+    let moment = |wanted: Point| passed.iter().find(|(point, _)| *point == wanted).map(|(_, moment)| *moment);
+    let (Some(woken), Some(run)) = (moment(Point::Wakeup), moment(Point::Run)) else { return Vec::new() };
+    let who = |occupant: u64| match occupant {
+        IDLE => Who::Idle,
+        SOFTIRQS => Who::Interrupt,
+        KERNEL => Who::Kernel,
+        0 => Who::Unknown,
+        id => Who::Workload(workload_of(Owner::of_number(id)).as_culprit()),
+    };
+    let mut sums = BTreeMap::new();
+    for (occupant, ns) in slow::occupants(slow, woken, run) {
+        *sums.entry(who(occupant)).or_default() += ns;
+    }
+    let mut occupants: Vec<_> = sums.into_iter().map(|(who, ns)| Occupant { who, ns }).collect();
+    occupants.sort_by_key(|occupant| std::cmp::Reverse(occupant.ns));
+    occupants
+}
+
+fn peer(slow: &Slow) -> Option<IpAddr> {
+    let quarters = slow.peer.map(u32::to_ne_bytes);
+    let address: [u8; 16] = quarters.as_flattened().try_into().ok()?;
+    let address = Ipv6Addr::from(address);
+    (!address.is_unspecified()).then(|| address.to_canonical())
+}
+
+/// Process and thread.
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+const fn halves(thread: u64) -> (u32, u32) {
+    ((thread >> 32) as u32, thread as u32)
+}
+
+/// Whatever a program calls itself.
+fn text(name: &[u8]) -> String {
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..length]).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

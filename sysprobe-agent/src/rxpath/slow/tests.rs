@@ -1,0 +1,56 @@
+//! What a record says.
+
+use sysprobe_common::rxpath::slow::STRETCHES_TOLD;
+
+use super::*;
+
+const OFFSET: u64 = 1000;
+
+/// One that passed its points at these moments.
+fn slow(moments: [u64; 7]) -> Slow {
+    Slow {
+        moments,
+        owner: 7,
+        thread: 1,
+        name: [0; 16],
+        peer: [0; 4],
+        peer_port: 0,
+        own_port: 0,
+        protocol: 0,
+        points: 0x7f,
+        cpu: 0,
+        clock_offset: OFFSET,
+        stretches: [Stretch::NONE; STRETCHES_TOLD],
+    }
+}
+
+fn stretch(until: u64, occupant: u64) -> Stretch {
+    Stretch { until: until - OFFSET, occupant, ..Stretch::NONE }
+}
+
+#[test]
+fn a_point_is_never_before_another_and_one_that_cannot_be_seen_is_none() {
+    let told = Slow { points: 0x7f & !Point::Ip.bit(), ..slow([10, 0, 30, 25, 40, 50, 60]) };
+    let passed: Vec<_> = passed(&told).map(|(_, moment)| moment).collect();
+    assert_eq!(passed, [10, 30, 30, 40, 50, 60]);
+    assert_eq!(took(&told), 50);
+}
+
+#[test]
+fn who_had_the_cpu_is_cut_to_the_time_that_is_asked_for() {
+    let mut told = slow([0; 7]);
+    told.stretches[0] = stretch(2400, 3);
+    told.stretches[1] = stretch(2300, 2);
+    told.stretches[2] = stretch(2200, 1);
+    let occupants = |from, to| occupants(&told, from, to).collect::<Vec<_>>();
+    assert_eq!(occupants(2250, 2350), [(2, 50), (3, 50)]);
+    assert_eq!(occupants(2100, 2600), [(2, 100), (3, 100)], "nobody knows when the oldest began");
+    assert_eq!(occupants(2500, 2600), []);
+}
+
+#[test]
+fn a_record_of_another_length_is_none() {
+    assert!(decode(&[0; 8]).is_none());
+    let bytes = [0; size_of::<Slow>()];
+    assert_eq!(decode(&bytes).map(|slow| slow.owner), Some(0));
+}

@@ -1,0 +1,67 @@
+//! Operations on files in a snapshot.
+
+use serde::{Deserialize, Serialize};
+use sysprobe_common::vfs::Operation;
+
+use super::HistogramSample;
+
+/// The storage operations of one workload. What it never did is left out of the JSON form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VfsSample {
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub read: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub write: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub fsync: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub open: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub create: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub unlink: OperationSample,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationSample {
+    /// All of them, those that failed included.
+    pub latency: HistogramSample,
+    pub errors: u64,
+    /// What was moved.
+    pub bytes: u64,
+}
+
+impl VfsSample {
+    #[must_use]
+    pub const fn of(&self, operation: Operation) -> &OperationSample {
+        match operation {
+            Operation::Read => &self.read,
+            Operation::Write => &self.write,
+            Operation::Fsync => &self.fsync,
+            Operation::Open => &self.open,
+            Operation::Create => &self.create,
+            Operation::Unlink => &self.unlink,
+        }
+    }
+
+    #[must_use]
+    pub const fn of_mut(&mut self, operation: Operation) -> &mut OperationSample {
+        match operation {
+            Operation::Read => &mut self.read,
+            Operation::Write => &mut self.write,
+            Operation::Fsync => &mut self.fsync,
+            Operation::Open => &mut self.open,
+            Operation::Create => &mut self.create,
+            Operation::Unlink => &mut self.unlink,
+        }
+    }
+}
+
+impl OperationSample {
+    /// Whether there was none.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.latency.count() == 0
+    }
+}

@@ -1,0 +1,16 @@
+//! A socket becomes readable, of whatever protocol.
+
+use sysprobe_ebpf::socket::{is_tcp, is_udp};
+
+use crate::memory::Sock;
+use crate::{datagram, segment};
+
+/// Whoever waits for it is about to be told.
+#[inline(always)]
+pub(crate) fn became_ready(socket: Sock) {
+    if is_tcp(socket) {
+        segment::became_ready(socket);
+    } else if is_udp(socket) {
+        datagram::became_ready(socket);
+    }
+}

@@ -1,0 +1,83 @@
+//! What took longer than somebody wants to know of: a record of each, through a ring. While nobody asks, all there is to it is a look
+//! at a number.
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::{Array, RingBuf};
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
+use aya_ebpf::helpers::generated::{bpf_get_current_comm, bpf_get_smp_processor_id};
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::rxpath::slow::{NAME_SIZE, RING_BYTES, STRETCHES_TOLD, Slow};
+use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
+use sysprobe_common::sched::Stretch;
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::settings;
+use sysprobe_ebpf::socket::{OFF_SK_PEER_V6, is_version_6};
+
+use crate::booking::{lose, points_of};
+use crate::memory::Sock;
+use crate::reader;
+use crate::way::load;
+
+settings!(OFF_SK_OWN_PORT, OFF_SK_PEER_PORT, OFF_SK_PEER_V4);
+
+/// What takes so many nanoseconds is told of; 0 for nothing.
+#[btf_map]
+static RXPATH_SLOW_FROM: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+#[btf_map]
+static RXPATH_SLOW: RingBuf<Slow, { RING_BYTES as usize }> = RingBuf::new();
+
+/// Behind eight bytes of 0: a version 4 address within one of version 6.
+const MAPPED: u32 = u32::from_be(0x0000_ffff);
+
+/// It has been read, by the running task.
+#[inline(always)]
+pub(crate) fn tell(socket: Sock, owner: u64, protocol: Protocol, unread: &Unread) {
+    let took = load(&unread.moments[Point::Read as usize])
+        .saturating_sub(load(&unread.moments[Point::Device as usize]));
+    let from = RXPATH_SLOW_FROM.get(0).map_or(0, load);
+    if from == 0 || took < from {
+        return;
+    }
+    let Some(mut record) = RXPATH_SLOW.reserve(0) else {
+        lose(RxpathLoss::SlowRingFull);
+        return;
+    };
+    let slow: *mut Slow = record.as_mut_ptr();
+    // SAFETY: the ring's memory, of the record's size, until it is submitted; every member is written.
+    unsafe { describe(&mut *slow, socket, owner, protocol, unread) };
+    record.submit(0);
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "there are not so many points")]
+fn describe(slow: &mut Slow, socket: Sock, owner: u64, protocol: Protocol, unread: &Unread) {
+    for (told, moment) in slow.moments.iter_mut().zip(&unread.moments) {
+        *told = load(moment);
+    }
+    slow.owner = owner;
+    slow.thread = bpf_get_current_pid_tgid();
+    // SAFETY: the helper writes at most the size it is given, and all of it.
+    unsafe { bpf_get_current_comm(slow.name.as_mut_ptr().cast(), NAME_SIZE as u32) };
+    slow.peer = peer(socket);
+    slow.peer_port = u16::from_be(socket.u16(&OFF_SK_PEER_PORT).unwrap_or(0));
+    slow.own_port = socket.u16(&OFF_SK_OWN_PORT).unwrap_or(0);
+    slow.protocol = protocol as u32;
+    slow.points = points_of(protocol as u32) as u32;
+    // SAFETY: the helper only returns a number.
+    slow.cpu = unsafe { bpf_get_smp_processor_id() };
+    slow.clock_offset = 0;
+    slow.stretches = [Stretch::NONE; STRETCHES_TOLD];
+    reader::tell_of_its_cpu(slow);
+}
+
+#[inline(always)]
+fn peer(socket: Sock) -> [u32; 4] {
+    if is_version_6(socket) {
+        let quarter = |at| socket.u32_of(&OFF_SK_PEER_V6, at);
+        return [quarter(0), quarter(1), quarter(2), quarter(3)];
+    }
+    match socket.u32(&OFF_SK_PEER_V4).unwrap_or(0) {
+        0 => [0; 4],
+        address => [0, 0, MAPPED, address],
+    }
+}

@@ -1,0 +1,85 @@
+//! The receive path, for kernels and hooks without socket storage: the same numbers as the `rxpath` object, with what is remembered of
+//! a socket in a hash by its address, and with reads that the verifier need not understand. What its readers did is not told.
+#![no_std]
+#![no_main]
+#![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
+
+#[path = "../rxpath/arrival.rs"]
+mod arrival;
+#[path = "../rxpath/booking.rs"]
+mod booking;
+#[path = "../rxpath/datagram.rs"]
+mod datagram;
+mod functions;
+mod memory;
+#[path = "../rxpath/name.rs"]
+mod name;
+mod reader;
+#[path = "../rxpath/ready.rs"]
+mod ready;
+#[path = "../rxpath/segment.rs"]
+mod segment;
+#[path = "../rxpath/slow.rs"]
+mod slow;
+#[path = "../rxpath/way.rs"]
+mod way;
+
+use aya_ebpf::macros::raw_tracepoint;
+use aya_ebpf::programs::RawTracePointContext;
+use sysprobe_ebpf::kernel::Address;
+use sysprobe_ebpf::socket::is_udp;
+
+/// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
+#[raw_tracepoint(tracepoint = "netif_rx")]
+fn rxpath_virt_rt(ctx: RawTracePointContext) -> i32 {
+    arrival::at_device(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10- `(struct sk_buff *skb)`; any device, within the softirq
+#[raw_tracepoint(tracepoint = "netif_receive_skb")]
+fn rxpath_dev_rt(ctx: RawTracePointContext) -> i32 {
+    arrival::at_device(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk, struct sk_buff *skb)`; within `tcp_rcv_established`
+#[raw_tracepoint(tracepoint = "tcp_probe")]
+fn rxpath_tcp_rt(ctx: RawTracePointContext) -> i32 {
+    segment::arrived(Address(ctx.arg(0)), Address(ctx.arg(1)));
+    0
+}
+
+/// proto: v6.3- `(const struct sock *sk)`; within `sock_def_readable` and its like, of every family
+#[raw_tracepoint(tracepoint = "sk_data_ready")]
+fn rxpath_ready_rt(ctx: RawTracePointContext) -> i32 {
+    ready::became_ready(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+#[raw_tracepoint(tracepoint = "tcp_rcv_space_adjust")]
+fn rxpath_read_rt(ctx: RawTracePointContext) -> i32 {
+    segment::read(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v6.3- `(struct sock *sk, int ret, int flags)`
+#[raw_tracepoint(tracepoint = "sock_recv_length")]
+fn rxpath_recv_rt(ctx: RawTracePointContext) -> i32 {
+    let socket = Address(ctx.arg(0));
+    if is_udp(socket) {
+        datagram::received(socket, ctx.arg(1), ctx.arg(2));
+    }
+    0
+}
+
+/// proto: v5.10- `(struct sock *sk)`
+#[raw_tracepoint(tracepoint = "tcp_destroy_sock")]
+fn rxpath_end_rt(ctx: RawTracePointContext) -> i32 {
+    memory::forget(Address(ctx.arg(0)));
+    0
+}
+
+sysprobe_ebpf::object!();

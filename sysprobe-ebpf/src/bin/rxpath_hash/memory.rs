@@ -1,0 +1,34 @@
+//! What is remembered of sockets lies in a hash, by their addresses.
+
+use aya_ebpf::btf_maps::HashMap;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::rxpath::Unread;
+pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
+use sysprobe_ebpf::kernel::Address;
+pub(crate) use sysprobe_ebpf::socket::tcp_by_address as tcp;
+
+/// See the other object.
+pub(crate) type Sock = Address;
+
+/// By address. Sized by the agent. Preallocated: it is filled where packets are received.
+#[btf_map]
+static RXPATH_SOCKETS: HashMap<u64, Unread, 1> = HashMap::new();
+
+#[inline(always)]
+pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
+    // SAFETY: an entry is removed when its socket is freed; until then the socket's lock keeps programs apart.
+    RXPATH_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
+}
+
+#[inline(always)]
+pub(crate) fn insert(socket: Sock, new: &mut Unread) -> Option<&'static mut Unread> {
+    RXPATH_SOCKETS.insert(socket.0, *new, 0).ok()?;
+    known(socket)
+}
+
+/// The socket goes.
+#[inline(always)]
+#[expect(clippy::let_underscore_must_use, reason = "it is there, or nobody remembers it")]
+pub(crate) fn forget(socket: Sock) {
+    let _ = RXPATH_SOCKETS.remove(socket.0);
+}

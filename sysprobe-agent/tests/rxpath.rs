@@ -14,6 +14,7 @@ mod readers;
 mod support;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use sysprobe_agent::snapshot::Snapshot;
 use sysprobe_common::rxpath::RxpathLoss;
@@ -24,9 +25,9 @@ use support::cgroup::Cgroup;
 use support::network::{LEFT, RIGHT, Wire};
 use support::place::Place;
 use support::process::Load;
-use support::tiers::{Watcher, watchers};
+use support::tiers::{Watcher, kernel, watchers};
 use support::totals::lost;
-use support::{left_out, until};
+use support::{figure, left_out, until};
 
 const TIMES: u32 = 200;
 
@@ -138,6 +139,38 @@ fn what_never_leaves_the_machine_is_followed_as_well() {
         for (_, path) in stage.received(transport, u64::from(TIMES)) {
             path.assert_complete();
         }
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// What GRO puts together has come when it was handed on, as one packet.
+#[test]
+fn segments_that_gro_puts_together_are_one_packet() {
+    const SIZE: usize = 20_000;
+    const NAP: Duration = Duration::from_millis(5);
+    let stage = Stage::new("gro");
+    let Wire { left, right: there, .. } = &stage.wire;
+    let is_set = left.offload("wire", &["tso", "off", "gso", "off", "sg", "off"])
+        && there.offload("wire", &["gro", "on"]);
+    if !is_set {
+        left_out("GRO", "there is no ethtool, or veth devices have none");
+        return;
+    }
+    let _server = stage.there().read_late(right(), SIZE, NAP);
+    let pieces = Pieces { size: SIZE, at_a_time: SIZE };
+    stage.here().send_for_each_answer(right(), pieces, TIMES);
+    let (came, received) = (there.packets_in("wire"), there.counters().get("IpInReceives"));
+    figure(&format!("{came} packets came, IP got {received}"));
+    // Before, `gro` is a flag that nobody asks.
+    if kernel() < (5, 13) {
+        left_out("GRO", "veth devices have none");
+        return;
+    }
+    assert!(came > received * 2, "GRO has put few together");
+    for (watcher, path) in stage.received(Transport::Tcp, u64::from(TIMES)) {
+        path.assert_complete();
+        let (each_ns, _) = path.until("read");
+        assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.tier.name());
     }
     assert_nothing_lost(&stage.watchers);
 }

@@ -9,8 +9,9 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 13] = [
+const PACKAGES: [&str; 14] = [
     "dmsetup",
+    "ethtool",
     "fio",
     "iperf3",
     "iproute2",

@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
 
 use super::support::place::{Flag, Place, sleep_forever};
 use super::support::process::Load;
@@ -150,6 +152,22 @@ impl Place<'_> {
             }
         })
         .finish();
+    }
+
+    /// Reads whole requests, each a while after it could be read, and answers each with a byte.
+    pub(crate) fn read_late(&self, address: IpAddr, size: usize, nap: Duration) -> Load {
+        self.serve(|ready| {
+            let mut connection = accept(address, ready);
+            let mut request = vec![0; size];
+            loop {
+                wait_for_something(&connection);
+                thread::sleep(nap);
+                if connection.read_exact(&mut request).is_err() {
+                    return;
+                }
+                connection.write_all(&[0]).expect("it is taken");
+            }
+        })
     }
 
     /// Accepts a connection and does nothing with it.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::process::{self, Command};
+use std::process::{self, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -76,6 +76,20 @@ impl Namespace {
         let write = format!("echo {:x} > {file}", 1_u64 << cpu);
         let status = Command::new("ip").args(["netns", "exec", &self.name, "sh", "-c", &write]).status();
         status.is_ok_and(|status| status.success())
+    }
+
+    /// Turns a device's offloads on or off (`gro`, `tso`...); `false` without `ethtool`.
+    pub(crate) fn offload(&self, device: &str, settings: &[&str]) -> bool {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, "ethtool", "-K", device]).args(settings);
+        command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+
+    /// How many packets a device has received.
+    pub(crate) fn packets_in(&self, device: &str) -> u64 {
+        let file = format!("/sys/class/net/{device}/statistics/rx_packets");
+        let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", &file]));
+        text.trim().parse().expect("a number")
     }
 
     /// Whether somebody listens on this port.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use aya::programs::loaded_programs;
 
 use super::disk::Disk;
-use super::network::{Datagram, Echo};
+use super::network::{Burst, Datagram, Echo};
 use super::report::{Line, Watched};
 use super::storage::Reader;
 use super::{Stage, say, settle};
@@ -35,7 +35,7 @@ struct Work {
 }
 
 /// As `libbpf-tools` and `bpftrace` have them.
-const WORKS: [Work; 4] = [
+const WORKS: [Work; 5] = [
     Work {
         name: "a read of 100 bytes of a file in memory",
         open: || Reader::new().map(|reader| Box::new(move || reader.read()) as Again),
@@ -53,6 +53,12 @@ const WORKS: [Work; 4] = [
         open: || Echo::new().map(|mut echo| Box::new(move || echo.call()) as Again),
         domains: &["tcp", "net", "rxpath"],
         tools: &[&["tcprtt"], &["tcpretrans.bt"]],
+    },
+    Work {
+        name: "20 segments of 1,000 bytes over a TCP connection, all there before they are read",
+        open: || Burst::new().map(|mut burst| Box::new(move || burst.call()) as Again),
+        domains: &["tcp", "net", "rxpath"],
+        tools: &[],
     },
     Work {
         name: "a datagram of 100 bytes, sent and received",

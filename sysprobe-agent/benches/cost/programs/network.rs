@@ -92,6 +92,26 @@ impl Echo {
     }
 }
 
+/// Segments that are all there before any is read.
+pub(crate) struct Burst(Echo);
+
+impl Burst {
+    const SEGMENTS: usize = 20;
+    const BYTES: usize = 1000;
+
+    pub(crate) fn new() -> Result<Self> {
+        Echo::new().map(Self)
+    }
+
+    pub(crate) fn call(&mut self) -> Result<()> {
+        for _ in 0..Self::SEGMENTS {
+            self.0.end(0).write_all(&[0; Self::BYTES])?;
+        }
+        self.0.end(1).read_exact(&mut [0; Self::SEGMENTS * Self::BYTES])?;
+        Ok(())
+    }
+}
+
 /// One datagram of each version, sent and received.
 pub(crate) struct Datagrams([Pair; 2]);
 

@@ -99,7 +99,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let shared = Shared::default();
     let mut stop = stop_signal()?;
     let servers = [
-        tokio::spawn(http::serve_metrics(listener, shared.clone(), stop.clone())),
+        tokio::spawn(http::serve_metrics(listener, shared.clone(), config.metrics.clone(), stop.clone())),
         tokio::spawn(http::serve_socket(socket.listener()?, shared.clone(), stop.clone())),
     ];
     let handle = Handle::current();

@@ -10,8 +10,10 @@ use crate::probe::Tier;
 use crate::snapshot::HistogramScope;
 
 mod limits;
+pub mod metrics;
 
 pub(crate) use limits::check_absolute;
+use metrics::MetricsConfig;
 
 /// The port is free in the list of Prometheus exporters' ports.
 pub const DEFAULT_LISTEN: &str = "0.0.0.0:9937";
@@ -49,6 +51,7 @@ pub struct Config {
     pub histograms: HistogramScope,
     /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two clock reads.
     pub program_statistics: bool,
+    pub metrics: MetricsConfig,
     pub domains: Domains,
     pub pods: PodsConfig,
     pub log: Log,
@@ -101,6 +104,7 @@ impl Default for Config {
             grace_seconds: 60,
             histograms: HistogramScope::Pod,
             program_statistics: false,
+            metrics: MetricsConfig::default(),
             domains: Domains::default(),
             pods: PodsConfig::default(),
             log: Log::default(),

@@ -24,7 +24,7 @@ use crate::host::{self, Facts};
 use crate::plan::Plan;
 use crate::sched::load::Pace;
 use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadSample};
-use crate::workload::{Bearer, Registry};
+use crate::workload::{Admission, Bearer, Registry};
 use attribution::Attribution;
 use charging::Charged;
 use files::Files;
@@ -72,7 +72,7 @@ impl Engine {
         let identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
         let attribution = Attribution::start(&plan.pods, handle);
-        let registry = Registry::default();
+        let registry = Registry::new(Admission::new(&plan.metrics));
         let statistics = statistics(&plan);
         Ok(Self {
             greeted: (0, Instant::now()),
@@ -150,6 +150,7 @@ impl Engine {
             monotonic_ns,
             domains: self.domains.clone(),
             workloads,
+            other: self.registry.other(),
             pods: self.registry.pods(),
             histograms: self.plan.histograms,
             drop_reasons,

@@ -1,9 +1,12 @@
-//! A snapshot as Prometheus sees it: one table of metrics, and the two text forms.
+//! A snapshot as Prometheus sees it: one table of metrics, and the forms that a reader may ask for.
 
 pub mod table;
 
-mod collector;
+mod buckets;
+mod emit;
+mod format;
+mod render;
 mod text;
 
-pub use collector::render;
-pub use text::Format;
+pub use format::Format;
+pub use render::render;

@@ -11,6 +11,7 @@ use sysprobe_common::cgroup::ROOT_ID;
 
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
+use crate::config::metrics::MetricsConfig;
 use crate::host::{Facts, Hierarchy};
 use crate::pods::PodsPlan;
 use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe, Tier};
@@ -38,6 +39,7 @@ pub struct Plan {
     pub threads: u32,
     pub grace_seconds: u64,
     pub histograms: HistogramScope,
+    pub metrics: MetricsConfig,
     pub program_statistics: bool,
     /// Where the compiled programs are taken from, if not those that were built with the agent.
     pub objects: Option<PathBuf>,
@@ -102,6 +104,7 @@ impl Plan {
             threads: facts.threads,
             grace_seconds: config.grace_seconds,
             histograms: config.histograms,
+            metrics: config.metrics.clone(),
             program_statistics: config.program_statistics,
             objects: config.objects.clone(),
             domains,

@@ -8,8 +8,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sysprobe_common::hist;
 
-use crate::pods::pod::Qos;
-
 mod block;
 mod memory;
 mod net;
@@ -20,6 +18,7 @@ mod slow;
 mod tcp;
 mod threads;
 mod vfs;
+mod workload;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
@@ -31,6 +30,7 @@ pub use slow::{Occupant, SlowQuery, SlowRequest, SlowSample, Who};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 pub use threads::{LoadSample, ThreadsSample};
 pub use vfs::{OperationSample, VfsSample};
+pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
 pub const VERSION: u32 = 9;
@@ -44,6 +44,8 @@ pub struct Snapshot {
     pub domains: Vec<DomainState>,
     /// At most one entry per `Workload`, in no particular order.
     pub workloads: Vec<WorkloadSample>,
+    /// What those of them did that have no series of their own, and others before.
+    pub other: Option<WorkloadSample>,
     /// Whole pods, with what containers did that have gone.
     pub pods: Vec<PodTotals>,
     /// Which of the two histograms is exported for a container in a pod.
@@ -86,65 +88,6 @@ pub struct DomainState {
     pub hook: String,
     /// Why the domain is off, or why it is up through another tier than the cheapest; empty where all is well.
     pub reason: String,
-}
-
-/// The labels of a workload: the kubelet's own names, so that joins with other exporters work.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Workload {
-    /// Empty for what is no pod.
-    pub namespace: String,
-    /// Empty for what is no pod.
-    pub pod: String,
-    /// The container's name or id, else the systemd unit, else the cgroup path; `kernel` and `unknown` are our own.
-    pub container: String,
-}
-
-/// What sort of thing a workload is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkloadKind {
-    Container,
-    /// The cgroup that holds a pod's containers, where it has a limit of its own.
-    Pod,
-    Unit,
-    Path,
-    Kernel,
-    Unknown,
-}
-
-/// One workload's totals. A part is `None` where its domain is off or does not apply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkloadSample {
-    pub workload: Workload,
-    pub kind: WorkloadKind,
-    /// No cgroup bears it any more: it is kept until its grace ends.
-    #[serde(default)]
-    pub gone: bool,
-    /// `None` for what is no pod.
-    pub pod: Option<PodSample>,
-    pub sched: Option<SchedSample>,
-    pub throttle: Option<ThrottleSample>,
-    pub vfs: Option<VfsSample>,
-    pub block: Option<BlockSample>,
-    pub tcp: Option<TcpSample>,
-    pub net: Option<NetSample>,
-    pub rxpath: Option<RxpathSample>,
-    pub reclaim: Option<ReclaimSample>,
-    pub cpu: Option<CpuSample>,
-    pub memory: Option<MemorySample>,
-    pub pressure: Option<PressureSample>,
-}
-
-/// What is known of a workload's pod besides its names. Each part is `None` if no source could tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PodSample {
-    pub uid: String,
-    pub node: Option<String>,
-    pub qos: Option<Qos>,
-    /// The Deployment for what a Deployment's `ReplicaSet` made.
-    pub owner_kind: Option<String>,
-    pub owner_name: Option<String>,
-    pub host_network: Option<bool>,
 }
 
 /// The CPU controller's totals and settings of one workload, as its cgroup files tell them.
@@ -193,6 +136,8 @@ pub struct AgentSample {
     pub pod_sources: Vec<PodSourceSample>,
     /// How long ago the source that watches the pods was last heard of; `None` without one, or before its first word.
     pub pod_watch_age_ns: Option<u64>,
+    /// Why workloads have no series of their own, and how many.
+    pub hidden: Vec<(String, u64)>,
     /// How long the collection of this snapshot took.
     pub collect_ns: u64,
 }
@@ -244,27 +189,9 @@ impl Snapshot {
 
     /// How many workloads of each kind there are, every kind included.
     #[must_use]
-    pub fn workloads_by_kind(&self) -> [(&'static str, usize); 6] {
+    pub fn workloads_by_kind(&self) -> [(&'static str, usize); WorkloadKind::ALL.len()] {
         WorkloadKind::ALL
             .map(|kind| (kind.name(), self.workloads.iter().filter(|workload| workload.kind == kind).count()))
-    }
-}
-
-impl WorkloadKind {
-    pub const ALL: [Self; 6] =
-        [Self::Container, Self::Pod, Self::Unit, Self::Path, Self::Kernel, Self::Unknown];
-
-    /// As in labels and JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Container => "container",
-            Self::Pod => "pod",
-            Self::Unit => "unit",
-            Self::Path => "path",
-            Self::Kernel => "kernel",
-            Self::Unknown => "unknown",
-        }
     }
 }
 

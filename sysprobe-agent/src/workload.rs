@@ -9,19 +9,28 @@ use sysprobe_common::sched::threads::Threads;
 
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
-use crate::snapshot::{PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample};
+use crate::snapshot::{
+    CpuSample, Hidden, PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample,
+};
 
+mod admission;
 mod bearer;
 mod charge;
 mod reading;
 
+pub(crate) use admission::Admission;
 pub(crate) use bearer::Bearer;
 pub(crate) use charge::Charge;
 pub(crate) use reading::Reading;
 
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
+    admission: Admission,
     workloads: HashMap<Workload, Totals>,
+    /// How many of them are not hidden.
+    admitted: usize,
+    /// What the hidden ones did, of whom some have gone.
+    other: Option<WorkloadSample>,
     /// By namespace and pod.
     pods: HashMap<(String, String), PodTotals>,
     /// When it was last chosen which culprits are named.
@@ -34,16 +43,21 @@ struct Totals {
     pod: Option<Arc<Pod>>,
     blame: Blame,
     gone_since: Option<Instant>,
+    hidden: Option<Hidden>,
 }
 
 impl Registry {
+    pub(crate) fn new(admission: Admission) -> Self {
+        Self { admission, ..Self::default() }
+    }
+
     /// Adds to a workload's totals. What was never active makes no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
         if gathered.is_idle() {
             return;
         }
-        gathered.add_to(self.sample(bearer));
-        if bearer.pod.is_some() {
+        let is_hidden = self.each_sample(bearer, |sample| gathered.add_to(sample));
+        if bearer.pod.is_some() && !is_hidden {
             let Workload { namespace, pod, .. } = &bearer.workload;
             let new = || PodTotals { namespace: namespace.clone(), pod: pod.clone(), ..PodTotals::default() };
             gathered.add_to_pod(self.pods.entry((namespace.clone(), pod.clone())).or_insert_with(new));
@@ -52,21 +66,19 @@ impl Registry {
 
     /// Adds that one waited while the other ran.
     pub(crate) fn add_debt(&mut self, victim: &Bearer, culprit: &Bearer, ns: u64) {
-        let totals = self.totals(victim);
-        let causes = totals.sample.sched.get_or_insert_default().causes.get_or_insert_default();
-        if culprit.is_of_same_pod(victim) {
-            causes.same_pod_ns += ns;
-            return;
-        }
-        match culprit.kind {
-            WorkloadKind::Kernel => causes.kernel_ns += ns,
-            WorkloadKind::Unknown => causes.unknown_ns += ns,
-            _ => {
-                let cause =
-                    if culprit.pod.is_some() { &mut causes.other_pod_ns } else { &mut causes.system_ns };
-                *cause += ns;
-                totals.blame.add(&culprit.workload.as_culprit(), ns);
-            }
+        let is_own = culprit.is_of_same_pod(victim);
+        self.each_sample(victim, |sample| {
+            let causes = sample.sched.get_or_insert_default().causes.get_or_insert_default();
+            *match culprit.kind {
+                _ if is_own => &mut causes.same_pod_ns,
+                WorkloadKind::Kernel => &mut causes.kernel_ns,
+                WorkloadKind::Unknown => &mut causes.unknown_ns,
+                _ if culprit.pod.is_some() => &mut causes.other_pod_ns,
+                _ => &mut causes.system_ns,
+            } += ns;
+        });
+        if !is_own && !matches!(culprit.kind, WorkloadKind::Kernel | WorkloadKind::Unknown) {
+            self.totals(victim).blame.add(&culprit.workload.as_culprit(), ns);
         }
     }
 
@@ -79,25 +91,29 @@ impl Registry {
 
     /// Adds what a cgroup's files say beyond `seen`.
     pub(crate) fn add_reading<R: Reading>(&mut self, bearer: &Bearer, now: &R, seen: &mut R::Seen) {
-        now.add_to(self.sample(bearer), seen);
+        let before = seen.clone();
+        self.each_sample(bearer, |sample| {
+            *seen = before.clone();
+            now.add_to(sample, seen);
+        });
     }
 
     /// Before the memory of all cgroups is read anew.
     pub(crate) fn forget_memory_levels(&mut self) {
-        let memory = self.workloads.values_mut().filter_map(|totals| totals.sample.memory.as_mut());
+        let memory = self.samples_mut().filter_map(|sample| sample.memory.as_mut());
         memory.for_each(|memory| memory.levels = None);
     }
 
     /// Before all sockets are counted anew.
     pub(crate) fn forget_sockets(&mut self) {
-        let tcp = self.workloads.values_mut().filter_map(|totals| totals.sample.tcp.as_mut());
+        let tcp = self.samples_mut().filter_map(|sample| sample.tcp.as_mut());
         tcp.for_each(|tcp| tcp.sockets = SocketsSample::default());
     }
 
     /// Adds the sockets that one of a workload's cgroups has now.
     pub(crate) fn add_sockets(&mut self, bearer: &Bearer, sockets: &SocketsSample) {
         if *sockets != SocketsSample::default() {
-            self.sample(bearer).tcp.get_or_insert_default().sockets.add(sockets);
+            self.each_sample(bearer, |sample| sample.tcp.get_or_insert_default().sockets.add(sockets));
         }
     }
 
@@ -109,7 +125,9 @@ impl Registry {
     /// Adds the threads that one of a workload's cgroups has now.
     pub(crate) fn add_threads(&mut self, bearer: &Bearer, threads: &Threads) {
         if *threads != Threads::NONE {
-            self.sample(bearer).sched.get_or_insert_default().threads.get_or_insert_default().add(threads);
+            self.each_sample(bearer, |sample| {
+                sample.sched.get_or_insert_default().threads.get_or_insert_default().add(threads);
+            });
         }
     }
 
@@ -122,35 +140,34 @@ impl Registry {
     }
 
     fn each_sched(&mut self, act: impl FnMut(&mut SchedSample)) {
-        self.workloads.values_mut().filter_map(|totals| totals.sample.sched.as_mut()).for_each(act);
+        self.samples_mut().filter_map(|sample| sample.sched.as_mut()).for_each(act);
     }
 
-    fn sample(&mut self, bearer: &Bearer) -> &mut WorkloadSample {
-        &mut self.totals(bearer).sample
+    fn samples_mut(&mut self) -> impl Iterator<Item = &mut WorkloadSample> {
+        self.workloads.values_mut().map(|totals| &mut totals.sample).chain(&mut self.other)
+    }
+
+    /// Its own, and `other` if it is hidden, which is what comes back.
+    fn each_sample(&mut self, bearer: &Bearer, mut act: impl FnMut(&mut WorkloadSample)) -> bool {
+        let totals = self.totals(bearer);
+        act(&mut totals.sample);
+        let is_hidden = totals.hidden.is_some();
+        if is_hidden {
+            act(self
+                .other
+                .get_or_insert_with(|| WorkloadSample::new(Workload::other(), WorkloadKind::Other)));
+        }
+        is_hidden
     }
 
     fn totals(&mut self, bearer: &Bearer) -> &mut Totals {
         let Bearer { workload, kind, pod } = bearer;
         // Two look-ups, so that the usual case (it is known) copies no strings.
         if !self.workloads.contains_key(workload) {
-            let sample = WorkloadSample {
-                workload: workload.clone(),
-                kind: *kind,
-                gone: false,
-                pod: None,
-                sched: None,
-                throttle: None,
-                vfs: None,
-                block: None,
-                tcp: None,
-                net: None,
-                rxpath: None,
-                reclaim: None,
-                cpu: None,
-                memory: None,
-                pressure: None,
-            };
-            let totals = Totals { sample, pod: None, blame: Blame::default(), gone_since: None };
+            let hidden = self.admission.hides(bearer, self.admitted);
+            self.admitted += usize::from(hidden.is_none());
+            let sample = WorkloadSample { hidden, ..WorkloadSample::new(workload.clone(), *kind) };
+            let totals = Totals { sample, pod: None, blame: Blame::default(), gone_since: None, hidden };
             self.workloads.insert(workload.clone(), totals);
         }
         let totals = self.workloads.get_mut(workload).expect("it was inserted above if it was not there");
@@ -171,6 +188,7 @@ impl Registry {
             }
             now.duration_since(*totals.gone_since.get_or_insert(now)) < grace
         });
+        self.admitted = self.workloads.values().filter(|totals| totals.hidden.is_none()).count();
         let pods: HashSet<_> =
             self.workloads.keys().map(|workload| (&workload.namespace, &workload.pod)).collect();
         self.pods.retain(|(namespace, pod), _| pods.contains(&(namespace, pod)));
@@ -183,6 +201,24 @@ impl Registry {
     #[must_use]
     pub(crate) fn samples(&self) -> Vec<WorkloadSample> {
         self.workloads.values().map(Totals::sample).collect()
+    }
+
+    /// What the hidden ones did together, if there are or were any. Settings cannot be added up.
+    #[must_use]
+    pub(crate) fn other(&self) -> Option<WorkloadSample> {
+        let mut other = self.other.clone()?;
+        other.cpu = other.cpu.map(|cpu| CpuSample {
+            usage_ns: cpu.usage_ns,
+            throttling: cpu.throttling,
+            ..CpuSample::default()
+        });
+        Some(other)
+    }
+
+    /// How many have no series of their own, and why.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = (Hidden, u64)> {
+        let count = |hidden| self.workloads.values().filter(|totals| totals.hidden == Some(hidden)).count();
+        Hidden::ALL.into_iter().map(move |hidden| (hidden, count(hidden) as u64))
     }
 
     #[must_use]

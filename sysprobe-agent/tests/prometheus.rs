@@ -13,7 +13,7 @@ use support::process::{self, Load, cpus};
 use support::samples::Samples;
 use support::totals::workload;
 use support::{figure, http, until};
-use sysprobe_agent::snapshot::HistogramSample;
+use sysprobe_agent::snapshot::{HistogramSample, bucket_upper};
 use tempfile::TempDir;
 
 /// Debian's `prometheus`, with one target; killed at the end.
@@ -25,6 +25,15 @@ struct Prometheus {
 
 impl Prometheus {
     fn start(target: u16) -> Self {
+        Self::with(target, &[])
+    }
+
+    /// One that asks for protobuf, and keeps native histograms.
+    fn with_native_histograms(target: u16) -> Self {
+        Self::with(target, &["--enable-feature=native-histograms"])
+    }
+
+    fn with(target: u16, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let at = |name: &str| directory.path().join(name);
         let config = format!(
@@ -33,7 +42,7 @@ impl Prometheus {
         );
         fs::write(at("prometheus.yml"), config).expect("written");
         let mut command = Command::new("prometheus");
-        command.arg("--web.listen-address=127.0.0.1:0").stdin(Stdio::null());
+        command.args(arguments).arg("--web.listen-address=127.0.0.1:0").stdin(Stdio::null());
         command.arg(format!("--config.file={}", at("prometheus.yml").display()));
         command.arg(format!("--storage.tsdb.path={}", at("data").display()));
         command.stderr(File::create(at("log")).expect("a log"));
@@ -116,6 +125,66 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
     let targets = prometheus.ask("/api/v1/targets").expect("targets");
     let target = &targets["activeTargets"][0];
     assert_eq!((&target["health"], &target["lastError"]), (&"up".into(), &"".into()), "{target}");
+}
+
+/// The bounds of the kernel's bucket that the quantile lies in: four to a power of two.
+fn kernels_bucket(sample: &HistogramSample, q: f64) -> (f64, f64) {
+    let middle = sample.quantile(q).expect("there are observations");
+    let bucket =
+        (0..sample.buckets.len()).find(|bucket| bucket_upper(*bucket) > middle).expect("a bound above");
+    (if bucket == 0 { 0.0 } else { bucket_upper(bucket - 1) }, bucket_upper(bucket))
+}
+
+#[test]
+fn prometheus_computes_quantiles_from_the_kernels_own_buckets() {
+    let agent = Agent::start();
+    let cgroup = Cgroup::new("native");
+    let load = Load::running(&cgroup, &cpus()[..1], || process::in_threads(3, process::sleep_often));
+    until("it has run", || (load.totals().voluntary > 500).then_some(()));
+    load.freeze();
+    let snapshot = agent.snapshot();
+    let sample = workload(&snapshot, &cgroup.name).and_then(|row| row.sched.as_ref()).expect("known");
+
+    let prometheus = Prometheus::with_native_histograms(agent.port);
+    until("Prometheus finds the agent up", || (prometheus.value("up")? > 0.5).then_some(()));
+    let series = format!("sysprobe_sched_wakeup_latency_seconds{{container=\"{}\"}}", cgroup.name);
+    // Of a classic histogram there is no series of this name.
+    let get = |function: &str| {
+        let expression = format!("{function}{series})");
+        prometheus.value(&expression).unwrap_or_else(|| panic!("{expression}: {}", prometheus.log()))
+    };
+    assert!((get("histogram_count(") - sample.wait.count() as f64).abs() < 1e-9);
+    assert!((get("histogram_sum(") - sample.wait.sum_ns as f64 / 1e9).abs() < 1e-9);
+    for q in [0.1, 0.5, 0.9, 0.99] {
+        let theirs = get(&format!("histogram_quantile({q}, "));
+        let (lower, upper) = kernels_bucket(&sample.wait, q);
+        figure(&format!("prometheus, native: q{q} {theirs} s in {lower}..{upper}"));
+        // It interpolates within the bucket.
+        assert!(
+            (lower * 0.999_999..=upper * 1.000_001).contains(&theirs),
+            "{theirs} is not in {lower}..{upper}"
+        );
+    }
+}
+
+#[test]
+fn every_form_may_be_compressed() {
+    let agent = Agent::start();
+    let forms =
+        ["application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited", "*/*"];
+    for form in forms {
+        let sizes = ["identity", "gzip"].map(|encoding| {
+            let mut curl = Command::new("curl");
+            let accept = [format!("Accept: {form}"), format!("Accept-Encoding: {encoding}")];
+            curl.args(["-s", "-D", "/dev/stderr", "-H", &accept[0], "-H", &accept[1]]);
+            let output = curl.arg(format!("http://127.0.0.1:{}/metrics", agent.port)).output().expect("curl");
+            let head = String::from_utf8_lossy(&output.stderr).to_lowercase();
+            assert_eq!(head.contains("content-encoding: gzip"), encoding == "gzip", "{head}");
+            output.stdout.len()
+        });
+        figure(&format!("{form}: {} bytes, {} compressed", sizes[0], sizes[1]));
+        assert!(sizes[1] < sizes[0] / 2, "{sizes:?}");
+    }
 }
 
 #[test]

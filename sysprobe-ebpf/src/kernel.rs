@@ -30,6 +30,9 @@ pub trait Object: Copy {
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
     fn u16(self, offset: &Global<u32>) -> Option<u16>;
     fn u8(self, offset: &Global<u32>) -> Option<u8>;
+    /// Of what lies in a member that is only room for it, as `sk_buff.cb`.
+    fn u32_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u32>;
+    fn u8_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u8>;
     /// 0 if the address is bad: without a branch, of which the verifier would go both ways.
     fn u64_or_zero(self, offset: &Global<u32>) -> u64;
     /// The object that a member points to, at address 0 if that of this one is bad.
@@ -98,6 +101,16 @@ impl Object for Address {
     }
 
     #[inline(always)]
+    fn u32_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u32> {
+        read(self.0 + u64::from(member.load()), offset)
+    }
+
+    #[inline(always)]
+    fn u8_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u8> {
+        read(self.0 + u64::from(member.load()), offset)
+    }
+
+    #[inline(always)]
     fn u64_or_zero(self, offset: &Global<u32>) -> u64 {
         self.load_u64(offset)
     }
@@ -148,6 +161,20 @@ impl Object for Typed {
     #[inline(always)]
     fn u8(self, offset: &Global<u32>) -> Option<u8> {
         Some(self.load_u8(offset))
+    }
+
+    /// The verifier lets an array of integers be read as anything.
+    #[inline(always)]
+    #[expect(clippy::cast_ptr_alignment, reason = "as the structure that lies there demands")]
+    fn u32_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u32> {
+        // SAFETY: as in `load_u64`.
+        Some(unsafe { self.within(member, offset).cast::<u32>().read_volatile() })
+    }
+
+    #[inline(always)]
+    fn u8_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u8> {
+        // SAFETY: as in `load_u64`.
+        Some(unsafe { self.within(member, offset).read_volatile() })
     }
 
     #[inline(always)]
@@ -222,6 +249,12 @@ impl Typed {
         let cast: unsafe extern "C" fn(u64, u32) -> *const u8 = unsafe { transmute(CALL as usize) };
         // SAFETY: the verifier checks the type's number, and every load from what comes back.
         Self(unsafe { cast(address, ty.load()) })
+    }
+
+    #[inline(always)]
+    unsafe fn within(self, member: &Global<u32>, offset: &Global<u32>) -> *const u8 {
+        // SAFETY: the caller's load is checked by the verifier.
+        unsafe { self.0.add(member.load() as usize + offset.load() as usize) }
     }
 
     #[inline(always)]

@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 use crate::{apt, build, cmd, say, vm};
 
 /// Programs that integration tests start, by the packages that bring them.
-const PACKAGES: [&str; 14] = [
+const PACKAGES: [&str; 15] = [
+    "curl",
     "dmsetup",
     "ethtool",
     "fio",

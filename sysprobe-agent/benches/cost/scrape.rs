@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use anyhow::{Context, Result};
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap, PerCpuValues};
 use aya::{Ebpf, EbpfLoader};
+use sysprobe_agent::config::metrics::MetricsConfig;
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
@@ -147,7 +148,7 @@ fn rendered(format: Format) -> Result<(Figures, usize)> {
         // The text is made from a snapshot that is given away.
         let snapshot = snapshot();
         let start = cpu_us();
-        let text = metrics::render(snapshot, format)?;
+        let text = metrics::render(snapshot, format, &MetricsConfig::default())?;
         figures.push(cpu_us() - start);
         bytes = text.len();
     }
@@ -234,6 +235,7 @@ fn snapshot() -> Snapshot {
         },
         kind: WorkloadKind::Container,
         gone: false,
+        hidden: None,
         pod: None,
         sched: Some(SchedSample {
             wait: HistogramSample {
@@ -275,6 +277,7 @@ fn snapshot() -> Snapshot {
         monotonic_ns: 1,
         domains: Vec::new(),
         workloads: (0..WORKLOADS).map(row).collect(),
+        other: None,
         pods: Vec::new(),
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::from([(6, "socket_rcvbuff".into())]),

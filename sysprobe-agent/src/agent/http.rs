@@ -5,6 +5,8 @@ mod connections;
 mod peer;
 mod server;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -12,16 +14,33 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch::Receiver;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
 use tracing::error;
 
 use super::Shared;
 use crate::client::SNAPSHOT_PATH;
+use crate::config::metrics::MetricsConfig;
 use crate::metrics::{self, Format};
-use crate::snapshot::SlowQuery;
+use crate::snapshot::{SlowQuery, Snapshot};
 
-pub(super) async fn serve_metrics(listener: TcpListener, shared: Shared, stop: Receiver<bool>) {
+/// What `/metrics` is made from.
+#[derive(Clone)]
+struct Exporter {
+    shared: Shared,
+    wanted: Arc<MetricsConfig>,
+}
+
+pub(super) async fn serve_metrics(
+    listener: TcpListener,
+    shared: Shared,
+    wanted: MetricsConfig,
+    stop: Receiver<bool>,
+) {
+    let exporter = Exporter { shared: shared.clone(), wanted: Arc::new(wanted) };
+    let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
     let router = Router::new()
-        .route("/metrics", get(metrics))
+        .route("/metrics", get(metrics).layer(compression).with_state(exporter))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(async || (StatusCode::NOT_FOUND, "there is /metrics, /healthz and /readyz\n"))
@@ -49,17 +68,22 @@ fn starting() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the agent is still starting\n").into_response()
 }
 
-async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+async fn metrics(State(Exporter { shared, wanted }): State<Exporter>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::negotiate(accept);
     match shared.collect().await {
         Ok(None) => starting(),
-        Ok(Some(snapshot)) => match metrics::render(snapshot, format) {
+        Ok(Some(snapshot)) => match render(snapshot, format, wanted).await {
             Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
-            Err(error) => failed(&error),
+            Err(error) => failed(&*error),
         },
         Err(error) => failed(&*error),
     }
+}
+
+/// Off the async threads, too: it takes tens of milliseconds on a full node.
+async fn render(snapshot: Snapshot, format: Format, wanted: Arc<MetricsConfig>) -> anyhow::Result<Vec<u8>> {
+    Ok(tokio::task::spawn_blocking(move || metrics::render(snapshot, format, &wanted)).await??)
 }
 
 /// With what took long, if it is asked for.

@@ -25,7 +25,7 @@ pub(super) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D
     within(deserializer, &GRACE_SECONDS)
 }
 
-fn within<'de, D, T>(deserializer: D, range: &RangeInclusive<T>) -> Result<T, D::Error>
+pub(super) fn within<'de, D, T>(deserializer: D, range: &RangeInclusive<T>) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + PartialOrd + Display,

@@ -36,6 +36,7 @@ impl Engine {
             cgroups_died_in_kernel: counted.died,
             pod_sources: self.attribution.pods().states().into_iter().map(source_sample).collect(),
             pod_watch_age_ns: self.attribution.pods().watch_age().map(nanoseconds),
+            hidden: self.registry.hidden().map(|(hidden, count)| (hidden.name().to_owned(), count)).collect(),
             collect_ns: 0,
         }
     }

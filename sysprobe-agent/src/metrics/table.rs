@@ -2,7 +2,7 @@
 //! and the checks of dashboards and alerts all come from it. Units are base units; a counter's `_total` and the unit are
 //! not part of `name` and get appended.
 
-use super::collector::Emit;
+use super::emit::Emit;
 use crate::snapshot::{HistogramScope, PodTotals, Snapshot, Workload, WorkloadSample};
 
 mod agent;

@@ -62,23 +62,7 @@ pub(crate) fn sample(
     sched: Option<SchedSample>,
     cpu: Option<CpuSample>,
 ) -> WorkloadSample {
-    WorkloadSample {
-        workload,
-        kind: WorkloadKind::Container,
-        gone: false,
-        pod: None,
-        sched,
-        throttle: None,
-        vfs: None,
-        block: None,
-        tcp: None,
-        net: None,
-        rxpath: None,
-        reclaim: None,
-        cpu,
-        memory: None,
-        pressure: None,
-    }
+    WorkloadSample { sched, cpu, ..WorkloadSample::new(workload, WorkloadKind::Container) }
 }
 
 pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
@@ -93,6 +77,7 @@ pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         monotonic_ns: seconds * 1_000_000_000,
         domains: vec![up("sched", "tp_btf"), up("vfs", "fentry"), up("block", "tp_btf"), up("cpu", "file")],
         workloads,
+        other: None,
         pods: Vec::new(),
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::new(),

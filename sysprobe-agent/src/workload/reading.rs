@@ -6,7 +6,7 @@ use crate::snapshot::{CpuSample, MemorySample, PressureSample, StallSample, Thro
 /// What the files of one cgroup say.
 pub(crate) trait Reading {
     /// The kernel's totals when they were last read.
-    type Seen: Default;
+    type Seen: Clone + Default;
 
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut Self::Seen);
 }

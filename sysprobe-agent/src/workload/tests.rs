@@ -11,6 +11,7 @@ use crate::pods::Answer;
 use crate::slots::Counters;
 use crate::snapshot::{CpuSample, Throttling};
 
+mod admission;
 mod blame;
 
 const GRACE: Duration = Duration::from_secs(60);

@@ -104,10 +104,11 @@ impl Burst {
     }
 
     pub(crate) fn call(&mut self) -> Result<()> {
-        for _ in 0..Self::SEGMENTS {
-            self.0.end(0).write_all(&[0; Self::BYTES])?;
+        let mut segments = vec![0; Self::SEGMENTS * Self::BYTES];
+        for segment in segments.chunks(Self::BYTES) {
+            self.0.end(0).write_all(segment)?;
         }
-        self.0.end(1).read_exact(&mut [0; Self::SEGMENTS * Self::BYTES])?;
+        self.0.end(1).read_exact(&mut segments)?;
         Ok(())
     }
 }

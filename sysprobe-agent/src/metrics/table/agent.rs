@@ -214,6 +214,38 @@ pub(super) static AGENT: &[Metric] = &[
         emit: |snapshot, emit| emit.value(&[], seconds(snapshot.agent.collect_ns)),
     },
     Metric {
+        name: "sysprobe_agent_series",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Series of a family in this answer. A classic histogram has one for each bucket, and count and sum; a native one is one.",
+        labels: &["family"],
+        source: SOURCE,
+        emit: |_, emit| emit.each_family(),
+    },
+    Metric {
+        name: "sysprobe_agent_left_out_series",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Series that are missing in this answer because their workloads have as many as they may (metrics.series_per_workload).",
+        labels: &[],
+        source: SOURCE,
+        emit: |_, emit| emit.value(&[], emit.left_out() as f64),
+    },
+    Metric {
+        name: "sysprobe_agent_hidden_workloads",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "Workloads that are a part of container=\"other\": unwanted (by metrics.namespaces or metrics.pods), over_budget (when they \
+               came there were metrics.workloads already).",
+        labels: &["reason"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for (reason, count) in &snapshot.agent.hidden {
+                emit.value(&[("reason", reason)], *count as f64);
+            }
+        },
+    },
+    Metric {
         name: "process_cpu",
         unit: Unit::Seconds,
         kind: Kind::Counter,

@@ -1,6 +1,5 @@
 //! TCP: from the first segment that nobody has read, by the numbers of its bytes.
 
-use aya_ebpf::helpers::bpf_probe_read_kernel;
 use sysprobe_common::rxpath::Protocol;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
@@ -25,14 +24,14 @@ const SYN: u32 = 2;
 /// An established connection gets a segment.
 #[inline(always)]
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
+    let Some(segment) = Segment::of(packet).filter(Segment::has_data) else { return };
     let remembered = known(socket);
     if remembered.as_ref().is_some_and(|unread| unread.waits != 0) {
         return;
     }
     let Some(tcp) = tcp(socket) else { return };
-    let Some(segment) = Segment::of(packet) else { return };
     let next = tcp.load_u32(&OFF_TCP_RCV_NXT);
-    if segment.has_data() && segment.begins_or_covers(next) {
+    if segment.begins_or_covers(next) {
         begin(socket, remembered, name::of_segment(segment.first), next, false);
     }
 }
@@ -70,21 +69,16 @@ impl Segment {
     /// What TCP has noted with the packet (`tcp_skb_cb`).
     #[inline(always)]
     fn of(packet: impl Object) -> Option<Self> {
-        let noted = packet.address() + u64::from(OFF_SKB_CB.load());
-        let at = |offset: u32| (noted + u64::from(offset)) as *const u32;
-        // SAFETY: the helper checks the address.
-        unsafe {
-            Some(Self {
-                first: bpf_probe_read_kernel(at(OFF_CB_SEQ.load())).ok()?,
-                end: bpf_probe_read_kernel(at(OFF_CB_END_SEQ.load())).ok()?,
-                flags: bpf_probe_read_kernel(at(OFF_CB_TCP_FLAGS.load())).ok()?,
-            })
-        }
+        Some(Self {
+            first: packet.u32_within(&OFF_SKB_CB, &OFF_CB_SEQ)?,
+            end: packet.u32_within(&OFF_SKB_CB, &OFF_CB_END_SEQ)?,
+            flags: packet.u8_within(&OFF_SKB_CB, &OFF_CB_TCP_FLAGS)?.into(),
+        })
     }
 
     /// The beginning and the end of a connection have a number each.
     #[inline(always)]
-    const fn has_data(&self) -> bool {
+    fn has_data(&self) -> bool {
         let controls = (self.flags & FIN) + (self.flags & SYN) / SYN;
         self.end.wrapping_sub(self.first) > controls
     }

@@ -1,0 +1,148 @@
+//! Workloads in a snapshot: who they are, and what each domain knows of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BlockSample, CpuSample, MemorySample, NetSample, PressureSample, ReclaimSample, RxpathSample,
+    SchedSample, TcpSample, ThrottleSample, VfsSample,
+};
+use crate::pods::pod::Qos;
+
+/// The labels of a workload: the kubelet's own names, so that joins with other exporters work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Workload {
+    /// Empty for what is no pod.
+    pub namespace: String,
+    /// Empty for what is no pod.
+    pub pod: String,
+    /// The container's name or id, else the systemd unit, else the cgroup path; `kernel` and `unknown` are our own.
+    pub container: String,
+}
+
+/// What sort of thing a workload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkloadKind {
+    Container,
+    /// The cgroup that holds a pod's containers, where it has a limit of its own.
+    Pod,
+    Unit,
+    Path,
+    Kernel,
+    Unknown,
+    /// What those do together that have no series of their own.
+    Other,
+}
+
+/// Why a workload is a part of `other`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hidden {
+    /// The configuration does not want its namespace or name.
+    Unwanted,
+    /// There were enough when it came.
+    OverBudget,
+}
+
+/// One workload's totals. A part is `None` where its domain is off or does not apply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSample {
+    pub workload: Workload,
+    pub kind: WorkloadKind,
+    /// No cgroup bears it any more: it is kept until its grace ends.
+    #[serde(default)]
+    pub gone: bool,
+    /// Why it has no series of its own, if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
+    /// `None` for what is no pod.
+    pub pod: Option<PodSample>,
+    pub sched: Option<SchedSample>,
+    pub throttle: Option<ThrottleSample>,
+    pub vfs: Option<VfsSample>,
+    pub block: Option<BlockSample>,
+    pub tcp: Option<TcpSample>,
+    pub net: Option<NetSample>,
+    pub rxpath: Option<RxpathSample>,
+    pub reclaim: Option<ReclaimSample>,
+    pub cpu: Option<CpuSample>,
+    pub memory: Option<MemorySample>,
+    pub pressure: Option<PressureSample>,
+}
+
+/// What is known of a workload's pod besides its names. Each part is `None` if no source could tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodSample {
+    pub uid: String,
+    pub node: Option<String>,
+    pub qos: Option<Qos>,
+    /// The Deployment for what a Deployment's `ReplicaSet` made.
+    pub owner_kind: Option<String>,
+    pub owner_name: Option<String>,
+    pub host_network: Option<bool>,
+}
+
+impl Workload {
+    /// Of those that have no series of their own.
+    #[must_use]
+    pub fn other() -> Self {
+        Self { container: "other".to_owned(), ..Self::default() }
+    }
+}
+
+impl WorkloadSample {
+    /// One of which nothing is known yet.
+    #[must_use]
+    pub const fn new(workload: Workload, kind: WorkloadKind) -> Self {
+        Self {
+            workload,
+            kind,
+            gone: false,
+            hidden: None,
+            pod: None,
+            sched: None,
+            throttle: None,
+            vfs: None,
+            block: None,
+            tcp: None,
+            net: None,
+            rxpath: None,
+            reclaim: None,
+            cpu: None,
+            memory: None,
+            pressure: None,
+        }
+    }
+}
+
+impl Hidden {
+    pub const ALL: [Self; 2] = [Self::Unwanted, Self::OverBudget];
+
+    /// As in labels and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unwanted => "unwanted",
+            Self::OverBudget => "over_budget",
+        }
+    }
+}
+
+impl WorkloadKind {
+    pub const ALL: [Self; 7] =
+        [Self::Container, Self::Pod, Self::Unit, Self::Path, Self::Kernel, Self::Unknown, Self::Other];
+
+    /// As in labels and JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Container => "container",
+            Self::Pod => "pod",
+            Self::Unit => "unit",
+            Self::Path => "path",
+            Self::Kernel => "kernel",
+            Self::Unknown => "unknown",
+            Self::Other => "other",
+        }
+    }
+}

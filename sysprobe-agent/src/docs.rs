@@ -30,7 +30,13 @@ Workload series carry `namespace`, `pod` and `container`. What is no pod has an 
 `container` its container id, else its systemd unit, else its cgroup path. `container=\"kernel\"` are the kernel's own
 threads; `container=\"unknown\"` is what could not be attributed, and should stay near zero.
 
-Histograms are exact: each classic bound is a bound of the kernel's own buckets, four per power of two of a second.
+Histograms are exact: each classic bound is a bound of the kernel's own buckets, four per power of two of a second. Who asks for
+protobuf, as Prometheus does with native histograms on, gets those buckets as they are (schema 2) beside the classic ones; all forms come
+compressed to those who take gzip. What never happened has no histogram.
+
+What is exported is chosen by `[metrics]` in the configuration: families, namespaces and pods by regular expressions, the number of
+workloads with series of their own and of series each, the classic buckets. What those do that have none is in the container `other`, so that sums over
+all stay true; `sysprobe_agent_hidden_workloads` and `sysprobe_agent_left_out_series` say what is missing.
 Counters start at zero with the agent, except those that come from the cgroups' own files, which start with the cgroup.
 
 | metric | type | labels | meaning | source |

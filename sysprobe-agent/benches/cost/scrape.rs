@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::io::Write as _;
 use std::os::fd::AsFd;
 
 use anyhow::{Context, Result};
 use aya::maps::{HashMap, Map, MapData, PerCpuHashMap, PerCpuValues};
 use aya::{Ebpf, EbpfLoader};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sysprobe_agent::config::metrics::MetricsConfig;
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
     AgentSample, BlameSample, BlockSample, CausesSample, CpuSample, Culprit, DeviceSample, HistogramSample,
-    HistogramScope, LoadSample, MemoryLevels, MemorySample, NetSample, OperationSample, PressureSample,
-    ReclaimSample, RequestSample, SchedSample, Snapshot, StallSample, TcpSample, TcpTimes, ThreadsSample,
-    Throttling, TrafficSample, VERSION, VfsSample, Workload, WorkloadKind, WorkloadSample,
+    HistogramScope, LoadSample, MemoryLevels, MemorySample, NetSample, OperationSample, PathSample,
+    PressureSample, ReclaimSample, RequestSample, RxpathSample, SchedSample, Snapshot, StageSample,
+    StallSample, TcpSample, TcpTimes, ThreadsSample, Throttling, TrafficSample, VERSION, VfsSample, Workload,
+    WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -58,9 +62,16 @@ pub(crate) fn report(bench: &Bench) -> Result<String> {
         batched(per_cpu, cpus as usize)?
     )?;
     writeln!(out, "| hash by cgroup id, two calls for each key | {:.0} |", one_by_one(&object)?)?;
-    for (name, format) in [("OpenMetrics", Format::OpenMetrics), ("Prometheus text", Format::Plain)] {
-        let (us, bytes) = rendered(format)?;
-        writeln!(out, "| {name} of {WORKLOADS} workloads: {} KiB | {us:.0} |", bytes / 1024)?;
+    let forms = [
+        ("OpenMetrics", Format::OpenMetrics),
+        ("Prometheus text", Format::Plain),
+        ("protobuf, with native histograms", Format::Protobuf),
+    ];
+    for (name, format) in forms {
+        let (us, form) = rendered(format)?;
+        writeln!(out, "| {name}, of {WORKLOADS} busy workloads: {} KiB | {us:.0} |", form.len() / 1024)?;
+        let (us, bytes) = compressed(&form)?;
+        writeln!(out, "| the same, compressed as Prometheus asks: {} KiB | {us:.0} |", bytes / 1024)?;
     }
     Ok(out)
 }
@@ -141,18 +152,37 @@ fn one_by_one(object: &Ebpf) -> Result<Figures> {
     })
 }
 
-fn rendered(format: Format) -> Result<(Figures, usize)> {
-    let mut bytes = 0;
+fn rendered(format: Format) -> Result<(Figures, Vec<u8>)> {
+    let mut form = Vec::new();
     let mut figures = Figures::default();
     for _ in 0..REPEATS {
         // The text is made from a snapshot that is given away.
         let snapshot = snapshot();
         let start = cpu_us();
-        let text = metrics::render(snapshot, format, &MetricsConfig::default())?;
+        form = metrics::render(snapshot, format, &MetricsConfig::default())?;
         figures.push(cpu_us() - start);
-        bytes = text.len();
     }
+    Ok((figures, form))
+}
+
+/// As the agent's HTTP server does it.
+fn compressed(form: &[u8]) -> Result<(Figures, usize)> {
+    let mut bytes = 0;
+    let figures = repeat(|| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(form)?;
+        bytes = encoder.finish()?.len();
+        Ok(())
+    })?;
     Ok((figures, bytes))
+}
+
+/// Requests over TCP, by typed tracepoints.
+fn received(number: u32) -> RxpathSample {
+    let stage = |name: &str| StageSample { name: name.to_owned(), latency: operation(number).latency };
+    let stages = ["device_to_tcp", "tcp_to_ready", "ready_to_wakeup", "wakeup_to_run", "run_to_read"];
+    let path = PathSample { stages: stages.map(stage).to_vec(), total: operation(number).latency };
+    RxpathSample { protocols: BTreeMap::from([("tcp".to_owned(), path)]) }
 }
 
 fn operation(number: u32) -> OperationSample {
@@ -255,7 +285,7 @@ fn snapshot() -> Snapshot {
         block: Some(block(number)),
         tcp: Some(tcp(number)),
         net: Some(net(number)),
-        rxpath: None,
+        rxpath: Some(received(number)),
         reclaim: Some(ReclaimSample { reclaims: 12_345, took_ns: 1_234_567_890 }),
         cpu: Some(CpuSample {
             usage_ns: Some(987_654_321_098),

@@ -32,7 +32,7 @@ pub struct MetricsConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassicBuckets {
-    /// One for each power of two, where a histogram is multiplied by operations or stages for each third.
+    /// One for each third power of two; of the waits for a CPU, of which a pod has one histogram, for each.
     #[default]
     Fine,
     /// One for each third power of two.

@@ -13,7 +13,7 @@ const CLASSIC: std::ops::RangeInclusive<i32> = -18..=3;
 /// The native index of what is longer than any number (`+Inf`): the bucket after that of the largest one.
 const INFINITE: i32 = (f64::MAX_EXP << hist::SCHEMA) + 1;
 
-/// Of how many powers of two one has a bucket: each, or where a histogram is multiplied by operations every third.
+/// Of how many powers of two one has a bucket: each, or every third where a pod has several such histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     EachPower,

@@ -174,39 +174,23 @@ impl<'a> Emit<'a> {
         self.value(&[namespace, pod, container, ("protocol", protocol), ("family", family)], value);
     }
 
-    pub(super) fn histogram(&mut self, workload: &Workload, sample: &HistogramSample) {
+    /// In the finest classic buckets there are: a pod has only one of these.
+    pub(super) fn fine_histogram(&mut self, workload: &Workload, sample: &HistogramSample) {
         self.encode_buckets(&labels_of(workload), sample, Width::EachPower);
     }
 
-    pub(super) fn operation_histogram(
-        &mut self,
-        workload: &Workload,
-        operation: &str,
-        sample: &HistogramSample,
-    ) {
-        let [namespace, pod, container] = labels_of(workload);
-        let labels = [namespace, pod, container, ("operation", operation)];
-        self.encode_buckets(&labels, sample, Width::EveryThird);
+    /// With up to two labels more.
+    pub(super) fn histogram(&mut self, workload: &Workload, more: &[(&str, &str)], sample: &HistogramSample) {
+        let mut labels = [("", ""); 5];
+        labels[..3].copy_from_slice(&labels_of(workload));
+        labels[3..3 + more.len()].copy_from_slice(more);
+        self.encode_buckets(&labels[..3 + more.len()], sample, Width::EveryThird);
     }
 
     /// Of a device and an operation.
-    pub(super) fn request(&mut self, workload: &Workload, of: [&str; 2], value: f64) {
-        self.value(&labels_of_request(workload, of), value);
-    }
-
-    pub(super) fn request_histogram(&mut self, workload: &Workload, of: [&str; 2], sample: &HistogramSample) {
-        self.encode_buckets(&labels_of_request(workload, of), sample, Width::EveryThird);
-    }
-
-    /// Of a way, or a stage of it.
-    pub(super) fn path_histogram(
-        &mut self,
-        workload: &Workload,
-        of: &[(&str, &str)],
-        sample: &HistogramSample,
-    ) {
-        let labels = [&labels_of(workload), of].concat();
-        self.encode_buckets(&labels, sample, Width::EveryThird);
+    pub(super) fn request(&mut self, workload: &Workload, [device, operation]: [&str; 2], value: f64) {
+        let [namespace, pod, container] = labels_of(workload);
+        self.value(&[namespace, pod, container, ("device", device), ("operation", operation)], value);
     }
 
     /// Of what never happened there is none: most workloads do few things.
@@ -239,12 +223,4 @@ fn encode_value(encoder: &mut MetricEncoder, kind: Kind, value: f64) -> fmt::Res
 
 fn labels_of(workload: &Workload) -> [(&str, &str); 3] {
     [("namespace", &workload.namespace), ("pod", &workload.pod), ("container", &workload.container)]
-}
-
-fn labels_of_request<'a>(
-    workload: &'a Workload,
-    [device, operation]: [&'a str; 2],
-) -> [(&'a str, &'a str); 5] {
-    let [namespace, pod, container] = labels_of(workload);
-    [namespace, pod, container, ("device", device), ("operation", operation)]
 }

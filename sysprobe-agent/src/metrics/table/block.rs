@@ -66,20 +66,14 @@ pub(super) static BLOCK: &[Metric] = &[
                 snapshot,
                 |row, emit| {
                     used(row.block.as_ref(), |device, operation, sample| {
-                        emit.request_histogram(
-                            &row.workload,
-                            [device, operation.name()],
-                            &sample.requests.latency,
-                        );
+                        let labels = [("device", device), ("operation", operation.name())];
+                        emit.histogram(&row.workload, &labels, &sample.requests.latency);
                     });
                 },
                 |pod, workload, emit| {
                     used(Some(&pod.block), |device, operation, sample| {
-                        emit.request_histogram(
-                            workload,
-                            [device, operation.name()],
-                            &sample.requests.latency,
-                        );
+                        let labels = [("device", device), ("operation", operation.name())];
+                        emit.histogram(workload, &labels, &sample.requests.latency);
                     });
                 },
                 emit,

@@ -52,7 +52,7 @@ pub(super) static CPU: &[Metric] = &[
         source: "unthrottle_cfs_rq and tg_unthrottle_up; since 6.18 cfs_rq.throttled_clock and throttled_clock_self_time, \
                  read at the switches of throttled tasks",
         emit: |snapshot, emit| {
-            each_throttle(snapshot, |row, throttle| emit.histogram(&row.workload, &throttle.lengths));
+            each_throttle(snapshot, |row, throttle| emit.histogram(&row.workload, &[], &throttle.lengths));
         },
     },
     Metric {

@@ -17,7 +17,7 @@ pub(super) static RXPATH: &[Metric] = &[
         source: "bpf_ktime_get_ns at netif_rx, netif_receive_skb and tcp_rcv_space_adjust",
         emit: |snapshot, emit| {
             each(snapshot, emit, |workload, protocol, path, emit| {
-                emit.path_histogram(workload, &[("protocol", protocol)], &path.total);
+                emit.histogram(workload, &[("protocol", protocol)], &path.total);
             });
         },
     },
@@ -35,7 +35,7 @@ pub(super) static RXPATH: &[Metric] = &[
             each(snapshot, emit, |workload, protocol, path, emit| {
                 for stage in &path.stages {
                     let labels = [("protocol", protocol), ("stage", stage.name.as_str())];
-                    emit.path_histogram(workload, &labels, &stage.latency);
+                    emit.histogram(workload, &labels, &stage.latency);
                 }
             });
         },

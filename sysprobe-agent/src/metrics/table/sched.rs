@@ -88,10 +88,10 @@ fn wait_histograms(snapshot: &Snapshot, emit: &mut Emit) {
         snapshot,
         |row, emit| {
             if let Some(sched) = &row.sched {
-                emit.histogram(&row.workload, &sched.wait);
+                emit.fine_histogram(&row.workload, &sched.wait);
             }
         },
-        |pod, workload, emit| emit.histogram(workload, &pod.wait),
+        |pod, workload, emit| emit.fine_histogram(workload, &pod.wait),
         emit,
     );
 }

@@ -207,17 +207,11 @@ fn times(snapshot: &Snapshot, emit: &mut Emit, of: impl Fn(&TcpTimes) -> &Histog
     histograms(
         snapshot,
         |row, emit| {
-            if let Some(histogram) =
-                row.tcp.as_ref().map(|tcp| of(&tcp.times)).filter(|times| times.count() > 0)
-            {
-                emit.histogram(&row.workload, histogram);
+            if let Some(tcp) = &row.tcp {
+                emit.histogram(&row.workload, &[], of(&tcp.times));
             }
         },
-        |pod, workload, emit| {
-            if of(&pod.tcp).count() > 0 {
-                emit.histogram(workload, of(&pod.tcp));
-            }
-        },
+        |pod, workload, emit| emit.histogram(workload, &[], of(&pod.tcp)),
         emit,
     );
 }

@@ -51,12 +51,14 @@ pub(super) static VFS: &[Metric] = &[
                 snapshot,
                 |row, emit| {
                     for (operation, sample) in used(row.vfs.as_ref()) {
-                        emit.operation_histogram(&row.workload, operation.name(), &sample.latency);
+                        let label = [("operation", operation.name())];
+                        emit.histogram(&row.workload, &label, &sample.latency);
                     }
                 },
                 |pod, workload, emit| {
                     for (operation, sample) in used(Some(&pod.vfs)) {
-                        emit.operation_histogram(workload, operation.name(), &sample.latency);
+                        let label = [("operation", operation.name())];
+                        emit.histogram(workload, &label, &sample.latency);
                     }
                 },
                 emit,

@@ -106,9 +106,9 @@ pub struct Unread {
     /// the verifier does not keep track, and would else go every way of the reader through all that is booked.
     pub moments: [u64; Point::ALL.len()],
     /// TCP: the sequence number of its first byte. UDP: how many datagrams will be read before it.
-    pub position: u32,
-    /// 1 if there is something.
-    pub waits: u32,
+    pub position: u64,
+    /// 1 if there is something. Whoever takes it away books it: nothing keeps the readers of datagrams apart.
+    pub waits: u64,
 }
 
 impl Unread {

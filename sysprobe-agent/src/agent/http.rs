@@ -88,11 +88,12 @@ async fn render(snapshot: Snapshot, format: Format, wanted: Arc<MetricsConfig>) 
 
 /// With what took long, if it is asked for.
 async fn snapshot(State(shared): State<Shared>, Query(asked): Query<Asked>) -> Response {
-    let query = asked.slow_ns.zip(asked.slow_lease_ms);
-    let query = query.map(|(slow_ns, slow_lease_ms)| SlowQuery { slow_ns, slow_lease_ms });
-    let collected = match query {
-        Some(query) => shared.collect_slow(query).await,
-        None => shared.collect().await,
+    let collected = match (asked.slow_ns, asked.slow_lease_ms) {
+        (Some(slow_ns), Some(slow_lease_ms)) => {
+            shared.collect_slow(SlowQuery { slow_ns, slow_lease_ms }).await
+        }
+        (None, None) => shared.collect().await,
+        _ => return (StatusCode::BAD_REQUEST, "slow_ns and slow_lease_ms go together\n").into_response(),
     };
     match collected {
         Ok(None) => starting(),

@@ -28,7 +28,7 @@ impl Engine {
         let rxpath = self.measured.rxpath()?;
         let lease = Duration::from_millis(query.slow_lease_ms);
         rxpath.slow().ask(query.slow_ns, lease, Instant::now());
-        let lost = rxpath.slow_lost();
+        let lost = rxpath.slow_lost() + rxpath.slow().superfluous();
         let nobodys = Nobodys::default();
         let attribution = &self.attribution;
         let named = |one: &Slow| request(one, |owner| nobodys.or_bearer(owner, attribution).workload.clone());
@@ -57,14 +57,12 @@ fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Optio
         tid: halves(slow.thread).1,
         thread: text(&slow.name),
         stages: passed.windows(2).map(stage).collect(),
-        occupants: occupants(slow, &passed, workload_of),
+        occupants: occupants(slow, workload_of),
     })
 }
 
-/// Who had the CPU while the reader waited for it.
-fn occupants(slow: &Slow, passed: &[(Point, u64)], workload_of: impl Fn(Owner) -> Workload) -> Vec<Occupant> {
-    let moment = |wanted: Point| passed.iter().find(|(point, _)| *point == wanted).map(|(_, moment)| *moment);
-    let (Some(woken), Some(run)) = (moment(Point::Wakeup), moment(Point::Run)) else { return Vec::new() };
+/// Who had the CPU while the reader waited for it the last time, the longest first.
+fn occupants(slow: &Slow, workload_of: impl Fn(Owner) -> Workload) -> Vec<Occupant> {
     let who = |occupant: u64| match occupant {
         IDLE => Who::Idle,
         SOFTIRQS => Who::Interrupt,
@@ -73,7 +71,7 @@ fn occupants(slow: &Slow, passed: &[(Point, u64)], workload_of: impl Fn(Owner) -
         id => Who::Workload(workload_of(Owner::of_number(id)).as_culprit()),
     };
     let mut sums = BTreeMap::new();
-    for (occupant, ns) in slow::occupants(slow, woken, run) {
+    for (occupant, ns) in slow::occupants(slow) {
         *sums.entry(who(occupant)).or_default() += ns;
     }
     let mut occupants: Vec<_> = sums.into_iter().map(|(who, ns)| Occupant { who, ns }).collect();

@@ -80,8 +80,7 @@ impl Slow {
 
     fn lost(&self) -> Option<String> {
         let lost = format::whole(self.lost);
-        (self.lost > 0)
-            .then(|| format!("{lost} more, of all workloads, were lost: a higher --slow gets all."))
+        (self.lost > 0).then(|| format!("Up to {lost} more, of all workloads and commands, found no room."))
     }
 }
 

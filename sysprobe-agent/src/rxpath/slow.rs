@@ -8,18 +8,51 @@ use aya::maps::{MapData, RingBuf};
 use sysprobe_common::rxpath::Point;
 use sysprobe_common::rxpath::slow::Slow;
 use sysprobe_common::sched::Stretch;
+use sysprobe_common::sched::timeline::{SOFTIRQS, WHOLE_SHARE};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
 
 /// More than anybody reads.
 const KEPT: usize = 1024;
+/// A window of an hour, and somebody who is late.
+const LONGEST_LEASE: Duration = Duration::from_secs(3660);
 
 pub struct SlowRequests {
     ring: RingBuf<MapData>,
     from: MappedArray<u64>,
-    /// From how many nanoseconds on somebody asks for each, and until when.
-    leases: Vec<(u64, Instant)>,
+    leases: Leases,
     recent: VecDeque<Slow>,
+    /// How many had to make room for others.
+    superfluous: u64,
+}
+
+/// From how many nanoseconds on somebody asks for each, and until when.
+#[derive(Debug, Default)]
+struct Leases(Vec<(u64, Instant)>);
+
+impl Leases {
+    /// More different ones at the same time are a mistake: the one that ends first goes.
+    const MOST: usize = 16;
+
+    fn extend(&mut self, from_ns: u64, until: Instant) {
+        let Self(leases) = self;
+        if let Some((_, end)) = leases.iter_mut().find(|(from, _)| *from == from_ns) {
+            *end = until.max(*end);
+            return;
+        }
+        if leases.len() == Self::MOST
+            && let Some(first) = (0..leases.len()).min_by_key(|at| leases[*at].1)
+        {
+            leases.swap_remove(first);
+        }
+        leases.push((from_ns, until));
+    }
+
+    /// The lowest of those that have not ended.
+    fn lowest(&mut self, now: Instant) -> Option<u64> {
+        self.0.retain(|(_, until)| *until > now);
+        self.0.iter().map(|(from, _)| *from).min()
+    }
 }
 
 impl SlowRequests {
@@ -27,31 +60,35 @@ impl SlowRequests {
     pub(super) fn new(loaded: &mut Loaded) -> Result<Self, LoadError> {
         let ring = loaded.take_map("RXPATH_SLOW")?;
         let from = loaded.map_array("RXPATH_SLOW_FROM")?;
-        Ok(Self { ring, from, leases: Vec::new(), recent: VecDeque::new() })
+        Ok(Self { ring, from, leases: Leases::default(), recent: VecDeque::new(), superfluous: 0 })
     }
 
     /// Has each told that takes `from_ns` or longer, for a while.
     pub fn ask(&mut self, from_ns: u64, lease: Duration, now: Instant) {
-        let until = now + lease;
-        match self.leases.iter_mut().find(|(from, _)| *from == from_ns) {
-            Some((_, end)) => *end = until.max(*end),
-            None => self.leases.push((from_ns, until)),
-        }
+        self.leases.extend(from_ns, now + lease.min(LONGEST_LEASE));
         self.update(now);
     }
 
     /// Takes what has come, and lets go what nobody asks for any more.
     pub fn update(&mut self, now: Instant) {
-        self.leases.retain(|(_, until)| *until > now);
-        let from = self.leases.iter().map(|(from, _)| *from).min();
+        let from = self.leases.lowest(now);
         // 0 would be nothing.
         self.from.write(0, from.map_or(0, |from| from.max(1)));
         while let Some(record) = self.ring.next() {
             self.recent.extend(decode(&record));
         }
-        let superfluous =
-            if from.is_none() { self.recent.len() } else { self.recent.len().saturating_sub(KEPT) };
+        if from.is_none() {
+            self.recent.clear();
+        }
+        let superfluous = self.recent.len().saturating_sub(KEPT);
         self.recent.drain(..superfluous);
+        self.superfluous += superfluous as u64;
+    }
+
+    /// How many had to make room for others.
+    #[must_use]
+    pub const fn superfluous(&self) -> u64 {
+        self.superfluous
     }
 
     /// Those of the last that took `from_ns` or longer, the oldest first.
@@ -75,15 +112,23 @@ pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
     })
 }
 
-/// Who had the CPU between two moments, and for how many nanoseconds, as far as the record reaches back; the oldest first.
-pub fn occupants(slow: &Slow, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> {
+/// Who had the CPU while the reader waited for it the last time, and for how many nanoseconds, as far as the record reaches back; the
+/// oldest first. What interrupts took of that is theirs.
+pub fn occupants(slow: &Slow) -> impl Iterator<Item = (u64, u64)> {
+    // It may have waited for something else before it was to be told.
+    let (from, to) = (slow.waited_from.max(slow.moments[Point::Ready as usize]), slow.waited_to);
     let until = |stretch: &Stretch| stretch.until.wrapping_add(slow.clock_offset);
     let pairs = slow.stretches.windows(2).rev().filter(|pair| pair[1].until != 0);
-    pairs.filter_map(move |pair| {
+    let parts = pairs.filter_map(move |pair| {
         let begun = until(&pair[1]).max(from);
         let ended = until(&pair[0]).min(to);
-        (ended > begun).then(|| (pair[0].occupant, ended - begun))
-    })
+        let length = ended.checked_sub(begun).filter(|length| *length > 0)?;
+        let interrupted =
+            length.saturating_mul(u64::from(pair[0].interrupted_share)) / u64::from(WHOLE_SHARE);
+        let interrupted = interrupted.min(length);
+        Some([(pair[0].occupant, length - interrupted), (SOFTIRQS, interrupted)])
+    });
+    parts.flatten().filter(|(_, length)| *length > 0)
 }
 
 /// What is no record of this version says nothing.

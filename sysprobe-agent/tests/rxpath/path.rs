@@ -1,5 +1,7 @@
 //! What an agent says of a way, by the points that its stages lie between.
 
+use std::time::Duration;
+
 use sysprobe_agent::snapshot::{PathSample, Snapshot, StageSample};
 
 use super::loads::Transport;
@@ -61,11 +63,15 @@ impl Path {
         Self(PathSample { stages: stages.collect(), total: self.0.total.since(&earlier.0.total) })
     }
 
-    /// How much longer each stage takes on average, in nanoseconds, than in another; 0 if it takes less long.
+    /// How much longer the middle one of each stage is, in nanoseconds, than in another; 0 if it is less long. Not the mean: once in a while
+    /// something else of the machine takes a CPU for milliseconds.
     pub(crate) fn moved_from(&self, other: &Self) -> Vec<(String, u64)> {
-        let mean = |stage: &StageSample| stage.latency.sum_ns / stage.latency.count();
+        let middle = |stage: &StageSample| {
+            let seconds = stage.latency.quantile(0.5).expect("there are some");
+            u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).expect("not that long")
+        };
         let stages = self.0.stages.iter().zip(&other.0.stages);
-        stages.map(|(now, then)| (now.name.clone(), mean(now).saturating_sub(mean(then)))).collect()
+        stages.map(|(now, then)| (now.name.clone(), middle(now).saturating_sub(middle(then)))).collect()
     }
 
     /// How much of the whole the stage has, in nanoseconds for each request and as a part of all, that ends with a point, or

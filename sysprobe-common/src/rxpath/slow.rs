@@ -31,10 +31,13 @@ pub struct Slow {
     pub points: u32,
     /// On which it was read.
     pub cpu: u32,
+    /// When the reader waited for this CPU the last time before it read; both 0 if that is not known.
+    pub waited_from: u64,
+    pub waited_to: u64,
     /// See [`crate::sched::Timeline`].
     pub clock_offset: u64,
     /// The last of that CPU, the latest first. All 0 where `sched` cannot tell.
     pub stretches: [Stretch; STRETCHES_TOLD],
 }
 
-const _: () = assert!(size_of::<Slow>() == 8 * 7 + 8 + 8 + 16 + 16 + 16 + 8 + 32 * STRETCHES_TOLD);
+const _: () = assert!(size_of::<Slow>() == 8 * 7 + 8 + 8 + 16 + 16 + 16 + 24 + 32 * STRETCHES_TOLD);

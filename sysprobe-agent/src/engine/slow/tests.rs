@@ -31,6 +31,8 @@ fn slow() -> Slow {
         protocol: 0,
         points: 0x7f,
         cpu: 1,
+        waited_from: 2 * MS,
+        waited_to: 12 * MS,
         clock_offset: 0,
         stretches,
     }
@@ -63,7 +65,7 @@ fn it_is_told_who_had_the_cpu_meanwhile() {
 #[test]
 fn where_the_reader_is_not_seen_nobody_had_its_cpu() {
     let points = Point::Device.bit() | Point::Transport.bit() | Point::Read.bit();
-    let request = request(&Slow { points, ..slow() }, named).expect("TCP");
+    let request = request(&Slow { points, waited_to: 0, ..slow() }, named).expect("TCP");
     let names: Vec<_> = request.stages.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["device_to_tcp", "tcp_to_read"]);
     assert_eq!(request.occupants, []);

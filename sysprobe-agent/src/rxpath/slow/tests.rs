@@ -19,6 +19,8 @@ fn slow(moments: [u64; 7]) -> Slow {
         protocol: 0,
         points: 0x7f,
         cpu: 0,
+        waited_from: 0,
+        waited_to: 0,
         clock_offset: OFFSET,
         stretches: [Stretch::NONE; STRETCHES_TOLD],
     }
@@ -42,10 +44,41 @@ fn who_had_the_cpu_is_cut_to_the_time_that_is_asked_for() {
     told.stretches[0] = stretch(2400, 3);
     told.stretches[1] = stretch(2300, 2);
     told.stretches[2] = stretch(2200, 1);
-    let occupants = |from, to| occupants(&told, from, to).collect::<Vec<_>>();
-    assert_eq!(occupants(2250, 2350), [(2, 50), (3, 50)]);
-    assert_eq!(occupants(2100, 2600), [(2, 100), (3, 100)], "nobody knows when the oldest began");
-    assert_eq!(occupants(2500, 2600), []);
+    assert_eq!(had(&mut told, 2250, 2350), [(2, 50), (3, 50)]);
+    assert_eq!(had(&mut told, 2100, 2600), [(2, 100), (3, 100)], "nobody knows when the oldest began");
+    assert_eq!(had(&mut told, 2500, 2600), []);
+}
+
+/// While its reader waited from one moment to another.
+fn had(told: &mut Slow, from: u64, to: u64) -> Vec<(u64, u64)> {
+    (told.waited_from, told.waited_to) = (from, to);
+    occupants(told).collect()
+}
+
+#[test]
+fn what_interrupts_took_is_theirs_and_what_was_before_the_data_is_nobodys() {
+    let mut told = Slow { waited_from: 2000, waited_to: 2400, ..slow([0, 0, 0, 2200, 0, 0, 0]) };
+    told.stretches[0] = Stretch { interrupted_share: WHOLE_SHARE / 4, ..stretch(2400, 3) };
+    told.stretches[1] = stretch(2000, 2);
+    let occupants: Vec<_> = occupants(&told).collect();
+    assert_eq!(occupants, [(3, 150), (SOFTIRQS, 50)]);
+}
+
+#[test]
+fn a_lease_ends_and_the_lowest_of_several_counts() {
+    let (start, second) = (Instant::now(), Duration::from_secs(1));
+    let mut leases = Leases::default();
+    assert_eq!(leases.lowest(start), None);
+    leases.extend(10, start + 5 * second);
+    leases.extend(3, start + 2 * second);
+    leases.extend(10, start + second);
+    assert_eq!(leases.lowest(start), Some(3));
+    assert_eq!(leases.lowest(start + 3 * second), Some(10), "what is asked for again lasts at least as long");
+    assert_eq!(leases.lowest(start + 5 * second), None);
+    for from in 1..100 {
+        leases.extend(from, start + Duration::from_secs(from));
+    }
+    assert_eq!((leases.0.len(), leases.lowest(start)), (Leases::MOST, Some(84)));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! UDP: from a datagram that comes while none is followed, by how many are before it in the socket's queues.
 
-use sysprobe_common::rxpath::{Point, Protocol};
+use sysprobe_common::rxpath::{Point, Protocol, Unread};
+use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::NOT_TAKEN;
 
-use crate::booking::sees;
+use crate::booking::{points_of, sees};
 use crate::memory::{Sock, known};
 use crate::name;
 use crate::way::{self, begin, end};
@@ -21,18 +22,27 @@ settings!(
 /// A datagram has reached its socket. One before it that never became readable found no room.
 #[inline(always)]
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
+    if !is_followed() {
+        return;
+    }
     let remembered = known(socket);
-    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && unread.is_ready()) {
+    if remembered
+        .as_ref()
+        .is_some_and(|unread| unread.waits != 0 && unread.is_ready() && !is_gone(socket, unread))
+    {
         return;
     }
     if let Some(name) = name::of_datagram(packet) {
-        begin(socket, remembered, name, queued(socket), false);
+        begin(socket, remembered, name, u64::from(queued(socket)), false);
     }
 }
 
 /// Whoever waits for a socket is about to be told: its last datagram can be read.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
+    if !is_followed() {
+        return;
+    }
     let remembered = known(socket);
     if sees(Protocol::Udp, Point::Transport) {
         if let Some(unread) = remembered.filter(|unread| unread.waits != 0 && !unread.is_ready()) {
@@ -40,14 +50,18 @@ pub(crate) fn became_ready(socket: Sock) {
         }
         return;
     }
-    if remembered.as_ref().is_some_and(|unread| unread.waits != 0) {
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && !is_gone(socket, unread)) {
+        return;
+    }
+    // A reader may have taken all to itself, what has come last, too.
+    if Address(socket.address()).load_u32(&OFF_SK_RECEIVED_COUNT) == 0 {
         return;
     }
     let Some(last) = Address(socket.address()).follow(&OFF_SK_RECEIVED_LAST) else { return };
     // A reader that never sleeps has been quicker.
     let Some(before) = queued(socket).checked_sub(1) else { return };
     if let Some(name) = name::of_datagram(last) {
-        begin(socket, remembered, name, before, true);
+        begin(socket, remembered, name, u64::from(before), true);
     }
 }
 
@@ -73,8 +87,24 @@ fn read(socket: Sock) {
     if unread.position == 0 {
         end(socket, unread, Protocol::Udp);
     } else {
-        unread.position -= 1;
+        // Several may read at the same time.
+        add_u64(&mut unread.position, u64::MAX);
     }
+}
+
+/// Whether a reader would be noticed, and a socket's end.
+#[inline(always)]
+fn is_followed() -> bool {
+    points_of(Protocol::Udp as u32) != 0
+}
+
+/// Whether a datagram that is followed is in no queue any more, and nobody is copying it either: what was taken before it was not read, or
+/// it was not itself. To copy one takes microseconds.
+#[inline(always)]
+fn is_gone(socket: Sock, unread: &Unread) -> bool {
+    const LONG_AGO: u64 = 10_000_000;
+    u64::from(queued(socket)) <= unread.position
+        && way::now() - unread.moments[Point::Ready as usize] > LONG_AGO
 }
 
 /// How many nobody has read.

@@ -1,6 +1,7 @@
 //! What is remembered of sockets lies with them.
 
 use sysprobe_common::rxpath::Unread;
+pub(crate) use sysprobe_ebpf::atomic::replace_u64 as replace;
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
 use sysprobe_ebpf::kernel::Typed;
 pub(crate) use sysprobe_ebpf::socket::tcp;
@@ -16,7 +17,7 @@ static RXPATH_SOCKETS: SocketStorage<Unread> = SocketStorage::new();
 /// What is remembered of a socket, if anything is.
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
-    // SAFETY: the storage stays valid while the socket does, whose lock keeps programs apart.
+    // SAFETY: the storage stays valid while the socket does. TCP's lock keeps programs apart; of UDP, whole words are written.
     RXPATH_SOCKETS.get(socket).map(|remembered| unsafe { &mut *remembered })
 }
 

@@ -40,6 +40,12 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
         return;
     }
     let Some(line) = shared::sched_timeline(slow.cpu) else { return };
+    // SAFETY: the helper returns a typed pointer to the current task.
+    let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
+    let Some(stored) = shared::sched_task(task) else { return };
+    // Of a slice that was noted already nobody knows how much of its wait was here.
+    let Some((slice, here)) = current(task, stored) else { return };
+    (slow.waited_from, slow.waited_to) = (slice.arrived.wrapping_sub(here), slice.arrived);
     slow.clock_offset = line.clock_offset;
     for (back, stretch) in slow.stretches.iter_mut().enumerate() {
         let place = line.last.wrapping_sub(back as u32) as usize & (STRETCHES - 1);
@@ -58,7 +64,7 @@ struct Way {
 impl Way {
     #[inline(always)]
     fn go_back(&mut self, task: Typed, stored: &StoredTask) {
-        if let Some(slice) = current(task, stored)
+        if let Some((slice, _)) = current(task, stored)
             && !self.goes_on_before(&slice)
         {
             return;
@@ -89,10 +95,10 @@ impl Way {
     }
 }
 
-/// The slice that the task is in, if it was not noted yet.
+/// The slice that the task is in, if it was not noted yet; and how long it waited for it on this CPU.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as it is remembered")]
-fn current(task: Typed, stored: &StoredTask) -> Option<Slice> {
+fn current(task: Typed, stored: &StoredTask) -> Option<(Slice, u64)> {
     let known = &stored.task;
     if task.u64_or_zero(&OFF_TASK_RUN_COUNT) as u32 == known.arrivals {
         return None;
@@ -102,7 +108,7 @@ fn current(task: Typed, stored: &StoredTask) -> Option<Slice> {
     let here = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay);
     let waited = here + known.waited_elsewhere();
     let arrived = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL).wrapping_add(line.clock_offset);
-    Some(Slice { arrived, waited, left: 0 })
+    Some((Slice { arrived, waited, left: 0 }, here))
 }
 
 /// The last but so many.

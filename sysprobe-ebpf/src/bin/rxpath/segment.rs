@@ -1,6 +1,6 @@
 //! TCP: from the first segment that nobody has read, by the numbers of its bytes.
 
-use sysprobe_common::rxpath::Protocol;
+use sysprobe_common::rxpath::{Protocol, Unread};
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 
@@ -26,13 +26,17 @@ const SYN: u32 = 2;
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     let Some(segment) = Segment::of(packet).filter(Segment::has_data) else { return };
     let remembered = known(socket);
-    if remembered.as_ref().is_some_and(|unread| unread.waits != 0) {
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && unread.is_ready()) {
         return;
     }
     let Some(tcp) = tcp(socket) else { return };
     let next = tcp.load_u32(&OFF_TCP_RCV_NXT);
+    // One that was not taken, for want of room, is sent again.
+    if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && is_after(next, position(unread))) {
+        return;
+    }
     if segment.begins_or_covers(next) {
-        begin(socket, remembered, name::of_segment(segment.first), next, false);
+        begin(socket, remembered, name::of_segment(segment.first), u64::from(next), false);
     }
 }
 
@@ -41,7 +45,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
 pub(crate) fn became_ready(socket: Sock) {
     let Some(unread) = known(socket).filter(|unread| unread.waits != 0 && !unread.is_ready()) else { return };
     let Some(tcp) = tcp(socket) else { return };
-    if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), unread.position) {
+    if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), position(unread)) {
         way::became_ready(unread);
     }
 }
@@ -53,9 +57,16 @@ pub(crate) fn read(socket: Sock) {
     let Some(tcp) = tcp(socket) else { return };
     // Some of the kernel's own readers run in the softirq, on top of anybody.
     let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
-    if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), unread.position) {
+    if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), position(unread)) {
         end(socket, unread, Protocol::Tcp);
     }
+}
+
+/// The number of its first byte.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "as it was stored")]
+const fn position(unread: &Unread) -> u32 {
+    unread.position as u32
 }
 
 /// By the numbers of its bytes.

@@ -35,7 +35,7 @@ pub(crate) fn tell(socket: Sock, owner: u64, protocol: Protocol, unread: &Unread
     let took = load(&unread.moments[Point::Read as usize])
         .saturating_sub(load(&unread.moments[Point::Device as usize]));
     let from = RXPATH_SLOW_FROM.get(0).map_or(0, load);
-    if from == 0 || took < from {
+    if from == 0 || took < from || points_of(protocol as u32) == 0 {
         return;
     }
     let Some(mut record) = RXPATH_SLOW.reserve(0) else {
@@ -65,7 +65,7 @@ fn describe(slow: &mut Slow, socket: Sock, owner: u64, protocol: Protocol, unrea
     slow.points = points_of(protocol as u32) as u32;
     // SAFETY: the helper only returns a number.
     slow.cpu = unsafe { bpf_get_smp_processor_id() };
-    slow.clock_offset = 0;
+    (slow.waited_from, slow.waited_to, slow.clock_offset) = (0, 0, 0);
     slow.stretches = [Stretch::NONE; STRETCHES_TOLD];
     reader::tell_of_its_cpu(slow);
 }

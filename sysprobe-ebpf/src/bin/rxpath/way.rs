@@ -8,7 +8,7 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
 
 use crate::booking::{book, lose};
-use crate::memory::{Sock, current, insert};
+use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
 use crate::{arrival, reader, slow};
 
@@ -18,7 +18,7 @@ pub(crate) fn begin(
     socket: Sock,
     remembered: Option<&mut Unread>,
     name: Name,
-    position: u32,
+    position: u64,
     is_ready: bool,
 ) {
     let now = now();
@@ -48,7 +48,9 @@ pub(crate) fn became_ready(unread: &mut Unread) {
 /// Its first byte has been copied to the running task.
 #[inline(always)]
 pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
-    unread.waits = 0;
+    if !replace(&mut unread.waits, 1, 0) {
+        return;
+    }
     let now = now();
     store(&mut unread.moments[Point::Read as usize], now);
     if !unread.is_ready() {

@@ -16,7 +16,7 @@ static RXPATH_SOCKETS: HashMap<u64, Unread, 1> = HashMap::new();
 
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
-    // SAFETY: an entry is removed when its socket is freed; until then the socket's lock keeps programs apart.
+    // SAFETY: an entry is removed when its socket is freed. TCP's lock keeps programs apart; of UDP, whole words are written.
     RXPATH_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
 }
 
@@ -24,6 +24,16 @@ pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
 pub(crate) fn insert(socket: Sock, new: &mut Unread) -> Option<&'static mut Unread> {
     RXPATH_SOCKETS.insert(socket.0, *new, 0).ok()?;
     known(socket)
+}
+
+/// Without the instruction that came with 5.12.
+#[inline(always)]
+pub(crate) const fn replace(place: &mut u64, expected: u64, new: u64) -> bool {
+    let is_expected = *place == expected;
+    if is_expected {
+        *place = new;
+    }
+    is_expected
 }
 
 /// The socket goes.

@@ -69,7 +69,13 @@ pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
 fn of_program(was: Option<&Row>, is: &Row) -> Option<News> {
     let Some(was) = was else { return Some(News::New) };
     match (was.instructions, is.instructions) {
-        (Some(was), Some(is)) => of_counts(was, is),
+        // One that wavers is compared with the most that is known of it.
+        (Some(least), Some(is)) => match (of_counts(least, is), was.most) {
+            (Some(News::Dearer { .. }), Some(most)) => {
+                of_counts(most, is).filter(|news| matches!(news, News::Dearer { .. }))
+            }
+            (news, _) => news,
+        },
         (Some(_), None) => Some(News::Lost { reason: is.reason.clone().unwrap_or_default() }),
         (None, Some(_)) => Some(News::New),
         (None, None) => None,
@@ -135,7 +141,16 @@ mod tests {
     fn row(program: &str, instructions: Option<u64>) -> Row {
         let reason = instructions.is_none().then(|| "it did not run".to_owned());
         let [domain, tier, hook] = ["sched", "tp_btf", "sched_switch"].map(str::to_owned);
-        Row { domain, tier, program: program.to_owned(), hook, instructions, verified: None, reason }
+        Row {
+            domain,
+            tier,
+            program: program.to_owned(),
+            hook,
+            instructions,
+            most: None,
+            verified: None,
+            reason,
+        }
     }
 
     fn kernel(programs: Vec<Row>) -> Kernel {
@@ -154,6 +169,17 @@ mod tests {
         let (fails, said) = compare(vec![row("a", Some(100))], vec![row("a", Some(111))]);
         assert!(fails);
         assert_eq!(said, ["DEARER: `a` (tp_btf) on 6.12 takes 111 instructions instead of 100 (+11 %)."]);
+    }
+
+    #[test]
+    fn what_wavers_is_compared_with_the_most_that_is_known() {
+        let known = || vec![Row { most: Some(200), ..row("a", Some(100)) }];
+        for count in [100, 150, 220] {
+            assert_eq!(compare(known(), vec![row("a", Some(count))]), (false, vec![]), "{count}");
+        }
+        let (fails, said) = compare(known(), vec![row("a", Some(221))]);
+        assert!(fails && said[0].contains("instead of 200"), "{said:?}");
+        assert!(!compare(known(), vec![row("a", Some(80))]).0);
     }
 
     #[test]

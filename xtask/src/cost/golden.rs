@@ -34,6 +34,9 @@ pub(super) struct Row {
     /// Instructions of a run; none if it could not be made to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<u64>,
+    /// What the dearest boot counted, where it is more: what the program finds differs from boot to boot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) most: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) verified: Option<u32>,
     /// Why it has no count.
@@ -104,15 +107,18 @@ impl Kernel {
         kernel
     }
 
-    /// The least of every count: whatever disturbs a guest adds.
+    /// The least of every count, for whatever disturbs a guest adds; and of programs the most as well.
     pub(super) fn least(boots: Vec<Self>) -> Self {
         let mut boots = boots.into_iter();
         let mut least = boots.next().unwrap_or_default();
         for boot in boots {
             for row in &mut least.programs {
                 let other = boot.row(&row.tier, &row.program).and_then(|other| other.instructions);
-                row.instructions =
-                    row.instructions.map(|count| other.map_or(count, |other| count.min(other)));
+                if let (Some(count), Some(other)) = (row.instructions, other) {
+                    let most = row.most.unwrap_or(count).max(other);
+                    row.instructions = Some(count.min(other));
+                    row.most = Some(most).filter(|most| *most > count.min(other));
+                }
             }
             for call in &mut least.calls {
                 if let Some(other) = boot.call(&call.call, &call.with) {
@@ -181,6 +187,7 @@ impl Row {
             program: program.name.clone(),
             hook: program.hook.clone(),
             instructions: count.ok(),
+            most: None,
             verified: program.verified,
             reason: count.err().cloned(),
         }

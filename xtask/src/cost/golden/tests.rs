@@ -60,7 +60,10 @@ fn counts_are_whole() {
 #[test]
 fn of_several_boots_the_least_counts() {
     let least = Kernel::least(vec![boot(417.0, 3998.0), boot(430.0, 1015.0)]);
-    assert_eq!(least.row("tp_btf", "sched_switch_tp").unwrap().instructions, Some(417));
+    let row = least.row("tp_btf", "sched_switch_tp").unwrap();
+    assert_eq!((row.instructions, row.most), (Some(417), Some(430)));
+    let same = Kernel::least(vec![boot(417.0, 1.0), boot(417.0, 1.0)]);
+    assert_eq!(same.row("tp_btf", "sched_switch_tp").unwrap().most, None);
     assert_eq!(least.round_trip("tp_btf").unwrap().product, 1015);
     assert_eq!(least.call("a read", "tp_btf").map(|call| (call.nothing, call.added)), Some((500, 1015)));
     assert_eq!(least.row("tp_btf", "sched_other_tp").unwrap().instructions, None);

@@ -11,6 +11,7 @@ fn row(tier: &str, program: &str, instructions: Option<u64>, verified: Option<u3
         program: program.to_owned(),
         hook: "sched_switch".to_owned(),
         instructions,
+        most: None,
         verified,
         reason: instructions.is_none().then(|| "it did not run".to_owned()),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use prometheus_client::encoding::{MetricEncoder, NoLabelSet};
 
@@ -31,7 +31,7 @@ pub(super) struct State {
     /// How many series each family has, by its full name.
     counted: Vec<(String, u64)>,
     /// How many each workload has, by a hash of it.
-    of_workloads: HashMap<u64, u64, BuildHasherDefault<IsHash>>,
+    of_workloads: HashMap<u64, u64>,
     /// How many found no room among a workload's.
     left_out: u64,
 }
@@ -42,24 +42,6 @@ pub(super) struct Export {
     pub(super) format: Format,
     pub(super) classic: ClassicBuckets,
     pub(super) series_per_workload: u64,
-}
-
-/// Of numbers that are hashes already.
-#[derive(Debug, Default)]
-pub(super) struct IsHash(u64);
-
-impl Hasher for IsHash {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _bytes: &[u8]) {
-        unreachable!("keys are numbers");
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }
 
 impl State {

@@ -193,14 +193,14 @@ fn the_plain_form_fits_into_eighty_columns() {
     assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
 }
 
-/// Something that weighs more has the server's CPU.
+/// Something that weighs more than the server has its CPU.
 #[test]
 fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
     let Some(agent) = agent() else { return };
     let echo = Echo::new("latency-slow");
     assert_eq!(document(socket(&agent), &echo.server.name)["slow"], Value::Null, "nobody asks");
     let hog = Cgroup::new("latency-hog");
-    hog.set_weight_high();
+    echo.server.set_weight_low();
     echo.server().move_to(cpus()[0]);
     let _hog = Load::running(&hog, &cpus()[..1], spin);
     let outcome = latency(socket(&agent), &[&echo.server.name, "--slow", "1ms", "-o", "json"]);

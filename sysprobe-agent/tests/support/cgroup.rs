@@ -136,6 +136,11 @@ impl Cgroup {
         if is_v1() { self.write("cpu.shares", "65536") } else { self.write("cpu.weight", "6400") }
     }
 
+    /// A sixteenth: beside what weighs more, it seldom gets a CPU as soon as it is woken.
+    pub(crate) fn set_weight_low(&self) {
+        if is_v1() { self.write("cpu.shares", "64") } else { self.write("cpu.weight", "6") }
+    }
+
     /// Lets cgroups below have the cpu controller, which is a file's work on v2 and given on v1.
     pub(crate) fn enable_controllers_below(&self) {
         if !is_v1() {

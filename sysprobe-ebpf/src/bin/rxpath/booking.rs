@@ -57,12 +57,7 @@ pub(crate) fn book(owner: u64, protocol: Protocol, moments: &[u64; Point::ALL.le
     times::add(&mut stats.total, last - begun);
 }
 
-/// Whether a point can be seen.
-#[inline(always)]
-pub(crate) fn sees(protocol: Protocol, point: Point) -> bool {
-    points_of(protocol as u32) & u64::from(point.bit()) != 0
-}
-
+/// Those that can be seen.
 #[inline(always)]
 pub(crate) fn points_of(protocol: u32) -> u64 {
     RXPATH_POINTS.get(protocol).copied().unwrap_or(0)

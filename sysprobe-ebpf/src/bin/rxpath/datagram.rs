@@ -6,7 +6,7 @@ use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::NOT_TAKEN;
 
-use crate::booking::{points_of, sees};
+use crate::booking::points_of;
 use crate::memory::{Sock, known};
 use crate::name;
 use crate::way::{self, begin, end};
@@ -22,7 +22,8 @@ settings!(
 /// A datagram has reached its socket. One before it that never became readable found no room.
 #[inline(always)]
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
-    if !is_followed() {
+    // A reader would not be noticed, or the socket's end.
+    if points_of(Protocol::Udp as u32) == 0 {
         return;
     }
     let remembered = known(socket);
@@ -40,11 +41,12 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
 /// Whoever waits for a socket is about to be told: its last datagram can be read.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
-    if !is_followed() {
+    let points = points_of(Protocol::Udp as u32);
+    if points == 0 {
         return;
     }
     let remembered = known(socket);
-    if sees(Protocol::Udp, Point::Transport) {
+    if points & u64::from(Point::Transport.bit()) != 0 {
         if let Some(unread) = remembered.filter(|unread| unread.waits != 0 && !unread.is_ready()) {
             way::became_ready(unread);
         }
@@ -90,12 +92,6 @@ fn read(socket: Sock) {
         // Several may read at the same time.
         add_u64(&mut unread.position, u64::MAX);
     }
-}
-
-/// Whether a reader would be noticed, and a socket's end.
-#[inline(always)]
-fn is_followed() -> bool {
-    points_of(Protocol::Udp as u32) != 0
 }
 
 /// Whether a datagram that is followed is in no queue any more, and nobody is copying it either: what was taken before it was not read, or

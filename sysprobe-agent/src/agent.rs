@@ -32,21 +32,13 @@ const GRACEFUL_STOP: Duration = Duration::from_secs(5);
 pub(crate) struct Shared(Arc<OnceLock<Mutex<Engine>>>);
 
 impl Shared {
-    /// Everything as of now, off the async threads; `None` until the engine has started.
-    pub(crate) async fn collect(&self) -> anyhow::Result<Option<Snapshot>> {
-        self.collect_by(Engine::collect).await
-    }
-
-    /// The same with what took long.
-    pub(crate) async fn collect_slow(&self, query: SlowQuery) -> anyhow::Result<Option<Snapshot>> {
-        self.collect_by(move |engine| engine.collect_slow(query)).await
-    }
-
-    async fn collect_by(
-        &self,
-        collect: impl FnOnce(&mut Engine) -> Snapshot + Send + 'static,
-    ) -> anyhow::Result<Option<Snapshot>> {
+    /// Everything as of now, off the async threads, with what took long if it is asked for; `None` until the engine has started.
+    pub(crate) async fn collect(&self, slow: Option<SlowQuery>) -> anyhow::Result<Option<Snapshot>> {
         let shared = self.clone();
+        let collect = move |engine: &mut Engine| match slow {
+            Some(query) => engine.collect_slow(query),
+            None => engine.collect(),
+        };
         tokio::task::spawn_blocking(move || shared.with(collect)).await.context("collecting")
     }
 
@@ -78,7 +70,7 @@ where
     runtime()?.block_on(async {
         let numbers = match client::Client::connect(&config.socket).await? {
             Some(client) => Numbers::Agents(client.asking(slow)),
-            None => Numbers::Own(Local { slow, ..Local::start(config)? }),
+            None => Numbers::Own(Local::start(config, slow)?),
         };
         command(numbers).await
     })
@@ -185,19 +177,12 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    fn start(config: &Config) -> anyhow::Result<Self> {
+    fn start(config: &Config, slow: Option<SlowQuery>) -> anyhow::Result<Self> {
         let engine = Shared::default();
         let (facts, plan) = prepare(config)?;
         let warnings = plan.warnings.clone();
         drop(engine.0.set(Mutex::new(Engine::start(&facts, plan, &Handle::current())?)));
-        Ok(Self { engine, warnings, slow: None })
-    }
-
-    async fn next(&self) -> anyhow::Result<Option<Snapshot>> {
-        match self.slow {
-            Some(query) => self.engine.collect_slow(query).await,
-            None => self.engine.collect().await,
-        }
+        Ok(Self { engine, warnings, slow })
     }
 }
 
@@ -205,7 +190,9 @@ impl Source for Numbers {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
         match self {
             Self::Agents(client) => client.next().await,
-            Self::Own(local) => local.next().await?.context("the programs are not loaded"),
+            Self::Own(local) => {
+                local.engine.collect(local.slow).await?.context("the programs are not loaded")
+            }
         }
     }
 

@@ -71,10 +71,10 @@ impl Rxpath {
         &mut self.slow
     }
 
-    /// How many of them found no room.
+    /// How many of them found no room, in the ring or here.
     #[must_use]
     pub fn slow_lost(&self) -> u64 {
-        self.losses.read(RxpathLoss::SlowRingFull as usize).unwrap_or(0)
+        self.losses.read(RxpathLoss::SlowRingFull as usize).unwrap_or(0) + self.slow.superfluous()
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {

@@ -247,6 +247,12 @@ impl HistogramSample {
     }
 }
 
+/// For people and for Prometheus: samples have nanoseconds.
+#[must_use]
+pub(crate) fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
 /// The upper bound of a bucket in seconds; infinite for the overflow.
 #[must_use]
 pub fn bucket_upper(bucket: usize) -> f64 {

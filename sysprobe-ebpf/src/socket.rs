@@ -36,7 +36,7 @@ pub const NOT_TAKEN: u32 = 0x2 | 0x2000;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 /// The third quarter of an address `::ffff:a.b.c.d`, behind eight bytes of zero.
-const MAPPED: u32 = u32::from_be(0x0000_ffff);
+pub const MAPPED: u32 = u32::from_be(0x0000_ffff);
 
 #[inline(always)]
 #[must_use]

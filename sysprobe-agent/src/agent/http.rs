@@ -71,7 +71,7 @@ fn starting() -> Response {
 async fn metrics(State(Exporter { shared, wanted }): State<Exporter>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::negotiate(accept);
-    match shared.collect().await {
+    match shared.collect(None).await {
         Ok(None) => starting(),
         Ok(Some(snapshot)) => match render(snapshot, format, wanted).await {
             Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
@@ -88,14 +88,12 @@ async fn render(snapshot: Snapshot, format: Format, wanted: Arc<MetricsConfig>) 
 
 /// With what took long, if it is asked for.
 async fn snapshot(State(shared): State<Shared>, Query(asked): Query<Asked>) -> Response {
-    let collected = match (asked.slow_ns, asked.slow_lease_ms) {
-        (Some(slow_ns), Some(slow_lease_ms)) => {
-            shared.collect_slow(SlowQuery { slow_ns, slow_lease_ms }).await
-        }
-        (None, None) => shared.collect().await,
+    let slow = match (asked.slow_ns, asked.slow_lease_ms) {
+        (Some(slow_ns), Some(slow_lease_ms)) => Some(SlowQuery { slow_ns, slow_lease_ms }),
+        (None, None) => None,
         _ => return (StatusCode::BAD_REQUEST, "slow_ns and slow_lease_ms go together\n").into_response(),
     };
-    match collected {
+    match shared.collect(slow).await {
         Ok(None) => starting(),
         Ok(Some(snapshot)) => axum::Json(snapshot).into_response(),
         Err(error) => failed(&*error),

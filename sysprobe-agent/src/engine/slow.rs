@@ -28,7 +28,7 @@ impl Engine {
         let rxpath = self.measured.rxpath()?;
         let lease = Duration::from_millis(query.slow_lease_ms);
         rxpath.slow().ask(query.slow_ns, lease, Instant::now());
-        let lost = rxpath.slow_lost() + rxpath.slow().superfluous();
+        let lost = rxpath.slow_lost();
         let nobodys = Nobodys::default();
         let attribution = &self.attribution;
         let named = |one: &Slow| request(one, |owner| nobodys.or_bearer(owner, attribution).workload.clone());

@@ -11,11 +11,10 @@ pub use crate::show::watch::document::{
 use super::{
     Latency,
     model::{Finding, Path, Stage, Sum, Times, Whose},
-    slow::seconds,
 };
 use crate::{
     show::{format, watch::Subject},
-    snapshot::{Culprit, Occupant, SlowRequest, Who},
+    snapshot::{Culprit, Occupant, SlowRequest, Who, seconds},
 };
 
 /// The version of this form; it changes when a field goes or changes its meaning.

@@ -1,10 +1,9 @@
 //! Where what a workload received in a window lost its time: the difference of two snapshots. Pure; how it looks is not its
 //! business.
 
-use super::slow::seconds;
 use crate::{
     show::{bar::Mark, target::Target},
-    snapshot::{HistogramSample, PathSample, RxpathSample, Snapshot, StageSample},
+    snapshot::{HistogramSample, PathSample, RxpathSample, Snapshot, StageSample, seconds},
 };
 
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use crate::{
         target::{self, Target},
         watch::Form,
     },
-    snapshot::{Occupant, SlowRequest, Snapshot, Who},
+    snapshot::{Occupant, SlowRequest, Snapshot, Who, seconds},
 };
 
 /// A live view shows those of so many nanoseconds, or nobody could read them.
@@ -136,10 +136,6 @@ fn name(who: &Who) -> String {
         Who::Idle => "nobody".to_owned(),
         Who::Unknown => "unknown".to_owned(),
     }
-}
-
-pub(super) fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }
 
 #[cfg(test)]

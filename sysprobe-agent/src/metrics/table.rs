@@ -3,6 +3,7 @@
 //! not part of `name` and get appended.
 
 use super::emit::Emit;
+pub(crate) use crate::snapshot::seconds;
 use crate::snapshot::{HistogramScope, PodTotals, Snapshot, Workload, WorkloadSample};
 
 mod agent;
@@ -81,10 +82,6 @@ fn histograms(
         let workload = Workload { namespace: namespace.clone(), pod: name.clone(), ..Workload::default() };
         of_pod(pod, &workload, emit);
     }
-}
-
-pub(crate) fn seconds(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e9
 }
 
 impl Metric {

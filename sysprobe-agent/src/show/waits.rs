@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     probe::{self, Tier},
-    snapshot::{BlameSample, CausesSample, Culprit, SchedSample, Snapshot},
+    snapshot::{BlameSample, CausesSample, Culprit, SchedSample, Snapshot, seconds},
 };
 
 pub(crate) mod table;
@@ -146,10 +146,6 @@ fn division(causes: &CausesSample, blame: &BlameSample) -> Division {
         causes: each.map(|(cause, (_, ns))| part(*cause, None, ns)).collect(),
         culprits: named.chain(rest).collect(),
     }
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
 }
 
 impl Cause {

@@ -106,7 +106,8 @@ fn a_reader_that_does_much_else_before_it_reads_has_that_time_itself() {
 /// Woken for one socket, it reads another first thing: what came there while it was busy is not woken for.
 #[test]
 fn a_reader_that_was_woken_for_something_else_is_busy() {
-    const NAP: Duration = Duration::from_millis(2);
+    // Long beside its being woken from it.
+    const NAP: Duration = Duration::from_millis(5);
     const BOTH: [u16; 2] = [5001, 5002];
     let stage = Stage::new("other");
     let _server = stage.there().serve(|ready| {
@@ -134,8 +135,7 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
         path.assert_complete();
         let (each_ns, share) = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.tier.name());
-        // It has to be woken from its nap, too.
-        assert!(share > 0.5, "by {}: {share}", watcher.tier.name());
+        assert!(share > 0.8, "by {}: {share}", watcher.tier.name());
     }
     assert_nothing_lost(&stage.watchers);
 }

@@ -1,14 +1,12 @@
 //! The text forms of small snapshots.
 
-use std::collections::BTreeMap;
-
 use sysprobe_common::hist;
 
 use super::*;
+use crate::show::fixture;
 use crate::snapshot::Hidden;
 use crate::snapshot::{
-    AgentSample, HistogramScope, PodSample, PodTotals, SchedSample, VERSION, Workload, WorkloadKind,
-    WorkloadSample,
+    HistogramScope, PodSample, PodTotals, SchedSample, Workload, WorkloadKind, WorkloadSample,
 };
 
 fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
@@ -19,18 +17,7 @@ fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
     }
     let workload = Workload { container: container.into(), ..Workload::default() };
     let row = WorkloadSample { sched: Some(sched), ..WorkloadSample::new(workload, WorkloadKind::Path) };
-    Snapshot {
-        version: VERSION,
-        monotonic_ns: 0,
-        domains: vec![],
-        workloads: vec![row],
-        other: None,
-        pods: Vec::new(),
-        histograms: HistogramScope::default(),
-        drop_reasons: BTreeMap::new(),
-        slow: None,
-        agent: AgentSample::default(),
-    }
+    Snapshot { domains: Vec::new(), ..fixture::snapshot(0, vec![row]) }
 }
 
 fn rendered(snapshot: Snapshot, format: Format) -> String {

@@ -11,7 +11,7 @@ use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
 use sysprobe_common::sched::Stretch;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
-use sysprobe_ebpf::socket::{OFF_SK_PEER_V6, is_version_6};
+use sysprobe_ebpf::socket::{MAPPED, OFF_SK_PEER_V6, is_version_6};
 
 use crate::booking::{lose, points_of};
 use crate::memory::Sock;
@@ -25,9 +25,6 @@ settings!(OFF_SK_OWN_PORT, OFF_SK_PEER_PORT, OFF_SK_PEER_V4);
 static RXPATH_SLOW_FROM: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
 static RXPATH_SLOW: RingBuf<Slow, { RING_BYTES as usize }> = RingBuf::new();
-
-/// Behind eight bytes of 0: a version 4 address within one of version 6.
-const MAPPED: u32 = u32::from_be(0x0000_ffff);
 
 /// It has been read, by the running task.
 #[inline(always)]

@@ -24,6 +24,7 @@ const HOG: &str = "hog";
 const WINDOW: &str = "5";
 /// What of the wait may lie outside of the window.
 const OUTSIDE: f64 = 0.15;
+
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     kube::namespace(NAMESPACE)?;
     start_pods(rig)?;

@@ -22,7 +22,7 @@ use crate::engine::Engine;
 use crate::host::Facts;
 use crate::plan::Plan;
 use crate::show::Source;
-use crate::snapshot::{SlowQuery, Snapshot};
+use crate::snapshot::{Query, Snapshot};
 
 /// How long answers that are under way may take after the signal to stop.
 const GRACEFUL_STOP: Duration = Duration::from_secs(5);
@@ -32,13 +32,10 @@ const GRACEFUL_STOP: Duration = Duration::from_secs(5);
 pub(crate) struct Shared(Arc<OnceLock<Mutex<Engine>>>);
 
 impl Shared {
-    /// Everything as of now, off the async threads, with what took long if it is asked for; `None` until the engine has started.
-    pub(crate) async fn collect(&self, slow: Option<SlowQuery>) -> anyhow::Result<Option<Snapshot>> {
+    /// Everything as of now, off the async threads, with what is asked for beside; `None` until the engine has started.
+    pub(crate) async fn collect(&self, query: Query) -> anyhow::Result<Option<Snapshot>> {
         let shared = self.clone();
-        let collect = move |engine: &mut Engine| match slow {
-            Some(query) => engine.collect_slow(query),
-            None => engine.collect(),
-        };
+        let collect = move |engine: &mut Engine| engine.answer(query);
         tokio::task::spawn_blocking(move || shared.with(collect)).await.context("collecting")
     }
 
@@ -58,19 +55,15 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     runtime()?.block_on(serve(config))
 }
 
-/// Has a command show the running agent's numbers, or those of programs that it loads itself; with what took long, if it asks.
-pub(crate) fn show<F>(
-    config: &Config,
-    slow: Option<SlowQuery>,
-    command: impl FnOnce(Numbers) -> F,
-) -> anyhow::Result<()>
+/// Has a command show the running agent's numbers, or those of programs that it loads itself.
+pub(crate) fn show<F>(config: &Config, query: Query, command: impl FnOnce(Numbers) -> F) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
 {
     runtime()?.block_on(async {
         let numbers = match client::Client::connect(&config.socket).await? {
-            Some(client) => Numbers::Agents(client.asking(slow)),
-            None => Numbers::Own(Local::start(config, slow)?),
+            Some(client) => Numbers::Agents(client.asking(query)),
+            None => Numbers::Own(Local::start(config, query)?),
         };
         command(numbers).await
     })
@@ -173,16 +166,16 @@ pub(crate) struct Local {
     engine: Shared,
     /// What works less well than it could, as the agent's log would say.
     warnings: Vec<String>,
-    slow: Option<SlowQuery>,
+    query: Query,
 }
 
 impl Local {
-    fn start(config: &Config, slow: Option<SlowQuery>) -> anyhow::Result<Self> {
+    fn start(config: &Config, query: Query) -> anyhow::Result<Self> {
         let engine = Shared::default();
         let (facts, plan) = prepare(config)?;
         let warnings = plan.warnings.clone();
         drop(engine.0.set(Mutex::new(Engine::start(&facts, plan, &Handle::current())?)));
-        Ok(Self { engine, warnings, slow })
+        Ok(Self { engine, warnings, query })
     }
 }
 
@@ -191,8 +184,15 @@ impl Source for Numbers {
         match self {
             Self::Agents(client) => client.next().await,
             Self::Own(local) => {
-                local.engine.collect(local.slow).await?.context("the programs are not loaded")
+                local.engine.collect(local.query).await?.context("the programs are not loaded")
             }
+        }
+    }
+
+    fn will_ask_again_in(&mut self, interval: Duration) {
+        match self {
+            Self::Agents(client) => client.will_ask_again_in(interval),
+            Self::Own(local) => local.query.lease_ms = client::lease_ms(interval),
         }
     }
 

@@ -8,9 +8,10 @@ use crate::{
     show::{
         Source,
         args::WorkloadArgs,
+        page::{Body, Form},
         target::Target,
         waits::Finding,
-        watch::{self, Body, Form, Report, Subject, document::WaitsDocument},
+        watch::{self, Report, Subject, document::WaitsDocument},
     },
     snapshot::Snapshot,
 };

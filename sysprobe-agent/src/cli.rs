@@ -13,9 +13,11 @@ use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_a
 use crate::host::Privilege;
 use crate::latency::LatencyArgs;
 use crate::probe::Tier;
+use crate::probes::ProbesArgs;
 use crate::show::args::{WindowArgs, WorkloadArgs};
+use crate::snapshot::Query;
 use crate::top::{IoArgs, Selection, TopArgs};
-use crate::{agent, blame, check, docs, latency, top};
+use crate::{agent, blame, check, docs, latency, probes, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
 #[derive(Debug, Parser)]
@@ -44,6 +46,9 @@ enum Command {
     /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by stage.
     #[command(after_help = latency::HELP)]
     Latency(ShowCommand<LatencyArgs>),
+    /// Show what each of the agent's kernel programs costs, how full their maps are, and what was lost.
+    #[command(after_help = probes::EXAMPLE)]
+    Probes(ShowCommand<ProbesArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
     /// Print a page of the documentation that is made from the tables in the program.
@@ -121,6 +126,7 @@ impl Cli {
             Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Blame(args) => show_blame(args),
             Command::Latency(args) => show_latency(args),
+            Command::Probes(args) => show_probes(args),
             Command::Check(args) => args.run(),
             Command::Docs { page } => docs::run(page),
         };
@@ -133,15 +139,19 @@ impl Cli {
 }
 
 fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, None, |numbers| top::run(window, selection, numbers))
+    agent::show(&host.config(None)?, Query::default(), |numbers| top::run(window, selection, numbers))
 }
 
 fn show_blame(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, None, |numbers| blame::run(flags, numbers))
+    agent::show(&host.config(None)?, Query::default(), |numbers| blame::run(flags, numbers))
 }
 
 fn show_latency(ShowCommand { flags, host }: ShowCommand<LatencyArgs>) -> anyhow::Result<()> {
     agent::show(&host.config(None)?, flags.query(), |numbers| latency::run(flags.workload, numbers))
+}
+
+fn show_probes(ShowCommand { flags, host }: ShowCommand<ProbesArgs>) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, flags.query(), |numbers| probes::run(flags, numbers))
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.
@@ -209,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_refused_as_in_the_file() {
-        for command in ["agent", "top", "io", "blame", "latency", "check"] {
+        for command in ["agent", "top", "io", "blame", "latency", "probes", "check"] {
             let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
             let message = refused.expect_err("a relative path").to_string();
             assert!(
@@ -221,7 +231,7 @@ mod tests {
 
     #[test]
     fn tables_have_an_example() {
-        for command in ["top", "io", "blame", "latency"] {
+        for command in ["top", "io", "blame", "latency", "probes"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
             let example = help.lines().any(|line| {
                 line.trim().starts_with(&format!("sysprobe {command} ")) && line.contains("--once")

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
 use crate::show::Source;
-use crate::snapshot::{SlowQuery, Snapshot, VERSION};
+use crate::snapshot::{Query, Snapshot, VERSION};
 
 /// Where the agent answers with a snapshot.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
@@ -20,11 +20,19 @@ pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
 /// A snapshot of ten thousand cgroups takes a fraction of a second; an agent that needs longer hangs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
+/// How late the next question may come.
+const LATE: Duration = Duration::from_secs(10);
+
+/// For how long what is asked for shall go on where the next question comes after this interval.
+pub(crate) fn lease_ms(interval: Duration) -> u64 {
+    u64::try_from((interval + LATE).as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A running agent. Each request is a connection of its own, so an agent that was restarted is found again.
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
-    slow: Option<SlowQuery>,
+    query: Query,
 }
 
 /// An agent may be there, but not for this user.
@@ -39,7 +47,7 @@ impl Client {
     /// its would be a surprise.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<Self>> {
         let Err(error) = UnixStream::connect(socket).await else {
-            return Ok(Some(Self { socket: socket.to_owned(), slow: None }));
+            return Ok(Some(Self { socket: socket.to_owned(), query: Query::default() }));
         };
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
@@ -53,18 +61,15 @@ impl Client {
         }
     }
 
-    /// The same, asking for what took long, too.
-    pub(crate) fn asking(self, slow: Option<SlowQuery>) -> Self {
-        Self { slow, ..self }
+    /// The same, asking for more.
+    pub(crate) fn asking(self, query: Query) -> Self {
+        Self { query, ..self }
     }
 
     fn path(&self) -> String {
-        match self.slow {
-            Some(SlowQuery { slow_ns, slow_lease_ms }) => {
-                format!("{SNAPSHOT_PATH}?slow_ns={slow_ns}&slow_lease_ms={slow_lease_ms}")
-            }
-            None => SNAPSHOT_PATH.to_owned(),
-        }
+        let Query { slow_ns, measure, lease_ms } = self.query;
+        let slow = slow_ns.map(|from| format!("slow_ns={from}&")).unwrap_or_default();
+        format!("{SNAPSHOT_PATH}?{slow}measure={measure}&lease_ms={lease_ms}")
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
@@ -106,6 +111,10 @@ impl Source for Client {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
         let snapshot = tokio::time::timeout(ANSWER_WITHIN, self.snapshot()).await;
         snapshot.with_context(|| format!("the agent does not answer on {}", self.socket.display()))?
+    }
+
+    fn will_ask_again_in(&mut self, interval: Duration) {
+        self.query.lease_ms = lease_ms(interval);
     }
 
     fn describe(&self) -> String {

@@ -9,6 +9,7 @@ mod measured;
 mod report;
 mod slow;
 mod start;
+mod statistics;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -16,14 +17,14 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tracing::{info, warn};
+use tracing::info;
 
-use crate::bpf::{self, Loader};
+use crate::bpf::Loader;
 use crate::cgroup::events::Events;
 use crate::host::{self, Facts};
 use crate::plan::Plan;
 use crate::sched::load::Pace;
-use crate::snapshot::{DomainState, Snapshot, VERSION, Workload, WorkloadSample};
+use crate::snapshot::{DomainState, Query, Snapshot, VERSION, Workload, WorkloadSample};
 use crate::workload::{Admission, Bearer, Registry};
 use attribution::Attribution;
 use charging::Charged;
@@ -31,6 +32,7 @@ use files::Files;
 use identity::Identity;
 use measured::Measured;
 use start::{require_exports, start_domain, tier_in_use};
+use statistics::Statistics;
 
 /// Walking all tasks costs milliseconds on a large node.
 const GREET_AT_MOST: Duration = Duration::from_secs(10);
@@ -48,8 +50,7 @@ pub struct Engine {
     greeted: (u64, Instant),
     /// When the threads are counted.
     pace: Pace,
-    /// While it is open, the kernel measures its programs.
-    _statistics: Option<OwnedFd>,
+    statistics: Statistics,
 }
 
 impl Engine {
@@ -73,7 +74,7 @@ impl Engine {
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
         let attribution = Attribution::start(&plan.pods, handle);
         let registry = Registry::new(Admission::new(&plan.metrics));
-        let statistics = statistics(&plan);
+        let statistics = Statistics::new(plan.program_statistics);
         Ok(Self {
             greeted: (0, Instant::now()),
             pace: Pace::default(),
@@ -84,7 +85,7 @@ impl Engine {
             files,
             registry,
             plan,
-            _statistics: statistics,
+            statistics,
         })
     }
 
@@ -111,6 +112,7 @@ impl Engine {
         if let Some(rxpath) = self.measured.rxpath() {
             rxpath.slow().update(now);
         }
+        self.statistics.update(now);
     }
 
     /// Asks for their names while those who know them still do: a pod may be gone before the next scrape.
@@ -132,6 +134,17 @@ impl Engine {
         }
         self.files.forget(id);
         self.identity.forget(id);
+    }
+
+    /// Everything as of now, and what somebody asks for beside.
+    pub fn answer(&mut self, query: Query) -> Snapshot {
+        let lease = Duration::from_millis(query.lease_ms);
+        if query.measure {
+            self.statistics.ask(lease, Instant::now());
+        }
+        let mut snapshot = self.collect();
+        snapshot.slow = query.slow_ns.and_then(|from_ns| self.slow(from_ns, lease));
+        snapshot
     }
 
     /// Everything as of now.
@@ -206,11 +219,6 @@ impl Engine {
         let alive: HashSet<&Workload> = bearers.chain(&own).map(|bearer| &bearer.workload).collect();
         self.registry.expire(|workload| alive.contains(workload), now, grace);
     }
-}
-
-fn statistics(plan: &Plan) -> Option<OwnedFd> {
-    let wanted = plan.program_statistics.then(bpf::measure_programs)?;
-    wanted.inspect_err(|error| warn!(%error, "The kernel does not measure its programs.")).ok()
 }
 
 fn monotonic_ns() -> u64 {

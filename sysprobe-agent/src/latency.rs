@@ -8,14 +8,16 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::{
+    client::lease_ms,
     show::{
         Source,
         args::{WorkloadArgs, parse_threshold},
+        page::{Body, Form},
         target::Target,
         waits,
-        watch::{self, Body, Form, Report, Subject},
+        watch::{self, Report, Subject},
     },
-    snapshot::{SlowQuery, Snapshot},
+    snapshot::{Query, Snapshot},
 };
 
 pub mod json;
@@ -44,20 +46,13 @@ pub struct LatencyArgs {
     pub slow: Option<Duration>,
 }
 
-/// How late the next question may come.
-const LATE: Duration = Duration::from_secs(10);
-
 impl LatencyArgs {
     /// What is asked for beside the totals.
     #[must_use]
-    pub fn query(&self) -> Option<SlowQuery> {
-        let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
-        let lease = self.workload.window.interval + LATE;
-        let query = |slow: Duration| SlowQuery {
-            slow_ns: whole(slow.as_nanos()),
-            slow_lease_ms: whole(lease.as_millis()),
-        };
-        self.slow.map(query)
+    pub fn query(&self) -> Query {
+        let whole = |slow: Duration| u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
+        let lease_ms = lease_ms(self.workload.window.interval);
+        Query { slow_ns: self.slow.map(whole), lease_ms, ..Query::default() }
     }
 }
 

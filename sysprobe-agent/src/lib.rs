@@ -43,5 +43,6 @@ pub mod check;
 mod client;
 mod docs;
 pub mod latency;
+pub mod probes;
 pub mod show;
 pub mod top;

@@ -145,6 +145,13 @@ pub fn tier_set(domain: &str, tier: Tier) -> Option<&'static TierSet> {
     probe.tiers.iter().find(|set| set.tier == tier)
 }
 
+/// The domain that has this row; none has what is not in the table.
+#[must_use]
+pub fn domain_of(set: &TierSet) -> Option<&'static str> {
+    let has = |probe: &&Probe| probe.tiers.iter().any(|other| std::ptr::eq(other, set));
+    PROBES.iter().find(has).map(|probe| probe.domain)
+}
+
 /// The place of a tier in its domain's row, the cheapest first.
 #[must_use]
 pub fn rank(domain: &str, tier: Tier) -> Option<usize> {
@@ -254,6 +261,25 @@ impl Hook {
             | Self::FileIterator
             | Self::SocketIterator(_) => None,
         }
+    }
+}
+
+impl fmt::Display for Hook {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, name) = match self {
+            Self::TpBtf(name) => ("tp_btf", name),
+            Self::Fentry(name) => ("fentry", name),
+            Self::Fexit(name) => ("fexit", name),
+            Self::Kprobe(name) => ("kprobe", name),
+            Self::Kretprobe(name) => ("kretprobe", name),
+            Self::RawTp(name) => ("raw_tp", name),
+            Self::OnDemand => ("raw_tp", &"on demand"),
+            Self::TaskIterator => ("iter", &"task, once"),
+            Self::TaskCensus => ("iter", &"task"),
+            Self::FileIterator => ("iter", &"task_file, once"),
+            Self::SocketIterator(_) => ("iter", &"bpf_sk_storage_map"),
+        };
+        write!(formatter, "{kind}/{name}")
     }
 }
 

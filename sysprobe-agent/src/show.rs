@@ -1,7 +1,8 @@
 //! What the commands have in common that show windows of time, live or once, for people or for scripts: where snapshots
 //! come from ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys, help, and how numbers and
-//! names look. Those that watch one workload share more (`watch`, `target`), and what it waited for a CPU (`waits`). What a
-//! window is made into is a command's own business: it implements [`View`].
+//! names look. Those whose windows are a page of lines share more (`page`), and of them those that watch one workload (`watch`,
+//! `target`), and what it waited for a CPU (`waits`). What a window is made into is a command's own business: it implements
+//! [`View`].
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -20,6 +21,7 @@ pub(crate) mod format;
 pub(crate) mod help;
 pub(crate) mod input;
 pub(crate) mod live;
+pub mod page;
 pub(crate) mod steps;
 pub(crate) mod target;
 pub(crate) mod waits;
@@ -31,6 +33,9 @@ use args::{Mode, Output, WindowArgs};
 pub trait Source {
     /// The state of now. A failure is final or not: a live view asks again.
     fn next(&mut self) -> impl Future<Output = anyhow::Result<Snapshot>> + Send;
+
+    /// When it will be asked the next time: what goes on only for those who ask has to last that long.
+    fn will_ask_again_in(&mut self, _interval: Duration) {}
 
     /// A few words for the header, such as `agent at /run/sysprobe.sock`.
     fn describe(&self) -> String;

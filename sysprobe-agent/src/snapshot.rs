@@ -12,6 +12,7 @@ mod block;
 mod memory;
 mod net;
 mod pressure;
+mod query;
 mod rxpath;
 mod sched;
 mod slow;
@@ -24,16 +25,17 @@ pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
 pub use net::{NetSample, TrafficSample};
 pub use pressure::{PressureSample, StallSample};
+pub use query::Query;
 pub use rxpath::{PathSample, RxpathSample, StageSample};
 pub use sched::{BlameSample, CausesSample, Culprit, SchedSample, ThrottleSample};
-pub use slow::{Occupant, SlowQuery, SlowRequest, SlowSample, Who};
+pub use slow::{Occupant, SlowRequest, SlowSample, Who};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 pub use threads::{LoadSample, ThreadsSample};
 pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,6 +129,8 @@ pub struct AgentSample {
     pub lost_updates: Vec<LostUpdates>,
     pub maps: Vec<MapSample>,
     pub programs: Vec<ProgramSample>,
+    /// Whether the kernel measures its programs because the agent asks for it.
+    pub measuring: Measuring,
     /// Births and deaths that the agent heard of, and those that the kernel side counted in the same time.
     pub cgroups_born: u64,
     pub cgroups_died: u64,
@@ -166,10 +170,24 @@ pub struct MapSample {
     pub bytes: u64,
 }
 
-/// The kernel's statistics of one program; runs and time stay zero unless `kernel.bpf_stats_enabled` is set.
+/// Whether the kernel has been asked to measure its programs. The sysctl `kernel.bpf_stats_enabled` does that, too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measuring {
+    #[default]
+    Off,
+    On,
+    /// It refused, and why.
+    Refused(String),
+}
+
+/// The kernel's statistics of one program; runs and time stand still while the kernel does not measure its programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSample {
     pub program: String,
+    pub domain: String,
+    /// What it hooks, as in `tp_btf/sched_switch`; how the agent runs it, where it hooks nothing.
+    pub hook: String,
     pub runs: u64,
     pub run_ns: u64,
     pub missed: u64,

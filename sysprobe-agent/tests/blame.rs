@@ -3,18 +3,19 @@
 //!
 //! All tiers that can tell watch the same load. The load is stopped before the two sides are read.
 
+#[path = "blame/dividing.rs"]
+mod dividing;
 mod support;
 
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use sysprobe_agent::probe::Tier;
 use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot, ThrottleSample, Throttling};
 
 use support::agent::Agent;
 use support::cgroup::{Cgroup, Quota};
 use support::process::{self, Load, cpus};
-use support::tiers::{Watcher, watchers};
+use support::tiers::Watcher;
 use support::totals::{Totals, workload};
 use support::{figure, until};
 
@@ -39,14 +40,6 @@ impl Case {
     fn so_far(&self) -> Totals {
         self.load.totals().since(self.before)
     }
-}
-
-/// Those that look at each switch; the tiers by function come before it and cannot tell what a CPU was occupied with.
-fn dividing_watchers() -> Vec<Watcher> {
-    let mut watchers = watchers("sched");
-    watchers.retain(|watcher| matches!(watcher.tier, Tier::TpBtf | Tier::RawTp));
-    assert!(!watchers.is_empty(), "no tier divides");
-    watchers
 }
 
 fn sched<'a>(snapshot: &'a Snapshot, cgroup: &Cgroup) -> &'a SchedSample {
@@ -87,7 +80,7 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
     /// Other things run on that CPU too, interrupts among them, which are told apart from the spinners here but not in
     /// the time that the kernel says they ran.
     const TOLERANCE: f64 = 0.05;
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let one = &cpus()[..1];
     let victim = Case::new("victim", one, process::spin);
     let heavy = Case::new("heavy", one, process::spin);
@@ -124,7 +117,7 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
 
 #[test]
 fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let all = cpus();
     let threads = 3 * all.len() + 1;
     let spinners = Case::new("crowd", &all, move || process::in_threads(threads, process::spin));
@@ -167,7 +160,7 @@ fn a_throttled_group_waits_for_its_quota_whoever_has_the_cpu() {
 fn throttled(rivals: &[&str]) {
     /// A thread is throttled when it returns to user space, and its group with the first of them.
     const TOLERANCE: f64 = 0.05;
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let one = &cpus()[..1];
     let name = if rivals.is_empty() { "held" } else { "held-rival" };
     let held = Case::new(name, one, process::spin);
@@ -201,7 +194,7 @@ fn throttled(rivals: &[&str]) {
 #[test]
 fn several_threads_on_all_cpus_are_held_up_together() {
     const A_CPU: usize = 3;
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let all = cpus();
     let threads = A_CPU * all.len();
     let held = Case::new("held-crowd", &all, move || process::in_threads(threads, process::spin));
@@ -210,14 +203,14 @@ fn several_threads_on_all_cpus_are_held_up_together() {
     held.load.resume();
     until("it was throttled many times", || {
         // What is running is booked for each reader, in the middle of its slice.
-        for watcher in &watchers {
+        for watcher in watchers.iter() {
             watcher.agent.snapshot();
         }
         (held.cgroup.throttling().throttled_periods > 20).then_some(())
     });
     held.load.freeze();
     let throttling = throttling_at_rest(&held.cgroup);
-    for watcher in &watchers {
+    for watcher in watchers.iter() {
         let ours = assert_lengths(watcher, &held.cgroup, throttling);
         assert!(ours.threads > ours.lengths.count(), "several at a time: {ours:?}");
     }
@@ -236,7 +229,7 @@ fn throttling_at_rest(cgroup: &Cgroup) -> Throttling {
 #[test]
 fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
     const ROUNDS: u32 = 30;
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let [here, there, ..] = cpus()[..] else {
         figure("left out: there is one CPU only");
         return;
@@ -286,7 +279,7 @@ fn assert_lengths(watcher: &Watcher, cgroup: &Cgroup, truth: Throttling) -> Thro
 /// throttlings, and a thread waits for either quota.
 #[test]
 fn nested_quotas_are_told_apart() {
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let one = &cpus()[..1];
     let pod = Cgroup::new("pod");
     pod.enable_controllers_below();
@@ -326,7 +319,7 @@ fn nested_quotas_are_told_apart() {
 fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
     /// As with spinners: what else runs there.
     const TOLERANCE: f64 = 0.05;
-    let watchers = dividing_watchers();
+    let watchers = dividing::watchers();
     let one = &cpus()[..1];
     let victim = Case::new("bystander", one, process::spin);
     let flood = Case::new("flood", one, flood);
@@ -363,7 +356,8 @@ fn flood() {
 
 #[test]
 fn two_thousand_threads_have_causes_for_every_nanosecond() {
-    let watchers = dividing_watchers();
+    // A timeline reaches back by so many changes of who has the CPU, of which others' loads make thousands.
+    let watchers = dividing::alone();
     let all = cpus();
     let crowd = Case::new("thousands", &all, || process::in_threads(2000, process::sleep_seldom));
     let befores: Vec<_> =
@@ -373,7 +367,7 @@ fn two_thousand_threads_have_causes_for_every_nanosecond() {
     crowd.load.freeze();
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &crowd, before);
-        // Two thousand wake-ups at once reach further back than a timeline does, unless one cgroup has the CPU.
+        // What else runs on this machine: two thousand wake-ups at once may reach further back than a timeline.
         assert!(causes.unknown_ns < ours.wait.sum_ns / 20, "{causes:?}");
     }
 }

@@ -22,7 +22,7 @@ use super::Shared;
 use crate::client::SNAPSHOT_PATH;
 use crate::config::metrics::MetricsConfig;
 use crate::metrics::{self, Format};
-use crate::snapshot::{SlowQuery, Snapshot};
+use crate::snapshot::{self, Snapshot};
 
 /// What `/metrics` is made from.
 #[derive(Clone)]
@@ -53,13 +53,6 @@ pub(super) async fn serve_socket(listener: UnixListener, shared: Shared, stop: R
     server::serve(listener, router, stop).await;
 }
 
-/// As `SlowQuery`, of which a query string has both or neither.
-#[derive(serde::Deserialize)]
-struct Asked {
-    slow_ns: Option<u64>,
-    slow_lease_ms: Option<u64>,
-}
-
 async fn ready(State(shared): State<Shared>) -> Response {
     if shared.is_ready() { "ready\n".into_response() } else { starting() }
 }
@@ -71,7 +64,7 @@ fn starting() -> Response {
 async fn metrics(State(Exporter { shared, wanted }): State<Exporter>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::negotiate(accept);
-    match shared.collect(None).await {
+    match shared.collect(snapshot::Query::default()).await {
         Ok(None) => starting(),
         Ok(Some(snapshot)) => match render(snapshot, format, wanted).await {
             Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
@@ -86,14 +79,13 @@ async fn render(snapshot: Snapshot, format: Format, wanted: Arc<MetricsConfig>) 
     Ok(tokio::task::spawn_blocking(move || metrics::render(snapshot, format, &wanted)).await??)
 }
 
-/// With what took long, if it is asked for.
-async fn snapshot(State(shared): State<Shared>, Query(asked): Query<Asked>) -> Response {
-    let slow = match (asked.slow_ns, asked.slow_lease_ms) {
-        (Some(slow_ns), Some(slow_lease_ms)) => Some(SlowQuery { slow_ns, slow_lease_ms }),
-        (None, None) => None,
-        _ => return (StatusCode::BAD_REQUEST, "slow_ns and slow_lease_ms go together\n").into_response(),
-    };
-    match shared.collect(slow).await {
+/// With what is asked for beside.
+async fn snapshot(State(shared): State<Shared>, Query(query): Query<snapshot::Query>) -> Response {
+    if !query.is_empty() && query.lease_ms == 0 {
+        let missing = "slow_ns and measure go with lease_ms: for how long\n";
+        return (StatusCode::BAD_REQUEST, missing).into_response();
+    }
+    match shared.collect(query).await {
         Ok(None) => starting(),
         Ok(Some(snapshot)) => axum::Json(snapshot).into_response(),
         Err(error) => failed(&*error),

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+pub use crate::show::page::document::Document;
 pub use crate::show::watch::document::{
-    CauseDocument, CulpritDocument, Document, PartDocument, WaitsDocument, WorkloadDocument,
+    CauseDocument, CulpritDocument, OfWorkload, PartDocument, WaitsDocument, WorkloadDocument,
 };
 
 /// The version of this form; it changes when a field goes or changes its meaning.

@@ -8,11 +8,11 @@ use ratatui::{
 use super::Blame;
 use crate::show::{
     bar,
+    page::{Body, Form},
     waits::{
         Cause, Division, Finding, Part,
         table::{self, Table},
     },
-    watch::{Body, Form},
 };
 
 pub(super) fn body(blame: &Blame, form: &Form) -> Body {

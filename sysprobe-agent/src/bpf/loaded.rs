@@ -246,6 +246,12 @@ impl Loaded {
         maps.map(|map| Ok((map, self.map_descriptor(map)?))).collect()
     }
 
+    /// Whose programs these are.
+    #[must_use]
+    pub fn domain(&self) -> &'static str {
+        probe::domain_of(self.set).unwrap_or_default()
+    }
+
     /// The kernel's statistics of each program.
     pub fn programs(&self) -> impl Iterator<Item = ProgramStatistics> {
         let in_use = self.set.programs.iter().filter(|row| !self.is_left_out(row));
@@ -255,6 +261,7 @@ impl Loaded {
             let hits = self.kprobes.iter().filter(|(name, _)| *name == row.name);
             Some(ProgramStatistics {
                 name: row.name,
+                hook: row.hook,
                 runs: info.run_cnt,
                 run_ns: info.run_time_ns,
                 missed: info.recursion_misses + hits.map(|(_, kprobe)| kprobe.missed()).sum::<u64>(),
@@ -279,6 +286,7 @@ impl Walk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramStatistics {
     pub name: &'static str,
+    pub hook: Hook,
     pub runs: u64,
     pub run_ns: u64,
     /// Runs that the kernel left out. Those of kprobes are 0 before kernel 6.7.
@@ -289,8 +297,8 @@ pub struct ProgramStatistics {
 
 impl ProgramStatistics {
     #[must_use]
-    pub const fn never_run(name: &'static str) -> Self {
-        Self { name, runs: 0, run_ns: 0, missed: 0, verified_instructions: 0 }
+    pub const fn never_run(name: &'static str, hook: Hook) -> Self {
+        Self { name, hook, runs: 0, run_ns: 0, missed: 0, verified_instructions: 0 }
     }
 }
 

@@ -30,6 +30,7 @@ impl Engine {
             lost_updates,
             maps: self.map_samples(),
             programs,
+            measuring: self.statistics.state(),
             cgroups_born,
             cgroups_died,
             cgroups_born_in_kernel: counted.born,
@@ -65,6 +66,8 @@ fn nanoseconds(time: Duration) -> u64 {
 fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {
     loaded.programs().map(|program| ProgramSample {
         program: program.name.into(),
+        domain: loaded.domain().into(),
+        hook: program.hook.to_string(),
         runs: program.runs,
         run_ns: program.run_ns,
         missed: program.missed,

@@ -13,27 +13,20 @@ use super::Engine;
 use super::charging::Nobodys;
 use crate::rxpath::{self, slow};
 use crate::slots::Owner;
-use crate::snapshot::{Occupant, SlowQuery, SlowRequest, SlowSample, Snapshot, Who, Workload};
+use crate::snapshot::{Occupant, SlowRequest, SlowSample, Who, Workload};
 
 impl Engine {
-    /// Everything as of now, and each that took long of late. What the question before this one had no answer for yet is in it.
-    pub fn collect_slow(&mut self, query: SlowQuery) -> Snapshot {
-        let mut snapshot = self.collect();
-        snapshot.slow = self.slow(query);
-        snapshot
-    }
-
-    /// `None` where the receive path is not watched.
-    fn slow(&mut self, query: SlowQuery) -> Option<SlowSample> {
+    /// Each that took long of late. What the question before this one had no answer for yet is in it. `None` where the receive path
+    /// is not watched.
+    pub(super) fn slow(&mut self, from_ns: u64, lease: Duration) -> Option<SlowSample> {
         let rxpath = self.measured.rxpath()?;
-        let lease = Duration::from_millis(query.slow_lease_ms);
-        rxpath.slow().ask(query.slow_ns, lease, Instant::now());
+        rxpath.slow().ask(from_ns, lease, Instant::now());
         let lost = rxpath.slow_lost();
         let nobodys = Nobodys::default();
         let attribution = &self.attribution;
         let named = |one: &Slow| request(one, |owner| nobodys.or_bearer(owner, attribution).workload.clone());
-        let requests = rxpath.slow().recent(query.slow_ns).filter_map(named).collect();
-        Some(SlowSample { from_ns: query.slow_ns, lost, requests })
+        let requests = rxpath.slow().recent(from_ns).filter_map(named).collect();
+        Some(SlowSample { from_ns, lost, requests })
     }
 }
 

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+pub use crate::show::page::document::Document;
 pub use crate::show::watch::document::{
-    CauseDocument, CulpritDocument, Document, PartDocument, WaitsDocument, WorkloadDocument,
+    CauseDocument, CulpritDocument, OfWorkload, PartDocument, WaitsDocument, WorkloadDocument,
 };
 
 use super::{

@@ -7,8 +7,8 @@ use ratatui::text::Line;
 use crate::{
     show::{
         Width, format,
+        page::Form,
         target::{self, Target},
-        watch::Form,
     },
     snapshot::{Occupant, SlowRequest, Snapshot, Who, seconds},
 };

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::model::{Path, Stage, Sum, Times};
-use crate::show::{Width, bar::Mark, format, watch::Form};
+use crate::show::{Width, bar::Mark, format, page::Form};
 
 /// The letter and a space before the name.
 const LETTER: usize = 2;

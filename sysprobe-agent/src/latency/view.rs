@@ -10,11 +10,12 @@ use super::{
 };
 use crate::show::{
     format,
+    page::{Body, Form},
     waits::{
         self, Cause,
         table::{self as causes, Table as Causes},
     },
-    watch::{Body, Form, Subject},
+    watch::Subject,
 };
 
 pub(super) fn body(latency: &Latency, form: &Form) -> Body {

@@ -50,6 +50,15 @@ pub(crate) fn percent(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 0.005 { "<1%".to_owned() } else { format!("{:.0}%", ratio * 100.0) }
 }
 
+/// `12.3%`, `0.45%`, `<.01%`.
+pub(crate) fn fine_percent(ratio: f64) -> String {
+    if ratio > 0.0 && ratio < 0.000_05 {
+        "<.01%".to_owned()
+    } else {
+        format!("{}%", three_digits(ratio * 100.0))
+    }
+}
+
 /// `3.4/s`, `120/s`, `1.2k/s`, `45k/s`, `1.2M/s`.
 pub(crate) fn rate(per_second: f64) -> String {
     format!("{}/s", count(per_second))

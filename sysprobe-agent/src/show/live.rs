@@ -118,6 +118,7 @@ async fn sample(
         }
         last = Instant::now();
         wait = *intervals.borrow_and_update();
+        source.will_ask_again_in(wait);
         let event = match source.next().await {
             Ok(sample) => Event::Sample(Arc::new(sample)),
             Err(error) => Event::Failed(format!("{error:#}")),

@@ -6,15 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Culprit, Workload};
 
-/// What somebody asks for beside the totals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SlowQuery {
-    /// Each that takes so many nanoseconds or more.
-    pub slow_ns: u64,
-    /// For how long the answer to this question shall go on being gathered, for the next.
-    pub slow_lease_ms: u64,
-}
-
 /// The last that took long, of all workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowSample {

@@ -3,7 +3,8 @@
 use crossterm::event::KeyCode::{self, Char};
 
 use crate::show::input::{
-    BOTTOM, Binding, Command, DOWN, FREEZE, HELP, LONGER, PAGE_DOWN, PAGE_UP, QUIT, SHORTER, TOP, UP, binding,
+    BOTTOM, Binding, Command, DOWN, FREEZE, HELP, LONGER, NEXT_SORT, PAGE_DOWN, PAGE_UP, PREVIOUS_SORT, QUIT,
+    REVERSE, SHORTER, TOP, UP, binding,
 };
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
@@ -13,9 +14,9 @@ pub(super) static BINDINGS: [Binding; 17] = [
     QUIT,
     binding(&[KeyCode::Tab, Char('i')], Command::OtherTopic, "Tab i", "switch between CPU and I/O", Some("i cpu/io")),
     binding(&[Char('/')], Command::Filter, "/", "filter; Enter keeps, Esc clears", Some("/ filter")),
-    binding(&[Char('s'), Char('>')], Command::NextSort, "s >", "sort by the next column", Some("s sort")),
-    binding(&[Char('S'), Char('<')], Command::PreviousSort, "S <", "sort by the previous column", None),
-    binding(&[Char('r')], Command::Reverse, "r", "reverse the order", Some("r reverse")),
+    NEXT_SORT,
+    PREVIOUS_SORT,
+    REVERSE,
     FREEZE,
     binding(&[Char('a')], Command::Idle, "a", "show or hide idle workloads", Some("a idle")),
     LONGER,

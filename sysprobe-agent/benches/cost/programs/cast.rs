@@ -47,7 +47,7 @@ impl Cast {
         let running: Vec<_> = self.running.loaded().programs().collect();
         let rows = self.set.programs.iter().zip(self.empties.programs());
         rows.map(|(row, empty)| {
-            let never = ProgramStatistics::never_run(row.name);
+            let never = ProgramStatistics::never_run(row.name, row.hook);
             let own = running.iter().find(|statistics| statistics.name == row.name).copied();
             (own.unwrap_or(never), empty.unwrap_or(never))
         })

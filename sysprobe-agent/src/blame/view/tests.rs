@@ -11,7 +11,7 @@ use crate::{
             pod::{by_functions, gone, window},
         },
         live::{App as _, Event},
-        watch::app::App,
+        page::app::App,
     },
 };
 

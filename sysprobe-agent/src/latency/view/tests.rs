@@ -10,7 +10,7 @@ use crate::{
             pod::{by_functions, gone, node, window},
             without,
         },
-        watch::app::App,
+        page::app::App,
     },
 };
 

@@ -3,10 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::{Division, Finding, Part, Waits};
-use crate::show::{
-    Width, format,
-    watch::{Form, Subject},
-};
+use crate::show::{Width, format, page::Form, watch::Subject};
 
 /// A bar of more columns says nothing more.
 const LONGEST_BAR: usize = 40;

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{
-    show::{Width, format, target::Target},
-    snapshot::Snapshot,
-};
+use crate::{show::target::Target, snapshot::Snapshot};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
@@ -42,17 +39,6 @@ impl Subject {
         match self.containers {
             0 | 1 => target.name(),
             containers => format!("{} ({containers} containers)", target.name()),
-        }
-    }
-
-    /// The first line of the plain form.
-    pub(super) fn context(&self, target: &Target, origin: &str, width: Width) -> String {
-        let window = format::duration(self.window.as_secs_f64());
-        let text = format!("{window} window of {}; {}", self.name(target), format::clean(origin));
-        match width {
-            // Names and the path of a socket may be long.
-            Width::Columns(columns) => format::cut_end(&text, columns),
-            Width::Full => text,
         }
     }
 }

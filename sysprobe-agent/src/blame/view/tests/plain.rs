@@ -9,8 +9,8 @@ use crate::{
             pod::{by_functions, gone, node, pod, target, window},
         },
         format,
+        page::GONE,
         target::Target,
-        watch::GONE,
     },
     snapshot::Snapshot,
 };

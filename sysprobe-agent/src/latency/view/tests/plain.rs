@@ -10,8 +10,8 @@ use crate::{
             without,
         },
         format,
+        page::GONE,
         target::Target,
-        watch::GONE,
     },
     snapshot::Snapshot,
 };

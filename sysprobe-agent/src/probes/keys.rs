@@ -1,21 +1,25 @@
 //! The keys of the live view.
 
 use crate::show::input::{
-    BOTTOM, Binding, Command, DOWN, FREEZE, HELP, LONGER, PAGE_DOWN, PAGE_UP, QUIT, SHORTER, TOP, UP, binding,
+    BOTTOM, Binding, FREEZE, HELP, LONGER, NEXT_SORT, PAGE_DOWN, PAGE_UP, PREVIOUS_SORT, QUIT, REVERSE,
+    SCROLL_DOWN, SCROLL_UP, SHORTER, TO_TOP,
 };
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
-pub(super) static BINDINGS: [Binding; 11] = [
+pub(super) static BINDINGS: [Binding; 14] = [
     HELP,
     QUIT,
+    NEXT_SORT,
+    PREVIOUS_SORT,
+    REVERSE,
     FREEZE,
     LONGER,
     SHORTER,
-    binding(UP, Command::Up, "Up k", "scroll up", None),
-    binding(DOWN, Command::Down, "Down j", "scroll down", Some("j/k scroll")),
+    SCROLL_UP,
+    SCROLL_DOWN,
     PAGE_UP,
     PAGE_DOWN,
-    binding(TOP, Command::Top, "Home g", "top", None),
+    TO_TOP,
     BOTTOM,
 ];
 

@@ -9,14 +9,14 @@ use ratatui::{
     text::Line,
 };
 
-use super::{Body, Form, GONE, Report, app::App, keys::BINDINGS};
+use super::{Body, Form, GONE, Page, app::App};
 use crate::show::{Width, chrome, format, help::Help};
 
 /// The line of context and the footer.
 const FRAME_LINES: usize = 2;
 
 /// Draws everything.
-pub(super) fn draw<R: Report>(frame: &mut Frame, app: &App<R>) {
+pub(super) fn draw<P: Page>(frame: &mut Frame, app: &App<P>) {
     let area = frame.area();
     let width = usize::from(area.width);
     let all_notices = notices_of(app);
@@ -27,7 +27,7 @@ pub(super) fn draw<R: Report>(frame: &mut Frame, app: &App<R>) {
         Constraint::Length(1),
     ])
     .areas(area);
-    frame.render_widget(chrome::context_line(R::COMMAND, app.frozen, context_parts(app), width), context);
+    frame.render_widget(chrome::context_line(P::COMMAND, app.frozen, context_parts(app), width), context);
     for (notice, row) in all_notices.iter().zip(notices.rows()) {
         frame
             .render_widget(Line::styled(format::cut_end(notice, width), chrome::warning(&app.settings)), row);
@@ -35,52 +35,46 @@ pub(super) fn draw<R: Report>(frame: &mut Frame, app: &App<R>) {
     for (line, row) in lines(app).into_iter().zip(body.rows()) {
         frame.render_widget(line, row);
     }
-    frame.render_widget(chrome::footer(&BINDINGS, width), footer);
+    frame.render_widget(chrome::footer(P::bindings(), width), footer);
     if let Some(scrolled) = app.help {
-        help::<R>().draw(frame, scrolled);
+        help::<P>().draw(frame, scrolled);
     }
 }
 
 /// Every key, and every word of the command.
-pub(super) fn help<R: Report>() -> Help {
-    Help::new(&BINDINGS, R::terms().into_iter())
+pub(super) fn help<P: Page>() -> Help {
+    Help::new(P::bindings(), P::terms().into_iter())
 }
 
 /// How many of the lines that scroll fit on the screen.
-pub(super) fn page<R: Report>(app: &App<R>) -> usize {
+pub(super) fn page<P: Page>(app: &App<P>) -> usize {
     let above = FRAME_LINES + notices_of(app).len() + body(app, String::new()).fixed.len();
     usize::from(app.height()).saturating_sub(above)
 }
 
 /// How many lines scroll.
-pub(super) fn rows<R: Report>(app: &App<R>) -> usize {
+pub(super) fn rows<P: Page>(app: &App<P>) -> usize {
     body(app, String::new()).rows.len()
 }
 
 /// One line each: what the source says, and that there is nothing new to come.
-fn notices_of<R>(app: &App<R>) -> Vec<String> {
+fn notices_of<P: Page>(app: &App<P>) -> Vec<String> {
     let error = app.error.as_deref().map(chrome::failed);
-    let gone = app.gone.then(|| format!("{}: {GONE}", app.target.name()));
+    let gone = app.gone.then(|| format!("{}: {GONE}", P::name(None, &app.of)));
     error.into_iter().chain(gone).collect()
 }
 
 /// By importance: those that do not fit are left out.
-fn context_parts<R: Report>(app: &App<R>) -> Vec<String> {
+fn context_parts<P: Page>(app: &App<P>) -> Vec<String> {
     let seconds = |duration: Duration| format::duration(duration.as_secs_f64());
-    let mut parts = Vec::new();
-    match app.shown.as_ref().map(Report::subject) {
-        Some(subject) => {
-            parts.push(subject.name(&app.target));
-            parts.push(format!("window {}", seconds(subject.window)));
-        }
-        None => parts.push(app.target.name()),
-    }
+    let mut parts = vec![P::name(app.shown.as_ref(), &app.of)];
+    parts.extend(app.shown.as_ref().map(|page| format!("window {}", seconds(page.window()))));
     parts.push(format!("every {}", seconds(app.settings.interval)));
     parts.push(format::clean(&app.settings.source));
     parts
 }
 
-fn lines<R: Report>(app: &App<R>) -> Vec<Line<'static>> {
+fn lines<P: Page>(app: &App<P>) -> Vec<Line<'static>> {
     if app.shown.is_none() {
         let text = if app.gone {
             "It had gone before the first window was over."
@@ -94,7 +88,7 @@ fn lines<R: Report>(app: &App<R>) -> Vec<Line<'static>> {
 }
 
 /// Says where one is, if not all fit.
-fn position<R: Report>(app: &App<R>) -> String {
+fn position<P: Page>(app: &App<P>) -> String {
     let (page, count) = (page(app), rows(app));
     if count <= page {
         return String::new();
@@ -102,8 +96,8 @@ fn position<R: Report>(app: &App<R>) -> String {
     format!("{}-{} of {count}", app.offset + 1, (app.offset + page).min(count))
 }
 
-fn body<R: Report>(app: &App<R>, position: String) -> Body {
+fn body<P: Page>(app: &App<P>, position: String) -> Body {
     let width = Width::Columns(usize::from(app.width()));
     let form = Form { width, color: app.settings.color, position };
-    app.shown.as_ref().map(|report| report.body(&form)).unwrap_or_default()
+    app.shown.as_ref().map(|page| page.body(&app.of, &form)).unwrap_or_default()
 }

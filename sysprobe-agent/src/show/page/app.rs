@@ -6,32 +6,32 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 use ratatui::Frame;
 
-use super::{Report, keys::BINDINGS, view};
+use super::{Page, view};
 use crate::{
     show::{
         Settings,
         input::{self, Command},
         live::{self, Action, Event},
         steps,
-        target::Target,
     },
     snapshot::Snapshot,
 };
 
 /// The state of the live view.
 #[derive(Debug)]
-pub(crate) struct App<R> {
+pub(crate) struct App<P: Page> {
     pub(crate) settings: Settings,
-    pub(super) target: Target,
+    /// What the windows are of.
+    pub(super) of: P::Of,
     /// By how many lines the help overlay is scrolled down, if it is shown.
     pub(super) help: Option<u16>,
     pub(super) frozen: bool,
     /// Why there is no newer sample.
     pub(super) error: Option<String>,
-    /// Whether the workload had gone when it was last looked for.
+    /// Whether what they are of had gone when it was last looked for.
     pub(super) gone: bool,
     /// The last window, or an older one: while frozen, and of what has gone.
-    pub(super) shown: Option<R>,
+    pub(super) shown: Option<P>,
     /// The first on the screen of the lines that scroll.
     pub(super) offset: usize,
     /// The last sample. While frozen, newer than what is shown.
@@ -39,11 +39,11 @@ pub(crate) struct App<R> {
     size: (u16, u16),
 }
 
-impl<R: Report> App<R> {
-    pub(crate) fn new(settings: Settings, target: Target, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
+impl<P: Page> App<P> {
+    pub(crate) fn new(settings: Settings, of: P::Of, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
         Self {
             settings,
-            target,
+            of,
             help: None,
             frozen: false,
             error: None,
@@ -67,13 +67,13 @@ impl<R: Report> App<R> {
     fn sample(&mut self, sample: Arc<Snapshot>) {
         let earlier = std::mem::replace(&mut self.newest, sample);
         self.error = None;
-        let report = R::of(&earlier, &self.newest, &self.target);
-        self.gone = report.as_ref().is_none_or(|report| report.subject().gone);
-        let is_news = |report: &R| !report.subject().gone || report.has_numbers() || self.shown.is_none();
-        if let Some(report) = report.filter(is_news)
+        let page = P::of(&earlier, &self.newest, &self.of);
+        self.gone = page.as_ref().is_none_or(Page::is_gone);
+        let is_news = |page: &P| !page.is_gone() || page.has_numbers() || self.shown.is_none();
+        if let Some(page) = page.filter(is_news)
             && !self.frozen
         {
-            self.shown = Some(report);
+            self.shown = Some(page);
         }
     }
 
@@ -81,9 +81,9 @@ impl<R: Report> App<R> {
         if input::is_interrupt(key) {
             return Action::Quit;
         }
-        let command = input::command(&BINDINGS, key);
+        let command = input::command(P::bindings(), key);
         if let Some(scrolled) = self.help {
-            self.help = view::help::<R>().after(command, scrolled, self.size);
+            self.help = view::help::<P>().after(command, scrolled, self.size);
             return Action::Draw;
         }
         command.map_or(Action::Draw, |command| self.command(command))
@@ -103,13 +103,12 @@ impl<R: Report> App<R> {
             Command::PageDown => self.offset += page,
             Command::Top => self.offset = 0,
             Command::Bottom => self.offset = usize::MAX,
-            // These have no key here.
             Command::Filter
             | Command::NextSort
             | Command::PreviousSort
             | Command::Reverse
             | Command::Idle
-            | Command::OtherTopic => {}
+            | Command::OtherTopic => P::command(&mut self.of, command),
         }
         Action::Draw
     }
@@ -126,7 +125,7 @@ impl<R: Report> App<R> {
     }
 }
 
-impl<R: Report> live::App for App<R> {
+impl<P: Page> live::App for App<P> {
     fn update(&mut self, event: Event) -> Action {
         let action = match event {
             Event::Key(key) => self.key(key),

@@ -1,0 +1,71 @@
+//! Whether the kernel measures its programs: always, by configuration, or for as long as somebody asks. It costs two clock
+//! reads for each run of every BPF program of the machine.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use crate::bpf;
+use crate::snapshot::Measuring;
+
+/// A window of an hour, and somebody who is late.
+const LONGEST_LEASE: Duration = Duration::from_secs(3660);
+
+/// While the descriptor is open, the kernel measures.
+pub(super) struct Statistics {
+    always: bool,
+    until: Option<Instant>,
+    open: Option<OwnedFd>,
+    refused: Option<String>,
+}
+
+impl Statistics {
+    pub(super) fn new(always: bool) -> Self {
+        let mut statistics = Self { always, until: None, open: None, refused: None };
+        if always {
+            statistics.switch_on();
+        }
+        statistics
+    }
+
+    /// Has the kernel measure for a while.
+    pub(super) fn ask(&mut self, lease: Duration, now: Instant) {
+        let until = now + lease.min(LONGEST_LEASE);
+        self.until = self.until.max(Some(until));
+        if self.open.is_none() {
+            self.switch_on();
+        }
+    }
+
+    /// Lets go what nobody asks for any more.
+    pub(super) fn update(&mut self, now: Instant) {
+        if self.until.is_some_and(|until| until <= now) {
+            self.until = None;
+            if !self.always {
+                (self.open, self.refused) = (None, None);
+            }
+        }
+    }
+
+    pub(super) fn state(&self) -> Measuring {
+        match (&self.open, &self.refused) {
+            (Some(_), _) => Measuring::On,
+            (None, Some(reason)) => Measuring::Refused(reason.clone()),
+            (None, None) => Measuring::Off,
+        }
+    }
+
+    fn switch_on(&mut self) {
+        match bpf::measure_programs() {
+            Ok(open) => (self.open, self.refused) = (Some(open), None),
+            Err(error) => {
+                // Somebody may ask each second.
+                if self.refused.is_none() {
+                    warn!(%error, "The kernel does not measure its programs.");
+                }
+                self.refused = Some(error.io_error.to_string());
+            }
+        }
+    }
+}

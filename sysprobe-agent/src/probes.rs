@@ -1,0 +1,104 @@
+//! `sysprobe probes`: what each of the agent's kernel programs costs, how full its maps are, and what was lost, in the last
+//! window. The kernel measures its programs only while somebody asks for it.
+//!
+//! Two snapshots make a window (`model`), which is shown as tables (`view`) or as JSON (`json`).
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::{
+    client::lease_ms,
+    show::{
+        self, Source,
+        args::WindowArgs,
+        input::{Binding, Command},
+        page::{Body, Form, Page, Pages},
+    },
+    snapshot::{Query, Snapshot},
+};
+
+pub mod json;
+mod keys;
+mod model;
+mod view;
+
+#[cfg(test)]
+mod fixture;
+
+pub use model::SortKey;
+use model::{Order, Window};
+
+pub const EXAMPLE: &str = "While it runs the kernel measures every BPF program of the machine, which makes each run some \
+    nanoseconds longer.\n\n\
+    Example: the five programs that took most CPU time in the next ten seconds\n  \
+    sysprobe probes --once --interval 10 | head -8";
+
+/// How long, and in which order.
+#[derive(Args, Clone, Debug)]
+pub struct ProbesArgs {
+    #[command(flatten)]
+    pub window: WindowArgs,
+    /// Sort programs by this column, largest first (`name`: from a to z).
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
+    pub sort: SortKey,
+}
+
+impl ProbesArgs {
+    /// What is asked for beside the totals.
+    #[must_use]
+    pub fn query(&self) -> Query {
+        Query { measure: true, lease_ms: lease_ms(self.window.interval), ..Query::default() }
+    }
+}
+
+/// Shows windows until the user has seen enough: one with `--once`.
+pub async fn run(args: ProbesArgs, mut source: impl Source) -> anyhow::Result<()> {
+    let first = source.next().await?;
+    let order = Order { sort: args.sort, reverse: false };
+    show::run(&args.window, Pages::<Window>::new(order), first, source).await
+}
+
+impl Page for Window {
+    const COMMAND: &'static str = "sysprobe probes";
+    const VERSION: u32 = json::VERSION;
+    type Of = Order;
+    type Document<'a> = json::Numbers<'a>;
+
+    fn of(earlier: &Snapshot, later: &Snapshot, _: &Order) -> Option<Self> {
+        Some(Self::new(earlier, later))
+    }
+
+    fn name(_: Option<&Self>, _: &Order) -> String {
+        "the agent's programs".to_owned()
+    }
+
+    fn window(&self) -> Duration {
+        self.length
+    }
+
+    fn body(&self, order: &Order, form: &Form) -> Body {
+        view::body(self, *order, form)
+    }
+
+    fn document<'a>(window: Option<&'a Self>, order: &'a Order) -> json::Numbers<'a> {
+        window.map(|window| json::Numbers::new(window, *order)).unwrap_or_default()
+    }
+
+    fn terms() -> Vec<(&'static str, &'static str)> {
+        view::TERMS.to_vec()
+    }
+
+    fn bindings() -> &'static [Binding] {
+        &keys::BINDINGS
+    }
+
+    fn command(order: &mut Order, command: Command) {
+        match command {
+            Command::NextSort => order.sort = order.sort.neighbour(1),
+            Command::PreviousSort => order.sort = order.sort.neighbour(-1),
+            Command::Reverse => order.reverse = !order.reverse,
+            _ => {}
+        }
+    }
+}

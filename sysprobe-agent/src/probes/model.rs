@@ -1,0 +1,168 @@
+//! What two snapshots tell of the agent's kernel side. Pure.
+
+use std::cmp::Ordering;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::snapshot::{LostUpdates, MapSample, Measuring, ProgramSample, Snapshot};
+
+/// What happened in a window.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Window {
+    pub(super) length: Duration,
+    pub(super) measuring: Measuring,
+    pub(super) programs: Vec<ProgramRow>,
+    /// As full as they are at its end.
+    pub(super) maps: Vec<MapSample>,
+    /// What was ever lost.
+    pub(super) lost: Vec<LostRow>,
+    /// How long the agent needed to collect the snapshot at its end.
+    pub(super) collected_in: Duration,
+}
+
+/// One program: what it is, what it did in the window, and since it was loaded.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ProgramRow {
+    pub(super) total: ProgramSample,
+    pub(super) runs: u64,
+    pub(super) run_ns: u64,
+    pub(super) missed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LostRow {
+    pub(super) domain: String,
+    pub(super) reason: String,
+    pub(super) count: u64,
+    pub(super) total: u64,
+}
+
+/// How programs are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) sort: SortKey,
+    pub(crate) reverse: bool,
+}
+
+/// What programs can be sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SortKey {
+    /// Time in the program.
+    #[default]
+    Cpu,
+    /// Runs per second.
+    Runs,
+    /// Mean time of a run.
+    Time,
+    /// Runs that the kernel left out.
+    Missed,
+    Name,
+}
+
+impl SortKey {
+    /// The key so many places further, round and round.
+    pub(super) fn neighbour(self, by: isize) -> Self {
+        let keys = Self::value_variants();
+        let index = keys.iter().position(|key| *key == self).unwrap_or(0);
+        keys[(index + keys.len()).wrapping_add_signed(by) % keys.len()]
+    }
+
+    /// The larger first.
+    fn compare(self, one: &ProgramRow, other: &ProgramRow) -> Ordering {
+        match self {
+            Self::Cpu => other.run_ns.cmp(&one.run_ns),
+            Self::Runs => other.runs.cmp(&one.runs),
+            Self::Time => other.mean_ns().unwrap_or(0.0).total_cmp(&one.mean_ns().unwrap_or(0.0)),
+            Self::Missed => other.missed.cmp(&one.missed),
+            Self::Name => Ordering::Equal,
+        }
+    }
+}
+
+impl ProgramRow {
+    /// `None` if it did not run.
+    pub(super) fn mean_ns(&self) -> Option<f64> {
+        (self.runs > 0).then(|| self.run_ns as f64 / self.runs as f64)
+    }
+}
+
+impl Window {
+    /// An agent that was started anew meanwhile begins at zero.
+    pub(super) fn new(earlier: &Snapshot, later: &Snapshot) -> Self {
+        let program = |total: &ProgramSample| {
+            let before = earlier.agent.programs.iter().find(|other| other.program == total.program);
+            let since = |of: fn(&ProgramSample) -> u64| of(total).saturating_sub(before.map_or(0, of));
+            ProgramRow {
+                total: total.clone(),
+                runs: since(|program| program.runs),
+                run_ns: since(|program| program.run_ns),
+                missed: since(|program| program.missed),
+            }
+        };
+        Self {
+            length: later.window_since(earlier),
+            measuring: later.agent.measuring.clone(),
+            programs: later.agent.programs.iter().map(program).collect(),
+            maps: later.agent.maps.clone(),
+            lost: lost(earlier, later),
+            collected_in: Duration::from_nanos(later.agent.collect_ns),
+        }
+    }
+
+    pub(super) fn sorted(&self, order: Order) -> Vec<&ProgramRow> {
+        let mut rows: Vec<_> = self.programs.iter().collect();
+        rows.sort_by(|one, other| {
+            let by_key = order.sort.compare(one, other);
+            by_key.then_with(|| one.total.program.cmp(&other.total.program))
+        });
+        if order.reverse {
+            rows.reverse();
+        }
+        rows
+    }
+
+    /// Whether the kernel measured the programs, for whoever asked it.
+    pub(super) fn is_measured(&self) -> bool {
+        self.measuring == Measuring::On || self.programs.iter().any(|row| row.runs > 0)
+    }
+
+    /// Of all programs.
+    pub(super) fn run_ns(&self) -> u64 {
+        self.programs.iter().map(|row| row.run_ns).sum()
+    }
+
+    /// Of all programs.
+    pub(super) fn runs(&self) -> u64 {
+        self.programs.iter().map(|row| row.runs).sum()
+    }
+
+    /// Per second of the window.
+    pub(super) fn per_second(&self, count: u64) -> Option<f64> {
+        let seconds = self.length.as_secs_f64();
+        (seconds > 0.0).then(|| count as f64 / seconds)
+    }
+
+    /// Of one CPU.
+    pub(super) fn cpu_share(&self, run_ns: u64) -> Option<f64> {
+        self.per_second(run_ns).map(|ns| ns / 1e9)
+    }
+}
+
+fn lost(earlier: &Snapshot, later: &Snapshot) -> Vec<LostRow> {
+    let ever = later.agent.lost_updates.iter().filter(|lost| lost.count > 0);
+    let row = |lost: &LostUpdates| {
+        let is_same = |other: &&LostUpdates| (&other.domain, &other.reason) == (&lost.domain, &lost.reason);
+        let before = earlier.agent.lost_updates.iter().find(is_same).map_or(0, |before| before.count);
+        LostRow {
+            domain: lost.domain.clone(),
+            reason: lost.reason.clone(),
+            count: lost.count.saturating_sub(before),
+            total: lost.count,
+        }
+    };
+    ever.map(row).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What the commands have in common whose windows are a page of lines that scrolls: the live view with its keys, the plain
+//! form, the envelope of the JSON form. What they make of a window is a command's own business: it implements [`Page`].
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratatui::text::Line;
+use serde::Serialize;
+
+use super::{
+    Settings, View, Width, format,
+    input::{Binding, Command},
+};
+use crate::snapshot::Snapshot;
+
+pub(crate) mod app;
+pub mod document;
+mod keys;
+mod view;
+
+pub(crate) const GONE: &str = "it has gone: these are its last numbers";
+
+/// What a command makes of a window.
+pub(crate) trait Page: Sized {
+    /// As it is typed.
+    const COMMAND: &'static str;
+    /// Of the JSON form; it changes when a field goes or changes its meaning.
+    const VERSION: u32;
+
+    /// What windows are of, and how they are looked at.
+    type Of: Debug;
+
+    /// Its part of the JSON form.
+    type Document<'a>: Serialize
+    where
+        Self: 'a;
+
+    /// `None` if nothing of it is known any more.
+    fn of(earlier: &Snapshot, later: &Snapshot, of: &Self::Of) -> Option<Self>;
+
+    /// A page may know more of the name than what it is of.
+    fn name(page: Option<&Self>, of: &Self::Of) -> String;
+
+    fn window(&self) -> Duration;
+
+    /// Whether what it is of has gone.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
+    /// Whether there is something to look at.
+    fn has_numbers(&self) -> bool {
+        true
+    }
+
+    fn body(&self, of: &Self::Of, form: &Form) -> Body;
+
+    /// Without a page, that of what is not known any more.
+    fn document<'a>(page: Option<&'a Self>, of: &'a Self::Of) -> Self::Document<'a>;
+
+    /// The words on the screen and what they mean, for the help.
+    fn terms() -> Vec<(&'static str, &'static str)>;
+
+    /// All keys, by importance.
+    fn bindings() -> &'static [Binding] {
+        &keys::BINDINGS
+    }
+
+    /// Takes a command that other pages have no key for.
+    fn command(_of: &mut Self::Of, _command: Command) {}
+}
+
+/// How a window is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) width: Width,
+    pub(crate) color: bool,
+    /// Which of the lines that scroll are shown; empty if all are.
+    pub(crate) position: String,
+}
+
+/// What is shown of a window.
+#[derive(Debug, Default)]
+pub(crate) struct Body {
+    pub(crate) fixed: Vec<Line<'static>>,
+    /// Below them, those that scroll where there is too little room.
+    pub(crate) rows: Vec<Line<'static>>,
+}
+
+/// One page per window.
+pub(crate) struct Pages<P: Page> {
+    of: P::Of,
+    pages: PhantomData<P>,
+}
+
+impl<P: Page> Pages<P> {
+    pub(crate) const fn new(of: P::Of) -> Self {
+        Self { of, pages: PhantomData }
+    }
+}
+
+impl<P: Page> View for Pages<P> {
+    type App = app::App<P>;
+
+    fn text(&self, earlier: &Snapshot, later: &Snapshot, origin: &str, width: Width) -> String {
+        let Some(page) = P::of(earlier, later, &self.of) else {
+            return format!("{} has gone\n", P::name(None, &self.of));
+        };
+        let mut lines = vec![context(&page, &self.of, origin, width)];
+        lines.extend(page.is_gone().then(|| GONE.to_owned()));
+        let form = Form { width, color: false, position: String::new() };
+        let Body { fixed, rows } = page.body(&self.of, &form);
+        lines.extend(fixed.iter().chain(&rows).map(Line::to_string));
+        lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
+    }
+
+    fn json(&self, earlier: &Snapshot, later: &Snapshot, origin: &str) -> serde_json::Result<String> {
+        document::line::<P>(earlier, later, &self.of, origin)
+    }
+
+    fn into_app(self, settings: Settings, first: Arc<Snapshot>, size: (u16, u16)) -> app::App<P> {
+        app::App::new(settings, self.of, first, size)
+    }
+}
+
+/// The first line of the plain form.
+fn context<P: Page>(page: &P, of: &P::Of, origin: &str, width: Width) -> String {
+    let window = format::duration(page.window().as_secs_f64());
+    let text = format!("{window} window of {}; {}", P::name(Some(page), of), format::clean(origin));
+    match width {
+        // Names and the path of a socket may be long.
+        Width::Columns(columns) => format::cut_end(&text, columns),
+        Width::Full => text,
+    }
+}

@@ -1,0 +1,19 @@
+//! The keys of the live view.
+
+use crate::show::input::{
+    BOTTOM, Binding, FREEZE, HELP, LONGER, PAGE_DOWN, PAGE_UP, QUIT, SCROLL_DOWN, SCROLL_UP, SHORTER, TO_TOP,
+};
+
+/// By importance: the footer shows as many hints, from the first on, as fit.
+pub(super) static BINDINGS: [Binding; 11] =
+    [HELP, QUIT, FREEZE, LONGER, SHORTER, SCROLL_UP, SCROLL_DOWN, PAGE_UP, PAGE_DOWN, TO_TOP, BOTTOM];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings() {
+        crate::show::input::assert_distinct(&BINDINGS);
+    }
+}

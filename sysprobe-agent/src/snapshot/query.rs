@@ -1,0 +1,25 @@
+//! What somebody asks for beside the totals. It costs something, so it goes on no longer than a lease, which each question
+//! extends: nothing stays on for a reader that died.
+
+use serde::{Deserialize, Serialize};
+
+/// As it stands in the query string of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Query {
+    /// Each that takes so many nanoseconds or more to be received and read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_ns: Option<u64>,
+    /// Whether the kernel shall measure its programs.
+    pub measure: bool,
+    /// For how long from now on, unless somebody asks again.
+    pub lease_ms: u64,
+}
+
+impl Query {
+    /// Whether it asks for anything.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.slow_ns.is_none() && !self.measure
+    }
+}

@@ -31,12 +31,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    pub(super) fn fill(&mut self, sample: &HistogramSample, width: Width, wanted: ClassicBuckets) {
-        self.fill_classic(sample, width, wanted);
-        self.fill_native(sample);
-    }
-
-    fn fill_classic(&mut self, sample: &HistogramSample, width: Width, wanted: ClassicBuckets) {
+    pub(super) fn fill_classic(&mut self, sample: &HistogramSample, width: Width, wanted: ClassicBuckets) {
         self.classic.clear();
         let of_octaves = match (wanted, width) {
             (ClassicBuckets::None, _) => {
@@ -59,7 +54,7 @@ impl Buckets {
     }
 
     /// The first bucket holds all that is too short to be told apart: that is what a zero bucket is for.
-    fn fill_native(&mut self, sample: &HistogramSample) {
+    pub(super) fn fill_native(&mut self, sample: &HistogramSample) {
         self.spans.clear();
         self.deltas.clear();
         self.zero = sample.buckets[0];

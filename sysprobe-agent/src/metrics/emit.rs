@@ -181,16 +181,24 @@ impl<'a> Emit<'a> {
         if count == 0 {
             return;
         }
-        self.state.buckets.fill(sample, width, self.export.classic);
+        let is_native = self.export.format == Format::Protobuf;
+        self.state.buckets.fill_classic(sample, width, self.export.classic);
         // A native histogram is one series; else there is one for each bucket, and count and sum.
         let of_text = self.state.buckets.classic.len() as u64 + 2;
-        if !self.may_write(labels, if self.export.format == Format::Protobuf { 1 } else { of_text }) {
+        if !self.may_write(labels, if is_native { 1 } else { of_text }) {
             return;
         }
         let sum = table::seconds(sample.sum_ns);
+        if is_native {
+            self.state.buckets.fill_native(sample);
+        }
         let (classic, native) = (&self.state.buckets.classic, self.state.buckets.native());
         self.result = self.family.encode_family(&labels).and_then(|mut encoder| {
-            encoder.encode_histogram_with_native::<NoLabelSet>(sum, count, classic, None, native)
+            if is_native {
+                encoder.encode_histogram_with_native::<NoLabelSet>(sum, count, classic, None, native)
+            } else {
+                encoder.encode_histogram::<NoLabelSet>(sum, count, classic, None)
+            }
         });
     }
 }

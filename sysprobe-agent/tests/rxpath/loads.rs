@@ -1,7 +1,8 @@
 //! Servers that read in a known way, and clients that wait for each answer.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::Duration;
 
@@ -170,6 +171,54 @@ impl Place<'_> {
         })
     }
 
+    /// One connection after the other. With its half closed it answers nothing.
+    pub(crate) fn serve_connections(&self, address: IpAddr, half_closed: bool) -> Load {
+        self.serve(|ready| {
+            let listener = TcpListener::bind((address, PORT)).expect("the address is ours");
+            ready.set();
+            loop {
+                let (mut connection, _) = listener.accept().expect("a connection");
+                if half_closed {
+                    connection.shutdown(Shutdown::Write).expect("connected");
+                }
+                let mut request = [0; REQUEST];
+                while connection.read_exact(&mut request).is_ok() {
+                    if !half_closed {
+                        connection.write_all(&request).expect("it is taken");
+                    }
+                }
+            }
+        })
+    }
+
+    /// Each on a connection of its own, with the acknowledgement that completes its handshake.
+    pub(crate) fn ask_with_the_handshake(&self, address: IpAddr, times: u32) {
+        self.run(|| {
+            for number in 0..times {
+                let mut connection = connect_lazily(address);
+                connection.write_all(&request(number)).expect("it is taken");
+                connection.read_exact(&mut [0; REQUEST]).expect("an answer");
+            }
+        })
+        .finish();
+    }
+
+    /// To one that will not answer: each when the one before it was acknowledged.
+    pub(crate) fn tell(&self, address: IpAddr, times: u32) {
+        self.run(|| {
+            let mut connection = connect(address);
+            assert_eq!(connection.read(&mut [0]).expect("the other half's end"), 0);
+            for number in 0..times {
+                connection.write_all(&request(number)).expect("it is taken");
+                while unacknowledged(&connection) > 0 {
+                    thread::sleep(Duration::from_micros(500));
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        })
+        .finish();
+    }
+
     /// Accepts a connection and does nothing with it.
     pub(crate) fn never_read(&self, address: IpAddr) -> Load {
         self.serve(|ready| {
@@ -204,8 +253,43 @@ fn connect(address: IpAddr) -> TcpStream {
     connection
 }
 
+/// The acknowledgement of the other side's answer waits for data: what `TCP_DEFER_ACCEPT` means to a client.
+fn connect_lazily(address: IpAddr) -> TcpStream {
+    let socket = socket2::Socket::new(
+        socket2::Domain::for_address((address, PORT).into()),
+        socket2::Type::STREAM,
+        None,
+    );
+    let socket = socket.expect("a socket");
+    let seconds: libc::c_int = 1;
+    // SAFETY: the address is of a live value of the length that is given.
+    let result = unsafe {
+        let length = libc::socklen_t::try_from(size_of_val(&seconds)).expect("a few bytes");
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            length,
+        )
+    };
+    assert_eq!(result, 0, "TCP_DEFER_ACCEPT");
+    socket.connect(&SocketAddr::from((address, PORT)).into()).expect("somebody listens");
+    socket.set_tcp_nodelay(true).expect("connected");
+    socket.into()
+}
+
+/// How many bytes the other side has not acknowledged.
+fn unacknowledged(connection: &TcpStream) -> libc::c_int {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the address is of a live value, which the kernel sets.
+    let result = unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    assert_eq!(result, 0, "SIOCOUTQ");
+    bytes
+}
+
 /// Sleeps until a socket is readable.
-pub(crate) fn wait_for_something(socket: &impl std::os::fd::AsRawFd) {
+pub(crate) fn wait_for_something(socket: &impl AsRawFd) {
     let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the address is of a live value.
     unsafe { libc::poll(&raw mut wanted, 1, -1) };

@@ -36,6 +36,18 @@ first time, which is once at start, the kernel allocates memory for each task as
 is measured.
 ";
 
+const BEFORE_AND_AFTER: &str = "\
+## Before and after waits were divided
+
+Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two such hosts with nothing else to do (kernel 6.18, `tp_btf`), net of an
+empty program: median (quartiles). Kept by hand: the first row takes the commit that it names.
+
+| | pair of processes | 20 processes, 10 cgroups |
+|---|---:|---:|
+| commit `b6bb691`: waits are summed | 67.6 (63.2-68.6) | 73.1 (71.9-73.7) |
+| commit `b2cc984`: divided over who ran, and a task's last slices remembered | 98.3 (93.9-102.9) | 151.2 (141.1-163.2) |
+";
+
 const HOW: &str = "\
 ## How to repeat it
 
@@ -61,7 +73,7 @@ pub(super) fn render(golden: &Golden, mut measured: Vec<Section>, old: &str) -> 
         format!("## {title}\n\n{}\n", body.trim())
     };
     let sections = [IN_LAB, DIFFERENCES, ON_HOST].map(section).join("\n");
-    format!("{INTRODUCTION}\n{sections}\n{HOW}")
+    format!("{INTRODUCTION}\n{sections}\n{BEFORE_AND_AFTER}\n{HOW}")
 }
 
 /// What stands below a heading up to the next one.

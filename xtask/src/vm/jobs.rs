@@ -32,7 +32,7 @@ pub(super) struct Part {
 
 /// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups, and of storage
 /// what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show.
-pub(super) const SHORT: [Part; 10] = [
+pub(super) const SHORT: [Part; 11] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "memory", tests: &[], kernel: None },
     Part { file: "pressure", tests: &[], kernel: None },
@@ -42,6 +42,7 @@ pub(super) const SHORT: [Part; 10] = [
     Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },
     Part { file: "net", tests: &["as_the_kernel_counts", "a_flood"], kernel: Some("6.1") },
     Part { file: "blame", tests: &["two_spinners", "nested_quotas"], kernel: Some("6.1") },
+    Part { file: "rxpath", tests: &["each_request_is_followed", "what_comes_with"], kernel: Some("6.1") },
     Part { file: "vfs", tests: &["devices::", "every_way", "transfers::"], kernel: Some("6.1") },
 ];
 

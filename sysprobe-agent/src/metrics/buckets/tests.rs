@@ -39,7 +39,8 @@ proptest! {
             (Width::EachPower, ClassicBuckets::Coarse),
             (Width::EachPower, ClassicBuckets::Fine),
         ] {
-            buckets.fill(&sample, width, wanted);
+            buckets.fill_classic(&sample, width, wanted);
+            buckets.fill_native(&sample);
             let (zero, positive) = decoded(&buckets.native());
             prop_assert_eq!(zero, sample.buckets[0]);
             let expected: Vec<_> = sample.buckets.iter().enumerate().skip(1).filter(|(_, count)| **count > 0)
@@ -66,14 +67,14 @@ fn what_is_longer_than_any_bound_is_infinite() {
     // The largest number is just below 2^1024; a bucket of schema 2 ends at 2^(index/4).
     assert_eq!(INFINITE, 4 * 1024 + 1);
     let mut buckets = Buckets::default();
-    buckets.fill(&sample(&[(hist::OVERFLOW, 3)]), Width::EachPower, ClassicBuckets::Fine);
+    buckets.fill_native(&sample(&[(hist::OVERFLOW, 3)]));
     assert_eq!(decoded(&buckets.native()), (0, vec![(INFINITE, 3)]));
 }
 
 #[test]
 fn neighbours_are_one_span() {
     let mut buckets = Buckets::default();
-    buckets.fill(&sample(&[(10, 5), (11, 2), (20, 2)]), Width::EachPower, ClassicBuckets::Fine);
+    buckets.fill_native(&sample(&[(10, 5), (11, 2), (20, 2)]));
     let first = hist::native_index(10);
     assert_eq!(buckets.spans, [(first, 2), (8, 1)]);
     assert_eq!(buckets.deltas, [5, -3, 0]);
@@ -82,8 +83,10 @@ fn neighbours_are_one_span() {
 #[test]
 fn the_next_histogram_starts_anew() {
     let mut buckets = Buckets::default();
-    buckets.fill(&sample(&[(0, 1), (10, 5)]), Width::EachPower, ClassicBuckets::Fine);
-    buckets.fill(&sample(&[]), Width::EachPower, ClassicBuckets::Fine);
+    for sample in [sample(&[(0, 1), (10, 5)]), sample(&[])] {
+        buckets.fill_classic(&sample, Width::EachPower, ClassicBuckets::Fine);
+        buckets.fill_native(&sample);
+    }
     assert_eq!(decoded(&buckets.native()), (0, vec![]));
     assert!(buckets.classic.iter().all(|(_, count)| *count == 0));
 }

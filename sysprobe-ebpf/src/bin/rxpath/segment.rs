@@ -36,17 +36,35 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
         return;
     }
     if segment.begins_or_covers(next) {
-        begin(socket, remembered, name::of_segment(segment.first), u64::from(next), false);
+        begin(socket, remembered, name::of_segment(segment.first), u64::from(next), false).or_lose();
     }
 }
 
 /// Whoever waits for a socket is about to be told.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
-    let Some(unread) = known(socket).filter(|unread| unread.waits != 0 && !unread.is_ready()) else { return };
+    match known(socket) {
+        Some(unread) if unread.waits != 0 => {
+            let is_news = !unread.is_ready();
+            if is_news
+                && tcp(socket).is_some_and(|tcp| is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), position(unread)))
+            {
+                way::became_ready(unread);
+            }
+        }
+        remembered => came_by_another_way(socket, remembered),
+    }
+}
+
+/// Not by that of an established connection: data on the segment that completes the handshake (the client waits with its acknowledgement
+/// for what it has to say, or the next segment overtakes it on another CPU), and on a connection whose other half is closed. What was
+/// not seen at a device is none of these.
+#[inline(always)]
+fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
     let Some(tcp) = tcp(socket) else { return };
-    if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), position(unread)) {
-        way::became_ready(unread);
+    let first = tcp.load_u32(&OFF_TCP_COPIED_SEQ);
+    if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), first) {
+        begin(socket, remembered, name::of_segment(first), u64::from(first), true).or_leave();
     }
 }
 

@@ -12,6 +12,27 @@ use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
 use crate::{arrival, reader, slow};
 
+/// Whether it is known when something came, without which it cannot be followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    Known,
+    Unseen,
+}
+
+impl Came {
+    /// It came over a device, so it should have been seen there.
+    #[inline(always)]
+    pub(crate) fn or_lose(self) {
+        if self == Self::Unseen {
+            lose(RxpathLoss::NoDevice);
+        }
+    }
+
+    /// It may be nothing that comes over a device.
+    #[inline(always)]
+    pub(crate) const fn or_leave(self) {}
+}
+
 /// Begins to follow what has just reached its socket, if it is known when it came. Where that is first seen when it can be read, it is ready.
 #[inline(always)]
 pub(crate) fn begin(
@@ -20,12 +41,11 @@ pub(crate) fn begin(
     name: Name,
     position: u64,
     is_ready: bool,
-) {
+) -> Came {
     let now = now();
     let (device, ip) = arrival::of(name, now);
     if device == 0 {
-        lose(RxpathLoss::NoDevice);
-        return;
+        return Came::Unseen;
     }
     let mut new = Unread { position, waits: 1, ..Unread::NONE };
     new.moments[Point::Device as usize] = device;
@@ -37,6 +57,7 @@ pub(crate) fn begin(
         None if insert(socket, &mut new).is_none() => lose(RxpathLoss::NoMemory),
         None => {}
     }
+    Came::Known
 }
 
 /// Whoever waits for it is about to be told.

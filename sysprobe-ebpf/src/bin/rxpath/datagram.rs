@@ -34,7 +34,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
         return;
     }
     if let Some(name) = name::of_datagram(packet) {
-        begin(socket, remembered, name, u64::from(queued(socket)), false).or_lose();
+        way::or_lose(begin(socket, remembered, name, u64::from(queued(socket)), false));
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn became_ready(socket: Sock) {
     // A reader that never sleeps has been quicker.
     let Some(before) = queued(socket).checked_sub(1) else { return };
     if let Some(name) = name::of_datagram(last) {
-        begin(socket, remembered, name, u64::from(before), true).or_lose();
+        way::or_lose(begin(socket, remembered, name, u64::from(before), true));
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
         return;
     }
     if segment.begins_or_covers(next) {
-        begin(socket, remembered, name::of_segment(segment.first), u64::from(next), false).or_lose();
+        way::or_lose(begin(socket, remembered, name::of_segment(segment.first), u64::from(next), false));
     }
 }
 
@@ -64,7 +64,7 @@ fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
     let Some(tcp) = tcp(socket) else { return };
     let first = tcp.load_u32(&OFF_TCP_COPIED_SEQ);
     if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), first) {
-        begin(socket, remembered, name::of_segment(first), u64::from(first), true).or_leave();
+        begin(socket, remembered, name::of_segment(first), u64::from(first), true);
     }
 }
 

@@ -12,28 +12,16 @@ use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
 use crate::{arrival, reader, slow};
 
-/// Whether it is known when something came, without which it cannot be followed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Came {
-    Known,
-    Unseen,
-}
-
-impl Came {
-    /// It came over a device, so it should have been seen there.
-    #[inline(always)]
-    pub(crate) fn or_lose(self) {
-        if self == Self::Unseen {
-            lose(RxpathLoss::NoDevice);
-        }
+/// What came over a device should have been seen there.
+#[inline(always)]
+pub(crate) fn or_lose(is_known: bool) {
+    if !is_known {
+        lose(RxpathLoss::NoDevice);
     }
-
-    /// It may be nothing that comes over a device.
-    #[inline(always)]
-    pub(crate) const fn or_leave(self) {}
 }
 
-/// Begins to follow what has just reached its socket, if it is known when it came. Where that is first seen when it can be read, it is ready.
+/// Begins to follow what has just reached its socket, if it is known when it came, and says so. Where that is first seen when it can be
+/// read, it is ready.
 #[inline(always)]
 pub(crate) fn begin(
     socket: Sock,
@@ -41,11 +29,11 @@ pub(crate) fn begin(
     name: Name,
     position: u64,
     is_ready: bool,
-) -> Came {
+) -> bool {
     let now = now();
     let (device, ip) = arrival::of(name, now);
     if device == 0 {
-        return Came::Unseen;
+        return false;
     }
     let mut new = Unread { position, waits: 1, ..Unread::NONE };
     new.moments[Point::Device as usize] = device;
@@ -57,7 +45,7 @@ pub(crate) fn begin(
         None if insert(socket, &mut new).is_none() => lose(RxpathLoss::NoMemory),
         None => {}
     }
-    Came::Known
+    true
 }
 
 /// Whoever waits for it is about to be told.

@@ -1,6 +1,7 @@
 //! Running the engine: as the node agent behind HTTP and the local socket, or inside a command for as long as it shows a table.
 
 mod census;
+mod collections;
 mod http;
 mod logging;
 mod socket;

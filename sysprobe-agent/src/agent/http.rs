@@ -19,6 +19,7 @@ use tower_http::compression::CompressionLayer;
 use tracing::error;
 
 use super::Shared;
+use super::collections::Collections;
 use crate::client::SNAPSHOT_PATH;
 use crate::config::metrics::MetricsConfig;
 use crate::metrics::{self, Format};
@@ -28,6 +29,7 @@ use crate::snapshot::{self, Snapshot};
 #[derive(Clone)]
 struct Exporter {
     shared: Shared,
+    collections: Arc<Collections<Snapshot>>,
     wanted: Arc<MetricsConfig>,
 }
 
@@ -37,7 +39,7 @@ pub(super) async fn serve_metrics(
     wanted: MetricsConfig,
     stop: Receiver<bool>,
 ) {
-    let exporter = Exporter { shared: shared.clone(), wanted: Arc::new(wanted) };
+    let exporter = Exporter { shared: shared.clone(), collections: Arc::default(), wanted: Arc::new(wanted) };
     let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
     let router = Router::new()
         .route("/metrics", get(metrics).layer(compression).with_state(exporter))
@@ -61,10 +63,13 @@ fn starting() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, "the agent is still starting\n").into_response()
 }
 
-async fn metrics(State(Exporter { shared, wanted }): State<Exporter>, headers: HeaderMap) -> Response {
+async fn metrics(
+    State(Exporter { shared, collections, wanted }): State<Exporter>,
+    headers: HeaderMap,
+) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::negotiate(accept);
-    match shared.collect(snapshot::Query::default()).await {
+    match collections.share(shared.collect(snapshot::Query::default())).await {
         Ok(None) => starting(),
         Ok(Some(snapshot)) => match render(snapshot, format, wanted).await {
             Ok(text) => ([(header::CONTENT_TYPE, format.content_type())], text).into_response(),
@@ -75,8 +80,13 @@ async fn metrics(State(Exporter { shared, wanted }): State<Exporter>, headers: H
 }
 
 /// Off the async threads, too: it takes tens of milliseconds on a full node.
-async fn render(snapshot: Snapshot, format: Format, wanted: Arc<MetricsConfig>) -> anyhow::Result<Vec<u8>> {
-    Ok(tokio::task::spawn_blocking(move || metrics::render(snapshot, format, &wanted)).await??)
+async fn render(
+    snapshot: Arc<Snapshot>,
+    format: Format,
+    wanted: Arc<MetricsConfig>,
+) -> anyhow::Result<Vec<u8>> {
+    Ok(tokio::task::spawn_blocking(move || metrics::render(Arc::unwrap_or_clone(snapshot), format, &wanted))
+        .await??)
 }
 
 /// With what is asked for beside.

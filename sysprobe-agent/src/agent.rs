@@ -2,6 +2,7 @@
 
 mod census;
 mod collections;
+mod heap;
 mod http;
 mod logging;
 mod socket;
@@ -71,6 +72,7 @@ where
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    heap::share_one();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(2).enable_all().build().context("starting the async runtime")
 }

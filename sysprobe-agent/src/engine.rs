@@ -138,7 +138,7 @@ impl Engine {
 
     /// Everything as of now, and what somebody asks for beside.
     pub fn answer(&mut self, query: Query) -> Snapshot {
-        let lease = Duration::from_millis(query.lease_ms);
+        let lease = query.lease();
         if query.measure {
             self.statistics.ask(lease, Instant::now());
         }

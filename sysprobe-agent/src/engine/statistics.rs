@@ -9,9 +9,6 @@ use tracing::warn;
 use crate::bpf;
 use crate::snapshot::Measuring;
 
-/// A window of an hour, and somebody who is late.
-const LONGEST_LEASE: Duration = Duration::from_secs(3660);
-
 /// While the descriptor is open, the kernel measures.
 pub(super) struct Statistics {
     always: bool,
@@ -31,8 +28,7 @@ impl Statistics {
 
     /// Has the kernel measure for a while.
     pub(super) fn ask(&mut self, lease: Duration, now: Instant) {
-        let until = now + lease.min(LONGEST_LEASE);
-        self.until = self.until.max(Some(until));
+        self.until = self.until.max(Some(now + lease));
         if self.open.is_none() {
             self.switch_on();
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use crate::show::steps::further;
 use crate::snapshot::{LostUpdates, MapSample, Measuring, ProgramSample, Snapshot};
 
 /// What happened in a window.
@@ -63,9 +64,7 @@ pub enum SortKey {
 impl SortKey {
     /// The key so many places further, round and round.
     pub(super) fn neighbour(self, by: isize) -> Self {
-        let keys = Self::value_variants();
-        let index = keys.iter().position(|key| *key == self).unwrap_or(0);
-        keys[(index + keys.len()).wrapping_add_signed(by) % keys.len()]
+        further(Self::value_variants(), self, by)
     }
 
     /// The larger first.

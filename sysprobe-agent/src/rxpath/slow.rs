@@ -14,8 +14,6 @@ use crate::bpf::{LoadError, Loaded, MappedArray};
 
 /// More than anybody reads.
 const KEPT: usize = 1024;
-/// A window of an hour, and somebody who is late.
-const LONGEST_LEASE: Duration = Duration::from_secs(3660);
 
 pub struct SlowRequests {
     ring: RingBuf<MapData>,
@@ -65,7 +63,7 @@ impl SlowRequests {
 
     /// Has each told that takes `from_ns` or longer, for a while.
     pub fn ask(&mut self, from_ns: u64, lease: Duration, now: Instant) {
-        self.leases.extend(from_ns, now + lease.min(LONGEST_LEASE));
+        self.leases.extend(from_ns, now + lease);
         self.update(now);
     }
 

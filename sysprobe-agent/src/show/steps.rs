@@ -1,4 +1,4 @@
-//! The intervals that one press of a key steps to.
+//! What one press of a key steps to: intervals, and what a table is sorted by.
 
 use std::time::Duration;
 
@@ -10,6 +10,12 @@ const INTERVALS_MS: [u64; 12] =
 pub(crate) fn longer(interval: Duration) -> Duration {
     let steps = INTERVALS_MS.map(Duration::from_millis);
     steps.into_iter().find(|step| *step > interval).unwrap_or(LONGEST_INTERVAL)
+}
+
+/// What is so many places further in a list, round and round; from its beginning for what is not in it.
+pub(crate) fn further<T: Copy + PartialEq>(list: &[T], from: T, by: isize) -> T {
+    let index = list.iter().position(|one| *one == from).unwrap_or(0);
+    list[(index + list.len()).wrapping_add_signed(by) % list.len()]
 }
 
 pub(crate) fn shorter(interval: Duration) -> Duration {

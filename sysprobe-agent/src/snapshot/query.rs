@@ -1,7 +1,12 @@
 //! What somebody asks for beside the totals. It costs something, so it goes on no longer than a lease, which each question
 //! extends: nothing stays on for a reader that died.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
+
+/// A window of an hour, and somebody who is late.
+const LONGEST_LEASE: Duration = Duration::from_secs(3660);
 
 /// As it stands in the query string of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +22,12 @@ pub struct Query {
 }
 
 impl Query {
+    /// For how long it goes on, whatever is asked for.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms).min(LONGEST_LEASE)
+    }
+
     /// Whether it asks for anything.
     #[must_use]
     pub const fn is_empty(&self) -> bool {

@@ -291,9 +291,7 @@ impl live::App for App {
 
 /// The sort key of the table so many places further, round and round.
 fn next_sort(selection: &Selection, by: isize) -> SortKey {
-    let keys = selection.topic.sort_keys();
-    let index = keys.iter().position(|key| *key == selection.sort).unwrap_or(0);
-    keys[(index + keys.len()).wrapping_add_signed(by) % keys.len()]
+    steps::further(&selection.topic.sort_keys(), selection.sort, by)
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ mod collections;
 mod heap;
 mod http;
 mod logging;
+mod shared;
 mod socket;
 mod watch;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -25,31 +25,10 @@ use crate::host::Facts;
 use crate::plan::Plan;
 use crate::show::Source;
 use crate::snapshot::{Query, Snapshot};
+use shared::Shared;
 
 /// How long answers that are under way may take after the signal to stop.
 const GRACEFUL_STOP: Duration = Duration::from_secs(5);
-
-/// The engine as the servers see it: absent until it has started.
-#[derive(Clone, Default)]
-pub(crate) struct Shared(Arc<OnceLock<Mutex<Engine>>>);
-
-impl Shared {
-    /// Everything as of now, off the async threads, with what is asked for beside; `None` until the engine has started.
-    pub(crate) async fn collect(&self, query: Query) -> anyhow::Result<Option<Snapshot>> {
-        let shared = self.clone();
-        let collect = move |engine: &mut Engine| engine.answer(query);
-        tokio::task::spawn_blocking(move || shared.with(collect)).await.context("collecting")
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut Engine) -> T) -> Option<T> {
-        let engine = self.0.get()?;
-        Some(act(&mut engine.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        self.0.get().is_some()
-    }
-}
 
 /// `sysprobe agent`.
 pub fn run(config: Config) -> anyhow::Result<()> {
@@ -94,8 +73,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let start = move || Engine::start(&facts, plan, &handle);
     let engine = tokio::task::spawn_blocking(start).await.context("starting")??;
     let wake_up = engine.wake_up().context("watching the cgroup events")?;
-    // It was empty until now, and nobody else sets it.
-    drop(shared.0.set(Mutex::new(engine)));
+    shared.own(engine)?;
     info!(%listen, "Ready.");
     let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
     let census = tokio::spawn(census::take_often(shared.clone(), stop.clone()));
@@ -177,7 +155,7 @@ impl Local {
         let engine = Shared::default();
         let (facts, plan) = prepare(config)?;
         let warnings = plan.warnings.clone();
-        drop(engine.0.set(Mutex::new(Engine::start(&facts, plan, &Handle::current())?)));
+        engine.own(Engine::start(&facts, plan, &Handle::current())?)?;
         Ok(Self { engine, warnings, query })
     }
 }

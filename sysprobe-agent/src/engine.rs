@@ -1,5 +1,5 @@
-//! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One owner, one
-//! lock around it; every method is short and none waits for anything but the kernel.
+//! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One owner, on one
+//! thread; every method is short and none waits for anything but the kernel.
 
 mod attribution;
 mod charging;
@@ -34,6 +34,8 @@ use measured::Measured;
 use start::{require_exports, start_domain, tier_in_use};
 use statistics::Statistics;
 
+/// Looking for the workloads that have gone goes through all cgroups.
+const EXPIRE_AT_MOST: Duration = Duration::from_secs(1);
 /// Walking all tasks costs milliseconds on a large node.
 const GREET_AT_MOST: Duration = Duration::from_secs(10);
 
@@ -46,6 +48,8 @@ pub struct Engine {
     files: Files,
     registry: Registry,
     plan: Plan,
+    /// When it was last seen which workloads have gone, and whether any cgroup has since.
+    expired: (Instant, bool),
     /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
     greeted: (u64, Instant),
     /// When the threads are counted.
@@ -77,6 +81,7 @@ impl Engine {
         let statistics = Statistics::new(plan.program_statistics);
         Ok(Self {
             greeted: (0, Instant::now()),
+            expired: (Instant::now(), false),
             pace: Pace::default(),
             domains,
             identity,
@@ -99,13 +104,7 @@ impl Engine {
         let now = Instant::now();
         self.identity.update(now);
         self.greet_the_new(now);
-        let departed = self.identity.tree().departed(now);
-        if !departed.is_empty() {
-            self.measured.charged().for_each(Charged::list_for_burials);
-        }
-        for id in departed {
-            self.bury(id, now);
-        }
+        self.bury_the_dead(now);
         let registry = &mut self.registry;
         self.attribution.place_orphans(now, |bearer, gathered| registry.add(bearer, gathered));
         self.greet_the_unknown(now);
@@ -121,6 +120,21 @@ impl Engine {
             if let Some(cgroup) = self.identity.tree().get(id) {
                 self.attribution.settle(id, &cgroup.name, now);
             }
+        }
+    }
+
+    /// The grace of workloads begins here, whether or not anybody asks for their numbers.
+    fn bury_the_dead(&mut self, now: Instant) {
+        let departed = self.identity.tree().departed(now);
+        if !departed.is_empty() {
+            self.measured.charged().for_each(Charged::list_for_burials);
+        }
+        for id in departed {
+            self.bury(id, now);
+            self.expired.1 = true;
+        }
+        if self.expired.1 && now.duration_since(self.expired.0) >= EXPIRE_AT_MOST {
+            self.expire(now);
         }
     }
 
@@ -212,6 +226,7 @@ impl Engine {
     }
 
     fn expire(&mut self, now: Instant) {
+        self.expired = (now, false);
         let grace = Duration::from_secs(self.plan.grace_seconds);
         self.attribution.forget_late(now, grace);
         let bearers = self.identity.tree().alive().filter_map(|(id, _)| self.attribution.bearer(id));

@@ -141,7 +141,8 @@ fn two_agents_on_one_node_have_the_same_numbers() {
     load.freeze();
     let [one, other] = [of(&agents[0]).since(before[0]), of(&agents[1]).since(before[1])];
     figure(&format!("two agents: {one:?}"));
-    assert!(one.arrivals > 100);
+    // Some of the hundred were before.
+    assert!(one.arrivals > 50);
     assert_eq!(one, other);
 }
 

@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// Leave the cluster and an agent up until Ctrl-C
     #[arg(long)]
     keep: bool,
+    /// How long the scenario `churn` lasts; memory is judged from 300 on
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    churn_seconds: u64,
     /// Use this program instead of building the agent
     #[arg(long, value_name = "PROGRAM")]
     agent: Option<PathBuf>,
@@ -57,6 +60,7 @@ impl Args {
     fn words(&self, agent: PathBuf) -> Vec<OsString> {
         let names = self.scenarios.iter().map(|scenario| scenario.name().into());
         let keep = self.keep.then(|| "--keep".into());
-        names.chain(keep).chain(["--agent".into(), agent.into_os_string()]).collect()
+        let churn = ["--churn-seconds".into(), self.churn_seconds.to_string().into()];
+        names.chain(keep).chain(churn).chain(["--agent".into(), agent.into_os_string()]).collect()
     }
 }

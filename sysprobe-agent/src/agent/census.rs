@@ -16,8 +16,7 @@ pub(super) async fn take_often(shared: Shared, mut stop: Receiver<bool>) {
     loop {
         tokio::select! {
             _ = pace.tick() => {
-                let shared = shared.clone();
-                if let Err(error) = tokio::task::spawn_blocking(move || take(&shared)).await {
+                if let Err(error) = take(&shared).await {
                     error!(%error, "The census failed.");
                 }
             }
@@ -27,9 +26,10 @@ pub(super) async fn take_often(shared: Shared, mut stop: Receiver<bool>) {
 }
 
 /// Nobody has to wait for the engine while the kernel counts.
-fn take(shared: &Shared) {
-    if let Some(walk) = shared.with(Engine::begin_census).flatten() {
-        let counted = walk.run();
-        shared.with(|engine| engine.end_census(counted));
+async fn take(shared: &Shared) -> anyhow::Result<()> {
+    if let Some(walk) = shared.with(Engine::begin_census).await?.flatten() {
+        let counted = tokio::task::spawn_blocking(move || walk.run()).await?;
+        shared.with(|engine| engine.end_census(counted)).await?;
     }
+    Ok(())
 }

@@ -51,8 +51,7 @@ async fn readable(events: Option<&AsyncFd<OwnedFd>>) {
 }
 
 async fn act(shared: &Shared, act: impl FnOnce(&mut Engine) + Send + 'static) {
-    let shared = shared.clone();
-    if let Err(error) = tokio::task::spawn_blocking(move || shared.with(act)).await {
+    if let Err(error) = shared.with(act).await {
         error!(%error, "A background task failed.");
     }
 }

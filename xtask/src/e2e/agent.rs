@@ -51,6 +51,11 @@ impl Agent {
         Ok(Self { service })
     }
 
+    /// What it has in memory now, in bytes.
+    pub(super) fn memory(&self) -> Option<f64> {
+        self.service.memory()
+    }
+
     /// It has no reason to end before it is told.
     pub(super) fn stop(mut self) -> Result<()> {
         self.service.running()?;

@@ -77,27 +77,51 @@ impl Short {
 
     /// Runs it from its creation to its removal; returns the seconds of CPU that its cgroup has used.
     pub(super) fn run(&self, bundle: &Bundle) -> Result<f64> {
-        let pod = pods::pod(self.namespace, &self.name, &[pods::container(CONTAINER, 1, &json!({}))]);
+        let pod = Reported::create(self.namespace, &self.name)?;
+        let pid = start(bundle, &pod.id, &pod.cgroup)?;
+        pod.runs()?;
+        wait::until("a short container ends", || Ok(has_ended(pid).then_some(())))?;
+        let used = Hierarchy::of_cpu_time()?.usage(&pod.cgroup)?;
+        run(bundle.runc().args(["delete", &pod.id]))?;
+        pod.delete()?;
+        Ok(used as f64 / 1e9)
+    }
+}
+
+/// A pod that the API server is told of by the rig, in a kubelet's place.
+#[derive(Debug)]
+pub(super) struct Reported {
+    path: String,
+    /// Of its container.
+    id: String,
+    /// Where a kubelet would have its container.
+    pub(super) cgroup: String,
+}
+
+impl Reported {
+    pub(super) fn create(namespace: &str, name: &str) -> Result<Self> {
+        let pod = pods::pod(namespace, name, &[pods::container(CONTAINER, 1, &json!({}))]);
         let pod = kube::create_pod(&pod)?;
         let uid = pod["metadata"]["uid"].as_str().context("a pod without UID")?;
         // 64 digits, and no two alike.
         let id = uid.replace('-', "").repeat(2);
         let cgroup = format!("{}/kubepods/besteffort/pod{uid}/{id}", places::CGROUP);
-        let pid = start(bundle, &id, &cgroup)?;
-        let path = format!("/api/v1/namespaces/{}/pods/{}", self.namespace, self.name);
+        Ok(Self { path: format!("/api/v1/namespaces/{namespace}/pods/{name}"), id, cgroup })
+    }
+
+    pub(super) fn runs(&self) -> Result<()> {
         let state = json!({ "running": { "startedAt": null } });
         let container = json!({
-            "name": CONTAINER, "containerID": format!("containerd://{id}"), "state": state,
+            "name": CONTAINER, "containerID": format!("containerd://{}", self.id), "state": state,
             "image": image::NAME, "imageID": image::NAME, "ready": true, "restartCount": 0,
         });
         let status =
             json!({ "phase": "Running", "qosClass": "BestEffort", "containerStatuses": [container] });
-        kube::patch_status(&path, &status)?;
-        wait::until("a short container ends", || Ok(has_ended(pid).then_some(())))?;
-        let used = Hierarchy::of_cpu_time()?.usage(&cgroup)?;
-        run(bundle.runc().args(["delete", &id]))?;
-        kube::delete_now(&path)?;
-        Ok(used as f64 / 1e9)
+        kube::patch_status(&self.path, &status)
+    }
+
+    pub(super) fn delete(&self) -> Result<()> {
+        kube::delete_now(&self.path)
     }
 }
 

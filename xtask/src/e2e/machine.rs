@@ -133,9 +133,13 @@ fn remove(cgroup: &Path) {
 
 /// Where the rig's cgroups are, in all hierarchies.
 fn cgroups() -> Vec<PathBuf> {
+    hierarchies().iter().map(|root| root.join(places::CGROUP.trim_start_matches('/'))).collect()
+}
+
+/// Where cgroups are, by the roots of all hierarchies.
+pub(super) fn hierarchies() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let roots = mounts.lines().filter_map(cgroup_root);
-    roots.map(|root| root.join(places::CGROUP.trim_start_matches('/'))).collect()
+    mounts.lines().filter_map(cgroup_root).collect()
 }
 
 /// Where a line of `/proc/mounts` has a cgroup hierarchy.

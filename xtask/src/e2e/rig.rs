@@ -1,6 +1,6 @@
 //! The inner process: brings the cluster up, runs the scenarios one after the other, judges.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -20,6 +20,8 @@ pub(super) struct Rig {
     pub(super) access: Access,
     /// Everything that has been seen running, to know what series there may be.
     pub(super) history: truth::History,
+    /// How long pods shall come and go.
+    pub(super) churn: Duration,
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
@@ -27,7 +29,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let cluster = Cluster::start().context("the cluster does not come up")?;
     let agent = args.agent.clone().context("the supervisor names the agent")?;
     let access = Access::grant(agent).context("making the agent's account")?;
-    let mut rig = Rig { cluster, access, history: truth::History::default() };
+    let churn = Duration::from_secs(args.churn_seconds);
+    let mut rig = Rig { cluster, access, history: truth::History::default(), churn };
     rig.populate()?;
     let mut report = Report::default();
     for scenario in Scenario::chosen(&args.scenarios) {

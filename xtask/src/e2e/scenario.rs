@@ -2,6 +2,7 @@
 
 mod blame;
 mod burst;
+mod churn;
 mod cluster;
 mod first;
 mod fleet;
@@ -33,6 +34,8 @@ pub(crate) enum Scenario {
     Fleet,
     /// Pods that live for 200 ms, ten a second
     Burst,
+    /// 500 pods that live for 15 s, again and again
+    Churn,
 }
 
 impl Scenario {
@@ -66,6 +69,7 @@ impl Scenario {
             Self::Outage => outage::run(rig, report),
             Self::Fleet => fleet::run(rig, report),
             Self::Burst => burst::run(rig, report),
+            Self::Churn => churn::run(rig, report),
         }
     }
 }

@@ -1,0 +1,152 @@
+//! Five hundred pods at a time that live for fifteen seconds each: what the agent exports goes back to what it was, and it takes no more
+//! memory the longer it lasts. A kubelet cannot start as many on a small machine, so the rig makes their cgroups where a kubelet would
+//! have put them, starts a process in each, and reports them to the API server as a kubelet would.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use anyhow::{Context, Result, bail};
+
+use crate::e2e::agent::{self, Agent};
+use crate::e2e::container::Reported;
+use crate::e2e::report::Report;
+use crate::e2e::rig::Rig;
+use crate::e2e::{kube, machine, wait};
+use crate::{cmd, say};
+
+const NAME: &str = "churn";
+const NAMESPACE: &str = "e2e-churn";
+const PODS: u32 = 500;
+/// Of a pod, and between two scrapes.
+const LIFE: Duration = Duration::from_secs(15);
+/// What is kept of one that has gone, by the agent's own configuration, and some more for the scrapes of a busy machine.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// Moves itself into the cgroups and works a moment in each of fifteen seconds.
+const WORK: &str =
+    "for f in \"$@\"; do echo $$ > \"$f\"; done; n=0; while [ $n -lt 15 ]; do sleep 1; n=$((n+1)); done";
+
+/// How much more memory the last third of the time may take than the one before: heaps are no clocks.
+const FLAT: f64 = 1.1;
+/// In less time the first pods have hardly left the agent's memory.
+const JUDGED: Duration = Duration::from_secs(300);
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// What a scrape told.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    after: Duration,
+    series: usize,
+    /// Of our pods.
+    ours: usize,
+    memory: f64,
+}
+
+pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
+    kube::namespace(NAMESPACE)?;
+    // A kubelet would end what it has not started.
+    rig.cluster.stop_kubelet()?;
+    let agent = Agent::start(&rig.access, agent::AUTO)?;
+    let start = Instant::now();
+    let before = look(&agent, start)?;
+    let (made, moments) = churn(&agent, rig.churn)?;
+    let left = wait::until_within(GRACE, "the series of pods that have gone have gone", || {
+        let now = look(&agent, start)?;
+        Ok((now.ours == 0).then_some(now))
+    });
+    let figures = |after: Moment| {
+        let most = moments.iter().map(|moment| moment.series).max().unwrap_or_default();
+        format!("{} series before, up to {most} during {made} pods, {} after", before.series, after.series)
+    };
+    report.check(NAME, "no series of any pod is left after the grace", left.map(figures));
+    report.check(NAME, "memory is flat", memory(&before, &moments, rig.churn));
+    agent.stop()?;
+    rig.cluster.start_kubelet()
+}
+
+fn look(agent: &Agent, start: Instant) -> Result<Moment> {
+    let samples = agent::scrape()?;
+    let ours =
+        samples.iter().filter(|sample| sample.labels.get("namespace").is_some_and(|name| name == NAMESPACE));
+    let memory = agent.memory().context("the agent has gone")?;
+    Ok(Moment { after: start.elapsed(), series: samples.len(), ours: ours.count(), memory })
+}
+
+/// How many pods there were, and what the agent told meanwhile.
+fn churn(agent: &Agent, time: Duration) -> Result<(u32, Vec<Moment>)> {
+    let made = AtomicU32::new(0);
+    let start = Instant::now();
+    let one_after_the_other = |first: u32| -> Result<()> {
+        thread::sleep(LIFE * first / PODS);
+        while start.elapsed() < time {
+            live(made.fetch_add(1, Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let places: Vec<_> = (0..PODS).map(|first| scope.spawn(move || one_after_the_other(first))).collect();
+        let mut moments = Vec::new();
+        while start.elapsed() < time {
+            thread::sleep(LIFE);
+            let moment = look(agent, start)?;
+            say::step(format_args!("{moment:?}"));
+            moments.push(moment);
+        }
+        for place in places {
+            let Ok(ended) = place.join() else { bail!("a thread ended early") };
+            ended?;
+        }
+        Ok((made.load(Ordering::Relaxed), moments))
+    })
+}
+
+/// One pod from its creation to its removal.
+fn live(number: u32) -> Result<()> {
+    let pod = Reported::create(NAMESPACE, &format!("pod-{number}"))?;
+    let cgroups: Vec<_> =
+        machine::hierarchies().iter().map(|root| root.join(pod.cgroup.trim_start_matches('/'))).collect();
+    for cgroup in &cgroups {
+        fs::create_dir_all(cgroup).with_context(|| format!("making {}", cgroup.display()))?;
+    }
+    let mut command = cmd::tool("sh");
+    command.args(["-c", WORK, "sh"]).args(cgroups.iter().map(|cgroup| cgroup.join("cgroup.procs")));
+    let mut process = command.stdin(Stdio::null()).spawn().context("starting a pod's process")?;
+    pod.runs()?;
+    process.wait()?;
+    for cgroup in &cgroups {
+        remove(cgroup)?;
+        // The pod's own.
+        cgroup.parent().map_or(Ok(()), remove)?;
+    }
+    pod.delete()
+}
+
+/// A task that has ended is in its cgroup for a moment yet.
+fn remove(cgroup: &Path) -> Result<()> {
+    wait::until("a cgroup is empty", || match fs::remove_dir(cgroup) {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
+        removed => removed.with_context(|| format!("removing {}", cgroup.display())).map(Some),
+    })
+}
+
+/// Of the last third of the time and the one before, the most that the agent had.
+fn memory(before: &Moment, moments: &[Moment], time: Duration) -> Result<String> {
+    let most = |from: u32, to: u32| {
+        let within = moments.iter().filter(|moment| (time * from / 3..time * to / 3).contains(&moment.after));
+        within.map(|moment| moment.memory / MIB).fold(0.0, f64::max)
+    };
+    let (first, second, third) = (most(0, 1), most(1, 2), most(2, 4));
+    let seen = format!(
+        "{:.1} MiB before, then by thirds up to {first:.1}, {second:.1}, {third:.1}",
+        before.memory / MIB
+    );
+    let is_flat = third <= second * FLAT || time < JUDGED;
+    if !is_flat {
+        bail!("{seen}");
+    }
+    Ok(seen)
+}

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::client::NotAllowed;
@@ -16,7 +17,7 @@ use crate::probe::Tier;
 use crate::probes::ProbesArgs;
 use crate::show::args::{WindowArgs, WorkloadArgs};
 use crate::snapshot::Query;
-use crate::top::{IoArgs, Selection, TopArgs};
+use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
 use crate::{agent, blame, check, docs, latency, probes, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
@@ -40,6 +41,9 @@ enum Command {
     /// Show the storage operations of this host's workloads live: reads, writes, fsyncs, and what fails.
     #[command(after_help = top::args::IO_EXAMPLE)]
     Io(ShowCommand<IoArgs>),
+    /// Show the network of this host's workloads live: traffic, retransmissions, round trips, drops.
+    #[command(after_help = top::args::NET_EXAMPLE)]
+    Net(ShowCommand<NetArgs>),
     /// Show how long a pod, a systemd unit or a cgroup waited for a CPU, why, and who ran meanwhile.
     #[command(after_help = blame::EXAMPLE)]
     Blame(ShowCommand<WorkloadArgs>),
@@ -122,7 +126,11 @@ impl Cli {
     pub fn run(self) -> ExitCode {
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
-            Command::Top(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
+            Command::Top(args) => match args.flags.selection() {
+                Ok(selection) => show_table(selection, args.flags.table.window, args.host),
+                Err(error) => clap::Error::raw(ErrorKind::ValueValidation, error + "\n").exit(),
+            },
+            Command::Net(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Blame(args) => show_blame(args),
             Command::Latency(args) => show_latency(args),
@@ -219,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_refused_as_in_the_file() {
-        for command in ["agent", "top", "io", "blame", "latency", "probes", "check"] {
+        for command in ["agent", "top", "io", "net", "blame", "latency", "probes", "check"] {
             let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
             let message = refused.expect_err("a relative path").to_string();
             assert!(
@@ -231,7 +239,7 @@ mod tests {
 
     #[test]
     fn tables_have_an_example() {
-        for command in ["top", "io", "blame", "latency", "probes"] {
+        for command in ["top", "io", "net", "blame", "latency", "probes"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
             let example = help.lines().any(|line| {
                 line.trim().starts_with(&format!("sysprobe {command} ")) && line.contains("--once")

@@ -21,10 +21,7 @@ pub(crate) fn combine(
 pub(crate) fn accumulate(total: &mut OperationSample, gathered: &OperationStats) {
     total.errors += u64::from(gathered.errors);
     total.bytes += gathered.bytes;
-    total.latency.sum_ns += gathered.latency_ns;
-    for (total, gathered) in total.latency.buckets.iter_mut().zip(&gathered.latency) {
-        *total += u64::from(*gathered);
-    }
+    total.latency.gather(&gathered.latency, gathered.latency_ns);
 }
 
 /// A program that is adding may have got no further than the first of these.

@@ -211,19 +211,13 @@ const fn of_cause(total: &mut CausesSample, cause: Cause) -> Option<&mut u64> {
 
 /// The same of a histogram alone.
 pub fn accumulate_waits(total: &mut HistogramSample, gathered: &SchedStats) {
-    total.sum_ns += gathered.wait_ns;
-    for (total, gathered) in total.buckets.iter_mut().zip(&gathered.wait) {
-        *total += u64::from(*gathered);
-    }
+    total.gather(&gathered.wait, gathered.wait_ns);
 }
 
 /// Adds throttlings to a workload's, or a pod's.
 pub fn accumulate_throttles(total: &mut ThrottleSample, gathered: &ThrottleStats) {
-    total.lengths.sum_ns += gathered.throttled_ns;
+    total.lengths.gather(&gathered.lengths, gathered.throttled_ns);
     total.threads += gathered.threads;
-    for (total, gathered) in total.lengths.buckets.iter_mut().zip(&gathered.lengths) {
-        *total += u64::from(*gathered);
-    }
 }
 
 /// Whether anything was gathered at all.

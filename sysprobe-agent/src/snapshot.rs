@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sysprobe_common::hist;
 
 mod block;
+mod histogram;
 mod memory;
 mod net;
 mod pressure;
@@ -22,6 +22,7 @@ mod vfs;
 mod workload;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
+pub use histogram::{Buckets, HistogramSample, bucket_upper};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
 pub use net::{NetSample, TrafficSample};
 pub use pressure::{PressureSample, StallSample};
@@ -35,7 +36,7 @@ pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. A reader refuses a snapshot with another one.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,14 +113,6 @@ pub struct Throttling {
     pub periods: u64,
     pub throttled_periods: u64,
     pub throttled_ns: u64,
-}
-
-/// A histogram in the kernel's own buckets (`sysprobe_common::hist`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HistogramSample {
-    /// `hist::BUCKETS` counts, not cumulative.
-    pub buckets: Vec<u64>,
-    pub sum_ns: u64,
 }
 
 /// What the agent says about itself.
@@ -213,80 +206,8 @@ impl Snapshot {
     }
 }
 
-impl Default for HistogramSample {
-    fn default() -> Self {
-        Self { buckets: vec![0; hist::BUCKETS], sum_ns: 0 }
-    }
-}
-
-impl HistogramSample {
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        for (own, other) in self.buckets.iter_mut().zip(&other.buckets) {
-            *own += other;
-        }
-        self.sum_ns += other.sum_ns;
-    }
-
-    /// What happened since `earlier`. A total that went backwards (the agent restarted) counts as new.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        if self.sum_ns < earlier.sum_ns {
-            return self.clone();
-        }
-        let buckets = self.buckets.iter().zip(&earlier.buckets).map(|(now, then)| now.saturating_sub(*then));
-        Self { buckets: buckets.collect(), sum_ns: self.sum_ns - earlier.sum_ns }
-    }
-
-    /// The `q`-quantile in seconds, wrong by at most 9.1 %: the geometric middle of its bucket. `None` when empty.
-    #[must_use]
-    pub fn quantile(&self, q: f64) -> Option<f64> {
-        let count = self.count();
-        if count == 0 {
-            return None;
-        }
-        let rank = (q * count as f64).ceil().max(1.0);
-        let mut seen = 0.0;
-        let bucket = self.buckets.iter().position(|bucket| {
-            seen += *bucket as f64;
-            seen >= rank
-        })?;
-        Some(bucket_middle(bucket))
-    }
-
-    /// The upper bound of the last bucket that holds anything, in seconds: no value was longer, unless it overflowed.
-    #[must_use]
-    pub fn max_bound(&self) -> Option<f64> {
-        self.buckets.iter().rposition(|bucket| *bucket > 0).map(bucket_upper)
-    }
-}
-
 /// For people and for Prometheus: samples have nanoseconds.
 #[must_use]
 pub(crate) fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
-
-/// The upper bound of a bucket in seconds; infinite for the overflow.
-#[must_use]
-pub fn bucket_upper(bucket: usize) -> f64 {
-    if bucket >= hist::OVERFLOW {
-        f64::INFINITY
-    } else {
-        (f64::from(hist::native_index(bucket)) / 4.0).exp2()
-    }
-}
-
-fn bucket_middle(bucket: usize) -> f64 {
-    if bucket >= hist::OVERFLOW {
-        return bucket_upper(hist::OVERFLOW - 1);
-    }
-    ((f64::from(hist::native_index(bucket)) - 0.5) / 4.0).exp2()
-}
-
-#[cfg(test)]
-mod tests;

@@ -18,8 +18,5 @@ pub(crate) fn combine(
 }
 
 pub(crate) fn accumulate(total: &mut HistogramSample, gathered: &Times) {
-    total.sum_ns += gathered.sum_ns;
-    for (total, gathered) in total.buckets.iter_mut().zip(&gathered.counts) {
-        *total += u64::from(*gathered);
-    }
+    total.gather(&gathered.counts, gathered.sum_ns);
 }

@@ -1,4 +1,4 @@
-//! `sysprobe top` and `sysprobe io`: what every workload did in the last window, live or once, for people or for
+//! `sysprobe top`, `sysprobe io` and `sysprobe net`: what every workload did in the last window, live or once, for people or for
 //! scripts. They differ in what they are about (`topic`) and in their columns.
 //!
 //! Two snapshots make a window (`rows`), which is shown as a live table (`app`, `keys`, `view`), as plain text (`table`)
@@ -25,7 +25,7 @@ mod view;
 #[cfg(test)]
 use crate::show::fixture;
 
-pub use args::{IoArgs, TopArgs};
+pub use args::{IoArgs, NetArgs, TopArgs};
 pub use rows::Selection;
 
 /// Shows windows until the user has seen enough: one with `--once`.

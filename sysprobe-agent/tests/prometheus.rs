@@ -130,7 +130,7 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
 fn kernels_bucket(sample: &HistogramSample, q: f64) -> (f64, f64) {
     let middle = sample.quantile(q).expect("there are observations");
     let bucket =
-        (0..sample.buckets.len()).find(|bucket| bucket_upper(*bucket) > middle).expect("a bound above");
+        (0..sample.buckets().len()).find(|bucket| bucket_upper(*bucket) > middle).expect("a bound above");
     (if bucket == 0 { 0.0 } else { bucket_upper(bucket - 1) }, bucket_upper(bucket))
 }
 

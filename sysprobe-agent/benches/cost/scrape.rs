@@ -20,7 +20,6 @@ use sysprobe_agent::snapshot::{
     StallSample, TcpSample, TcpTimes, ThreadsSample, Throttling, TrafficSample, VERSION, VfsSample, Workload,
     WorkloadKind, WorkloadSample,
 };
-use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
 
 use crate::figures::Figures;
@@ -185,15 +184,14 @@ fn received(number: u32) -> RxpathSample {
     RxpathSample { protocols: BTreeMap::from([("tcp".to_owned(), path)]) }
 }
 
+/// Something in every bucket.
+fn histogram(number: u32) -> HistogramSample {
+    let counts = std::array::from_fn(|bucket| bucket as u64 * 1_000 + u64::from(number));
+    HistogramSample::new(counts, 123_456_789_012)
+}
+
 fn operation(number: u32) -> OperationSample {
-    OperationSample {
-        latency: HistogramSample {
-            buckets: (0..hist::BUCKETS as u64).map(|bucket| bucket * 1_000 + u64::from(number)).collect(),
-            sum_ns: 123_456_789_012,
-        },
-        errors: 12,
-        bytes: 987_654_321_098,
-    }
+    OperationSample { latency: histogram(number), errors: 12, bytes: 987_654_321_098 }
 }
 
 /// Reads and writes of one device.
@@ -268,10 +266,7 @@ fn snapshot() -> Snapshot {
         hidden: None,
         pod: None,
         sched: Some(SchedSample {
-            wait: HistogramSample {
-                buckets: (0..hist::BUCKETS as u64).map(|bucket| bucket * 1_000 + u64::from(number)).collect(),
-                sum_ns: 123_456_789_012,
-            },
+            wait: histogram(number),
             on_cpu_ns: 987_654_321_098,
             voluntary_switches: 1_234_567,
             involuntary_switches: 765_432,

@@ -42,7 +42,7 @@ impl Buckets {
             (ClassicBuckets::Fine, Width::EveryThird) | (ClassicBuckets::Coarse, _) => 3,
         };
         let mut gathered = 0;
-        for (bucket, count) in sample.buckets.iter().enumerate() {
+        for (bucket, count) in sample.buckets().iter().enumerate() {
             gathered += count;
             let index = hist::native_index(bucket);
             if index % (4 * of_octaves) == 0 && CLASSIC.contains(&(index / 4)) {
@@ -57,9 +57,9 @@ impl Buckets {
     pub(super) fn fill_native(&mut self, sample: &HistogramSample) {
         self.spans.clear();
         self.deltas.clear();
-        self.zero = sample.buckets[0];
+        self.zero = sample.buckets()[0];
         let (mut end, mut last) = (0, 0);
-        for (bucket, count) in sample.buckets.iter().enumerate().skip(1).filter(|(_, count)| **count > 0) {
+        for (bucket, count) in sample.buckets().iter().enumerate().skip(1).filter(|(_, count)| **count > 0) {
             let index = if bucket == hist::OVERFLOW { INFINITE } else { hist::native_index(bucket) };
             match self.spans.last_mut() {
                 Some((_, length)) if index == end => *length += 1,

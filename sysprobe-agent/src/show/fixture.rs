@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sysprobe_common::hist;
-
 use crate::snapshot::{
     AgentSample, BlockSample, CpuSample, DeviceSample, DomainState, HistogramSample, HistogramScope,
     OperationSample, RequestSample, SchedSample, Snapshot, Throttling, VERSION, VfsSample, Workload,
@@ -15,22 +13,13 @@ pub(crate) mod pod;
 
 pub(crate) const ID: &str = "4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a4f1c0e9d2b7a9f00";
 
-pub(crate) fn histogram(values_ns: &[u64]) -> HistogramSample {
-    let mut sample = HistogramSample::default();
-    for value in values_ns {
-        sample.buckets[hist::bucket_of(*value)] += 1;
-        sample.sum_ns += value;
-    }
-    sample
-}
-
 pub(crate) fn workload(namespace: &str, pod: &str, container: &str) -> Workload {
     Workload { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
 }
 
 pub(crate) fn sched(on_cpu_ns: u64, waits_ns: &[u64], voluntary: u64, involuntary: u64) -> SchedSample {
     SchedSample {
-        wait: histogram(waits_ns),
+        wait: HistogramSample::of(waits_ns),
         on_cpu_ns,
         voluntary_switches: voluntary,
         involuntary_switches: involuntary,
@@ -48,7 +37,7 @@ pub(crate) fn cpu(usage_ns: u64, periods: u64, throttled_periods: u64, throttled
 }
 
 pub(crate) fn operation(latencies_ns: &[u64], errors: u64, bytes: u64) -> OperationSample {
-    OperationSample { latency: histogram(latencies_ns), errors, bytes }
+    OperationSample { latency: HistogramSample::of(latencies_ns), errors, bytes }
 }
 
 /// A workload that did nothing but call fsync.

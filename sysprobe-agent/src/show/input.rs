@@ -16,7 +16,9 @@ pub(crate) enum Command {
     Reverse,
     Freeze,
     Idle,
-    OtherTopic,
+    NextTopic,
+    /// By its place.
+    Topic(usize),
     Longer,
     Shorter,
     Up,

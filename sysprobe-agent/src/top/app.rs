@@ -1,6 +1,6 @@
 //! The live table as a state machine: events in, actions out. `view` shows what is here.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use crossterm::event::{KeyCode, KeyEvent};
 
@@ -9,6 +9,7 @@ use ratatui::Frame;
 use super::{
     keys::BINDINGS,
     rows::{self, Row, Selection, SortKey},
+    topic::Topic,
     view,
 };
 use crate::{
@@ -52,8 +53,8 @@ pub(crate) struct App {
     /// Up to the last sample. While frozen, newer than what is shown.
     trends: Arc<Trends>,
     shown: Option<Window>,
-    /// What the other table was sorted by, if it was shown before.
-    other_sort: Option<SortKey>,
+    /// What the other tables were sorted by that were shown before.
+    sorts: HashMap<Topic, SortKey>,
     size: (u16, u16),
 }
 
@@ -91,7 +92,7 @@ impl App {
             newest: first,
             trends: Arc::default(),
             shown: None,
-            other_sort: None,
+            sorts: HashMap::new(),
             size: (width, height),
         }
     }
@@ -136,7 +137,8 @@ impl App {
         let Some(Window { earlier, later, trends }) = &self.shown else { return };
         self.rows = rows::rows(earlier, later, &self.selection);
         for row in &mut self.rows {
-            row.fsync_trend = trends.of(&row.workload);
+            row.trend = trends.of(&row.workload, self.selection.topic.trend());
+            row.unusual = trends.unusual(&row.workload);
         }
         let Some(cursor) = &self.cursor else { return };
         let found = self.rows.iter().position(|row| row.workload == cursor.workload);
@@ -190,7 +192,8 @@ impl App {
             }
             Command::Reverse => self.reselect(|selection| selection.reverse = !selection.reverse),
             Command::Idle => self.reselect(|selection| selection.all = !selection.all),
-            Command::OtherTopic => self.switch_topic(),
+            Command::NextTopic => self.show_topic(self.selection.topic.next()),
+            Command::Topic(at) => self.show_topic(Topic::ALL[at % Topic::ALL.len()]),
             Command::Freeze => self.frozen = !self.frozen,
             Command::Up | Command::Down | Command::PageUp | Command::PageDown => self.step(command),
             Command::Bottom => self.select(usize::MAX),
@@ -218,13 +221,10 @@ impl App {
     }
 
     /// Each table keeps what it is sorted by.
-    fn switch_topic(&mut self) {
-        let topic = self.selection.topic.other();
-        let sort = self.other_sort.replace(self.selection.sort);
-        self.reselect(|selection| {
-            selection.topic = topic;
-            selection.sort = sort.unwrap_or(topic.default_sort());
-        });
+    fn show_topic(&mut self, topic: Topic) {
+        self.sorts.insert(self.selection.topic, self.selection.sort);
+        let sort = self.sorts.get(&topic).copied().unwrap_or(topic.default_sort());
+        self.reselect(|selection| (selection.topic, selection.sort) = (topic, sort));
     }
 
     fn reselect(&mut self, change: impl FnOnce(&mut Selection)) {

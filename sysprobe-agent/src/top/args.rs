@@ -2,7 +2,7 @@
 
 use clap::{
     Args, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
 
 use super::{
@@ -16,9 +16,12 @@ use crate::show::args::WindowArgs;
 pub struct TopArgs {
     #[command(flatten)]
     pub table: TableArgs,
-    /// Sort by this column, largest first (`name`: from a to z).
-    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Top), default_value = "cpu")]
-    pub sort: SortKey,
+    /// What the table is about at first.
+    #[arg(long, value_name = "VIEW", value_enum, default_value_t)]
+    pub view: Topic,
+    /// Sort by this column of the view, largest first (`name`: from a to z). Each view has its own.
+    #[arg(long, value_name = "COLUMN", value_enum, hide_possible_values = true)]
+    pub sort: Option<SortKey>,
 }
 
 /// The flags of `sysprobe io`.
@@ -31,11 +34,24 @@ pub struct IoArgs {
     pub sort: SortKey,
 }
 
+/// The flags of `sysprobe net`.
+#[derive(Args, Clone, Debug)]
+pub struct NetArgs {
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// Sort by this column, largest first (`name`: from a to z).
+    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Net), default_value = "srtt99")]
+    pub sort: SortKey,
+}
+
 /// The flags that all tables have.
 #[derive(Args, Clone, Debug)]
 pub struct TableArgs {
     #[command(flatten)]
     pub window: WindowArgs,
+    /// Show only pods of this namespace.
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    pub namespace: Option<String>,
     /// Show only workloads whose namespace, pod or container contains this text, in upper or lower case.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub filter: String,
@@ -49,10 +65,27 @@ pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest fo
 pub const IO_EXAMPLE: &str = "Example: the ten workloads whose fsyncs took longest in the next five seconds\n  \
     sysprobe io --once --interval 5 | head -12";
 
+pub const NET_EXAMPLE: &str = "Example: the ten workloads whose peers were furthest away in the next five seconds\n  \
+    sysprobe net --once --interval 5 | head -12";
+
 impl TopArgs {
+    /// An error in words if the view has no such column.
+    pub fn selection(&self) -> Result<Selection, String> {
+        let sort = self.sort.unwrap_or(self.view.default_sort());
+        let keys = self.view.sort_keys();
+        if !keys.contains(&sort) {
+            let words: Vec<_> = keys.iter().map(word).collect();
+            let (sort, view) = (word(&sort), word(&self.view));
+            return Err(format!("the view `{view}` has no column `{sort}`: it has {}", words.join(", ")));
+        }
+        Ok(self.table.selection(self.view, sort))
+    }
+}
+
+impl NetArgs {
     #[must_use]
     pub fn selection(&self) -> Selection {
-        self.table.selection(Topic::Top, self.sort)
+        self.table.selection(Topic::Net, self.sort)
     }
 }
 
@@ -65,8 +98,14 @@ impl IoArgs {
 
 impl TableArgs {
     fn selection(&self, topic: Topic, sort: SortKey) -> Selection {
-        Selection { topic, sort, reverse: false, filter: self.filter.clone(), all: self.all }
+        let (namespace, filter) = (self.namespace.clone(), self.filter.clone());
+        Selection { topic, sort, reverse: false, namespace, filter, all: self.all }
     }
+}
+
+/// As it is typed.
+fn word(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Takes the words for the columns of this table.

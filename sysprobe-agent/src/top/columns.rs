@@ -1,4 +1,4 @@
-//! What a column is, and which columns a width has room for. Each table has one list of them (`overview`, `storage`):
+//! What a column is, and which columns a width has room for. Each table has one list of them (`cpu`, `storage`, ...):
 //! the plain table, the live table, the help and the sort keys take everything from it.
 
 use super::{
@@ -7,10 +7,14 @@ use super::{
 };
 use crate::show::format;
 
-mod overview;
+mod cpu;
+mod latency;
+mod network;
 mod storage;
 
-pub(super) use overview::TOP;
+pub(super) use cpu::CPU;
+pub(super) use latency::LATENCY;
+pub(super) use network::NET;
 pub(super) use storage::IO;
 
 /// A column of numbers, right-aligned. The name is not one of them: it gets the width that they leave.
@@ -32,13 +36,15 @@ pub(super) struct Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Text(fn(&Row) -> String),
-    /// A sparkline of as many of the last windows as there is space for. Only a live table has them.
-    Trend(fn(&Row) -> &[Option<f64>]),
+    /// A sparkline of what the table is about, of as many of the last windows as there is space for. Only a live table has one.
+    Trend,
 }
 
 pub(super) const NAME_TITLE: &str = "NAME";
 /// Ends a number that calls for attention, so that colour is never the only sign.
 pub(super) const ALARM: char = '!';
+/// Fewer windows are no trend.
+const LEAST_TREND: usize = 16;
 /// A name in fewer columns is no longer recognised.
 const SHORTEST_NAME: usize = 16;
 /// Extra columns are welcome only beside a name that is mostly whole.
@@ -107,7 +113,7 @@ impl Layout {
     /// A trend gets what a roomy name can spare; what is left makes the name no longer than the eye can follow.
     fn lengthen_trend(&mut self) {
         for placed in &mut self.columns {
-            if let Content::Trend(_) = placed.column.content {
+            if matches!(placed.column.content, Content::Trend) {
                 let wish = sparkline::WINDOWS.saturating_sub(placed.width);
                 let more = wish.min(self.name.saturating_sub(ROOMY_NAME));
                 placed.width += more;
@@ -122,12 +128,17 @@ impl Placed {
     /// What the row has in this column: of a trend, as many of the last windows as it got space for.
     pub(super) fn cell(&self, row: &Row) -> String {
         match self.column.content {
-            Content::Text(cell) => cell(row),
-            Content::Trend(windows) => {
-                let windows = windows(row);
-                sparkline::line(&windows[windows.len().saturating_sub(self.width)..])
-            }
+            Content::Text(cell) => self.mark(row, cell(row)),
+            Content::Trend => sparkline::line(&row.trend[row.trend.len().saturating_sub(self.width)..]),
         }
+    }
+
+    /// What is far from what the workload had in its last minutes calls for attention, too.
+    fn mark(&self, row: &Row, mut text: String) -> String {
+        if self.column.sort.is_some_and(|key| row.unusual.contains(&key)) && !text.ends_with(ALARM) {
+            text.push(ALARM);
+        }
+        text
     }
 
     /// The text, filled up to the column's width.

@@ -13,8 +13,12 @@ use crate::{
 };
 
 mod io;
+mod latency;
+mod network;
 
 pub use io::{DeviceDocument, OperationDocument, RequestDocument, StorageDocument};
+pub use latency::LatencyDocument;
+pub use network::NetworkDocument;
 
 /// The version of these forms; it changes when a field goes or changes its meaning.
 pub const VERSION: u32 = 1;
@@ -79,8 +83,10 @@ pub fn line(
 ) -> serde_json::Result<String> {
     let rows = rows::rows(earlier, later, selection);
     match selection.topic {
-        Topic::Top => document(earlier, later, source, rows.iter().map(WorkloadDocument::new)),
+        Topic::Cpu => document(earlier, later, source, rows.iter().map(WorkloadDocument::new)),
         Topic::Io => document(earlier, later, source, rows.iter().map(StorageDocument::new)),
+        Topic::Net => document(earlier, later, source, rows.iter().map(NetworkDocument::new)),
+        Topic::Latency => document(earlier, later, source, rows.iter().map(LatencyDocument::new)),
     }
 }
 

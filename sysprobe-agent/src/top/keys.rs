@@ -9,10 +9,14 @@ use crate::show::input::{
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
 #[rustfmt::skip]
-pub(super) static BINDINGS: [Binding; 17] = [
+pub(super) static BINDINGS: [Binding; 21] = [
     HELP,
     QUIT,
-    binding(&[KeyCode::Tab, Char('i')], Command::OtherTopic, "Tab i", "switch between CPU and I/O", Some("i cpu/io")),
+    binding(&[KeyCode::Tab], Command::NextTopic, "Tab", "next table", Some("1-4 tables")),
+    binding(&[Char('1'), Char('c')], Command::Topic(0), "1 c", "CPU and waits for it", None),
+    binding(&[Char('2'), Char('i')], Command::Topic(1), "2 i", "I/O", None),
+    binding(&[Char('3'), Char('n')], Command::Topic(2), "3 n", "network", None),
+    binding(&[Char('4'), Char('l')], Command::Topic(3), "4 l", "latencies side by side", None),
     binding(&[Char('/')], Command::Filter, "/", "filter; Enter keeps, Esc clears", Some("/ filter")),
     NEXT_SORT,
     PREVIOUS_SORT,

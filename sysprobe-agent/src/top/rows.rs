@@ -11,10 +11,14 @@ use crate::snapshot::{
 };
 
 mod disk;
+mod network;
+mod received;
 mod sort;
 mod storage;
 
 pub use disk::{DeviceRow, DiskRow, RequestRow};
+pub use network::{NetworkRow, TcpRow};
+pub use received::ReceivedRow;
 pub use sort::SortKey;
 pub use storage::{OperationRow, StorageRow};
 
@@ -25,6 +29,8 @@ pub struct Selection {
     pub topic: Topic,
     pub sort: SortKey,
     pub reverse: bool,
+    /// The only one whose pods are shown.
+    pub namespace: Option<String>,
     /// Part of a namespace, pod or container, whatever its case; empty matches everything.
     pub filter: String,
     /// Whether to keep workloads in which nothing happened.
@@ -54,37 +60,43 @@ pub struct Row {
     pub storage: Option<StorageRow>,
     /// `None` also for one that never asked anything of a device.
     pub disk: Option<DiskRow>,
-    /// The 99th percentile of fsync window by window, the latest last; empty where no windows before are known.
-    pub fsync_trend: Vec<Option<f64>>,
+    /// `None` also for one that never had to do with the network.
+    pub network: Option<NetworkRow>,
+    /// `None` also for one that never received anything that was followed.
+    pub received: Option<ReceivedRow>,
+    /// What the table is about, window by window, the latest last; empty where no windows before are known.
+    pub trend: Vec<Option<f64>>,
+    /// What is far above what it was in the last minutes.
+    pub unusual: Vec<SortKey>,
 }
 
 /// The rows of a window, in the order asked for.
 #[must_use]
 pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
-    let window = Window(later.window_since(earlier).as_secs_f64());
-    let before = by_workload(earlier);
     let filter = selection.filter.to_lowercase();
-    let mut rows: Vec<Row> = later
-        .workloads
-        .iter()
-        .filter(|sample| matches(&sample.workload, &filter))
-        .map(|sample| row(before.get(&sample.workload).copied(), sample, window))
-        .filter(|row| selection.all || !selection.topic.is_idle(row))
-        .collect();
+    let is_wanted = |sample: &&WorkloadSample| {
+        let is_of = |namespace: &String| *namespace == sample.workload.namespace;
+        selection.namespace.as_ref().is_none_or(is_of) && matches(&sample.workload, &filter)
+    };
+    let rows = of_samples(earlier, later, later.workloads.iter().filter(is_wanted));
+    let mut rows: Vec<Row> = rows.filter(|row| selection.all || !selection.topic.is_idle(row)).collect();
     rows.sort_by(|a, b| sort::compare(a, b, selection));
     rows
 }
 
-/// Every workload with the 99th percentile of its fsyncs in the window, if there were any.
-pub(super) fn fsync_p99s<'a>(
+/// The rows of all workloads, in no order.
+pub(super) fn each<'a>(earlier: &'a Snapshot, later: &'a Snapshot) -> impl Iterator<Item = Row> + 'a {
+    of_samples(earlier, later, later.workloads.iter())
+}
+
+fn of_samples<'a>(
     earlier: &'a Snapshot,
-    later: &'a Snapshot,
-) -> impl Iterator<Item = (&'a Workload, Option<f64>)> {
+    later: &Snapshot,
+    samples: impl Iterator<Item = &'a WorkloadSample> + 'a,
+) -> impl Iterator<Item = Row> + 'a {
+    let window = Window(later.window_since(earlier).as_secs_f64());
     let before = by_workload(earlier);
-    later.workloads.iter().map(move |sample| {
-        let earlier = before.get(&sample.workload).copied();
-        (&sample.workload, storage::fsync_p99(earlier, sample))
-    })
+    samples.map(move |sample| row(before.get(&sample.workload).copied(), sample, window))
 }
 
 fn by_workload(snapshot: &Snapshot) -> HashMap<&Workload, &WorkloadSample> {
@@ -102,6 +114,12 @@ impl Row {
     #[must_use]
     pub fn requests(&self) -> Option<&OperationRow> {
         self.disk.as_ref().map(|disk| &disk.all)
+    }
+
+    /// What its connections did.
+    #[must_use]
+    pub fn tcp(&self) -> Option<&TcpRow> {
+        self.network.as_ref()?.tcp.as_ref()
     }
 
     /// What it did of a kind of storage operation; `None` where that domain is off.
@@ -152,7 +170,10 @@ fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window)
         involuntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.involuntary_switches as f64)),
         storage: storage::storage(earlier, later, window),
         disk: disk::disk(earlier, later, window),
-        fsync_trend: Vec::new(),
+        network: network::network(earlier, later, window),
+        received: received::received(earlier, later, window),
+        trend: Vec::new(),
+        unusual: Vec::new(),
     }
 }
 

@@ -1,35 +1,48 @@
 //! The tables that there are, and what makes one: its command, its columns, what it is sorted by, and when a workload
 //! is idle in it. All else is the same for every table.
 
+use clap::ValueEnum;
+
 use super::{
     columns::{self, Column},
     rows::{Row, SortKey},
 };
 
 /// What a table is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Topic {
-    /// `sysprobe top`: CPU, and how often and how long data is flushed.
+    /// CPU, throttling, waits for a CPU, switches.
     #[default]
-    Top,
-    /// `sysprobe io`: storage operations.
+    Cpu,
+    /// Storage operations, and requests to block devices.
     Io,
+    /// Traffic, retransmissions, round trips, drops.
+    Net,
+    /// Every kind of wait, side by side.
+    Latency,
 }
 
 impl Topic {
+    /// In the order in which one leads to the next.
+    pub(super) const ALL: [Self; 4] = [Self::Cpu, Self::Io, Self::Net, Self::Latency];
+
     /// The command that shows it.
     pub(super) const fn command(self) -> &'static str {
         match self {
-            Self::Top => "sysprobe top",
+            Self::Cpu => "sysprobe top",
             Self::Io => "sysprobe io",
+            Self::Net => "sysprobe net",
+            Self::Latency => "sysprobe top --view latency",
         }
     }
 
     /// In the order in which they are shown.
     pub(super) fn columns(self) -> &'static [Column] {
         match self {
-            Self::Top => &columns::TOP,
+            Self::Cpu => &columns::CPU,
             Self::Io => &columns::IO,
+            Self::Net => &columns::NET,
+            Self::Latency => &columns::LATENCY,
         }
     }
 
@@ -37,8 +50,20 @@ impl Topic {
     #[must_use]
     pub const fn default_sort(self) -> SortKey {
         match self {
-            Self::Top => SortKey::Cpu,
+            Self::Cpu => SortKey::Cpu,
             Self::Io => SortKey::Fsync99,
+            Self::Net => SortKey::Srtt99,
+            Self::Latency => SortKey::Received99,
+        }
+    }
+
+    /// What its trend is of: a latency, in seconds.
+    pub(super) const fn trend(self) -> SortKey {
+        match self {
+            Self::Cpu => SortKey::P99,
+            Self::Io => SortKey::Fsync99,
+            Self::Net => SortKey::Srtt99,
+            Self::Latency => SortKey::Received99,
         }
     }
 
@@ -50,27 +75,58 @@ impl Topic {
 
     /// Whether nothing of what the table is about happened.
     pub(super) fn is_idle(self, row: &Row) -> bool {
-        let of_cpu = [row.cpu_cores, row.switch_rate(), row.throttled_ratio, row.wait_max];
-        let of_cpu = if self == Self::Top { &of_cpu[..] } else { &[] };
         let operations = row.storage.and_then(|storage| storage.operation_rate());
         let requests = row.requests().and_then(|requests| requests.rate);
-        of_cpu.iter().chain([&operations, &requests]).flatten().all(|number| *number <= 0.0)
+        let network = row.network.unwrap_or_default();
+        let tcp = network.tcp.unwrap_or_default();
+        let numbers = match self {
+            Self::Cpu => {
+                vec![
+                    row.cpu_cores,
+                    row.switch_rate(),
+                    row.throttled_ratio,
+                    row.wait_max,
+                    operations,
+                    requests,
+                ]
+            }
+            Self::Io => vec![operations, requests],
+            Self::Net => vec![
+                network.received_rate,
+                network.sent_rate,
+                network.drop_rate,
+                tcp.segment_rate,
+                tcp.failure_rate,
+                tcp.reset_rate,
+                tcp.accept_drop_rate,
+            ],
+            Self::Latency => {
+                vec![
+                    row.received.and_then(|received| received.rate),
+                    row.wait_max,
+                    operations,
+                    requests,
+                    tcp.srtt_p99,
+                ]
+            }
+        };
+        numbers.into_iter().flatten().all(|number| number <= 0.0)
     }
 
     /// What to say where every workload is idle.
     pub(super) const fn nothing_happened(self) -> &'static str {
         match self {
-            Self::Top => "Nothing ran: press a for idle workloads.",
+            Self::Cpu => "Nothing ran: press a for idle workloads.",
             Self::Io => "No storage operation: press a for idle workloads.",
+            Self::Net => "No traffic: press a for idle workloads.",
+            Self::Latency => "Nothing waited: press a for idle workloads.",
         }
     }
 
-    /// The other table.
-    pub(super) const fn other(self) -> Self {
-        match self {
-            Self::Top => Self::Io,
-            Self::Io => Self::Top,
-        }
+    /// The table after this one, round and round.
+    pub(super) fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|topic| *topic == self).unwrap_or_default();
+        Self::ALL[(at + 1) % Self::ALL.len()]
     }
 }
 

@@ -125,8 +125,8 @@ fn what_a_device_refuses_is_an_error_of_the_call_that_needed_it() {
 /// What a tier says of calls that took at least so long; what fio reads beside its work, its libraries, is faster.
 fn slow_only(latency: &HistogramSample, nanoseconds: u64) -> HistogramSample {
     let first = hist::bucket_of(nanoseconds);
-    let slow = |(bucket, count): (usize, &u64)| if bucket < first { 0 } else { *count };
-    HistogramSample { buckets: latency.buckets.iter().enumerate().map(slow).collect(), sum_ns: 0 }
+    let slow = |bucket| if bucket < first { 0 } else { latency.buckets()[bucket] };
+    HistogramSample::new(std::array::from_fn(slow), 0)
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Waiting {
             "{:?} by {name}: {held} to {waited} ns, not {ours}",
             self.way
         );
-        assert_eq!(latency.buckets[hist::bucket_of(ours)], 1, "{:?} by {name}: {latency:?}", self.way);
+        assert_eq!(latency.buckets()[hist::bucket_of(ours)], 1, "{:?} by {name}: {latency:?}", self.way);
     }
 }
 

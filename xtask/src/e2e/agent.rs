@@ -64,11 +64,15 @@ impl Agent {
 }
 
 pub(super) fn scrape() -> Result<Vec<Sample>> {
+    samples::parse(&scrape_text()?)
+}
+
+pub(super) fn scrape_text() -> Result<String> {
     let answer = http::get(PORT, "/metrics")?;
     if answer.status != 200 {
         bail!("the agent answered {} to a scrape: {}", answer.status, answer.body);
     }
-    samples::parse(&answer.body)
+    Ok(answer.body)
 }
 
 fn socket() -> PathBuf {

@@ -21,11 +21,11 @@ fn decoded(native: &NativeHistogram) -> (u64, Vec<(i32, u64)>) {
 }
 
 fn sample(counts: &[(usize, u64)]) -> HistogramSample {
-    let mut sample = HistogramSample::default();
+    let mut buckets = [0; _];
     for (bucket, count) in counts {
-        sample.buckets[*bucket] += count;
+        buckets[*bucket] += count;
     }
-    sample
+    HistogramSample::new(buckets, 0)
 }
 
 proptest! {
@@ -42,8 +42,8 @@ proptest! {
             buckets.fill_classic(&sample, width, wanted);
             buckets.fill_native(&sample);
             let (zero, positive) = decoded(&buckets.native());
-            prop_assert_eq!(zero, sample.buckets[0]);
-            let expected: Vec<_> = sample.buckets.iter().enumerate().skip(1).filter(|(_, count)| **count > 0)
+            prop_assert_eq!(zero, sample.buckets()[0]);
+            let expected: Vec<_> = sample.buckets().iter().enumerate().skip(1).filter(|(_, count)| **count > 0)
                 .map(|(bucket, count)| {
                     (if bucket == hist::OVERFLOW { INFINITE } else { hist::native_index(bucket) }, *count)
                 }).collect();
@@ -54,7 +54,7 @@ proptest! {
             let mut so_far = 0;
             for (bound, count) in &buckets.classic {
                 so_far += count;
-                let kernels: u64 = sample.buckets.iter().enumerate()
+                let kernels: u64 = sample.buckets().iter().enumerate()
                     .filter(|(bucket, _)| bucket_upper(*bucket) <= *bound).map(|(_, count)| count).sum();
                 prop_assert_eq!(so_far, kernels);
             }

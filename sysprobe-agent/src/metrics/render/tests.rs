@@ -1,20 +1,15 @@
 //! The text forms of small snapshots.
 
-use sysprobe_common::hist;
-
 use super::*;
 use crate::show::fixture;
-use crate::snapshot::Hidden;
 use crate::snapshot::{
-    HistogramScope, PodSample, PodTotals, SchedSample, Workload, WorkloadKind, WorkloadSample,
+    Hidden, HistogramSample, HistogramScope, PodSample, PodTotals, SchedSample, Workload, WorkloadKind,
+    WorkloadSample,
 };
 
 fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
-    let mut sched = SchedSample { voluntary_switches: 3, ..SchedSample::default() };
-    for wait in waits_ns {
-        sched.wait.buckets[hist::bucket_of(*wait)] += 1;
-        sched.wait.sum_ns += wait;
-    }
+    let wait = HistogramSample::of(waits_ns);
+    let sched = SchedSample { voluntary_switches: 3, wait, ..SchedSample::default() };
     let workload = Workload { container: container.into(), ..Workload::default() };
     let row = WorkloadSample { sched: Some(sched), ..WorkloadSample::new(workload, WorkloadKind::Path) };
     Snapshot { domains: Vec::new(), ..fixture::snapshot(0, vec![row]) }

@@ -108,7 +108,8 @@ impl<P: Page> App<P> {
             | Command::PreviousSort
             | Command::Reverse
             | Command::Idle
-            | Command::OtherTopic => P::command(&mut self.of, command),
+            | Command::NextTopic
+            | Command::Topic(_) => P::command(&mut self.of, command),
         }
         Action::Draw
     }

@@ -1,12 +1,11 @@
 //! Differences and sums of what was received.
 
 use super::*;
-use crate::show::fixture::histogram;
 
 fn path(stages: &[(&str, &[u64])]) -> PathSample {
     let mut path = PathSample::default();
     for (name, values) in stages {
-        path.stage_mut(name).latency = histogram(values);
+        path.stage_mut(name).latency = HistogramSample::of(values);
         path.total.sum_ns += values.iter().sum::<u64>();
     }
     path

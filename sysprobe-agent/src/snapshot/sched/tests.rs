@@ -8,7 +8,7 @@ fn culprit(container: &str) -> Culprit {
 
 fn waited(sum_ns: u64, system_ns: u64, culprits: &[(&str, u64)]) -> SchedSample {
     SchedSample {
-        wait: HistogramSample { sum_ns, ..HistogramSample::default() },
+        wait: HistogramSample::new([0; _], sum_ns),
         causes: Some(CausesSample { system_ns, ..CausesSample::default() }),
         blame: BlameSample {
             culprits: culprits.iter().map(|(name, ns)| (culprit(name), *ns)).collect(),

@@ -95,11 +95,13 @@ fn each_table_keeps_its_order() {
     assert_eq!((app.selection.topic, app.selection.sort), (Topic::Io, SortKey::Fsync99));
     assert_eq!(app.rows.len(), 4);
     type_in(&mut app, "s");
-    press(&mut app, KeyCode::Tab);
-    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Top, SortKey::Throttled));
+    type_in(&mut app, "1");
+    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Cpu, SortKey::Throttled));
     assert_eq!(app.rows.len(), 6);
     press(&mut app, KeyCode::Tab);
     assert_eq!(app.selection.sort, SortKey::Disk);
+    press(&mut app, KeyCode::Tab);
+    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Net, SortKey::Srtt99));
 }
 
 /// A moment of a workload that calls fsync once a second, a millisecond each time.
@@ -110,7 +112,7 @@ fn flushed(seconds: u64) -> Event {
 
 #[test]
 fn trends_grow_while_frozen_and_show_afterwards() {
-    let trend = |app: &App| app.rows[0].fsync_trend.len();
+    let trend = |app: &App| app.rows[0].trend.len();
     let mut app = App::new(settings(), Selection::default(), Arc::new(snapshot(0, vec![])), (80, 24));
     for seconds in 1..4 {
         app.update(flushed(seconds));
@@ -242,7 +244,7 @@ fn help_scrolls_and_any_other_key_closes_it() {
     press(&mut app, KeyCode::Down);
     assert_eq!(app.focus, Focus::Help(1));
     press(&mut app, KeyCode::End);
-    assert_eq!(app.focus, Focus::Help(view::help(Topic::Top).scroll_end((40, 10))));
+    assert_eq!(app.focus, Focus::Help(view::help(Topic::Cpu).scroll_end((40, 10))));
     press(&mut app, KeyCode::PageUp);
     press(&mut app, KeyCode::Up);
     assert_eq!(app.focus, Focus::Help(0));

@@ -1,34 +1,85 @@
-//! How long fsyncs took in the last windows, workload by workload. What has gone is forgotten with its last window.
+//! What latencies were in the last windows, workload by workload, and which are far above that now. What has gone is forgotten with
+//! its last window.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::{
     snapshot::{Snapshot, Workload},
-    top::{rows, sparkline},
+    top::{
+        rows::{self, Row, SortKey},
+        sparkline,
+    },
 };
 
-/// Of each workload, the 99th percentiles of as many windows as can be shown, the latest last.
+/// What is remembered, and from where on it can be unusual: seconds, but for the share of segments that were sent again. What is less
+/// is nobody's trouble, however rare it is.
+const WATCHED: [(SortKey, f32); 9] = [
+    (SortKey::P99, 0.001),
+    (SortKey::Read99, 0.001),
+    (SortKey::Write99, 0.001),
+    (SortKey::Fsync99, 0.001),
+    (SortKey::Disk99, 0.001),
+    (SortKey::Srtt99, 0.001),
+    (SortKey::Connect99, 0.001),
+    (SortKey::Received99, 0.001),
+    (SortKey::Retransmitted, 0.01),
+];
+/// Of fewer windows nobody knows what is usual.
+const ENOUGH: usize = 10;
+/// So many times what nine of ten windows had at most.
+const FAR: f32 = 3.0;
+
+/// Of each workload, the numbers of as many windows as can be shown, the latest last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trends(HashMap<Workload, VecDeque<Option<f64>>>);
+pub(super) struct Trends(HashMap<Workload, History>);
+
+/// In the order of `WATCHED`. Single precision: there are thousands of them.
+type History = [VecDeque<Option<f32>>; WATCHED.len()];
 
 impl Trends {
     /// Adds a window.
     pub(super) fn record(&mut self, earlier: &Snapshot, later: &Snapshot) {
         let mut before = std::mem::take(&mut self.0);
-        for (workload, p99) in rows::fsync_p99s(earlier, later) {
-            let mut windows = before.remove(workload).unwrap_or_default();
-            if windows.len() >= sparkline::WINDOWS {
-                windows.pop_front();
+        for row in rows::each(earlier, later) {
+            let mut history = before.remove(&row.workload).unwrap_or_default();
+            for (windows, (key, _)) in history.iter_mut().zip(WATCHED) {
+                if windows.len() >= sparkline::WINDOWS {
+                    windows.pop_front();
+                }
+                windows.push_back(number(&row, key));
             }
-            windows.push_back(p99);
-            self.0.insert(workload.clone(), windows);
+            self.0.insert(row.workload, history);
         }
     }
 
-    /// Empty for a workload that is not known.
-    pub(super) fn of(&self, workload: &Workload) -> Vec<Option<f64>> {
-        self.0.get(workload).into_iter().flatten().copied().collect()
+    /// Empty for a workload or a number that is not known.
+    pub(super) fn of(&self, workload: &Workload, key: SortKey) -> Vec<Option<f64>> {
+        let at = WATCHED.iter().position(|(watched, _)| *watched == key);
+        let windows = at.and_then(|at| Some(&self.0.get(workload)?[at]));
+        windows.into_iter().flatten().map(|number| number.map(f64::from)).collect()
     }
+
+    /// What in the last window was far above what it was before.
+    pub(super) fn unusual(&self, workload: &Workload) -> Vec<SortKey> {
+        let Some(history) = self.0.get(workload) else { return Vec::new() };
+        let watched = history.iter().zip(WATCHED);
+        watched.filter(|(windows, (_, least))| is_far(windows, *least)).map(|(_, (key, _))| key).collect()
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "seven digits are more than a histogram has")]
+fn number(row: &Row, key: SortKey) -> Option<f32> {
+    row.number(key).map(|number| number as f32)
+}
+
+fn is_far(windows: &VecDeque<Option<f32>>, least: f32) -> bool {
+    let Some(Some(last)) = windows.back() else { return false };
+    let mut before: Vec<f32> = windows.iter().take(windows.len() - 1).copied().flatten().collect();
+    if before.len() < ENOUGH || *last < least {
+        return false;
+    }
+    before.sort_by(f32::total_cmp);
+    *last > FAR * before[(before.len() - 1) * 9 / 10]
 }
 
 #[cfg(test)]

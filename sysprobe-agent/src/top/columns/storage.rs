@@ -2,14 +2,11 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::{Column, Content};
+use super::{Column, Content, LEAST_TREND};
 use crate::{
     show::format,
     top::rows::{OperationRow, Row, SortKey},
 };
-
-/// Fewer windows are no trend.
-const LEAST_TREND: usize = 16;
 
 /// In the order in which they are shown.
 pub(in crate::top) static IO: [Column; 17] = [
@@ -172,7 +169,7 @@ pub(in crate::top) static IO: [Column; 17] = [
         rank: 1,
         extra: false,
         help: "FSYNC99 over time; a step is 3x",
-        content: Content::Trend(|row| &row.fsync_trend),
+        content: Content::Trend,
     },
 ];
 

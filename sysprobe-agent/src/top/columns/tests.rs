@@ -25,7 +25,7 @@ fn trend(width: usize) -> usize {
 
 #[test]
 fn eighty_columns_hold_every_ordinary_one() {
-    let (name, titles) = fit(80, Topic::Top, PLAIN);
+    let (name, titles) = fit(80, Topic::Cpu, PLAIN);
     assert_eq!(titles, ["CPU", "THROT", "WAIT50", "WAIT99", "WAITMAX", "SWITCH", "INVOL"]);
     assert_eq!(name, 27);
     let (name, titles) = fit(80, Topic::Io, PLAIN);
@@ -35,15 +35,15 @@ fn eighty_columns_hold_every_ordinary_one() {
 
 #[test]
 fn narrow_screens_lose_columns_by_rank() {
-    assert_eq!(fit(40, Topic::Top, PLAIN), (19, vec!["CPU", "THROT", "WAIT99"]));
-    assert_eq!(fit(30, Topic::Top, PLAIN), (16, vec!["CPU", "WAIT99"]));
+    assert_eq!(fit(40, Topic::Cpu, PLAIN), (19, vec!["CPU", "THROT", "WAIT99"]));
+    assert_eq!(fit(30, Topic::Cpu, PLAIN), (16, vec!["CPU", "WAIT99"]));
     assert_eq!(fit(45, Topic::Io, PLAIN), (19, vec!["FSYNC/s", "FSYNC99", "DISK99"]));
     assert_eq!(fit(45, Topic::Io, LIVE), (19, vec!["FSYNC99", "TREND"]));
 }
 
 #[test]
 fn the_column_sorted_by_is_there_at_any_width() {
-    for topic in [Topic::Top, Topic::Io] {
+    for topic in Topic::ALL {
         for sort in topic.sort_keys().into_iter().filter(|sort| *sort != SortKey::Name) {
             for (width, form) in
                 [0, 5, 20, 40, 80, 120, 300].into_iter().flat_map(|w| [(w, PLAIN), (w, LIVE)])
@@ -54,24 +54,24 @@ fn the_column_sorted_by_is_there_at_any_width() {
             }
         }
     }
-    let (name, titles) = titles(&Layout::fit(80, &by(Topic::Top, SortKey::Fsync99), PLAIN));
+    let (name, titles) = titles(&Layout::fit(80, &by(Topic::Cpu, SortKey::Fsync99), PLAIN));
     assert_eq!(titles, ["CPU", "THROT", "WAIT50", "WAIT99", "WAITMAX", "SWITCH", "INVOL", "FSYNC99"]);
     assert_eq!(name, 18);
 }
 
 #[test]
 fn by_name_no_column_comes_before_the_name() {
-    let layout = |width| titles(&Layout::fit(width, &by(Topic::Top, SortKey::Name), PLAIN));
+    let layout = |width| titles(&Layout::fit(width, &by(Topic::Cpu, SortKey::Name), PLAIN));
     assert_eq!(layout(10), (10, vec![]));
     assert_eq!(layout(0), (0, vec![]));
 }
 
 #[test]
 fn extra_columns_come_with_space_or_on_request() {
-    assert_eq!(fit(120, Topic::Top, PLAIN).1.len(), 10);
-    assert_eq!(fit(120, Topic::Top, WIDE).1.len(), 13);
-    assert_eq!(fit(300, Topic::Top, PLAIN).0, LONGEST_NAME);
-    for topic in [Topic::Top, Topic::Io] {
+    assert_eq!(fit(120, Topic::Cpu, PLAIN).1.len(), 10);
+    assert_eq!(fit(120, Topic::Cpu, WIDE).1.len(), 13);
+    assert_eq!(fit(300, Topic::Cpu, PLAIN).0, LONGEST_NAME);
+    for topic in Topic::ALL {
         let everything = titles(&Layout::everything(LONGEST_NAME, &by(topic, SortKey::Name)));
         assert_eq!(fit(300, topic, PLAIN), everything);
     }
@@ -88,7 +88,7 @@ fn a_trend_is_live_and_takes_what_the_name_can_spare() {
 
 #[test]
 fn titles_and_markers_fit() {
-    for column in TOP.iter().chain(&IO) {
+    for column in Topic::ALL.into_iter().flat_map(Topic::columns) {
         let marker = usize::from(column.sort.is_some());
         assert!(column.title.len() + marker <= column.width, "{}", column.title);
     }
@@ -97,7 +97,7 @@ fn titles_and_markers_fit() {
 #[test]
 fn ranks_and_sort_keys_are_unique_and_complete() {
     use clap::ValueEnum as _;
-    for columns in [&TOP[..], &IO] {
+    for columns in Topic::ALL.map(Topic::columns) {
         let ranks: std::collections::BTreeSet<_> = columns.iter().map(|column| column.rank).collect();
         assert_eq!(ranks.len(), columns.len());
         for key in SortKey::value_variants() {
@@ -105,7 +105,8 @@ fn ranks_and_sort_keys_are_unique_and_complete() {
         }
     }
     for key in SortKey::value_variants() {
-        let is_sorted = TOP.iter().chain(&IO).any(|column| column.sort == Some(*key));
+        let is_sorted =
+            Topic::ALL.into_iter().flat_map(Topic::columns).any(|column| column.sort == Some(*key));
         assert_eq!(is_sorted, *key != SortKey::Name, "{key:?}");
     }
 }

@@ -72,10 +72,7 @@ fn request_row(operation: Operation, since: &RequestSample, window: Window) -> R
 fn add(all: &mut OperationSample, one: &OperationSample) {
     all.errors += one.errors;
     all.bytes += one.bytes;
-    all.latency.sum_ns += one.latency.sum_ns;
-    for (all, one) in all.latency.buckets.iter_mut().zip(&one.latency.buckets) {
-        *all += one;
-    }
+    all.latency.add(&one.latency);
 }
 
 /// These totals start at zero like those of `vfs`; a device that was not known before has all of its own in the window.

@@ -8,7 +8,7 @@ use sysprobe_common::vfs::Operation;
 use super::{Row, Selection};
 
 /// What rows can be sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
 pub enum SortKey {
     /// Time on CPU.
     #[default]
@@ -55,12 +55,46 @@ pub enum SortKey {
     Disk99,
     /// Storage operations that failed per second.
     Errors,
+    /// Payload received per second.
+    ReceivedBytes,
+    /// Payload sent per second.
+    SentBytes,
+    /// TCP segments sent per second.
+    Segments,
+    /// Share of TCP segments that were sent again.
+    Retransmitted,
+    /// Median smoothed round-trip time of TCP.
+    Srtt50,
+    /// 99th percentile of the smoothed round-trip time of TCP.
+    Srtt99,
+    /// 99th percentile of the time to connect by TCP.
+    Connect99,
+    /// Connections that could not be made per second.
+    Failures,
+    /// TCP resets sent and received per second.
+    Resets,
+    /// Packets that the kernel dropped per second.
+    Drops,
+    /// Established TCP sockets.
+    Sockets,
+    /// How full the fullest accept queue is.
+    AcceptQueue,
+    /// What listening sockets dropped per second.
+    AcceptDrops,
+    /// What was followed to its reader per second.
+    Received,
+    /// Median time from the network device to the reader.
+    Received50,
+    /// 99th percentile of the time from the network device to the reader.
+    Received99,
+    /// Longest time from the network device to the reader.
+    ReceivedMax,
     /// Namespace, pod and container.
     Name,
 }
 
 impl Row {
-    fn number(&self, key: SortKey) -> Option<f64> {
+    pub(in crate::top) fn number(&self, key: SortKey) -> Option<f64> {
         match key {
             SortKey::Cpu => self.cpu_cores,
             SortKey::Throttled => self.throttled_ratio,
@@ -84,6 +118,23 @@ impl Row {
             SortKey::DiskBytes => self.requests()?.byte_rate,
             SortKey::Disk99 => self.requests()?.p99,
             SortKey::Errors => self.storage?.error_rate(),
+            SortKey::ReceivedBytes => self.network?.received_rate,
+            SortKey::SentBytes => self.network?.sent_rate,
+            SortKey::Drops => self.network?.drop_rate,
+            SortKey::Segments => self.tcp()?.segment_rate,
+            SortKey::Retransmitted => self.tcp()?.retransmitted_ratio,
+            SortKey::Srtt50 => self.tcp()?.srtt_p50,
+            SortKey::Srtt99 => self.tcp()?.srtt_p99,
+            SortKey::Connect99 => self.tcp()?.connect_p99,
+            SortKey::Failures => self.tcp()?.failure_rate,
+            SortKey::Resets => self.tcp()?.reset_rate,
+            SortKey::Sockets => self.tcp()?.established.map(|count| count as f64),
+            SortKey::AcceptQueue => self.tcp()?.accept_queue,
+            SortKey::AcceptDrops => self.tcp()?.accept_drop_rate,
+            SortKey::Received => self.received?.rate,
+            SortKey::Received50 => self.received?.p50,
+            SortKey::Received99 => self.received?.p99,
+            SortKey::ReceivedMax => self.received?.max,
             SortKey::Name => None,
         }
     }

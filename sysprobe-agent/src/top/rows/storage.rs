@@ -53,11 +53,6 @@ pub(super) fn storage(
     Some(StorageRow(Operation::ALL.map(row)))
 }
 
-/// The 99th percentile of an fsync between two samples of a workload; `None` without any.
-pub(super) fn fsync_p99(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<f64> {
-    vfs_since(earlier, later)?.fsync.latency.quantile(0.99)
-}
-
 pub(super) fn row(since: &OperationSample, has_bytes: bool, window: Window) -> OperationRow {
     OperationRow {
         rate: window.rate(since.latency.count() as f64),

@@ -2,20 +2,21 @@
 //! memory the longer it lasts. A kubelet cannot start as many on a small machine, so the rig makes their cgroups where a kubelet would
 //! have put them, starts a process in each, and reports them to the API server as a kubelet would.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::e2e::agent::{self, Agent};
 use crate::e2e::container::Reported;
 use crate::e2e::report::Report;
 use crate::e2e::rig::Rig;
-use crate::e2e::{kube, machine, wait};
+use crate::e2e::{kube, machine, samples, wait};
 use crate::{cmd, say};
 
 const NAME: &str = "churn";
@@ -26,9 +27,9 @@ const LIFE: Duration = Duration::from_secs(15);
 /// What is kept of one that has gone, by the agent's own configuration, and some more for the scrapes of a busy machine.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Moves itself into the cgroups and works a moment in each of fifteen seconds.
-const WORK: &str =
-    "for f in \"$@\"; do echo $$ > \"$f\"; done; n=0; while [ $n -lt 15 ]; do sleep 1; n=$((n+1)); done";
+/// Moves itself into the cgroups, as far as they take anybody (`cpuset` of v1 does not yet), and works a moment in each of fifteen
+/// seconds.
+const WORK: &str = "for f in \"$@\"; do { echo $$ > \"$f\"; } 2>/dev/null; done; n=0; while [ $n -lt 15 ]; do sleep 1; n=$((n+1)); done";
 
 /// How much more memory the last third of the time may take than the one before: heaps are no clocks.
 const FLAT: f64 = 1.1;
@@ -41,9 +42,23 @@ const MIB: f64 = 1024.0 * 1024.0;
 struct Moment {
     after: Duration,
     series: usize,
-    /// Of our pods.
-    ours: usize,
+    /// The text of all, and how long the agent took for it.
+    bytes: usize,
+    seconds: f64,
+    /// Pods of ours that have any.
+    pods: usize,
     memory: f64,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { after, series, bytes, seconds, pods, memory } = self;
+        let (after, text, memory) = (after.as_secs(), *bytes as f64 / MIB, memory / MIB);
+        write!(
+            f,
+            "After {after} s: {pods} pods, {series} series, {text:.1} MiB of text in {seconds:.2} s; {memory:.1} MiB in memory."
+        )
+    }
 }
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -56,12 +71,18 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     let (made, moments) = churn(&agent, rig.churn)?;
     let left = wait::until_within(GRACE, "the series of pods that have gone have gone", || {
         let now = look(&agent, start)?;
-        Ok((now.ours == 0).then_some(now))
+        Ok((now.pods == 0).then_some(now))
     });
-    let figures = |after: Moment| {
-        let most = moments.iter().map(|moment| moment.series).max().unwrap_or_default();
-        format!("{} series before, up to {most} during {made} pods, {} after", before.series, after.series)
-    };
+    let most = |of: fn(&Moment) -> usize| moments.iter().map(of).max().unwrap_or_default();
+    let (pods, series) = (most(|moment| moment.pods), most(|moment| moment.series));
+    let seen = format!("{made} pods, up to {pods} at a time, those that have just gone included");
+    report.check(
+        NAME,
+        "the pods have series",
+        if pods >= PODS as usize { Ok(seen) } else { Err(anyhow!(seen)) },
+    );
+    let figures =
+        |after: Moment| format!("{} series before, up to {series}, {} after", before.series, after.series);
     report.check(NAME, "no series of any pod is left after the grace", left.map(figures));
     report.check(NAME, "memory is flat", memory(&before, &moments, rig.churn));
     agent.stop()?;
@@ -69,11 +90,22 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
 }
 
 fn look(agent: &Agent, start: Instant) -> Result<Moment> {
-    let samples = agent::scrape()?;
+    let asked = Instant::now();
+    let text = agent::scrape_text()?;
+    let seconds = asked.elapsed().as_secs_f64();
+    let samples = samples::parse(&text)?;
     let ours =
         samples.iter().filter(|sample| sample.labels.get("namespace").is_some_and(|name| name == NAMESPACE));
+    let pods: BTreeSet<_> = ours.filter_map(|sample| sample.labels.get("pod")).collect();
     let memory = agent.memory().context("the agent has gone")?;
-    Ok(Moment { after: start.elapsed(), series: samples.len(), ours: ours.count(), memory })
+    Ok(Moment {
+        after: start.elapsed(),
+        series: samples.len(),
+        bytes: text.len(),
+        seconds,
+        pods: pods.len(),
+        memory,
+    })
 }
 
 /// How many pods there were, and what the agent told meanwhile.
@@ -93,7 +125,7 @@ fn churn(agent: &Agent, time: Duration) -> Result<(u32, Vec<Moment>)> {
         while start.elapsed() < time {
             thread::sleep(LIFE);
             let moment = look(agent, start)?;
-            say::step(format_args!("{moment:?}"));
+            say::step(moment);
             moments.push(moment);
         }
         for place in places {

@@ -11,7 +11,7 @@ fn moment(seconds: u64, calls: &[(&str, usize)]) -> Snapshot {
 }
 
 fn flushed(trends: &Trends, name: &str) -> Vec<bool> {
-    trends.of(&workload("", "", name)).iter().map(Option::is_some).collect()
+    trends.of(&workload("", "", name), SortKey::Fsync99).iter().map(Option::is_some).collect()
 }
 
 #[test]
@@ -43,4 +43,29 @@ fn the_oldest_windows_are_the_first_to_go() {
         trends.record(&moment(seconds, &[("a", 1)]), &moment(seconds + 1, &[("a", 1)]));
     }
     assert_eq!(flushed(&trends, "a"), [false; sparkline::WINDOWS]);
+}
+
+/// Windows in which one fsync took so many milliseconds.
+fn took(milliseconds: &[u64]) -> Trends {
+    let mut trends = Trends::default();
+    let mut calls = Vec::new();
+    for (second, length) in (1..).zip(milliseconds) {
+        let before = snapshot(second, vec![flushing(workload("", "", "a"), &calls)]);
+        calls.push(length * 1_000_000);
+        trends.record(&before, &snapshot(second + 1, vec![flushing(workload("", "", "a"), &calls)]));
+    }
+    trends
+}
+
+#[test]
+fn what_is_far_above_the_last_windows_is_unusual() {
+    let unusual = |milliseconds: &[u64]| took(milliseconds).unusual(&workload("", "", "a"));
+    let mut usual = vec![2; 12];
+    assert!(unusual(&usual).is_empty());
+    usual.push(20);
+    assert_eq!(unusual(&usual), [SortKey::Fsync99]);
+    assert!(unusual(&usual[4..]).is_empty(), "too little is known");
+    usual.push(2);
+    assert!(unusual(&usual).is_empty(), "it is over");
+    assert!(unusual(&[&[0; 12][..], &[0]].concat()).is_empty(), "too short to matter");
 }

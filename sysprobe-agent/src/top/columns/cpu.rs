@@ -2,7 +2,7 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::{ALARM, Column, Content};
+use super::{ALARM, Column, Content, LEAST_TREND};
 use crate::{
     show::format::{self, NUMBER_WIDTH},
     top::rows::{OperationRow, Row, SortKey},
@@ -12,7 +12,7 @@ use crate::{
 const ALARMING_THROTTLED_RATIO: f64 = 0.25;
 
 /// In the order in which they are shown.
-pub(in crate::top) static TOP: [Column; 14] = [
+pub(in crate::top) static CPU: [Column; 15] = [
     Column {
         title: "CPU",
         width: 5,
@@ -118,7 +118,7 @@ pub(in crate::top) static TOP: [Column; 14] = [
         title: "FSYNC",
         width: NUMBER_WIDTH,
         sort: Some(SortKey::Fsync),
-        rank: 8,
+        rank: 14,
         extra: true,
         help: "calls of fsync and its kin",
         content: Content::Text(|row| format::or_nothing(fsync(row, |fsync| fsync.rate), format::rate)),
@@ -140,6 +140,15 @@ pub(in crate::top) static TOP: [Column; 14] = [
         extra: true,
         help: "what the name is the name of",
         content: Content::Text(|row| row.kind.name().to_owned()),
+    },
+    Column {
+        title: "TREND",
+        width: LEAST_TREND,
+        sort: None,
+        rank: 8,
+        extra: true,
+        help: "WAIT99 over time; a step is 3x",
+        content: Content::Trend,
     },
 ];
 

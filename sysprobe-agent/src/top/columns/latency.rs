@@ -1,0 +1,126 @@
+//! The columns of `sysprobe top --view latency`: what each kind of wait takes, side by side.
+
+use sysprobe_common::vfs::Operation;
+
+use super::{Column, Content, LEAST_TREND};
+use crate::{
+    show::format,
+    top::rows::{ReceivedRow, Row, SortKey},
+};
+
+/// In the order in which they are shown.
+pub(in crate::top) static LATENCY: [Column; 11] = [
+    Column {
+        title: "RX/s",
+        width: 6,
+        sort: Some(SortKey::Received),
+        rank: 5,
+        extra: false,
+        help: "what was followed to its reader",
+        content: Content::Text(|row| received(row, |rx| rx.rate, format::count)),
+    },
+    Column {
+        title: "RX50",
+        width: 7,
+        sort: Some(SortKey::Received50),
+        rank: 7,
+        extra: true,
+        help: "median from the device to the reader",
+        content: Content::Text(|row| received(row, |rx| rx.p50, format::duration)),
+    },
+    Column {
+        title: "RX99",
+        width: 7,
+        sort: Some(SortKey::Received99),
+        rank: 0,
+        extra: false,
+        help: "99 of 100 were read sooner",
+        content: Content::Text(|row| received(row, |rx| rx.p99, format::duration)),
+    },
+    Column {
+        title: "RXMAX",
+        width: 7,
+        sort: Some(SortKey::ReceivedMax),
+        rank: 8,
+        extra: true,
+        help: "nothing was read later",
+        content: Content::Text(|row| received(row, |rx| rx.max, format::duration)),
+    },
+    Column {
+        title: "WAIT99",
+        width: 7,
+        sort: Some(SortKey::P99),
+        rank: 1,
+        extra: false,
+        help: "99 of 100 waits for a CPU were shorter",
+        content: Content::Text(|row| format::or_nothing(row.wait_p99, format::duration)),
+    },
+    Column {
+        title: "READ99",
+        width: 7,
+        sort: Some(SortKey::Read99),
+        rank: 4,
+        extra: false,
+        help: "99 of 100 reads of files were shorter",
+        content: Content::Text(|row| operation(row, Operation::Read)),
+    },
+    Column {
+        title: "FSYNC99",
+        width: 8,
+        sort: Some(SortKey::Fsync99),
+        rank: 3,
+        extra: false,
+        help: "99 of 100 fsyncs were shorter",
+        content: Content::Text(|row| operation(row, Operation::Fsync)),
+    },
+    Column {
+        title: "DISK99",
+        width: 7,
+        sort: Some(SortKey::Disk99),
+        rank: 6,
+        extra: false,
+        help: "99 of 100 disk requests were shorter",
+        content: Content::Text(|row| {
+            format::or_nothing(row.requests().and_then(|of| of.p99), format::duration)
+        }),
+    },
+    Column {
+        title: "SRTT99",
+        width: 7,
+        sort: Some(SortKey::Srtt99),
+        rank: 2,
+        extra: false,
+        help: "99 of 100 round trips were shorter",
+        content: Content::Text(|row| {
+            format::or_nothing(row.tcp().and_then(|tcp| tcp.srtt_p99), format::duration)
+        }),
+    },
+    Column {
+        title: "CONN99",
+        width: 7,
+        sort: Some(SortKey::Connect99),
+        rank: 9,
+        extra: true,
+        help: "99 of 100 connected in less",
+        content: Content::Text(|row| {
+            format::or_nothing(row.tcp().and_then(|tcp| tcp.connect_p99), format::duration)
+        }),
+    },
+    Column {
+        title: "TREND",
+        width: LEAST_TREND,
+        sort: None,
+        rank: 10,
+        extra: false,
+        help: "RX99 over time; a step is 3x",
+        content: Content::Trend,
+    },
+];
+
+fn received(row: &Row, number: fn(&ReceivedRow) -> Option<f64>, show: impl Fn(f64) -> String) -> String {
+    format::or_nothing(row.received.as_ref().and_then(number), show)
+}
+
+fn operation(row: &Row, operation: Operation) -> String {
+    format::or_nothing(row.operation(operation).and_then(|of| of.p99), format::duration)
+}

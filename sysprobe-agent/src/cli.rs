@@ -2,12 +2,14 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 
 use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
@@ -18,7 +20,7 @@ use crate::probes::ProbesArgs;
 use crate::show::args::{WindowArgs, WorkloadArgs};
 use crate::snapshot::Query;
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
-use crate::{agent, blame, check, docs, latency, probes, top};
+use crate::{agent, blame, check, completion, docs, latency, probes, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
 #[derive(Debug, Parser)]
@@ -30,6 +32,11 @@ pub struct Cli {
 
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 failure, 2 wrong arguments, 77 missing privileges, 78 wrong configuration";
+
+const COMPLETIONS_EXAMPLE: &str = "Example: completion in this shell\n  source <(sysprobe completions bash)\n\n\
+    Names are those of a running agent at the usual socket.";
+const MAN_EXAMPLE: &str = "Example: the manual of one command\n  \
+    sysprobe man /tmp && man /tmp/sysprobe-latency.1";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -55,6 +62,15 @@ enum Command {
     Probes(ShowCommand<ProbesArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     Check(CheckArgs),
+    /// Print what a shell needs to complete commands, flags and the names of pods.
+    #[command(after_help = COMPLETIONS_EXAMPLE)]
+    Completions { shell: completion::Shell },
+    /// Write the manual pages of all commands into a directory.
+    #[command(after_help = MAN_EXAMPLE)]
+    Man {
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+    },
     /// Print a page of the documentation that is made from the tables in the program.
     #[command(hide = true)]
     Docs { page: docs::Page },
@@ -121,6 +137,11 @@ pub struct CheckArgs {
 }
 
 impl Cli {
+    /// Answers if a shell asks how a command goes on, and does not come back then. To be called before anything is written.
+    pub fn complete() {
+        CompleteEnv::with_factory(Self::command).var(completion::VARIABLE).complete();
+    }
+
     /// Runs the command; the error, if there is one, is a sentence on standard error.
     #[must_use]
     pub fn run(self) -> ExitCode {
@@ -136,6 +157,8 @@ impl Cli {
             Command::Latency(args) => show_latency(args),
             Command::Probes(args) => show_probes(args),
             Command::Check(args) => args.run(),
+            Command::Completions { shell } => completion::script(shell),
+            Command::Man { directory } => write_manual(&directory),
             Command::Docs { page } => docs::run(page),
         };
         match result {
@@ -144,6 +167,11 @@ impl Cli {
             Err(error) => complain(&error),
         }
     }
+}
+
+fn write_manual(directory: &Path) -> anyhow::Result<()> {
+    let written = clap_mangen::generate_to(Cli::command(), directory);
+    written.with_context(|| format!("cannot write the manual pages into {}", directory.display()))
 }
 
 fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
@@ -216,8 +244,6 @@ impl HostArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -246,6 +272,19 @@ mod tests {
             });
             assert!(example, "{help}");
         }
+    }
+
+    #[test]
+    fn every_command_has_a_manual_page() {
+        let directory = tempfile::tempdir().expect("a directory");
+        write_manual(directory.path()).expect("written");
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let page = directory.path().join(format!("sysprobe-{}.1", command.get_name()));
+            let text = std::fs::read_to_string(&page).expect("a page");
+            assert!(text.contains("Exit codes") || text.contains(".SH SYNOPSIS"), "{text}");
+        }
+        let error = write_manual(Path::new("/nowhere")).expect_err("no directory");
+        assert!(error.to_string().contains("/nowhere"), "{error}");
     }
 
     #[test]

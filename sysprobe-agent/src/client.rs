@@ -1,5 +1,6 @@
 //! The command line's side of the local socket.
 
+use std::cmp::Ordering;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
 use crate::show::Source;
-use crate::snapshot::{Query, Snapshot, VERSION};
+use crate::snapshot::{Query, READABLE_FROM, Snapshot, VERSION};
 
 /// Where the agent answers with a snapshot.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
@@ -33,6 +34,8 @@ pub(crate) fn lease_ms(interval: Duration) -> u64 {
 pub(crate) struct Client {
     socket: PathBuf,
     query: Query,
+    /// Of the protocol, by the last answer.
+    agents_version: u32,
 }
 
 /// An agent may be there, but not for this user.
@@ -47,7 +50,8 @@ impl Client {
     /// its would be a surprise.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<Self>> {
         let Err(error) = UnixStream::connect(socket).await else {
-            return Ok(Some(Self { socket: socket.to_owned(), query: Query::default() }));
+            let (socket, query) = (socket.to_owned(), Query::default());
+            return Ok(Some(Self { socket, query, agents_version: VERSION }));
         };
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => Ok(None),
@@ -96,11 +100,19 @@ fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
     #[derive(serde::Deserialize)]
     struct Versioned {
         version: u32,
+        /// Agents before version 11 did not say.
+        #[serde(default = "only_itself")]
+        readable_from: u32,
     }
-    let Versioned { version } =
+    fn only_itself() -> u32 {
+        u32::MAX
+    }
+    let Versioned { version, readable_from } =
         serde_json::from_slice(body).context("the agent's answer is not a snapshot")?;
+    let is_newer = version > VERSION && readable_from <= VERSION;
+    let is_older = (READABLE_FROM..VERSION).contains(&version);
     ensure!(
-        version == VERSION,
+        version == VERSION || is_newer || is_older,
         "the running agent speaks version {version} of the protocol, this command version {VERSION}: \
          use the command of the agent's release"
     );
@@ -110,7 +122,10 @@ fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
 impl Source for Client {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
         let snapshot = tokio::time::timeout(ANSWER_WITHIN, self.snapshot()).await;
-        snapshot.with_context(|| format!("the agent does not answer on {}", self.socket.display()))?
+        let snapshot =
+            snapshot.with_context(|| format!("the agent does not answer on {}", self.socket.display()))??;
+        self.agents_version = snapshot.version;
+        Ok(snapshot)
     }
 
     fn will_ask_again_in(&mut self, interval: Duration) {
@@ -118,18 +133,42 @@ impl Source for Client {
     }
 
     fn describe(&self) -> String {
-        format!("agent at {}", self.socket.display())
+        let age = match self.agents_version.cmp(&VERSION) {
+            Ordering::Less => " (older than this command: what it does not know is missing)",
+            Ordering::Equal => "",
+            Ordering::Greater => " (newer than this command: what is new is not shown)",
+        };
+        format!("agent at {}{age}", self.socket.display())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::show::fixture;
 
     #[test]
     fn another_version_is_refused_with_a_sentence() {
         let error = parse(br#"{"version": 999, "news": []}"#).expect_err("version 999");
         assert!(error.to_string().contains("speaks version 999"), "{error}");
+    }
+
+    /// What an agent of another version answers, with something that is unknown here.
+    fn answer(version: u32, readable_from: u32) -> Vec<u8> {
+        let mut json = serde_json::to_value(fixture::node().1).expect("JSON");
+        json["version"] = version.into();
+        json["readable_from"] = readable_from.into();
+        json["news"] = "of a kind".into();
+        json["workloads"][0]["more_news"] = 1.into();
+        json.to_string().into_bytes()
+    }
+
+    #[test]
+    fn a_newer_agent_is_understood_as_far_as_it_says() {
+        let snapshot = parse(&answer(VERSION + 1, READABLE_FROM)).expect("the same and more");
+        assert_eq!(snapshot.workloads, fixture::node().1.workloads);
+        let error = parse(&answer(VERSION + 1, VERSION + 1)).expect_err("something else");
+        assert!(error.to_string().contains("use the command of the agent's release"), "{error}");
     }
 
     #[test]

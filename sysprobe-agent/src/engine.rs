@@ -24,7 +24,7 @@ use crate::cgroup::events::Events;
 use crate::host::{self, Facts};
 use crate::plan::Plan;
 use crate::sched::load::Pace;
-use crate::snapshot::{DomainState, Query, Snapshot, VERSION, Workload, WorkloadSample};
+use crate::snapshot::{DomainState, Query, READABLE_FROM, Snapshot, VERSION, Workload, WorkloadSample};
 use crate::workload::{Admission, Bearer, Registry};
 use attribution::Attribution;
 use charging::Charged;
@@ -174,6 +174,7 @@ impl Engine {
         agent.collect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Snapshot {
             version: VERSION,
+            readable_from: READABLE_FROM,
             monotonic_ns,
             domains: self.domains.clone(),
             workloads,

@@ -41,6 +41,7 @@ pub mod agent;
 pub mod blame;
 pub mod check;
 mod client;
+mod completion;
 mod docs;
 pub mod latency;
 pub mod probes;

@@ -6,5 +6,6 @@ use clap::Parser;
 use sysprobe_agent::cli::Cli;
 
 fn main() -> ExitCode {
+    Cli::complete();
     Cli::parse().run()
 }

@@ -35,13 +35,17 @@ pub use threads::{LoadSample, ThreadsSample};
 pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
-/// The version of this form. A reader refuses a snapshot with another one.
+/// The version of this form. It grows with anything that readers can see.
 pub const VERSION: u32 = 11;
+/// The oldest version whose readers understand this one: since then, nothing went or changed its meaning, and all that came may be left out.
+pub const READABLE_FROM: u32 = 11;
 
 /// Everything at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub version: u32,
+    /// `READABLE_FROM` of who wrote it.
+    pub readable_from: u32,
     /// `CLOCK_MONOTONIC` in nanoseconds: differences of it are the length of a window, whatever the wall clock does.
     pub monotonic_ns: u64,
     pub domains: Vec<DomainState>,

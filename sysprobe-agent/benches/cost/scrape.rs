@@ -16,9 +16,9 @@ use sysprobe_agent::plan::Shards;
 use sysprobe_agent::snapshot::{
     AgentSample, BlameSample, BlockSample, CausesSample, CpuSample, Culprit, DeviceSample, HistogramSample,
     HistogramScope, LoadSample, MemoryLevels, MemorySample, NetSample, OperationSample, PathSample,
-    PressureSample, ReclaimSample, RequestSample, RxpathSample, SchedSample, Snapshot, StageSample,
-    StallSample, TcpSample, TcpTimes, ThreadsSample, Throttling, TrafficSample, VERSION, VfsSample, Workload,
-    WorkloadKind, WorkloadSample,
+    PressureSample, READABLE_FROM, ReclaimSample, RequestSample, RxpathSample, SchedSample, Snapshot,
+    StageSample, StallSample, TcpSample, TcpTimes, ThreadsSample, Throttling, TrafficSample, VERSION,
+    VfsSample, Workload, WorkloadKind, WorkloadSample,
 };
 use sysprobe_common::sched::SchedStats;
 
@@ -299,6 +299,7 @@ fn snapshot() -> Snapshot {
     };
     Snapshot {
         version: VERSION,
+        readable_from: READABLE_FROM,
         monotonic_ns: 1,
         domains: Vec::new(),
         workloads: (0..WORKLOADS).map(row).collect(),

@@ -4,6 +4,9 @@
 use std::{ffi::OsStr, io::IsTerminal, time::Duration};
 
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completion;
 
 /// A shorter window holds too few samples for a p99, and costs a collection each time.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
@@ -32,10 +35,16 @@ pub struct WindowArgs {
 #[derive(Args, Clone, Debug)]
 pub struct WorkloadArgs {
     /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other begins so.
-    #[arg(value_name = "POD", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(
+        value_name = "POD", value_parser = NonEmptyStringValueParser::new(),
+        add = ArgValueCompleter::new(completion::workloads)
+    )]
     pub name: String,
     /// Look for the pod in this namespace only.
-    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(
+        short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new(),
+        add = ArgValueCompleter::new(completion::namespaces)
+    )]
     pub namespace: Option<String>,
     /// Only this container of the pod, not the sum of all.
     #[arg(long, value_name = "CONTAINER", value_parser = NonEmptyStringValueParser::new())]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::snapshot::{
     AgentSample, BlockSample, CpuSample, DeviceSample, DomainState, HistogramSample, HistogramScope,
-    OperationSample, RequestSample, SchedSample, Snapshot, Throttling, VERSION, VfsSample, Workload,
-    WorkloadKind, WorkloadSample,
+    OperationSample, READABLE_FROM, RequestSample, SchedSample, Snapshot, Throttling, VERSION, VfsSample,
+    Workload, WorkloadKind, WorkloadSample,
 };
 
 pub(crate) mod live;
@@ -63,6 +63,7 @@ pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
     };
     Snapshot {
         version: VERSION,
+        readable_from: READABLE_FROM,
         monotonic_ns: seconds * 1_000_000_000,
         domains: vec![up("sched", "tp_btf"), up("vfs", "fentry"), up("block", "tp_btf"), up("cpu", "file")],
         workloads,

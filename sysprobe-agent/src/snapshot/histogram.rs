@@ -100,7 +100,9 @@ impl HistogramSample {
     /// Of these values.
     pub(crate) fn of(values_ns: &[u64]) -> Self {
         let mut buckets = EMPTY;
-        values_ns.iter().for_each(|ns| buckets[hist::bucket_of(*ns)] += 1);
+        for ns in values_ns {
+            buckets[hist::bucket_of(*ns)] += 1;
+        }
         Self::new(buckets, values_ns.iter().sum())
     }
 }

@@ -9,6 +9,9 @@ use super::{
     rows::{Selection, SortKey},
     topic::Topic,
 };
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::completion;
 use crate::show::args::WindowArgs;
 
 /// The flags of `sysprobe top`.
@@ -50,7 +53,10 @@ pub struct TableArgs {
     #[command(flatten)]
     pub window: WindowArgs,
     /// Show only pods of this namespace.
-    #[arg(short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(
+        short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new(),
+        add = ArgValueCompleter::new(completion::namespaces)
+    )]
     pub namespace: Option<String>,
     /// Show only workloads whose namespace, pod or container contains this text, in upper or lower case.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]

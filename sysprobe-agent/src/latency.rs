@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use ratatui::text::Line;
 
 use crate::{
     client::lease_ms,
@@ -70,6 +71,13 @@ pub(crate) struct Latency {
     waits: waits::Finding,
     /// If it is asked for.
     slow: Option<Slow>,
+}
+
+impl Latency {
+    /// Without why it waited for a CPU, for who shows that anyway.
+    pub(crate) fn received_lines(&self, form: &Form) -> Vec<Line<'static>> {
+        view::received(self, form)
+    }
 }
 
 impl Report for Latency {

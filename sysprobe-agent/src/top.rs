@@ -16,6 +16,7 @@ pub mod args;
 mod columns;
 pub mod json;
 mod keys;
+mod open;
 pub mod rows;
 mod sparkline;
 mod table;

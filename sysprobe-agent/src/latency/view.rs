@@ -40,6 +40,19 @@ pub(super) fn body(latency: &Latency, form: &Form) -> Body {
     Body { fixed: vec![Line::styled(summary, Style::new().bold())], rows }
 }
 
+/// What was followed alone, all of it in lines.
+pub(super) fn received(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
+    match &latency.received {
+        Finding::Off(reason) => vec![Line::raw(format!("rxpath is off: {}", format::clean(reason)))],
+        Finding::Nothing => vec![Line::raw("Nothing that it received was read in this window.")],
+        Finding::Received(paths) => {
+            let summary = Line::styled(summary(paths, &latency.subject), Style::new().bold());
+            let table = Table::fit(form);
+            std::iter::once(summary).chain(paths.iter().flat_map(|path| table.lines(path))).collect()
+        }
+    }
+}
+
 fn remark(text: String) -> Body {
     Body { fixed: vec![Line::raw(text)], rows: Vec::new() }
 }

@@ -16,6 +16,9 @@ pub(crate) enum Command {
     Reverse,
     Freeze,
     Idle,
+    Expand,
+    Containers,
+    Open,
     NextTopic,
     /// By its place.
     Topic(usize),

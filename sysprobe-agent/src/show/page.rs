@@ -65,11 +65,16 @@ pub(crate) trait Page: Sized {
 
     /// All keys, by importance.
     fn bindings() -> &'static [Binding] {
-        &keys::BINDINGS
+        usual_bindings()
     }
 
     /// Takes a command that other pages have no key for.
     fn command(_of: &mut Self::Of, _command: Command) {}
+}
+
+/// The keys of a page that has none of its own.
+pub(crate) fn usual_bindings() -> &'static [Binding] {
+    &keys::BINDINGS
 }
 
 /// How a window is shown.

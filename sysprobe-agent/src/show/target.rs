@@ -68,6 +68,13 @@ impl Target {
         Ok(Self { who, container })
     }
 
+    /// A workload that was chosen from others. One without a container's name is the pod as a whole.
+    pub(crate) fn of(workload: &Workload) -> Self {
+        let Workload { pod, container, .. } = workload;
+        let container = (!pod.is_empty() && !container.is_empty()).then(|| container.clone());
+        Self { who: workload.as_culprit(), container }
+    }
+
     /// What of a snapshot is meant.
     pub(crate) fn samples<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a WorkloadSample> {
         snapshot.workloads.iter().filter(|sample| self.has(&sample.workload))

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use super::{
     Source,
     args::WorkloadArgs,
-    page::{Body, Form, Page, Pages},
+    input::Binding,
+    page::{self, Body, Form, Page, Pages},
     target::{NoTarget, Target},
 };
 use crate::snapshot::Snapshot;
@@ -49,6 +50,11 @@ pub(crate) trait Report: Sized {
 
     /// The words on the screen and what they mean, for the help.
     fn terms() -> Vec<(&'static str, &'static str)>;
+
+    /// All keys, by importance.
+    fn bindings() -> &'static [Binding] {
+        page::usual_bindings()
+    }
 }
 
 impl<R: Report> Page for R {
@@ -93,6 +99,10 @@ impl<R: Report> Page for R {
 
     fn terms() -> Vec<(&'static str, &'static str)> {
         R::terms()
+    }
+
+    fn bindings() -> &'static [Binding] {
+        R::bindings()
     }
 }
 

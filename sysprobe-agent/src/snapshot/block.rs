@@ -34,6 +34,19 @@ pub struct RequestSample {
     pub queued_ns: u64,
 }
 
+impl BlockSample {
+    /// Adds what another workload asked.
+    pub fn add(&mut self, other: &Self) {
+        for (name, device) in &other.devices {
+            let own = self.devices.entry(name.clone()).or_default();
+            for operation in Operation::ALL {
+                own.of_mut(operation).requests.add(&device.of(operation).requests);
+                own.of_mut(operation).queued_ns += device.of(operation).queued_ns;
+            }
+        }
+    }
+}
+
 impl DeviceSample {
     #[must_use]
     pub const fn of(&self, operation: Operation) -> &RequestSample {

@@ -23,3 +23,23 @@ pub struct TrafficSample {
     /// Without what was sent again.
     pub sent_packets: u64,
 }
+
+impl TrafficSample {
+    pub fn add(&mut self, other: &Self) {
+        self.received_bytes += other.received_bytes;
+        self.received_packets += other.received_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.sent_packets += other.sent_packets;
+    }
+
+    /// `None` if a total went backwards.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            received_bytes: self.received_bytes.checked_sub(earlier.received_bytes)?,
+            received_packets: self.received_packets.checked_sub(earlier.received_packets)?,
+            sent_bytes: self.sent_bytes.checked_sub(earlier.sent_bytes)?,
+            sent_packets: self.sent_packets.checked_sub(earlier.sent_packets)?,
+        })
+    }
+}

@@ -51,6 +51,74 @@ pub struct SocketsSample {
     pub accept_queue_fullest: f64,
 }
 
+impl TcpSample {
+    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know before has all of them in it,
+    /// and one that went backwards makes all of them new. Sockets are those of the end.
+    #[must_use]
+    pub fn in_window(&self, earlier: Option<&Self>) -> Self {
+        earlier.and_then(|earlier| self.since(earlier)).unwrap_or_else(|| self.clone())
+    }
+
+    fn since(&self, earlier: &Self) -> Option<Self> {
+        let failures = |(reason, now): (&String, &u64)| {
+            let then = earlier.connect_failures.get(reason).copied().unwrap_or_default();
+            Some((reason.clone(), now.checked_sub(then)?))
+        };
+        Some(Self {
+            ipv4: self.ipv4.since(&earlier.ipv4)?,
+            ipv6: self.ipv6.since(&earlier.ipv6)?,
+            retransmitted_segments: self
+                .retransmitted_segments
+                .checked_sub(earlier.retransmitted_segments)?,
+            retransmitted_syns: self.retransmitted_syns.checked_sub(earlier.retransmitted_syns)?,
+            out_of_order_segments: self.out_of_order_segments.checked_sub(earlier.out_of_order_segments)?,
+            accept_drops: self.accept_drops.checked_sub(earlier.accept_drops)?,
+            accept_overflows: self.accept_overflows.checked_sub(earlier.accept_overflows)?,
+            window_limited_ns: self.window_limited_ns.checked_sub(earlier.window_limited_ns)?,
+            resets_sent: self.resets_sent.checked_sub(earlier.resets_sent)?,
+            resets_received: self.resets_received.checked_sub(earlier.resets_received)?,
+            connect_failures: self.connect_failures.iter().map(failures).collect::<Option<_>>()?,
+            times: self.times.since(&earlier.times),
+            sockets: self.sockets.clone(),
+        })
+    }
+
+    /// Adds what another workload did and has.
+    pub fn add(&mut self, other: &Self) {
+        self.ipv4.add(&other.ipv4);
+        self.ipv6.add(&other.ipv6);
+        self.retransmitted_segments += other.retransmitted_segments;
+        self.retransmitted_syns += other.retransmitted_syns;
+        self.out_of_order_segments += other.out_of_order_segments;
+        self.accept_drops += other.accept_drops;
+        self.accept_overflows += other.accept_overflows;
+        self.window_limited_ns += other.window_limited_ns;
+        self.resets_sent += other.resets_sent;
+        self.resets_received += other.resets_received;
+        for (reason, count) in &other.connect_failures {
+            *self.connect_failures.entry(reason.clone()).or_default() += count;
+        }
+        self.times.add(&other.times);
+        self.sockets.add(&other.sockets);
+    }
+}
+
+impl TcpTimes {
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            srtt: self.srtt.since(&earlier.srtt),
+            variance: self.variance.since(&earlier.variance),
+            connect: self.connect.since(&earlier.connect),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.srtt.add(&other.srtt);
+        self.variance.add(&other.variance);
+        self.connect.add(&other.connect);
+    }
+}
+
 impl SocketsSample {
     pub fn add(&mut self, other: &Self) {
         for (state, count) in &other.by_state {

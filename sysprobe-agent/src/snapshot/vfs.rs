@@ -33,6 +33,13 @@ pub struct OperationSample {
 }
 
 impl VfsSample {
+    /// Adds what another workload did.
+    pub fn add(&mut self, other: &Self) {
+        for operation in Operation::ALL {
+            self.of_mut(operation).add(other.of(operation));
+        }
+    }
+
     #[must_use]
     pub const fn of(&self, operation: Operation) -> &OperationSample {
         match operation {
@@ -59,6 +66,12 @@ impl VfsSample {
 }
 
 impl OperationSample {
+    pub fn add(&mut self, other: &Self) {
+        self.latency.add(&other.latency);
+        self.errors += other.errors;
+        self.bytes += other.bytes;
+    }
+
     /// Whether there was none.
     #[must_use]
     pub fn is_unused(&self) -> bool {

@@ -8,6 +8,7 @@ use ratatui::Frame;
 
 use super::{
     keys::BINDINGS,
+    open::Opened,
     rows::{self, Row, Selection, SortKey},
     topic::Topic,
     view,
@@ -16,8 +17,9 @@ use crate::{
     show::{
         Settings,
         input::{self, Command},
-        live::{self, Action, Event},
-        steps,
+        live::{self, Action, App as _, Event},
+        page, steps,
+        target::Target,
     },
     snapshot::{DomainState, Snapshot, Workload},
 };
@@ -56,6 +58,8 @@ pub(crate) struct App {
     /// What the other tables were sorted by that were shown before.
     sorts: HashMap<Topic, SortKey>,
     size: (u16, u16),
+    /// What is shown in the table's place.
+    opened: Option<page::app::App<Opened>>,
 }
 
 /// What the rows are made of.
@@ -94,6 +98,7 @@ impl App {
             shown: None,
             sorts: HashMap::new(),
             size: (width, height),
+            opened: None,
         }
     }
 
@@ -191,6 +196,11 @@ impl App {
                 self.reselect(|selection| selection.sort = next_sort(selection, -1));
             }
             Command::Reverse => self.reselect(|selection| selection.reverse = !selection.reverse),
+            Command::Expand => self.expand(),
+            Command::Open => self.open(),
+            Command::Containers => {
+                self.reselect(|selection| selection.pods = !selection.pods);
+            }
             Command::Idle => self.reselect(|selection| selection.all = !selection.all),
             Command::NextTopic => self.show_topic(self.selection.topic.next()),
             Command::Topic(at) => self.show_topic(Topic::ALL[at % Topic::ALL.len()]),
@@ -218,6 +228,43 @@ impl App {
             (Some(index), _) => index + page,
         };
         self.select(index);
+    }
+
+    /// Opens what is selected, or what is first.
+    fn open(&mut self) {
+        let Some(Window { earlier, later, .. }) = &self.shown else { return };
+        let Some(row) = self.rows.get(self.selected().unwrap_or(self.offset)) else { return };
+        let (settings, first) = (self.settings.clone(), Arc::clone(earlier));
+        let mut opened = page::app::App::new(settings, Target::of(&row.workload), first, self.size);
+        opened.update(Event::Sample(Arc::clone(later)));
+        self.opened = Some(opened);
+    }
+
+    /// What is opened has the keyboard. The table goes on below it.
+    fn update_opened(&mut self, event: &Event) -> Option<Action> {
+        let action = self.opened.as_mut()?.update(event.clone());
+        match (event, action) {
+            (Event::Key(key), Action::Quit) if !input::is_interrupt(*key) => self.opened = None,
+            (Event::Key(_), Action::SetInterval(interval)) => self.settings.interval = interval,
+            _ => {}
+        }
+        let Event::Key(_) = event else { return None };
+        Some(if action == Action::Quit && self.opened.is_none() { Action::Draw } else { action })
+    }
+
+    /// Shows or hides the containers of the pod that is selected, or that has the selected container.
+    fn expand(&mut self) {
+        let Some(cursor) = &self.cursor else { return };
+        let Workload { namespace, pod, .. } = cursor.workload.clone();
+        if pod.is_empty() {
+            return;
+        }
+        let pod = Workload { namespace, pod, container: String::new() };
+        self.reselect(|selection| {
+            if !selection.expanded.remove(&pod) {
+                selection.expanded.insert(pod);
+            }
+        });
     }
 
     /// Each table keeps what it is sorted by.
@@ -268,6 +315,9 @@ impl App {
 
 impl live::App for App {
     fn update(&mut self, event: Event) -> Action {
+        if let Some(action) = self.update_opened(&event) {
+            return action;
+        }
         let action = match event {
             Event::Key(key) => self.key(key),
             Event::Resize { width, height } => {
@@ -285,7 +335,10 @@ impl live::App for App {
     }
 
     fn draw(&self, frame: &mut Frame) {
-        view::draw(frame, self);
+        match &self.opened {
+            Some(opened) => opened.draw(frame),
+            None => view::draw(frame, self),
+        }
     }
 }
 

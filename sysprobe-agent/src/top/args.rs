@@ -64,6 +64,9 @@ pub struct TableArgs {
     /// Show workloads in which nothing happened, too.
     #[arg(long)]
     pub all: bool,
+    /// Show a row for each container, not for each pod.
+    #[arg(long)]
+    pub containers: bool,
 }
 
 pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
@@ -105,7 +108,8 @@ impl IoArgs {
 impl TableArgs {
     fn selection(&self, topic: Topic, sort: SortKey) -> Selection {
         let (namespace, filter) = (self.namespace.clone(), self.filter.clone());
-        Selection { topic, sort, reverse: false, namespace, filter, all: self.all }
+        let (all, pods) = (self.all, !self.containers);
+        Selection { topic, sort, namespace, filter, all, pods, ..Selection::default() }
     }
 }
 

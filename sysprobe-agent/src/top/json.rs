@@ -33,9 +33,9 @@ pub struct Document<'a, W> {
     pub window_seconds: f64,
     /// What is measured, and why something is not.
     pub domains: &'a [DomainState],
-    /// How many workloads there are, before the filter and without regard to idleness.
+    /// How many workloads there are, containers one by one, before the filter and without regard to idleness.
     pub workloads_total: usize,
-    /// Those selected, in the order asked for.
+    /// Those selected, in the order asked for: pods (`container` is empty), or with `--containers` their containers; and what is in no pod.
     pub workloads: Vec<W>,
 }
 

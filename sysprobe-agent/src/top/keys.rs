@@ -4,12 +4,12 @@ use crossterm::event::KeyCode::{self, Char};
 
 use crate::show::input::{
     BOTTOM, Binding, Command, DOWN, FREEZE, HELP, LONGER, NEXT_SORT, PAGE_DOWN, PAGE_UP, PREVIOUS_SORT, QUIT,
-    REVERSE, SHORTER, TOP, UP, binding,
+    REVERSE, SCROLL_DOWN, SCROLL_UP, SHORTER, TO_TOP, TOP, UP, binding,
 };
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
 #[rustfmt::skip]
-pub(super) static BINDINGS: [Binding; 21] = [
+pub(super) static BINDINGS: [Binding; 24] = [
     HELP,
     QUIT,
     binding(&[KeyCode::Tab], Command::NextTopic, "Tab", "next table", Some("1-4 tables")),
@@ -22,6 +22,9 @@ pub(super) static BINDINGS: [Binding; 21] = [
     PREVIOUS_SORT,
     REVERSE,
     FREEZE,
+    binding(&[KeyCode::Enter], Command::Open, "Enter", "all of the selected one on a page", Some("Enter open")),
+    binding(&[Char('x'), KeyCode::Right], Command::Expand, "x Right", "show or hide the pod's containers", Some("x expand")),
+    binding(&[Char('X')], Command::Containers, "X", "a row for each container, or pod", None),
     binding(&[Char('a')], Command::Idle, "a", "show or hide idle workloads", Some("a idle")),
     LONGER,
     SHORTER,
@@ -33,6 +36,22 @@ pub(super) static BINDINGS: [Binding; 21] = [
     BOTTOM,
 ];
 
+/// Those of what is opened from the table.
+#[rustfmt::skip]
+pub(super) static OPENED_BINDINGS: [Binding; 11] = [
+    HELP,
+    binding(&[Char('q'), KeyCode::Esc, KeyCode::Left], Command::Quit, "q Esc Left", "back to the table", Some("q back")),
+    FREEZE,
+    LONGER,
+    SHORTER,
+    SCROLL_UP,
+    SCROLL_DOWN,
+    PAGE_UP,
+    PAGE_DOWN,
+    TO_TOP,
+    BOTTOM,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +59,6 @@ mod tests {
     #[test]
     fn no_key_has_two_meanings() {
         crate::show::input::assert_distinct(&BINDINGS);
+        crate::show::input::assert_distinct(&OPENED_BINDINGS);
     }
 }

@@ -1,26 +1,27 @@
 //! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure; how a
 //! number looks is `format`'s business.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use sysprobe_common::vfs::Operation;
 
 use super::topic::Topic;
-use crate::snapshot::{
-    CpuSample, HistogramSample, SchedSample, Snapshot, Throttling, Workload, WorkloadKind, WorkloadSample,
-};
+use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadKind};
 
 mod disk;
 mod network;
+mod pods;
 mod received;
 mod sort;
 mod storage;
+mod window;
 
 pub use disk::{DeviceRow, DiskRow, RequestRow};
 pub use network::{NetworkRow, TcpRow};
 pub use received::ReceivedRow;
 pub use sort::SortKey;
 pub use storage::{OperationRow, StorageRow};
+use window::{Done, Window};
 
 /// Which rows, in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,9 +36,13 @@ pub struct Selection {
     pub filter: String,
     /// Whether to keep workloads in which nothing happened.
     pub all: bool,
+    /// Whether the containers of a pod have one row together, instead of one each.
+    pub pods: bool,
+    /// The pods whose containers have rows below them.
+    pub expanded: HashSet<Workload>,
 }
 
-/// One workload in one window. A number is `None` where its domain is off or does not apply, and without waits.
+/// One workload, or a whole pod, in one window. A number is `None` where its domain is off or does not apply, and without waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub workload: Workload,
@@ -73,37 +78,58 @@ pub struct Row {
 /// The rows of a window, in the order asked for.
 #[must_use]
 pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
-    let filter = selection.filter.to_lowercase();
-    let is_wanted = |sample: &&WorkloadSample| {
-        let is_of = |namespace: &String| *namespace == sample.workload.namespace;
-        selection.namespace.as_ref().is_none_or(is_of) && matches(&sample.workload, &filter)
+    let window = Window::of(earlier, later);
+    let is_shown = |row: &Row| selection.all || !selection.topic.is_idle(row);
+    let rows_of = |some: Vec<Done>| {
+        let mut rows: Vec<Row> = some.into_iter().map(|done| row(done, window)).filter(is_shown).collect();
+        rows.sort_by(|a, b| sort::compare(a, b, selection));
+        rows
     };
-    let rows = of_samples(earlier, later, later.workloads.iter().filter(is_wanted));
-    let mut rows: Vec<Row> = rows.filter(|row| selection.all || !selection.topic.is_idle(row)).collect();
-    rows.sort_by(|a, b| sort::compare(a, b, selection));
-    rows
+    let each = wanted(window::each(earlier, later).collect(), selection);
+    if !selection.pods {
+        return rows_of(each);
+    }
+    let (whole, mut parts) = pods::whole(each);
+    let below = |pod: Row| {
+        let is_expanded = selection.expanded.contains(&pod.workload);
+        let parts = if is_expanded { parts.remove(&pod.workload).unwrap_or_default() } else { Vec::new() };
+        std::iter::once(pod).chain(rows_of(parts)).collect::<Vec<_>>()
+    };
+    rows_of(whole).into_iter().flat_map(below).collect()
 }
 
-/// The rows of all workloads, in no order.
-pub(super) fn each<'a>(earlier: &'a Snapshot, later: &'a Snapshot) -> impl Iterator<Item = Row> + 'a {
-    of_samples(earlier, later, later.workloads.iter())
+/// Those of the namespace that match the filter. A pod is what it is as a whole: one of its containers brings the others along.
+fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
+    let filter = selection.filter.to_lowercase();
+    let is_in =
+        |done: &Done| selection.namespace.as_ref().is_none_or(|name| *name == done.workload.namespace);
+    each.retain(is_in);
+    let matching = each.iter().filter(|done| matches(&done.workload, &filter));
+    let pods: HashSet<Workload> = matching.filter_map(Done::pod).filter(|_| selection.pods).collect();
+    each.retain(|done| matches(&done.workload, &filter) || done.pod().is_some_and(|pod| pods.contains(&pod)));
+    each
 }
 
-fn of_samples<'a>(
-    earlier: &'a Snapshot,
-    later: &Snapshot,
-    samples: impl Iterator<Item = &'a WorkloadSample> + 'a,
-) -> impl Iterator<Item = Row> + 'a {
-    let window = Window(later.window_since(earlier).as_secs_f64());
-    let before = by_workload(earlier);
-    samples.map(move |sample| row(before.get(&sample.workload).copied(), sample, window))
-}
-
-fn by_workload(snapshot: &Snapshot) -> HashMap<&Workload, &WorkloadSample> {
-    snapshot.workloads.iter().map(|sample| (&sample.workload, sample)).collect()
+/// The rows of all workloads and of whole pods, in no order.
+pub(super) fn each(earlier: &Snapshot, later: &Snapshot) -> impl Iterator<Item = Row> {
+    let window = Window::of(earlier, later);
+    let (whole, parts) = pods::whole(window::each(earlier, later).collect());
+    let parts = parts.into_values().flatten();
+    whole.into_iter().chain(parts).map(move |done| row(done, window))
 }
 
 impl Row {
+    /// As it is shown below its pod, or alone.
+    #[must_use]
+    pub fn name(&self, selection: &Selection, name_of: fn(&Workload) -> String) -> String {
+        let Workload { pod, container, .. } = &self.workload;
+        if !selection.pods || pod.is_empty() || container.is_empty() {
+            return name_of(&self.workload);
+        }
+        let alone = Workload { container: container.clone(), ..Workload::default() };
+        format!("  {}", name_of(&alone))
+    }
+
     /// All context switches per second.
     #[must_use]
     pub fn switch_rate(&self) -> Option<f64> {
@@ -136,83 +162,31 @@ fn matches(workload: &Workload, filter: &str) -> bool {
         .any(|name| name.to_lowercase().contains(filter))
 }
 
-/// The length of a window in seconds.
-#[derive(Clone, Copy)]
-struct Window(f64);
-
-impl Window {
-    fn rate(self, amount: f64) -> Option<f64> {
-        (self.0 > 0.0).then(|| amount / self.0)
-    }
-
-    fn seconds_rate(self, nanoseconds: u64) -> Option<f64> {
-        self.rate(nanoseconds as f64 / 1e9)
-    }
-}
-
-fn row(earlier: Option<&WorkloadSample>, later: &WorkloadSample, window: Window) -> Row {
-    let sched = sched_since(earlier, later);
-    let throttling = throttling_since(earlier, later);
-    let busy_ns = sched.as_ref().map(|sched| sched.on_cpu_ns).or_else(|| usage_since(earlier, later));
-    let wait = sched.as_ref().map(|sched| &sched.wait);
+fn row(done: Done, window: Window) -> Row {
+    let sched = done.sched.as_ref();
+    let busy_ns = sched.map(|sched| sched.on_cpu_ns).or(done.usage_ns);
+    let wait = sched.map(|sched| &sched.wait);
+    let throttling = done.throttling;
     Row {
-        workload: later.workload.clone(),
-        kind: later.kind,
+        kind: done.kind,
         cpu_cores: busy_ns.and_then(|ns| window.seconds_rate(ns)),
-        quota_cores: later.cpu.as_ref().and_then(|cpu| cpu.quota_cores),
+        quota_cores: done.quota_cores,
         throttled_ratio: throttling.map(|t| t.throttled_periods as f64 / t.periods as f64),
         throttled_rate: throttling.and_then(|t| window.seconds_rate(t.throttled_ns)),
         wait_p50: wait.and_then(|wait| wait.quantile(0.5)),
         wait_p99: wait.and_then(|wait| wait.quantile(0.99)),
         wait_max: wait.and_then(HistogramSample::max_bound),
         waiting: wait.and_then(|wait| window.seconds_rate(wait.sum_ns)),
-        voluntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.voluntary_switches as f64)),
-        involuntary_rate: sched.as_ref().and_then(|sched| window.rate(sched.involuntary_switches as f64)),
-        storage: storage::storage(earlier, later, window),
-        disk: disk::disk(earlier, later, window),
-        network: network::network(earlier, later, window),
-        received: received::received(earlier, later, window),
+        voluntary_rate: sched.and_then(|sched| window.rate(sched.voluntary_switches as f64)),
+        involuntary_rate: sched.and_then(|sched| window.rate(sched.involuntary_switches as f64)),
+        storage: done.vfs.as_ref().map(|vfs| StorageRow::of_window(vfs, window)),
+        disk: done.block.as_ref().map(|block| DiskRow::of_window(block, window)),
+        network: done.network.as_ref().map(|network| NetworkRow::of_window(network, window)),
+        received: done.rxpath.as_ref().map(|rxpath| ReceivedRow::of_window(rxpath, window)),
         trend: Vec::new(),
         unusual: Vec::new(),
+        workload: done.workload,
     }
-}
-
-fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<SchedSample> {
-    let earlier = earlier.and_then(|sample| sample.sched.as_ref());
-    later.sched.as_ref().map(|later| SchedSample::in_window(earlier, later))
-}
-
-/// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that was
-/// there and could not be read nothing is known.
-fn cpu_before(earlier: Option<&WorkloadSample>) -> Option<CpuSample> {
-    match earlier {
-        None => Some(CpuSample {
-            usage_ns: Some(0),
-            throttling: Some(Throttling::default()),
-            ..CpuSample::default()
-        }),
-        Some(sample) => sample.cpu.clone(),
-    }
-}
-
-fn usage_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<u64> {
-    let before = cpu_before(earlier)?.usage_ns?;
-    let now = later.cpu.as_ref()?.usage_ns?;
-    Some(now.checked_sub(before).unwrap_or(now))
-}
-
-/// `None` unless a period of a quota elapsed.
-fn throttling_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Throttling> {
-    let before = cpu_before(earlier)?.throttling?;
-    let now = later.cpu.as_ref()?.throttling?;
-    let since = || {
-        Some(Throttling {
-            periods: now.periods.checked_sub(before.periods)?,
-            throttled_periods: now.throttled_periods.checked_sub(before.throttled_periods)?,
-            throttled_ns: now.throttled_ns.checked_sub(before.throttled_ns)?,
-        })
-    };
-    since().or(Some(now)).filter(|t| t.periods > 0)
 }
 
 #[cfg(test)]

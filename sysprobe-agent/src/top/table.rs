@@ -23,7 +23,7 @@ pub(super) fn text(
     let window = later.window_since(earlier);
     let mut lines = vec![context(window, rows.len(), later.workloads.len(), source, width)];
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(chrome::off));
-    lines.extend(table(&rows, selection, width));
+    lines.extend(self::lines(&rows, selection, width));
     lines.into_iter().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');
@@ -41,12 +41,13 @@ fn context(window: Duration, shown: usize, total: usize, source: &str, width: Wi
     }
 }
 
-fn table(rows: &[Row], selection: &Selection, width: Width) -> Vec<String> {
+/// The head and a line for each row.
+pub(super) fn lines(rows: &[Row], selection: &Selection, width: Width) -> Vec<String> {
     let name_of = match width {
         Width::Columns(_) => format::short_name,
         Width::Full => format::full_name,
     };
-    let names: Vec<String> = rows.iter().map(|row| name_of(&row.workload)).collect();
+    let names: Vec<String> = rows.iter().map(|row| row.name(selection, name_of)).collect();
     let longest = names.iter().map(|name| format::width(name)).max().unwrap_or(0).max(NAME_TITLE.len());
     let mut layout = match width {
         Width::Columns(columns) => Layout::fit(columns, selection, Form::default()),

@@ -123,7 +123,8 @@ fn nothing(app: &App) -> &'static str {
 }
 
 fn row_line(app: &App, row: &Row, layout: &Layout) -> Line<'static> {
-    let name = if app.settings.wide { format::full_name } else { format::short_name }(&row.workload);
+    let name_of = if app.settings.wide { format::full_name } else { format::short_name };
+    let name = row.name(&app.selection, name_of);
     let mut spans = vec![Span::raw(format::pad_right(&format::cut_middle(&name, layout.name), layout.name))];
     for placed in &layout.columns {
         spans.extend(cell_spans(app, row, placed));

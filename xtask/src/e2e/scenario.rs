@@ -9,6 +9,7 @@ mod fleet;
 mod labels;
 mod outage;
 mod sources;
+mod views;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -28,6 +29,8 @@ pub(crate) enum Scenario {
     First,
     /// Who makes a pod wait, by the command
     Blame,
+    /// Every pod in every table of the command line
+    Views,
     /// The API server goes, comes back without its history, and is busy
     Outage,
     /// 500 agents' clients at one API server
@@ -66,6 +69,7 @@ impl Scenario {
             Self::Sources => sources::run(rig, report),
             Self::First => first::run(rig, report),
             Self::Blame => blame::run(rig, report),
+            Self::Views => views::run(rig, report),
             Self::Outage => outage::run(rig, report),
             Self::Fleet => fleet::run(rig, report),
             Self::Burst => burst::run(rig, report),

@@ -108,6 +108,9 @@ impl<P: Page> App<P> {
             | Command::PreviousSort
             | Command::Reverse
             | Command::Idle
+            | Command::Expand
+            | Command::Containers
+            | Command::Open
             | Command::NextTopic
             | Command::Topic(_) => P::command(&mut self.of, command),
         }

@@ -1,6 +1,7 @@
 //! The live table as a state machine, key by key.
 
 use crossterm::event::KeyModifiers;
+use ratatui::{Terminal, backend::TestBackend};
 
 use super::{
     super::{
@@ -10,10 +11,7 @@ use super::{
     },
     *,
 };
-use crate::show::{
-    args::{LONGEST_INTERVAL, SHORTEST_INTERVAL},
-    live::App as _,
-};
+use crate::show::args::{LONGEST_INTERVAL, SHORTEST_INTERVAL};
 
 fn settings() -> Settings {
     Settings { interval: Duration::from_secs(2), wide: false, color: true, source: "test".to_owned() }
@@ -250,4 +248,56 @@ fn help_scrolls_and_any_other_key_closes_it() {
     assert_eq!(app.focus, Focus::Help(0));
     assert_eq!(press(&mut app, KeyCode::Char('q')), Action::Draw);
     assert_eq!(app.focus, Focus::Table);
+}
+
+fn of_pods() -> App {
+    let (earlier, later) = node();
+    let selection = Selection { pods: true, ..Selection::default() };
+    let mut app = App::new(settings(), selection, Arc::new(earlier), (80, 24));
+    app.update(Event::Sample(Arc::new(later)));
+    app
+}
+
+fn screen(app: &App) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal");
+    terminal.draw(|frame| app.draw(frame)).expect("drawn");
+    terminal.backend().to_string()
+}
+
+#[test]
+fn a_pod_is_expanded_and_folded_where_it_stands() {
+    let mut app = of_pods();
+    assert_eq!(app.rows.len(), 5);
+    press(&mut app, KeyCode::Char('x'));
+    assert_eq!(app.rows.len(), 5, "nothing is selected");
+    while app.selected().is_none_or(|at| app.rows[at].workload.namespace != "shop") {
+        press(&mut app, KeyCode::Down);
+    }
+    press(&mut app, KeyCode::Right);
+    assert_eq!(app.rows.len(), 7);
+    press(&mut app, KeyCode::Down);
+    assert_eq!(app.rows[app.selected().expect("one")].workload.container, "server");
+    press(&mut app, KeyCode::Char('x'));
+    assert_eq!(app.rows.len(), 5, "its container folds it, too");
+    press(&mut app, KeyCode::Char('X'));
+    assert_eq!(app.rows.len(), 6);
+}
+
+#[test]
+fn what_is_opened_has_everything_on_a_page_and_leads_back() {
+    let mut app = of_pods();
+    type_in(&mut app, "/checkout");
+    press(&mut app, KeyCode::Enter);
+    press(&mut app, KeyCode::Enter);
+    insta::assert_snapshot!(screen(&app));
+    let (_, later) = node();
+    let rows = app.rows.len();
+    app.update(Event::Sample(Arc::new(later)));
+    press(&mut app, KeyCode::Char('+'));
+    assert_eq!(app.settings.interval, Duration::from_secs(5), "the interval is the same behind it");
+    assert_eq!(press(&mut app, KeyCode::Char('q')), Action::Draw);
+    assert!(app.opened.is_none() && rows == 1);
+    press(&mut app, KeyCode::Enter);
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(app.update(Event::Key(interrupt)), Action::Quit);
 }

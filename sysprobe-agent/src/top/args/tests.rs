@@ -36,7 +36,9 @@ fn parse_io(words: &[&str]) -> Result<IoArgs, clap::Error> {
 
 #[test]
 fn without_flags_it_is_sorted_by_cpu() {
-    assert_eq!(parse_top(&[]).unwrap().selection(), Ok(Selection::default()));
+    let by_pods = Selection { pods: true, ..Selection::default() };
+    assert_eq!(parse_top(&[]).unwrap().selection(), Ok(by_pods));
+    assert_eq!(parse_top(&["--containers"]).unwrap().selection(), Ok(Selection::default()));
 }
 
 #[test]
@@ -94,9 +96,17 @@ fn the_help_names_every_flag() {
     let help = ["--help"];
     let help = [parse_top(&help).unwrap_err(), parse_io(&help).unwrap_err(), parse_net(&help).unwrap_err()];
     for help in help.map(|help| help.to_string()) {
-        for flag in
-            ["--once", "--output", "--interval", "--sort", "--filter", "--namespace", "--all", "--no-color"]
-        {
+        for flag in [
+            "--once",
+            "--output",
+            "--interval",
+            "--sort",
+            "--filter",
+            "--namespace",
+            "--containers",
+            "--all",
+            "--no-color",
+        ] {
             assert!(help.contains(flag), "{flag} is missing in {help}");
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sysprobe_common::block::Operation;
 
 use super::{
-    Window,
     storage::{OperationRow, operation_since, row},
+    window::Window,
 };
 use crate::snapshot::{BlockSample, DeviceSample, OperationSample, RequestSample, WorkloadSample};
 
@@ -42,24 +42,20 @@ impl DeviceRow {
     }
 }
 
-/// `None` where the domain is off, or the workload never asked anything of a device.
-pub(super) fn disk(
-    earlier: Option<&WorkloadSample>,
-    later: &WorkloadSample,
-    window: Window,
-) -> Option<DiskRow> {
-    let since = block_since(earlier, later)?;
-    let mut all = OperationSample::default();
-    for request in
-        since.devices.values().flat_map(|device| Operation::ALL.map(|operation| device.of(operation)))
-    {
-        add(&mut all, &request.requests);
+impl DiskRow {
+    pub(super) fn of_window(since: &BlockSample, window: Window) -> Self {
+        let mut all = OperationSample::default();
+        for device in since.devices.values() {
+            for operation in Operation::ALL {
+                all.add(&device.of(operation).requests);
+            }
+        }
+        let device = |(name, sample): (&String, &DeviceSample)| DeviceRow {
+            name: name.clone(),
+            operations: Operation::ALL.map(|operation| request_row(operation, sample.of(operation), window)),
+        };
+        Self { all: row(&all, true, window), devices: since.devices.iter().map(device).collect() }
     }
-    let device = |(name, sample): (&String, &DeviceSample)| DeviceRow {
-        name: name.clone(),
-        operations: Operation::ALL.map(|operation| request_row(operation, sample.of(operation), window)),
-    };
-    Some(DiskRow { all: row(&all, true, window), devices: since.devices.iter().map(device).collect() })
 }
 
 fn request_row(operation: Operation, since: &RequestSample, window: Window) -> RequestRow {
@@ -69,14 +65,9 @@ fn request_row(operation: Operation, since: &RequestSample, window: Window) -> R
     }
 }
 
-fn add(all: &mut OperationSample, one: &OperationSample) {
-    all.errors += one.errors;
-    all.bytes += one.bytes;
-    all.latency.add(&one.latency);
-}
-
 /// These totals start at zero like those of `vfs`; a device that was not known before has all of its own in the window.
-fn block_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<BlockSample> {
+/// `None` where the domain is off, or the workload never asked anything of a device.
+pub(super) fn since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<BlockSample> {
     let later = later.block.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.block.as_ref()) else { return Some(later.clone()) };
     let since = |(name, later): (&String, &DeviceSample)| match earlier.devices.get(name) {

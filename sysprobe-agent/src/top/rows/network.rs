@@ -1,7 +1,7 @@
 //! A row's network: the difference of two samples of the domains `tcp` and `net`, and what sockets there are in the end.
 
-use super::Window;
-use crate::snapshot::{HistogramSample, NetSample, TcpSample, TrafficSample, WorkloadSample};
+use super::window::Window;
+use crate::snapshot::{TcpSample, TrafficSample, WorkloadSample};
 
 /// The network of one workload in one window. Rates are `None` in a window without length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,90 +37,79 @@ pub struct TcpRow {
     pub accept_queue: Option<f64>,
 }
 
-/// What is counted in a window.
-#[derive(Clone, Copy, Debug, Default)]
-struct Amounts {
+/// What is counted in a window, and what sockets there are in the end.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NetworkDone {
     traffic: TrafficSample,
     drops: u64,
+    tcp: Option<TcpSample>,
 }
 
-/// `None` where both domains are off, or the workload never had to do with the network.
-pub(super) fn network(
-    earlier: Option<&WorkloadSample>,
-    later: &WorkloadSample,
-    window: Window,
-) -> Option<NetworkRow> {
-    if later.tcp.is_none() && later.net.is_none() {
-        return None;
+impl NetworkDone {
+    /// The agent starts these totals at zero: what was not known before is all of the window, and what went backwards is new. `None` where both
+    /// domains are off, or the workload never had to do with the network.
+    pub(super) fn of(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Self> {
+        if later.tcp.is_none() && later.net.is_none() {
+            return None;
+        }
+        let (traffic, drops) = totals(later);
+        let (before, dropped) = earlier.map(totals).unwrap_or_default();
+        let since = traffic.since(&before).zip(drops.checked_sub(dropped));
+        let (traffic, drops) = since.unwrap_or((traffic, drops));
+        let tcp_before = earlier.and_then(|sample| sample.tcp.as_ref());
+        Some(Self { traffic, drops, tcp: later.tcp.as_ref().map(|tcp| tcp.in_window(tcp_before)) })
     }
-    let before = earlier.map(amounts).unwrap_or_default();
-    let all = amounts(later);
-    let since = since(before, all).unwrap_or(all);
-    Some(NetworkRow {
-        received_rate: window.rate(since.traffic.received_bytes as f64),
-        sent_rate: window.rate(since.traffic.sent_bytes as f64),
-        drop_rate: window.rate(since.drops as f64),
-        tcp: later
-            .tcp
-            .as_ref()
-            .map(|tcp| tcp_row(earlier.and_then(|sample| sample.tcp.as_ref()), tcp, window)),
-    })
-}
 
-fn amounts(sample: &WorkloadSample) -> Amounts {
-    let of_tcp = sample.tcp.iter().flat_map(|tcp| [tcp.ipv4, tcp.ipv6]);
-    let others = sample
-        .net
-        .iter()
-        .flat_map(|net| net.traffic.values().flat_map(|families| families.values().copied()));
-    let traffic = of_tcp.chain(others).fold(TrafficSample::default(), |mut sum, traffic| {
-        sum.received_bytes += traffic.received_bytes;
-        sum.received_packets += traffic.received_packets;
-        sum.sent_bytes += traffic.sent_bytes;
-        sum.sent_packets += traffic.sent_packets;
-        sum
-    });
-    Amounts { traffic, drops: sample.net.iter().flat_map(|net: &NetSample| net.drops.values()).sum() }
-}
-
-/// The agent starts these totals at zero. `None` if one went backwards: then all are new.
-fn since(earlier: Amounts, later: Amounts) -> Option<Amounts> {
-    let (then, now) = (earlier.traffic, later.traffic);
-    let traffic = TrafficSample {
-        received_bytes: now.received_bytes.checked_sub(then.received_bytes)?,
-        received_packets: now.received_packets.checked_sub(then.received_packets)?,
-        sent_bytes: now.sent_bytes.checked_sub(then.sent_bytes)?,
-        sent_packets: now.sent_packets.checked_sub(then.sent_packets)?,
-    };
-    Some(Amounts { traffic, drops: later.drops.checked_sub(earlier.drops)? })
-}
-
-fn tcp_row(earlier: Option<&TcpSample>, later: &TcpSample, window: Window) -> TcpRow {
-    let none = TcpSample::default();
-    let before = earlier.filter(|earlier| segments(earlier) <= segments(later)).unwrap_or(&none);
-    let sent = segments(later) - segments(before);
-    let added = |of: fn(&TcpSample) -> u64| of(later).saturating_sub(of(before));
-    let quantile = |of: fn(&TcpSample) -> &HistogramSample, q| of(later).since(of(before)).quantile(q);
-    let again = added(|tcp| tcp.retransmitted_segments);
-    let sockets = &later.sockets;
-    TcpRow {
-        segment_rate: window.rate(sent as f64),
-        retransmitted_ratio: (sent > 0 || again > 0).then(|| again as f64 / sent.max(1) as f64),
-        srtt_p50: quantile(|tcp| &tcp.times.srtt, 0.5),
-        srtt_p99: quantile(|tcp| &tcp.times.srtt, 0.99),
-        connect_p99: quantile(|tcp| &tcp.times.connect, 0.99),
-        failure_rate: window.rate(added(|tcp| tcp.connect_failures.values().sum()) as f64),
-        reset_rate: window.rate(added(|tcp| tcp.resets_sent + tcp.resets_received) as f64),
-        accept_drop_rate: window.rate(added(|tcp| tcp.accept_drops) as f64),
-        established: (!sockets.by_state.is_empty())
-            .then(|| sockets.by_state.get("established").copied().unwrap_or_default()),
-        accept_queue: (sockets.accept_queue_limit > 0).then_some(sockets.accept_queue_fullest),
+    pub(super) fn add(&mut self, other: &Self) {
+        self.traffic.add(&other.traffic);
+        self.drops += other.drops;
+        match (&mut self.tcp, &other.tcp) {
+            (Some(own), Some(other)) => own.add(other),
+            (own, Some(other)) => *own = Some(other.clone()),
+            (_, None) => {}
+        }
     }
 }
 
-/// Sent for the first time.
-fn segments(tcp: &TcpSample) -> u64 {
-    tcp.ipv4.sent_packets + tcp.ipv6.sent_packets
+/// Of all protocols, and what was dropped.
+fn totals(sample: &WorkloadSample) -> (TrafficSample, u64) {
+    let of_tcp = sample.tcp.iter().flat_map(|tcp| [&tcp.ipv4, &tcp.ipv6]);
+    let others =
+        sample.net.iter().flat_map(|net| net.traffic.values().flat_map(|families| families.values()));
+    let mut sum = TrafficSample::default();
+    of_tcp.chain(others).for_each(|traffic| sum.add(traffic));
+    (sum, sample.net.iter().flat_map(|net| net.drops.values()).sum())
+}
+
+impl NetworkRow {
+    pub(super) fn of_window(done: &NetworkDone, window: Window) -> Self {
+        Self {
+            received_rate: window.rate(done.traffic.received_bytes as f64),
+            sent_rate: window.rate(done.traffic.sent_bytes as f64),
+            drop_rate: window.rate(done.drops as f64),
+            tcp: done.tcp.as_ref().map(|tcp| TcpRow::of_window(tcp, window)),
+        }
+    }
+}
+
+impl TcpRow {
+    fn of_window(tcp: &TcpSample, window: Window) -> Self {
+        let (sent, again) = (tcp.ipv4.sent_packets + tcp.ipv6.sent_packets, tcp.retransmitted_segments);
+        let sockets = &tcp.sockets;
+        Self {
+            segment_rate: window.rate(sent as f64),
+            retransmitted_ratio: (sent > 0 || again > 0).then(|| again as f64 / sent.max(1) as f64),
+            srtt_p50: tcp.times.srtt.quantile(0.5),
+            srtt_p99: tcp.times.srtt.quantile(0.99),
+            connect_p99: tcp.times.connect.quantile(0.99),
+            failure_rate: window.rate(tcp.connect_failures.values().sum::<u64>() as f64),
+            reset_rate: window.rate((tcp.resets_sent + tcp.resets_received) as f64),
+            accept_drop_rate: window.rate(tcp.accept_drops as f64),
+            established: (!sockets.by_state.is_empty())
+                .then(|| sockets.by_state.get("established").copied().unwrap_or_default()),
+            accept_queue: (sockets.accept_queue_limit > 0).then_some(sockets.accept_queue_fullest),
+        }
+    }
 }
 
 #[cfg(test)]

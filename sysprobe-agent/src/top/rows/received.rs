@@ -1,8 +1,8 @@
 //! How long what a row's workload read had been on its way: the difference of two samples of the domain `rxpath`, all protocols
 //! together.
 
-use super::Window;
-use crate::snapshot::{HistogramSample, RxpathSample, WorkloadSample};
+use super::window::Window;
+use crate::snapshot::{HistogramSample, RxpathSample};
 
 /// What was followed from the device to its reader, in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,20 +16,15 @@ pub struct ReceivedRow {
     pub max: Option<f64>,
 }
 
-/// `None` where the domain is off, or nothing was ever followed.
-pub(super) fn received(
-    earlier: Option<&WorkloadSample>,
-    later: &WorkloadSample,
-    window: Window,
-) -> Option<ReceivedRow> {
-    let before = earlier.and_then(|sample| sample.rxpath.as_ref());
-    let since = RxpathSample::in_window(before, later.rxpath.as_ref()?);
-    let mut all = HistogramSample::default();
-    since.protocols.values().for_each(|path| all.add(&path.total));
-    Some(ReceivedRow {
-        rate: window.rate(all.count() as f64),
-        p50: all.quantile(0.5),
-        p99: all.quantile(0.99),
-        max: all.max_bound(),
-    })
+impl ReceivedRow {
+    pub(super) fn of_window(since: &RxpathSample, window: Window) -> Self {
+        let mut all = HistogramSample::default();
+        since.protocols.values().for_each(|path| all.add(&path.total));
+        Self {
+            rate: window.rate(all.count() as f64),
+            p50: all.quantile(0.5),
+            p99: all.quantile(0.99),
+            max: all.max_bound(),
+        }
+    }
 }

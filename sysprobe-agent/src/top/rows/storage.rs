@@ -2,7 +2,7 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::Window;
+use super::window::Window;
 use crate::snapshot::{OperationSample, VfsSample, WorkloadSample};
 
 /// The storage operations of one workload in one window.
@@ -24,6 +24,11 @@ pub struct OperationRow {
 }
 
 impl StorageRow {
+    pub(super) fn of_window(since: &VfsSample, window: Window) -> Self {
+        let row = |operation: Operation| row(since.of(operation), operation.moves_bytes(), window);
+        Self(Operation::ALL.map(row))
+    }
+
     #[must_use]
     pub const fn of(&self, operation: Operation) -> &OperationRow {
         &self.0[operation as usize]
@@ -42,17 +47,6 @@ impl StorageRow {
     }
 }
 
-/// `None` where the domain is off.
-pub(super) fn storage(
-    earlier: Option<&WorkloadSample>,
-    later: &WorkloadSample,
-    window: Window,
-) -> Option<StorageRow> {
-    let since = vfs_since(earlier, later)?;
-    let row = |operation: Operation| row(since.of(operation), operation.moves_bytes(), window);
-    Some(StorageRow(Operation::ALL.map(row)))
-}
-
 pub(super) fn row(since: &OperationSample, has_bytes: bool, window: Window) -> OperationRow {
     OperationRow {
         rate: window.rate(since.latency.count() as f64),
@@ -66,7 +60,7 @@ pub(super) fn row(since: &OperationSample, has_bytes: bool, window: Window) -> O
 
 /// The agent starts these totals at zero, as it does the scheduler's: a workload that it did not know before has all
 /// of them in the window, and one that went backwards makes all of them new.
-fn vfs_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<VfsSample> {
+pub(super) fn since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<VfsSample> {
     let later = later.vfs.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.vfs.as_ref()) else { return Some(later.clone()) };
     let mut since = VfsSample::default();

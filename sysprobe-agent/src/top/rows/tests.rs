@@ -6,6 +6,7 @@ use super::{
     super::fixture::{cpu, node, sample, sched, snapshot, workload},
     *,
 };
+use crate::snapshot::WorkloadSample;
 
 const MS: u64 = 1_000_000;
 
@@ -151,4 +152,53 @@ fn rows_without_the_number_come_last_either_way() {
         assert_eq!(sorted[0], first);
         assert_eq!(sorted[3..], ["4f1c0e9d", "kernel", "systemd-"]);
     }
+}
+
+fn by_pods() -> Selection {
+    Selection { pods: true, ..Selection::default() }
+}
+
+fn names_of(selection: &Selection) -> Vec<String> {
+    let (earlier, later) = node();
+    let name = |row: &Row| row.name(selection, crate::show::format::short_name);
+    rows(&earlier, &later, selection).iter().map(name).collect()
+}
+
+#[test]
+fn containers_of_a_pod_have_one_row_together() {
+    let (earlier, later) = node();
+    let pods = rows(&earlier, &later, &by_pods());
+    let pod = pods.iter().find(|row| row.workload.namespace == "shop").expect("the pod");
+    assert_eq!((pod.kind, pod.workload.container.as_str()), (WorkloadKind::Pod, ""));
+    let containers = rows(&earlier, &later, &Selection::default());
+    let of_pod = containers.iter().filter(|row| row.workload.namespace == "shop");
+    let cores: f64 = of_pod.filter_map(|row| row.cpu_cores).sum();
+    assert!((pod.cpu_cores.expect("on") - cores).abs() < 1e-9);
+    assert_eq!((pods.len(), containers.len()), (5, 6));
+}
+
+#[test]
+fn containers_stand_below_the_pod_that_is_expanded() {
+    let pod = workload("shop", "checkout-7d9c5b6f4-x2x9q", "");
+    let expanded = Selection { expanded: [pod].into(), ..by_pods() };
+    let names = names_of(&expanded);
+    let at = names.iter().position(|name| name == "shop/checkout-7d9c5b6f4-x2x9q").expect("the pod");
+    assert_eq!(names[at + 1..at + 3], ["  server", "  istio-proxy"]);
+    assert_eq!(names.len(), names_of(&by_pods()).len() + 2);
+}
+
+#[test]
+fn a_container_that_matches_the_filter_brings_its_pod_as_a_whole() {
+    let filtered = Selection { filter: "istio".to_owned(), ..by_pods() };
+    let (earlier, later) = node();
+    let (found, all) = (rows(&earlier, &later, &filtered), rows(&earlier, &later, &by_pods()));
+    assert_eq!(found.len(), 1);
+    let pod = all.iter().find(|row| row.workload == found[0].workload);
+    assert_eq!(pod, found.first());
+}
+
+#[test]
+fn one_namespace_can_be_left_alone() {
+    let shop = Selection { namespace: Some("shop".to_owned()), all: true, ..by_pods() };
+    assert_eq!(names_of(&shop), ["shop/checkout-7d9c5b6f4-x2x9q", "shop/idle-0"]);
 }

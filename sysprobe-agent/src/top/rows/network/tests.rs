@@ -1,14 +1,18 @@
 //! The network of a window.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use super::*;
-use crate::{snapshot::WorkloadKind, top::fixture::workload};
+use crate::{
+    snapshot::{HistogramSample, NetSample, WorkloadKind},
+    top::fixture::workload,
+};
 
 const MS: u64 = 1_000_000;
 
-fn window() -> Window {
-    Window(Duration::from_secs(2).as_secs_f64())
+/// Of two seconds.
+fn network(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<NetworkRow> {
+    NetworkDone::of(earlier, later).map(|done| NetworkRow::of_window(&done, Window(2.0)))
 }
 
 fn sample(sent: u64, again: u64, srtt_ns: &[u64]) -> WorkloadSample {
@@ -30,7 +34,7 @@ fn sample(sent: u64, again: u64, srtt_ns: &[u64]) -> WorkloadSample {
 
 #[test]
 fn numbers_are_differences_over_the_window() {
-    let row = network(Some(&sample(100, 1, &[MS])), &sample(300, 5, &[MS, 40 * MS]), window()).expect("some");
+    let row = network(Some(&sample(100, 1, &[MS])), &sample(300, 5, &[MS, 40 * MS])).expect("some");
     assert_eq!((row.sent_rate, row.received_rate, row.drop_rate), (Some(100_000.0), Some(0.0), Some(2.0)));
     let tcp = row.tcp.expect("on");
     assert_eq!((tcp.segment_rate, tcp.retransmitted_ratio), (Some(100.0), Some(0.02)));
@@ -42,7 +46,7 @@ fn numbers_are_differences_over_the_window() {
 #[test]
 fn what_is_new_and_what_went_backwards_counts_from_zero() {
     for earlier in [None, Some(sample(1000, 50, &[MS]))] {
-        let row = network(earlier.as_ref(), &sample(100, 2, &[MS]), window()).expect("some");
+        let row = network(earlier.as_ref(), &sample(100, 2, &[MS])).expect("some");
         let tcp = row.tcp.expect("on");
         assert_eq!((row.received_rate, tcp.segment_rate), (Some(55.0), Some(50.0)));
         assert_eq!(tcp.retransmitted_ratio, Some(0.02));
@@ -52,5 +56,5 @@ fn what_is_new_and_what_went_backwards_counts_from_zero() {
 #[test]
 fn without_the_domains_there_is_nothing() {
     let silent = WorkloadSample::new(workload("", "", "w"), WorkloadKind::Path);
-    assert_eq!(network(None, &silent, window()), None);
+    assert_eq!(network(None, &silent), None);
 }

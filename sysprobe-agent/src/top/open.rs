@@ -1,0 +1,105 @@
+//! One pod (or what is in no pod) on one page, opened from a table: its rows of each table, where what it received lost its time, why it
+//! waited for a CPU and who ran meanwhile. The parts are those of the commands that show each alone.
+
+use ratatui::{style::Style, text::Line};
+
+use super::{
+    keys::OPENED_BINDINGS,
+    rows::{self, Row, Selection},
+    table,
+    topic::Topic,
+};
+use crate::{
+    blame::Blame,
+    latency::Latency,
+    show::{
+        input::Binding,
+        page::{Body, Form},
+        target::Target,
+        watch::{Report, Subject},
+    },
+    snapshot::Snapshot,
+};
+
+/// The tables whose rows are shown; the fourth has nothing that these have not.
+const TABLES: [Topic; 3] = [Topic::Cpu, Topic::Io, Topic::Net];
+
+/// A window of it.
+#[derive(Debug)]
+pub(super) struct Opened {
+    subject: Subject,
+    /// The whole first, then its containers if there are several.
+    rows: Vec<Row>,
+    latency: Option<Latency>,
+    blame: Option<Blame>,
+}
+
+impl Report for Opened {
+    const COMMAND: &'static str = "sysprobe top";
+    /// There is no JSON form: the commands whose parts these are have theirs.
+    const VERSION: u32 = 1;
+    type Document<'a> = ();
+
+    fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
+        let subject = Subject::of(earlier, later, target)?;
+        let mut rows: Vec<Row> = rows::each(earlier, later).filter(|row| target.has(&row.workload)).collect();
+        rows.sort_by(|a, b| a.workload.cmp(&b.workload));
+        if rows.len() == 2 {
+            // One container is the pod.
+            rows.truncate(1);
+        }
+        let latency = Latency::of(earlier, later, target);
+        Some(Self { subject, rows, latency, blame: Blame::of(earlier, later, target) })
+    }
+
+    fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    fn has_numbers(&self) -> bool {
+        self.latency.as_ref().is_some_and(Report::has_numbers)
+            || self.blame.as_ref().is_some_and(Report::has_numbers)
+    }
+
+    fn body(&self, form: &Form) -> Body {
+        let mut rows = Vec::new();
+        for topic in TABLES {
+            let selection =
+                Selection { topic, sort: topic.default_sort(), pods: true, ..Selection::default() };
+            let table = table::lines(&self.rows, &selection, form.width).into_iter();
+            rows.extend(
+                table.enumerate().map(|(at, line)| if at == 0 { head(line) } else { Line::raw(line) }),
+            );
+            rows.push(Line::raw(""));
+        }
+        let parts = [
+            self.latency.as_ref().map(|latency| latency.received_lines(form)),
+            self.blame.as_ref().map(|blame| {
+                let Body { fixed, rows } = blame.body(&Form { position: String::new(), ..form.clone() });
+                fixed.into_iter().chain(rows).collect()
+            }),
+        ];
+        for part in parts.into_iter().flatten() {
+            rows.extend(part);
+            rows.push(Line::raw(""));
+        }
+        rows.pop();
+        Body { fixed: Vec::new(), rows }
+    }
+
+    fn document(&self) {}
+
+    fn bindings() -> &'static [Binding] {
+        &OPENED_BINDINGS
+    }
+
+    fn terms() -> Vec<(&'static str, &'static str)> {
+        let columns = TABLES.into_iter().flat_map(|topic| topic.columns().iter());
+        let columns = columns.map(|column| (column.title, column.help));
+        columns.chain(Latency::terms()).chain(Blame::terms()).collect()
+    }
+}
+
+fn head(text: String) -> Line<'static> {
+    Line::styled(text, Style::new().bold().underlined())
+}

@@ -1,0 +1,158 @@
+//! What workloads did between two snapshots, as amounts that can be added up: those of a pod's containers are the pod's.
+
+use std::collections::HashMap;
+
+use super::{disk, network::NetworkDone, storage};
+use crate::snapshot::{
+    BlockSample, CpuSample, RxpathSample, SchedSample, Snapshot, Throttling, VfsSample, Workload,
+    WorkloadKind, WorkloadSample,
+};
+
+/// The length of a window in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window(pub(super) f64);
+
+impl Window {
+    pub(super) fn of(earlier: &Snapshot, later: &Snapshot) -> Self {
+        Self(later.window_since(earlier).as_secs_f64())
+    }
+
+    pub(super) fn rate(self, amount: f64) -> Option<f64> {
+        (self.0 > 0.0).then(|| amount / self.0)
+    }
+
+    pub(super) fn seconds_rate(self, nanoseconds: u64) -> Option<f64> {
+        self.rate(nanoseconds as f64 / 1e9)
+    }
+}
+
+/// What a workload or a pod did in a window. A part is `None` where its domain is off or does not apply.
+#[derive(Clone, Debug)]
+pub(super) struct Done {
+    pub(super) workload: Workload,
+    pub(super) kind: WorkloadKind,
+    pub(super) sched: Option<SchedSample>,
+    pub(super) usage_ns: Option<u64>,
+    /// `None` unless a period of a quota elapsed.
+    pub(super) throttling: Option<Throttling>,
+    pub(super) quota_cores: Option<f64>,
+    pub(super) vfs: Option<VfsSample>,
+    pub(super) block: Option<BlockSample>,
+    pub(super) network: Option<NetworkDone>,
+    pub(super) rxpath: Option<RxpathSample>,
+}
+
+/// Of every workload, in no order.
+pub(super) fn each<'a>(earlier: &'a Snapshot, later: &'a Snapshot) -> impl Iterator<Item = Done> + 'a {
+    let before: HashMap<_, _> = earlier.workloads.iter().map(|sample| (&sample.workload, sample)).collect();
+    later.workloads.iter().map(move |sample| Done::of(before.get(&sample.workload).copied(), sample))
+}
+
+impl Done {
+    pub(super) fn of(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Self {
+        Self {
+            workload: later.workload.clone(),
+            kind: later.kind,
+            sched: sched_since(earlier, later),
+            usage_ns: usage_since(earlier, later),
+            throttling: throttling_since(earlier, later),
+            quota_cores: later.cpu.as_ref().and_then(|cpu| cpu.quota_cores),
+            vfs: storage::since(earlier, later),
+            block: disk::since(earlier, later),
+            network: NetworkDone::of(earlier, later),
+            rxpath: rxpath_since(earlier, later),
+        }
+    }
+
+    /// The pod of which this is a container; `None` for what is in no pod.
+    pub(super) fn pod(&self) -> Option<Workload> {
+        let Workload { namespace, pod, .. } = &self.workload;
+        let whole = || Workload { namespace: namespace.clone(), pod: pod.clone(), container: String::new() };
+        (!pod.is_empty()).then(whole)
+    }
+
+    /// Adds another part of the same pod. Its cgroup's own files count those of the containers again, but for the quota.
+    pub(super) fn add(&mut self, other: &Self) {
+        add(&mut self.sched, other.sched.as_ref(), SchedSample::add);
+        add(&mut self.vfs, other.vfs.as_ref(), VfsSample::add);
+        add(&mut self.block, other.block.as_ref(), BlockSample::add);
+        add(&mut self.network, other.network.as_ref(), NetworkDone::add);
+        add(&mut self.rxpath, other.rxpath.as_ref(), RxpathSample::add);
+        add(&mut self.throttling, other.throttling.as_ref(), |own, other| {
+            own.periods += other.periods;
+            own.throttled_periods += other.throttled_periods;
+            own.throttled_ns += other.throttled_ns;
+        });
+        self.quota_cores = match (self.kind, other.kind) {
+            (WorkloadKind::Pod, _) if self.quota_cores.is_some() => self.quota_cores,
+            (_, WorkloadKind::Pod) => other.quota_cores.or(self.quota_cores),
+            // One container without a quota leaves the pod without.
+            _ => self.quota_cores.zip(other.quota_cores).map(|(own, other)| own + other),
+        };
+        self.usage_ns = match (self.kind, other.kind) {
+            (WorkloadKind::Pod, _) if self.usage_ns.is_some() => self.usage_ns,
+            (_, WorkloadKind::Pod) => other.usage_ns.or(self.usage_ns),
+            _ => self
+                .usage_ns
+                .zip(other.usage_ns)
+                .map_or(self.usage_ns.or(other.usage_ns), |(own, other)| Some(own + other)),
+        };
+        if other.kind == WorkloadKind::Pod {
+            self.kind = WorkloadKind::Pod;
+        }
+    }
+}
+
+fn add<T: Clone>(own: &mut Option<T>, other: Option<&T>, add: impl FnOnce(&mut T, &T)) {
+    match (own, other) {
+        (_, None) => {}
+        (Some(own), Some(other)) => add(own, other),
+        (own @ None, Some(other)) => *own = Some(other.clone()),
+    }
+}
+
+fn rxpath_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<RxpathSample> {
+    let before = earlier.and_then(|sample| sample.rxpath.as_ref());
+    later.rxpath.as_ref().map(|later| RxpathSample::in_window(before, later))
+}
+
+fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<SchedSample> {
+    let earlier = earlier.and_then(|sample| sample.sched.as_ref());
+    later.sched.as_ref().map(|later| SchedSample::in_window(earlier, later))
+}
+
+/// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that was
+/// there and could not be read nothing is known.
+fn cpu_before(earlier: Option<&WorkloadSample>) -> Option<CpuSample> {
+    match earlier {
+        None => Some(CpuSample {
+            usage_ns: Some(0),
+            throttling: Some(Throttling::default()),
+            ..CpuSample::default()
+        }),
+        Some(sample) => sample.cpu.clone(),
+    }
+}
+
+fn usage_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<u64> {
+    let before = cpu_before(earlier)?.usage_ns?;
+    let now = later.cpu.as_ref()?.usage_ns?;
+    Some(now.checked_sub(before).unwrap_or(now))
+}
+
+/// `None` unless a period of a quota elapsed.
+fn throttling_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Throttling> {
+    let before = cpu_before(earlier)?.throttling?;
+    let now = later.cpu.as_ref()?.throttling?;
+    let since = || {
+        Some(Throttling {
+            periods: now.periods.checked_sub(before.periods)?,
+            throttled_periods: now.throttled_periods.checked_sub(before.throttled_periods)?,
+            throttled_ns: now.throttled_ns.checked_sub(before.throttled_ns)?,
+        })
+    };
+    since().or(Some(now)).filter(|t| t.periods > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! The tables of the command line beside the cluster: every pod is in every view, as one row or as its containers, and in those of its
+//! namespace alone.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::e2e::agent::{self, Access, Agent};
+use crate::e2e::pods::{self, HOME, OTHER};
+use crate::e2e::report::Report;
+use crate::e2e::rig::Rig;
+use crate::e2e::samples::Workload;
+use crate::e2e::wait;
+
+const NAME: &str = "views";
+const VIEWS: [&str; 4] = ["cpu", "io", "net", "latency"];
+
+pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
+    let agent = Agent::start(&rig.access, agent::AUTO)?;
+    for view in VIEWS {
+        let seen = view_of(&rig.access, view);
+        report.check(NAME, &format!("every pod is in the view {view}, alone and by containers"), seen);
+    }
+    report.check(NAME, "the pods that work have CPU time", cpu(&rig.access));
+    report.check(NAME, "one namespace alone", namespace(&rig.access));
+    agent.stop()
+}
+
+fn view_of(access: &Access, view: &str) -> Result<String> {
+    let containers: BTreeSet<_> = pods::residents_running().into_iter().collect();
+    let whole: BTreeSet<_> = containers.iter().map(Workload::whole_pod).collect();
+    // The agent hears of the pods a moment after it has started.
+    let rows = wait::until("every pod has its name", || {
+        let rows = names(&top(access, &["--view", view, "--all"])?)?;
+        Ok(whole.is_subset(&rows).then_some(rows))
+    })?;
+    let of_containers = rows.iter().find(|row| !row.pod.is_empty() && !row.container.is_empty());
+    ensure!(of_containers.is_none(), "{of_containers:?} is no pod");
+    let by_containers = names(&top(access, &["--view", view, "--all", "--containers"])?)?;
+    let missing = containers.difference(&by_containers).next();
+    ensure!(missing.is_none(), "{missing:?} has no row");
+    Ok(format!("{} pods, {} containers", whole.len(), containers.len()))
+}
+
+fn cpu(access: &Access) -> Result<String> {
+    let rows = top(access, &["-n", HOME])?;
+    let worked: Vec<_> = rows.iter().filter(|row| row["cpu_cores"].as_f64() > Some(0.0)).collect();
+    let wanted = pods::residents_running()
+        .iter()
+        .filter(|pod| pod.namespace == HOME)
+        .map(Workload::whole_pod)
+        .collect::<BTreeSet<_>>();
+    let working = worked.iter().map(|row| name(row)).collect::<Result<BTreeSet<_>>>()?;
+    let idle = wanted.difference(&working).next();
+    ensure!(idle.is_none(), "{idle:?} has no CPU time");
+    Ok(format!("{} pods of {HOME}", working.len()))
+}
+
+fn namespace(access: &Access) -> Result<String> {
+    let rows = names(&top(access, &["-n", OTHER, "--all"])?)?;
+    let stranger = rows.iter().find(|row| row.namespace != OTHER);
+    ensure!(stranger.is_none() && !rows.is_empty(), "{rows:?}");
+    Ok(format!("{} of {OTHER}", rows.len()))
+}
+
+/// The rows of one window.
+fn top(access: &Access, words: &[&str]) -> Result<Vec<Value>> {
+    let arguments = [&["top"], words, &["--once", "--interval", "1", "-o", "json"]].concat();
+    let document: Value = serde_json::from_str(&access.ask(&arguments)?).context("reading what it prints")?;
+    Ok(document["workloads"].as_array().context("no workloads")?.clone())
+}
+
+fn names(rows: &[Value]) -> Result<BTreeSet<Workload>> {
+    rows.iter().map(name).collect()
+}
+
+fn name(row: &Value) -> Result<Workload> {
+    let text = |field: &str| row[field].as_str().with_context(|| format!("no {field} in {row}"));
+    Ok(Workload::new(text("namespace")?, text("pod")?, text("container")?))
+}

@@ -20,7 +20,7 @@ use crate::probes::ProbesArgs;
 use crate::show::args::{WindowArgs, WorkloadArgs};
 use crate::snapshot::Query;
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
-use crate::{agent, blame, check, completion, docs, latency, probes, top};
+use crate::{agent, blame, check, completion, docs, latency, probes, resources, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
 #[derive(Debug, Parser)]
@@ -57,6 +57,9 @@ enum Command {
     /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by stage.
     #[command(after_help = latency::HELP)]
     Latency(ShowCommand<LatencyArgs>),
+    /// Check this node in a minute: of CPU, memory, disks and network what is in use, what waits, what fails, and who is behind it.
+    #[command(after_help = resources::EXAMPLE)]
+    Use(ShowCommand<WindowArgs>),
     /// Show what each of the agent's kernel programs costs, how full their maps are, and what was lost.
     #[command(after_help = probes::EXAMPLE)]
     Probes(ShowCommand<ProbesArgs>),
@@ -155,6 +158,7 @@ impl Cli {
             Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Blame(args) => show_blame(args),
             Command::Latency(args) => show_latency(args),
+            Command::Use(args) => show_resources(args),
             Command::Probes(args) => show_probes(args),
             Command::Check(args) => args.run(),
             Command::Completions { shell } => completion::script(shell),
@@ -188,6 +192,10 @@ fn show_latency(ShowCommand { flags, host }: ShowCommand<LatencyArgs>) -> anyhow
 
 fn show_probes(ShowCommand { flags, host }: ShowCommand<ProbesArgs>) -> anyhow::Result<()> {
     agent::show(&host.config(None)?, flags.query(), |numbers| probes::run(flags, numbers))
+}
+
+fn show_resources(ShowCommand { flags, host }: ShowCommand<WindowArgs>) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, resources::query(), |numbers| resources::run(flags, numbers))
 }
 
 /// Whoever closes the pipe (`| head`) has seen enough.
@@ -253,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_refused_as_in_the_file() {
-        for command in ["agent", "top", "io", "net", "blame", "latency", "probes", "check"] {
+        for command in ["agent", "top", "io", "net", "blame", "latency", "use", "probes", "check"] {
             let refused = Cli::try_parse_from(["sysprobe", command, "--socket", "agent.sock"]);
             let message = refused.expect_err("a relative path").to_string();
             assert!(
@@ -265,7 +273,7 @@ mod tests {
 
     #[test]
     fn tables_have_an_example() {
-        for command in ["top", "io", "net", "blame", "latency", "probes"] {
+        for command in ["top", "io", "net", "blame", "latency", "use", "probes"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
             let example = help.lines().any(|line| {
                 line.trim().starts_with(&format!("sysprobe {command} ")) && line.contains("--once")
@@ -281,8 +289,11 @@ mod tests {
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let page = directory.path().join(format!("sysprobe-{}.1", command.get_name()));
             let text = std::fs::read_to_string(&page).expect("a page");
-            assert!(text.contains("Exit codes") || text.contains(".SH SYNOPSIS"), "{text}");
+            let has_example = ["agent", "check"].contains(&command.get_name()) || text.contains("Example: ");
+            assert!(text.contains(".SH SYNOPSIS") && has_example, "{text}");
         }
+        let whole = std::fs::read_to_string(directory.path().join("sysprobe.1")).expect("a page");
+        assert!(whole.contains("Exit codes: 0 success"), "{whole}");
         let error = write_manual(Path::new("/nowhere")).expect_err("no directory");
         assert!(error.to_string().contains("/nowhere"), "{error}");
     }

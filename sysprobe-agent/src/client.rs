@@ -71,9 +71,9 @@ impl Client {
     }
 
     fn path(&self) -> String {
-        let Query { slow_ns, measure, lease_ms } = self.query;
+        let Query { slow_ns, measure, node, lease_ms } = self.query;
         let slow = slow_ns.map(|from| format!("slow_ns={from}&")).unwrap_or_default();
-        format!("{SNAPSHOT_PATH}?{slow}measure={measure}&lease_ms={lease_ms}")
+        format!("{SNAPSHOT_PATH}?{slow}measure={measure}&node={node}&lease_ms={lease_ms}")
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
@@ -169,6 +169,24 @@ mod tests {
         assert_eq!(snapshot.workloads, fixture::node().1.workloads);
         let error = parse(&answer(VERSION + 1, VERSION + 1)).expect_err("something else");
         assert!(error.to_string().contains("use the command of the agent's release"), "{error}");
+    }
+
+    #[test]
+    fn the_first_line_says_whose_protocol_is_older() {
+        let described = |agents_version| {
+            Client { socket: "/run/a".into(), query: Query::default(), agents_version }.describe()
+        };
+        assert_eq!(described(VERSION), "agent at /run/a");
+        assert!(described(VERSION + 1).contains("newer than this command"));
+        assert!(described(VERSION - 1).contains("older than this command"));
+    }
+
+    #[test]
+    fn an_older_agent_is_understood_from_where_on_nothing_changed() {
+        for version in READABLE_FROM..VERSION {
+            assert!(parse(&answer(version, READABLE_FROM)).is_ok(), "version {version}");
+        }
+        assert!(parse(&answer(READABLE_FROM - 1, 1)).is_err());
     }
 
     #[test]

@@ -48,8 +48,10 @@ pub struct Engine {
     files: Files,
     registry: Registry,
     plan: Plan,
-    /// When it was last seen which workloads have gone, and whether any cgroup has since.
-    expired: (Instant, bool),
+    /// When it was last seen which workloads have gone.
+    expired: Instant,
+    /// Whether any cgroup has since.
+    has_departed: bool,
     /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
     greeted: (u64, Instant),
     /// When the threads are counted.
@@ -81,7 +83,8 @@ impl Engine {
         let statistics = Statistics::new(plan.program_statistics);
         Ok(Self {
             greeted: (0, Instant::now()),
-            expired: (Instant::now(), false),
+            expired: Instant::now(),
+            has_departed: false,
             pace: Pace::default(),
             domains,
             identity,
@@ -131,9 +134,9 @@ impl Engine {
         }
         for id in departed {
             self.bury(id, now);
-            self.expired.1 = true;
+            self.has_departed = true;
         }
-        if self.expired.1 && now.duration_since(self.expired.0) >= EXPIRE_AT_MOST {
+        if self.has_departed && now.duration_since(self.expired) >= EXPIRE_AT_MOST {
             self.expire(now);
         }
     }
@@ -157,6 +160,7 @@ impl Engine {
             self.statistics.ask(lease, Instant::now());
         }
         let mut snapshot = self.collect();
+        snapshot.node = query.node.then(host::node::read);
         snapshot.slow = query.slow_ns.and_then(|from_ns| self.slow(from_ns, lease));
         snapshot
     }
@@ -183,6 +187,7 @@ impl Engine {
             histograms: self.plan.histograms,
             drop_reasons,
             slow: None,
+            node: None,
             agent,
         }
     }
@@ -227,7 +232,7 @@ impl Engine {
     }
 
     fn expire(&mut self, now: Instant) {
-        self.expired = (now, false);
+        (self.expired, self.has_departed) = (now, false);
         let grace = Duration::from_secs(self.plan.grace_seconds);
         self.attribution.forget_late(now, grace);
         let bearers = self.identity.tree().alive().filter_map(|(id, _)| self.attribution.bearer(id));

@@ -5,6 +5,7 @@ mod btf;
 mod cgroups;
 mod clock;
 mod cpus;
+pub(crate) mod node;
 mod privilege;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -45,5 +45,6 @@ mod completion;
 mod docs;
 pub mod latency;
 pub mod probes;
+pub mod resources;
 pub mod show;
 pub mod top;

@@ -11,6 +11,7 @@ mod block;
 mod histogram;
 mod memory;
 mod net;
+mod node;
 mod pressure;
 mod query;
 mod rxpath;
@@ -25,6 +26,7 @@ pub use block::{BlockSample, DeviceSample, RequestSample};
 pub use histogram::{Buckets, HistogramSample, bucket_upper};
 pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
 pub use net::{NetSample, TrafficSample};
+pub use node::{CpuTimes, DiskTimes, LinkCounts, NodeMemory, NodeSample};
 pub use pressure::{PressureSample, StallSample};
 pub use query::Query;
 pub use rxpath::{PathSample, RxpathSample, StageSample};
@@ -36,7 +38,7 @@ pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. It grows with anything that readers can see.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// The oldest version whose readers understand this one: since then, nothing went or changed its meaning, and all that came may be left out.
 pub const READABLE_FROM: u32 = 11;
 
@@ -62,6 +64,9 @@ pub struct Snapshot {
     /// Only for those who ask, and only where it can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<SlowSample>,
+    /// Only for those who ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeSample>,
     pub agent: AgentSample,
 }
 

@@ -80,7 +80,7 @@ fn top_shows_a_running_agents_numbers() {
     // Cgroup v1 has no pressure.
     let is_up = |domain: &Value| domain["up"] == true || (domain["name"] == "pressure" && is_v1());
     assert!(domains.iter().all(is_up), "{domains:?}");
-    assert_eq!(document["version"], 1);
+    assert_eq!(document["version"], 2);
     let window = document["window_seconds"].as_f64().expect("a number");
     assert!(window >= 0.5, "the window is not shorter than asked for: {window}");
 }
@@ -150,7 +150,7 @@ fn io_shows_what_a_workload_flushes() {
     let before = flushes.ended.load(Ordering::SeqCst);
     let (_, document) = document("io", agent.socket().to_str().expect("UTF-8"));
     let at_most = flushes.begun.load(Ordering::SeqCst) - before;
-    assert_eq!(document["version"], 1);
+    assert_eq!(document["version"], 2);
     let row = row(&document, &cgroup.name);
     let number = |operation: &str, field: &str| row[operation][field].as_f64().expect("a number");
     let calls = number("fsync", "operations_per_second") * document["window_seconds"].as_f64().expect("one");

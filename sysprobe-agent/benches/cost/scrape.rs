@@ -308,6 +308,7 @@ fn snapshot() -> Snapshot {
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::from([(6, "socket_rcvbuff".into())]),
         slow: None,
+        node: None,
         agent: AgentSample::default(),
     }
 }

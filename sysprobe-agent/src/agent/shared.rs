@@ -1,13 +1,11 @@
 //! The engine's own thread, and the way to it. Nobody holds a lock while the kernel is asked: who wants something of the engine
 //! sends it there and waits for the answer, and the engine does one thing after the other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use anyhow::Context;
 use tokio::sync::oneshot;
-use tracing::error;
 
 use crate::engine::Engine;
 use crate::snapshot::{Query, Snapshot};
@@ -21,9 +19,13 @@ pub(crate) struct Shared(Arc<OnceLock<mpsc::Sender<Act>>>);
 
 impl Shared {
     /// Gives the engine its thread. There is one engine.
-    pub(super) fn own(&self, engine: Engine) -> anyhow::Result<()> {
-        let (sender, acts) = mpsc::channel();
-        let work = move || work(engine, &acts);
+    pub(super) fn own(&self, mut engine: Engine) -> anyhow::Result<()> {
+        let (sender, acts) = mpsc::channel::<Act>();
+        let work = move || {
+            for act in acts {
+                act(&mut engine);
+            }
+        };
         thread::Builder::new()
             .name("engine".to_owned())
             .spawn(work)
@@ -51,19 +53,10 @@ impl Shared {
             }
         };
         engine.send(Box::new(act)).ok().context("the engine has ended")?;
-        answered.await.context("the engine failed; the log says why").map(Some)
+        answered.await.context("the engine has ended").map(Some)
     }
 
     pub(crate) fn is_ready(&self) -> bool {
         self.0.get().is_some()
-    }
-}
-
-/// What fails fails alone: the agent goes on.
-fn work(mut engine: Engine, acts: &mpsc::Receiver<Act>) {
-    for act in acts {
-        if catch_unwind(AssertUnwindSafe(|| act(&mut engine))).is_err() {
-            error!("Something that the engine was asked for failed.");
-        }
     }
 }

@@ -20,27 +20,24 @@ use crate::show::{
 
 pub(super) fn body(latency: &Latency, form: &Form) -> Body {
     let slow = latency.slow.iter().flat_map(|slow| slow.lines(form));
-    let paths = match &latency.received {
-        Finding::Off(reason) => return remark(format!("rxpath is off: {}", format::clean(reason))),
-        Finding::Nothing => {
-            let nothing = remark("Nothing that it received was read in this window.".to_owned());
-            return Body { rows: slow.collect(), ..nothing };
+    let mut received = received(latency, form).into_iter();
+    let mut fixed: Vec<_> = received.by_ref().take(1).collect();
+    let mut rows: Vec<_> = received.collect();
+    match &latency.received {
+        Finding::Off(_) => return Body { fixed, rows },
+        Finding::Nothing => {}
+        Finding::Received(_) => {
+            rows.extend(why_it_waited(latency, form));
+            if let (Some(summary), false) = (fixed.first_mut(), form.position.is_empty()) {
+                summary.push_span(format!(" Lines {}.", form.position));
+            }
         }
-        Finding::Received(paths) => paths,
-    };
-    let table = Table::fit(form);
-    let mut rows: Vec<_> = paths.iter().flat_map(|path| table.lines(path)).collect();
-    rows.extend(why_it_waited(latency, form));
+    }
     rows.extend(slow);
-    let position = match form.position.as_str() {
-        "" => String::new(),
-        position => format!(" Lines {position}."),
-    };
-    let summary = summary(paths, &latency.subject) + &position;
-    Body { fixed: vec![Line::styled(summary, Style::new().bold())], rows }
+    Body { fixed, rows }
 }
 
-/// What was followed alone, all of it in lines.
+/// What was followed alone: what all the rest is about, and the stages.
 pub(super) fn received(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
     match &latency.received {
         Finding::Off(reason) => vec![Line::raw(format!("rxpath is off: {}", format::clean(reason)))],
@@ -53,11 +50,6 @@ pub(super) fn received(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
     }
 }
 
-fn remark(text: String) -> Body {
-    Body { fixed: vec![Line::raw(text)], rows: Vec::new() }
-}
-
-/// What all the rest is about.
 fn summary(paths: &[Path], subject: &Subject) -> String {
     let rate = |path: &Path| {
         let rate = format::or_nothing(subject.per_second(path.total.count as f64), format::rate);

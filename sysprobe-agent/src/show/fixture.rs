@@ -72,6 +72,7 @@ pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         histograms: HistogramScope::default(),
         drop_reasons: BTreeMap::new(),
         slow: None,
+        node: None,
         agent: AgentSample::default(),
     }
 }

@@ -54,7 +54,7 @@ impl Target {
         let in_namespace = |who: &Culprit| args.namespace.as_ref().is_none_or(|name| *name == who.namespace);
         let known = |gone: bool| -> BTreeSet<Culprit> {
             let samples = snapshot.workloads.iter().filter(|sample| gone || !sample.gone);
-            samples.map(|sample| whose(&sample.workload)).filter(in_namespace).collect()
+            samples.map(|sample| sample.workload.as_culprit()).filter(in_namespace).collect()
         };
         let what = if args.namespace.is_some() { "pod of this namespace" } else { "workload" };
         let names = |who: &Culprit| names_of(who);
@@ -114,13 +114,6 @@ impl Target {
 pub(crate) fn name(who: &Culprit) -> String {
     let Culprit { namespace, pod, container } = who.clone();
     format::short_name(&Workload { namespace, pod, container })
-}
-
-/// The pod, or what is none, that a workload is or is in.
-fn whose(workload: &Workload) -> Culprit {
-    let Workload { namespace, pod, container } = workload.clone();
-    let container = if pod.is_empty() { container } else { String::new() };
-    Culprit { namespace, pod, container }
 }
 
 /// As people may type it, the full form last.

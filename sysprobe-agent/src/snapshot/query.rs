@@ -17,6 +17,8 @@ pub struct Query {
     pub slow_ns: Option<u64>,
     /// Whether the kernel shall measure its programs.
     pub measure: bool,
+    /// Whether the machine's own counters shall come along; costs nothing later.
+    pub node: bool,
     /// For how long from now on, unless somebody asks again.
     pub lease_ms: u64,
 }

@@ -21,7 +21,7 @@ use crate::{
         page, steps,
         target::Target,
     },
-    snapshot::{DomainState, Snapshot, Workload},
+    snapshot::{DomainState, Snapshot, Workload, WorkloadKind},
 };
 
 mod trends;
@@ -112,9 +112,9 @@ impl App {
         self.shown.as_ref().map(|shown| shown.later.window_since(&shown.earlier))
     }
 
-    /// The number of workloads, whether shown or not.
+    /// How many rows there may be, whether shown or not: pods, or containers, and what is in no pod.
     pub(super) fn total(&self) -> usize {
-        self.current().workloads.len()
+        rows::total(self.current(), &self.selection)
     }
 
     pub(super) fn domains_off(&self) -> impl Iterator<Item = &DomainState> {
@@ -128,6 +128,10 @@ impl App {
     fn sample(&mut self, sample: Arc<Snapshot>) -> Action {
         let earlier = std::mem::replace(&mut self.newest, sample);
         let later = Arc::clone(&self.newest);
+        if !self.frozen {
+            // What is shown is replaced anyway: this way the trends are nobody else's, and need not be copied.
+            self.shown = None;
+        }
         Arc::make_mut(&mut self.trends).record(&earlier, &later);
         self.error = None;
         if !self.frozen {
@@ -141,7 +145,9 @@ impl App {
     fn select_rows(&mut self) {
         let Some(Window { earlier, later, trends }) = &self.shown else { return };
         self.rows = rows::rows(earlier, later, &self.selection);
-        for row in &mut self.rows {
+        // The name of a pod's own cgroup is that of the pod as a whole, of which the trends are.
+        let is_whole = |row: &&mut Row| self.selection.pods || row.kind != WorkloadKind::Pod;
+        for row in self.rows.iter_mut().filter(is_whole) {
             row.trend = trends.of(&row.workload, self.selection.topic.trend());
             row.unusual = trends.unusual(&row.workload);
         }
@@ -237,6 +243,7 @@ impl App {
         let (settings, first) = (self.settings.clone(), Arc::clone(earlier));
         let mut opened = page::app::App::new(settings, Target::of(&row.workload), first, self.size);
         opened.update(Event::Sample(Arc::clone(later)));
+        (opened.frozen, opened.error) = (self.frozen, self.error.clone());
         self.opened = Some(opened);
     }
 
@@ -252,14 +259,18 @@ impl App {
         Some(if action == Action::Quit && self.opened.is_none() { Action::Draw } else { action })
     }
 
-    /// Shows or hides the containers of the pod that is selected, or that has the selected container.
+    /// Shows or hides the containers of the pod that is selected, or that has the selected container, or that is first.
     fn expand(&mut self) {
-        let Some(cursor) = &self.cursor else { return };
-        let Workload { namespace, pod, .. } = cursor.workload.clone();
+        let index = self.selected().unwrap_or(self.offset);
+        let Some(Workload { namespace, pod, .. }) = self.rows.get(index).map(|row| row.workload.clone())
+        else {
+            return;
+        };
         if pod.is_empty() {
             return;
         }
         let pod = Workload { namespace, pod, container: String::new() };
+        self.cursor = Some(Cursor { workload: pod.clone(), index });
         self.reselect(|selection| {
             if !selection.expanded.remove(&pod) {
                 selection.expanded.insert(pod);

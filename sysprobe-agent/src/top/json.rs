@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     show::format,
-    snapshot::{DomainState, Snapshot, WorkloadKind},
+    snapshot::{DomainState, Snapshot, Workload, WorkloadKind},
 };
 
 mod io;
@@ -21,7 +21,7 @@ pub use latency::LatencyDocument;
 pub use network::NetworkDocument;
 
 /// The version of these forms; it changes when a field goes or changes its meaning.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One window. What there is of a workload depends on the table.
 #[derive(Debug, Serialize)]
@@ -39,21 +39,28 @@ pub struct Document<'a, W> {
     pub workloads: Vec<W>,
 }
 
-/// One workload in the window of `top`. `null` where a domain is off or a number does not apply.
+/// Whose the numbers of a row are.
 #[derive(Debug, Serialize)]
-pub struct WorkloadDocument<'a> {
+pub struct WhoDocument<'a> {
     /// Empty for what is no pod.
     pub namespace: &'a str,
     /// Empty for what is no pod.
     pub pod: &'a str,
-    /// The container's name or id, the systemd unit or the cgroup path: untrusted text.
+    /// The container's name or id, the systemd unit or the cgroup path: untrusted text. Empty for a pod as a whole.
     pub container: &'a str,
     pub kind: WorkloadKind,
+}
+
+/// One workload in the window of `top`. `null` where a domain is off or a number does not apply.
+#[derive(Debug, Serialize)]
+pub struct WorkloadDocument<'a> {
+    #[serde(flatten)]
+    pub who: WhoDocument<'a>,
     /// CPUs in use, on average.
     pub cpu_cores: Option<f64>,
     /// CPUs allowed; `null` without a quota.
     pub cpu_quota_cores: Option<f64>,
-    /// Throttled periods divided by periods (0..1); `null` when no period of a quota elapsed.
+    /// Throttled periods divided by periods (0..1), of a pod that of its most throttled part; `null` when no period of a quota elapsed.
     pub throttled_ratio: Option<f64>,
     /// Time throttled per second of the window, added up over CPUs on cgroup v1 and v2 alike.
     pub throttled_seconds_per_second: Option<f64>,
@@ -107,14 +114,18 @@ fn document<W: Serialize>(
     Ok(serde_json::to_string(&document)? + "\n")
 }
 
+impl<'a> WhoDocument<'a> {
+    fn new(row: &'a Row) -> Self {
+        let Workload { namespace, pod, container } = &row.workload;
+        Self { namespace, pod, container, kind: row.kind }
+    }
+}
+
 impl<'a> WorkloadDocument<'a> {
     fn new(row: &'a Row) -> Self {
         let fsync = row.operation(Operation::Fsync);
         Self {
-            namespace: &row.workload.namespace,
-            pod: &row.workload.pod,
-            container: &row.workload.container,
-            kind: row.kind,
+            who: WhoDocument::new(row),
             cpu_cores: row.cpu_cores,
             cpu_quota_cores: row.quota_cores,
             throttled_ratio: row.throttled_ratio,

@@ -1,9 +1,12 @@
 //! One pod (or what is in no pod) on one page, opened from a table: its rows of each table, where what it received lost its time, why it
 //! waited for a CPU and who ran meanwhile. The parts are those of the commands that show each alone.
 
+use std::collections::HashSet;
+
 use ratatui::{style::Style, text::Line};
 
 use super::{
+    columns::Content,
     keys::OPENED_BINDINGS,
     rows::{self, Row, Selection},
     table,
@@ -30,8 +33,8 @@ pub(super) struct Opened {
     subject: Subject,
     /// The whole first, then its containers if there are several.
     rows: Vec<Row>,
-    latency: Option<Latency>,
-    blame: Option<Blame>,
+    latency: Latency,
+    blame: Blame,
 }
 
 impl Report for Opened {
@@ -48,8 +51,8 @@ impl Report for Opened {
             // One container is the pod.
             rows.truncate(1);
         }
-        let latency = Latency::of(earlier, later, target);
-        Some(Self { subject, rows, latency, blame: Blame::of(earlier, later, target) })
+        let (latency, blame) = (Latency::of(earlier, later, target)?, Blame::of(earlier, later, target)?);
+        Some(Self { subject, rows, latency, blame })
     }
 
     fn subject(&self) -> &Subject {
@@ -57,8 +60,7 @@ impl Report for Opened {
     }
 
     fn has_numbers(&self) -> bool {
-        self.latency.as_ref().is_some_and(Report::has_numbers)
-            || self.blame.as_ref().is_some_and(Report::has_numbers)
+        self.latency.has_numbers() || self.blame.has_numbers()
     }
 
     fn body(&self, form: &Form) -> Body {
@@ -72,19 +74,16 @@ impl Report for Opened {
             );
             rows.push(Line::raw(""));
         }
-        let parts = [
-            self.latency.as_ref().map(|latency| latency.received_lines(form)),
-            self.blame.as_ref().map(|blame| {
-                let Body { fixed, rows } = blame.body(&Form { position: String::new(), ..form.clone() });
-                fixed.into_iter().chain(rows).collect()
-            }),
-        ];
-        for part in parts.into_iter().flatten() {
-            rows.extend(part);
-            rows.push(Line::raw(""));
-        }
-        rows.pop();
-        Body { fixed: Vec::new(), rows }
+        rows.extend(self.latency.received_lines(form));
+        rows.push(Line::raw(""));
+        let waits = self.blame.body(&Form { position: String::new(), ..form.clone() });
+        rows.extend(waits.fixed.into_iter().chain(waits.rows));
+        let position = match form.position.as_str() {
+            "" => String::new(),
+            position => format!(" Lines {position}."),
+        };
+        let title = format!("CPU, I/O, network; what it received; why it waited.{position}");
+        Body { fixed: vec![Line::styled(title, Style::new().bold())], rows }
     }
 
     fn document(&self) {}
@@ -95,8 +94,10 @@ impl Report for Opened {
 
     fn terms() -> Vec<(&'static str, &'static str)> {
         let columns = TABLES.into_iter().flat_map(|topic| topic.columns().iter());
+        let columns = columns.filter(|column| matches!(column.content, Content::Text(_)));
         let columns = columns.map(|column| (column.title, column.help));
-        columns.chain(Latency::terms()).chain(Blame::terms()).collect()
+        let mut seen = HashSet::new();
+        columns.chain(Blame::terms()).chain(Latency::terms()).filter(|(word, _)| seen.insert(*word)).collect()
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Row {
     /// CPUs in use, on average: from the scheduler where it is watched, else from the cgroup's own account.
     pub cpu_cores: Option<f64>,
     pub quota_cores: Option<f64>,
-    /// The share of periods that ended in throttling; `None` when no period of a quota elapsed.
+    /// The share of periods that ended in throttling, of a pod that of its most throttled part; `None` when no period of a quota elapsed.
     pub throttled_ratio: Option<f64>,
     /// Seconds throttled per second; the kernel adds CPUs up, so it can exceed one.
     pub throttled_rate: Option<f64>,
@@ -96,6 +96,17 @@ pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<
         std::iter::once(pod).chain(rows_of(parts)).collect::<Vec<_>>()
     };
     rows_of(whole).into_iter().flat_map(below).collect()
+}
+
+/// How many rows there would be without a filter and with those in which nothing happened.
+pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
+    let workloads = snapshot.workloads.iter().map(|sample| &sample.workload);
+    if !selection.pods {
+        return workloads.count();
+    }
+    let (alone, of_pods): (Vec<_>, Vec<_>) = workloads.partition(|workload| workload.pod.is_empty());
+    let pods: HashSet<_> = of_pods.iter().map(|workload| (&workload.namespace, &workload.pod)).collect();
+    alone.len() + pods.len()
 }
 
 /// Those of the namespace that match the filter. A pod is what it is as a whole: one of its containers brings the others along.
@@ -166,13 +177,12 @@ fn row(done: Done, window: Window) -> Row {
     let sched = done.sched.as_ref();
     let busy_ns = sched.map(|sched| sched.on_cpu_ns).or(done.usage_ns);
     let wait = sched.map(|sched| &sched.wait);
-    let throttling = done.throttling;
     Row {
         kind: done.kind,
         cpu_cores: busy_ns.and_then(|ns| window.seconds_rate(ns)),
         quota_cores: done.quota_cores,
-        throttled_ratio: throttling.map(|t| t.throttled_periods as f64 / t.periods as f64),
-        throttled_rate: throttling.and_then(|t| window.seconds_rate(t.throttled_ns)),
+        throttled_ratio: done.throttled_ratio,
+        throttled_rate: done.throttled_ns.and_then(|ns| window.seconds_rate(ns)),
         wait_p50: wait.and_then(|wait| wait.quantile(0.5)),
         wait_p99: wait.and_then(|wait| wait.quantile(0.99)),
         wait_max: wait.and_then(HistogramSample::max_bound),

@@ -21,7 +21,7 @@ pub(super) fn text(
 ) -> String {
     let rows = rows::rows(earlier, later, selection);
     let window = later.window_since(earlier);
-    let mut lines = vec![context(window, rows.len(), later.workloads.len(), source, width)];
+    let mut lines = vec![context(window, rows.len(), rows::total(later, selection), source, width)];
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(chrome::off));
     lines.extend(self::lines(&rows, selection, width));
     lines.into_iter().fold(String::new(), |mut text, line| {

@@ -96,6 +96,9 @@ impl Topic {
                 network.sent_rate,
                 network.drop_rate,
                 tcp.segment_rate,
+                // Who hears nothing sends only what he has sent before.
+                tcp.retransmitted_ratio,
+                tcp.accept_queue,
                 tcp.failure_rate,
                 tcp.reset_rate,
                 tcp.accept_drop_rate,

@@ -78,6 +78,7 @@ fn context_parts(app: &App) -> Vec<String> {
     let (settings, selection) = (&app.settings, &app.selection);
     let seconds = |duration: std::time::Duration| format::duration(duration.as_secs_f64());
     let mut parts = vec![format!("{} of {}", app.rows.len(), app.total())];
+    parts.extend(selection.namespace.iter().map(|name| format!("namespace {}", format::clean(name))));
     if !selection.filter.is_empty() {
         parts.push(format!("filter `{}`", format::clean(&selection.filter)));
     }
@@ -117,6 +118,9 @@ fn nothing(app: &App) -> &'static str {
     match app.window() {
         None => "The first window is not over yet.",
         Some(_) if !app.selection.filter.is_empty() => "No workload matches the filter: press / then Esc.",
+        Some(_) if app.selection.namespace.is_some() && app.selection.all => {
+            "No pod of this namespace is known."
+        }
         Some(_) if app.total() > 0 => app.selection.topic.nothing_happened(),
         Some(_) => "There are no workloads.",
     }

@@ -25,9 +25,9 @@ pub(crate) struct App<P: Page> {
     pub(super) of: P::Of,
     /// By how many lines the help overlay is scrolled down, if it is shown.
     pub(super) help: Option<u16>,
-    pub(super) frozen: bool,
+    pub(crate) frozen: bool,
     /// Why there is no newer sample.
-    pub(super) error: Option<String>,
+    pub(crate) error: Option<String>,
     /// Whether what they are of had gone when it was last looked for.
     pub(super) gone: bool,
     /// The last window, or an older one: while frozen, and of what has gone.

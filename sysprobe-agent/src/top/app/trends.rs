@@ -22,7 +22,7 @@ const WATCHED: [(SortKey, f32); 9] = [
     (SortKey::Srtt99, 0.001),
     (SortKey::Connect99, 0.001),
     (SortKey::Received99, 0.001),
-    (SortKey::Retransmitted, 0.01),
+    (SortKey::Retransmitted, 0.001),
 ];
 /// Of fewer windows nobody knows what is usual.
 const ENOUGH: usize = 10;

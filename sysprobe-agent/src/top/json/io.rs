@@ -3,9 +3,9 @@
 use serde::Serialize;
 use sysprobe_common::{block, vfs::Operation};
 
+use super::WhoDocument;
 use crate::{
     show::format,
-    snapshot::WorkloadKind,
     top::rows::{DeviceRow, OperationRow, RequestRow, Row},
 };
 
@@ -13,13 +13,8 @@ use crate::{
 /// of them are.
 #[derive(Debug, Serialize)]
 pub struct StorageDocument<'a> {
-    /// Empty for what is no pod.
-    pub namespace: &'a str,
-    /// Empty for what is no pod.
-    pub pod: &'a str,
-    /// The container's name or id, the systemd unit or the cgroup path: untrusted text.
-    pub container: &'a str,
-    pub kind: WorkloadKind,
+    #[serde(flatten)]
+    pub who: WhoDocument<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<OperationDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,10 +84,7 @@ impl<'a> StorageDocument<'a> {
     pub(super) fn new(row: &'a Row) -> Self {
         let of = |operation| row.operation(operation).and_then(OperationDocument::new);
         Self {
-            namespace: &row.workload.namespace,
-            pod: &row.workload.pod,
-            container: &row.workload.container,
-            kind: row.kind,
+            who: WhoDocument::new(row),
             read: of(Operation::Read),
             write: of(Operation::Write),
             fsync: of(Operation::Fsync),

@@ -3,18 +3,14 @@
 use serde::Serialize;
 use sysprobe_common::vfs::Operation;
 
-use crate::{show::format, snapshot::WorkloadKind, top::rows::Row};
+use super::WhoDocument;
+use crate::{show::format, top::rows::Row};
 
 /// One workload in the window. Quantiles are wrong by at most 9.1 %; `null` where a domain is off, or nothing was measured.
 #[derive(Debug, Serialize)]
 pub struct LatencyDocument<'a> {
-    /// Empty for what is no pod.
-    pub namespace: &'a str,
-    /// Empty for what is no pod.
-    pub pod: &'a str,
-    /// The container's name or id, the systemd unit or the cgroup path: untrusted text.
-    pub container: &'a str,
-    pub kind: WorkloadKind,
+    #[serde(flatten)]
+    pub who: WhoDocument<'a>,
     /// What was followed from the network device to its reader.
     pub received_per_second: Option<f64>,
     pub received_p50_seconds: Option<f64>,
@@ -39,10 +35,7 @@ impl<'a> LatencyDocument<'a> {
         let received = row.received.unwrap_or_default();
         let p99 = |operation| row.operation(operation).and_then(|of| of.p99);
         Self {
-            namespace: &row.workload.namespace,
-            pod: &row.workload.pod,
-            container: &row.workload.container,
-            kind: row.kind,
+            who: WhoDocument::new(row),
             received_per_second: received.rate,
             received_p50_seconds: received.p50,
             received_p99_seconds: received.p99,

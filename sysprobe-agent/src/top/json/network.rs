@@ -2,18 +2,14 @@
 
 use serde::Serialize;
 
-use crate::{snapshot::WorkloadKind, top::rows::Row};
+use super::WhoDocument;
+use crate::top::rows::Row;
 
 /// One workload in the window of `net`. `null` where a domain is off or a number does not apply.
 #[derive(Debug, Serialize)]
 pub struct NetworkDocument<'a> {
-    /// Empty for what is no pod.
-    pub namespace: &'a str,
-    /// Empty for what is no pod.
-    pub pod: &'a str,
-    /// The container's name or id, the systemd unit or the cgroup path: untrusted text.
-    pub container: &'a str,
-    pub kind: WorkloadKind,
+    #[serde(flatten)]
+    pub who: WhoDocument<'a>,
     /// Payload of all protocols.
     pub received_bytes_per_second: Option<f64>,
     pub sent_bytes_per_second: Option<f64>,
@@ -33,7 +29,7 @@ pub struct NetworkDocument<'a> {
     pub tcp_resets_per_second: Option<f64>,
     /// By listening sockets.
     pub tcp_accept_drops_per_second: Option<f64>,
-    /// At the end of the window; `null` where sockets are not counted.
+    /// At the end of the window; `null` where sockets are not counted, or there are none.
     pub tcp_established_sockets: Option<u64>,
     /// How full the fullest accept queue is, from 0 to 1.
     pub tcp_accept_queue_fullest: Option<f64>,
@@ -44,10 +40,7 @@ impl<'a> NetworkDocument<'a> {
         let network = row.network.unwrap_or_default();
         let tcp = network.tcp.unwrap_or_default();
         Self {
-            namespace: &row.workload.namespace,
-            pod: &row.workload.pod,
-            container: &row.workload.container,
-            kind: row.kind,
+            who: WhoDocument::new(row),
             received_bytes_per_second: network.received_rate,
             sent_bytes_per_second: network.sent_rate,
             drops_per_second: network.drop_rate,

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::{fixture::node, rows::SortKey},
+    super::{
+        fixture::node,
+        rows::{NetworkRow, ReceivedRow, SortKey, TcpRow},
+    },
     *,
 };
 
@@ -18,7 +21,7 @@ fn document(sort: SortKey) -> Value {
 #[test]
 fn the_document_has_its_fixed_fields() {
     let document = document(SortKey::Throttled);
-    assert_eq!(document["version"], 1);
+    assert_eq!(document["version"], 2);
     assert_eq!(document["source"], "agent at /run/a");
     assert_eq!(document["window_seconds"], 2.0);
     assert_eq!(document["workloads_total"], 8);
@@ -67,4 +70,78 @@ fn what_is_not_there_is_null() {
     assert_eq!(kernel["throttled_ratio"], Value::Null);
     assert_eq!(kernel["cpu_quota_cores"], Value::Null);
     assert_eq!((&kernel["fsyncs_per_second"], &kernel["fsync_p99_seconds"]), (&json!(0.0), &Value::Null));
+}
+
+/// A row in which no two numbers are the same.
+fn row() -> Row {
+    let (earlier, later) = node();
+    let mut row = rows::rows(&earlier, &later, &Selection::default()).swap_remove(0);
+    let some = |number: u32| Some(f64::from(number));
+    let tcp = TcpRow {
+        segment_rate: some(4),
+        retransmitted_ratio: some(5),
+        srtt_p50: some(6),
+        srtt_p99: some(7),
+        connect_p99: some(8),
+        failure_rate: some(9),
+        reset_rate: some(10),
+        accept_drop_rate: some(11),
+        established: Some(12),
+        accept_queue: some(13),
+    };
+    row.network =
+        Some(NetworkRow { received_rate: some(1), sent_rate: some(2), drop_rate: some(3), tcp: Some(tcp) });
+    row.received =
+        Some(ReceivedRow { rate: some(14), p50: some(15), p99: some(16), max: Some(f64::INFINITY) });
+    row.wait_p99 = some(17);
+    row
+}
+
+fn fields<W: Serialize>(document: W) -> Value {
+    let mut fields = serde_json::to_value(document).unwrap();
+    for who in ["namespace", "pod", "container", "kind"] {
+        assert!(fields.as_object_mut().unwrap().remove(who).is_some(), "{who}: {fields}");
+    }
+    fields
+}
+
+#[test]
+fn the_network_has_each_number_under_its_name() {
+    let expected = json!({
+        "received_bytes_per_second": 1.0,
+        "sent_bytes_per_second": 2.0,
+        "drops_per_second": 3.0,
+        "tcp_sent_segments_per_second": 4.0,
+        "tcp_retransmitted_ratio": 5.0,
+        "tcp_srtt_p50_seconds": 6.0,
+        "tcp_srtt_p99_seconds": 7.0,
+        "tcp_connect_p99_seconds": 8.0,
+        "tcp_connect_failures_per_second": 9.0,
+        "tcp_resets_per_second": 10.0,
+        "tcp_accept_drops_per_second": 11.0,
+        "tcp_established_sockets": 12,
+        "tcp_accept_queue_fullest": 13.0,
+    });
+    assert_eq!(fields(NetworkDocument::new(&row())), expected);
+}
+
+#[test]
+fn latencies_have_each_number_under_their_names() {
+    let row = row();
+    let of = |operation| row.operation(operation).and_then(|of| of.p99);
+    let expected = json!({
+        "received_per_second": 14.0,
+        "received_p50_seconds": 15.0,
+        "received_p99_seconds": 16.0,
+        "received_max_seconds": 32.0,
+        "received_above_range": true,
+        "wait_p99_seconds": 17.0,
+        "read_p99_seconds": of(Operation::Read),
+        "write_p99_seconds": of(Operation::Write),
+        "fsync_p99_seconds": of(Operation::Fsync),
+        "disk_p99_seconds": row.requests().and_then(|of| of.p99),
+        "tcp_srtt_p99_seconds": 7.0,
+        "tcp_connect_p99_seconds": 8.0,
+    });
+    assert_eq!(fields(LatencyDocument::new(&row)), expected);
 }

@@ -40,6 +40,24 @@ impl DeviceRow {
     pub const fn of(&self, operation: Operation) -> &RequestRow {
         &self.operations[operation as usize]
     }
+
+    /// Requests of all kinds per second.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        self.operations.iter().map(|operation| operation.requests.rate).sum()
+    }
+
+    /// Requests of all kinds that failed, per second.
+    #[must_use]
+    pub fn error_rate(&self) -> Option<f64> {
+        self.operations.iter().map(|operation| operation.requests.error_rate).sum()
+    }
+
+    /// How many waited for the driver, on average.
+    #[must_use]
+    pub fn queued(&self) -> Option<f64> {
+        self.operations.iter().filter_map(|operation| operation.queued).reduce(|sum, queued| sum + queued)
+    }
 }
 
 impl DiskRow {

@@ -31,7 +31,7 @@ pub struct TcpRow {
     pub reset_rate: Option<f64>,
     /// What listening sockets dropped, per second.
     pub accept_drop_rate: Option<f64>,
-    /// At the end of the window. `None` where sockets are not counted.
+    /// At the end of the window. `None` where sockets are not counted, or there are none.
     pub established: Option<u64>,
     /// How full the fullest accept queue is, from 0 to 1.
     pub accept_queue: Option<f64>,

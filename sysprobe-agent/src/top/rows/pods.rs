@@ -5,23 +5,40 @@ use std::collections::HashMap;
 use super::window::Done;
 use crate::snapshot::{Workload, WorkloadKind};
 
-/// Pods, and what is in no pod; and the containers of each pod. What a pod's own cgroup did is the pod's alone.
+/// What there is of a pod.
+#[derive(Default)]
+struct Parts {
+    containers: Vec<Done>,
+    /// What the pod's own cgroup did, where that has a limit.
+    own: Option<Done>,
+}
+
+/// Pods, and what is in no pod; and the containers of each pod.
 pub(super) fn whole(each: Vec<Done>) -> (Vec<Done>, HashMap<Workload, Vec<Done>>) {
-    let (mut whole, mut parts) = (Vec::new(), HashMap::<Workload, Vec<Done>>::new());
-    let mut pods = HashMap::<Workload, Done>::new();
+    let (mut whole, mut pods) = (Vec::new(), HashMap::<Workload, Parts>::new());
     for done in each {
-        let Some(pod) = done.pod() else {
-            whole.push(done);
-            continue;
-        };
-        match pods.get_mut(&pod) {
-            Some(sum) => sum.add(&done),
-            None => drop(pods.insert(pod.clone(), Done { workload: pod.clone(), ..done.clone() })),
-        }
-        if done.kind != WorkloadKind::Pod {
-            parts.entry(pod).or_default().push(done);
+        match done.pod() {
+            None => whole.push(done),
+            Some(pod) if done.kind == WorkloadKind::Pod => pods.entry(pod).or_default().own = Some(done),
+            Some(pod) => pods.entry(pod).or_default().containers.push(done),
         }
     }
-    whole.extend(pods.into_values().map(|pod| Done { kind: WorkloadKind::Pod, ..pod }));
-    (whole, parts)
+    let mut containers = HashMap::new();
+    for (pod, parts) in pods {
+        whole.extend(parts.sum(&pod));
+        containers.insert(pod, parts.containers);
+    }
+    (whole, containers)
+}
+
+impl Parts {
+    fn sum(&self, pod: &Workload) -> Option<Done> {
+        let mut containers = self.containers.iter();
+        let mut sum = containers.next().or(self.own.as_ref())?.clone();
+        containers.for_each(|container| sum.add(container));
+        if let Some(own) = self.own.as_ref().filter(|_| !self.containers.is_empty()) {
+            sum.add_own(own);
+        }
+        Some(Done { workload: pod.clone(), kind: WorkloadKind::Pod, ..sum })
+    }
 }

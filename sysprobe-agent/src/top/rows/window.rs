@@ -33,8 +33,9 @@ pub(super) struct Done {
     pub(super) kind: WorkloadKind,
     pub(super) sched: Option<SchedSample>,
     pub(super) usage_ns: Option<u64>,
-    /// `None` unless a period of a quota elapsed.
-    pub(super) throttling: Option<Throttling>,
+    /// Throttled periods divided by periods; `None` unless a period of a quota elapsed.
+    pub(super) throttled_ratio: Option<f64>,
+    pub(super) throttled_ns: Option<u64>,
     pub(super) quota_cores: Option<f64>,
     pub(super) vfs: Option<VfsSample>,
     pub(super) block: Option<BlockSample>,
@@ -50,12 +51,14 @@ pub(super) fn each<'a>(earlier: &'a Snapshot, later: &'a Snapshot) -> impl Itera
 
 impl Done {
     pub(super) fn of(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Self {
+        let throttling = throttling_since(earlier, later);
         Self {
             workload: later.workload.clone(),
             kind: later.kind,
             sched: sched_since(earlier, later),
             usage_ns: usage_since(earlier, later),
-            throttling: throttling_since(earlier, later),
+            throttled_ratio: throttling.map(|since| since.throttled_periods as f64 / since.periods as f64),
+            throttled_ns: throttling.map(|since| since.throttled_ns),
             quota_cores: later.cpu.as_ref().and_then(|cpu| cpu.quota_cores),
             vfs: storage::since(earlier, later),
             block: disk::since(earlier, later),
@@ -71,35 +74,27 @@ impl Done {
         (!pod.is_empty()).then(whole)
     }
 
-    /// Adds another part of the same pod. Its cgroup's own files count those of the containers again, but for the quota.
+    /// Adds another container of the same pod.
     pub(super) fn add(&mut self, other: &Self) {
         add(&mut self.sched, other.sched.as_ref(), SchedSample::add);
         add(&mut self.vfs, other.vfs.as_ref(), VfsSample::add);
         add(&mut self.block, other.block.as_ref(), BlockSample::add);
         add(&mut self.network, other.network.as_ref(), NetworkDone::add);
         add(&mut self.rxpath, other.rxpath.as_ref(), RxpathSample::add);
-        add(&mut self.throttling, other.throttling.as_ref(), |own, other| {
-            own.periods += other.periods;
-            own.throttled_periods += other.throttled_periods;
-            own.throttled_ns += other.throttled_ns;
-        });
-        self.quota_cores = match (self.kind, other.kind) {
-            (WorkloadKind::Pod, _) if self.quota_cores.is_some() => self.quota_cores,
-            (_, WorkloadKind::Pod) => other.quota_cores.or(self.quota_cores),
-            // One container without a quota leaves the pod without.
-            _ => self.quota_cores.zip(other.quota_cores).map(|(own, other)| own + other),
-        };
-        self.usage_ns = match (self.kind, other.kind) {
-            (WorkloadKind::Pod, _) if self.usage_ns.is_some() => self.usage_ns,
-            (_, WorkloadKind::Pod) => other.usage_ns.or(self.usage_ns),
-            _ => self
-                .usage_ns
-                .zip(other.usage_ns)
-                .map_or(self.usage_ns.or(other.usage_ns), |(own, other)| Some(own + other)),
-        };
-        if other.kind == WorkloadKind::Pod {
-            self.kind = WorkloadKind::Pod;
-        }
+        add(&mut self.throttled_ns, other.throttled_ns.as_ref(), |own, other| *own += other);
+        // A pod is as throttled as what of it is throttled most: what has no need of its quota makes nothing better.
+        add(&mut self.throttled_ratio, other.throttled_ratio.as_ref(), |own, other| *own = own.max(*other));
+        add(&mut self.usage_ns, other.usage_ns.as_ref(), |own, other| *own += other);
+        // One container without a quota leaves the pod without.
+        self.quota_cores = self.quota_cores.zip(other.quota_cores).map(|(own, other)| own + other);
+    }
+
+    /// Adds what the pod's own cgroup did to the sum of the containers. Its files count theirs again.
+    pub(super) fn add_own(&mut self, own: &Self) {
+        let (usage_ns, quota_cores) = (self.usage_ns, self.quota_cores);
+        self.add(own);
+        self.usage_ns = own.usage_ns.or(usage_ns);
+        self.quota_cores = own.quota_cores.or(quota_cores);
     }
 }
 

@@ -31,6 +31,10 @@ const GRACE: Duration = Duration::from_secs(120);
 /// seconds.
 const WORK: &str = "for f in \"$@\"; do { echo $$ > \"$f\"; } 2>/dev/null; done; n=0; while [ $n -lt 15 ]; do sleep 1; n=$((n+1)); done";
 
+/// How many series there may be more in the end: those of `other`, which had to take what was beyond the limit of workloads, and what the
+/// machine's own services and the agent do for the first time.
+const NEW: usize = 500;
+
 /// How much more memory the last third of the time may take than the one before: heaps are no clocks.
 const FLAT: f64 = 1.1;
 /// In less time the first pods have hardly left the agent's memory.
@@ -75,16 +79,25 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     });
     let most = |of: fn(&Moment) -> usize| moments.iter().map(of).max().unwrap_or_default();
     let (pods, series) = (most(|moment| moment.pods), most(|moment| moment.series));
+    // Each place makes one every fifteen seconds and a little, on a machine that keeps up.
+    let wanted = f64::from(PODS) * rig.churn.as_secs_f64() / LIFE.as_secs_f64() / 2.0;
     let seen = format!("{made} pods, up to {pods} at a time, those that have just gone included");
     report.check(
         NAME,
         "the pods have series",
-        if pods >= PODS as usize { Ok(seen) } else { Err(anyhow!(seen)) },
+        if pods >= PODS as usize && f64::from(made) >= wanted { Ok(seen) } else { Err(anyhow!(seen)) },
     );
-    let figures =
-        |after: Moment| format!("{} series before, up to {series}, {} after", before.series, after.series);
-    report.check(NAME, "no series of any pod is left after the grace", left.map(figures));
-    report.check(NAME, "memory is flat", memory(&before, &moments, rig.churn));
+    let judge = |after: Moment| {
+        let seen = format!("{} series before, up to {series}, {} after", before.series, after.series);
+        if after.series > before.series + NEW { Err(anyhow!(seen)) } else { Ok(seen) }
+    };
+    report.check(NAME, "no series of any pod is left after the grace", left.and_then(judge));
+    let (what, seen) = ("memory is flat", memory(&before, &moments, rig.churn));
+    if rig.churn < JUDGED {
+        say::step(format_args!("Left out, because it takes {} s: {what}.", JUDGED.as_secs()));
+    } else {
+        report.check(NAME, what, seen);
+    }
     agent.stop()?;
     rig.cluster.start_kubelet()
 }
@@ -176,7 +189,7 @@ fn memory(before: &Moment, moments: &[Moment], time: Duration) -> Result<String>
         "{:.1} MiB before, then by thirds up to {first:.1}, {second:.1}, {third:.1}",
         before.memory / MIB
     );
-    let is_flat = third <= second * FLAT || time < JUDGED;
+    let is_flat = third <= second * FLAT;
     if !is_flat {
         bail!("{seen}");
     }

@@ -14,12 +14,14 @@ use crate::e2e::samples::Workload;
 use crate::e2e::wait;
 
 const NAME: &str = "views";
-const VIEWS: [&str; 4] = ["cpu", "io", "net", "latency"];
+/// With a number that every view has of somebody who works.
+const VIEWS: [(&str, &str); 4] =
+    [("cpu", "cpu_cores"), ("io", "read"), ("net", "sent_bytes_per_second"), ("latency", "wait_p99_seconds")];
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     let agent = Agent::start(&rig.access, agent::AUTO)?;
-    for view in VIEWS {
-        let seen = view_of(&rig.access, view);
+    for (view, number) in VIEWS {
+        let seen = view_of(&rig.access, view, number);
         report.check(NAME, &format!("every pod is in the view {view}, alone and by containers"), seen);
     }
     report.check(NAME, "the pods that work have CPU time", cpu(&rig.access));
@@ -27,7 +29,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     agent.stop()
 }
 
-fn view_of(access: &Access, view: &str) -> Result<String> {
+fn view_of(access: &Access, view: &str, number: &str) -> Result<String> {
     let containers: BTreeSet<_> = pods::residents_running().into_iter().collect();
     let whole: BTreeSet<_> = containers.iter().map(Workload::whole_pod).collect();
     // The agent hears of the pods a moment after it has started.
@@ -40,7 +42,12 @@ fn view_of(access: &Access, view: &str) -> Result<String> {
     let by_containers = names(&top(access, &["--view", view, "--all", "--containers"])?)?;
     let missing = containers.difference(&by_containers).next();
     ensure!(missing.is_none(), "{missing:?} has no row");
-    Ok(format!("{} pods, {} containers", whole.len(), containers.len()))
+    let measured = wait::until(&format!("{number} of a pod"), || {
+        let rows = top(access, &["--view", view])?;
+        let measured = rows.iter().filter(|row| !row[number].is_null() && row["pod"] != "").count();
+        Ok((measured > 0).then_some(measured))
+    })?;
+    Ok(format!("{} pods, {} containers; {number} of {measured}", whole.len(), containers.len()))
 }
 
 fn cpu(access: &Access) -> Result<String> {

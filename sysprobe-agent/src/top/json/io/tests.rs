@@ -23,7 +23,7 @@ fn document(all: bool) -> Value {
 #[test]
 fn the_document_has_its_fixed_fields() {
     let document = document(false);
-    assert_eq!(document["version"], 1);
+    assert_eq!(document["version"], 2);
     assert_eq!(document["source"], "agent at /run/a");
     assert_eq!(document["window_seconds"], 2.0);
     assert_eq!(document["workloads_total"], 8);

@@ -3,7 +3,10 @@
 use super::*;
 use crate::{
     snapshot::HistogramSample,
-    top::fixture::{cpu, node, sample, sched, snapshot, workload},
+    top::{
+        fixture::{cpu, node, sample, sched, snapshot, workload},
+        rows::pods,
+    },
 };
 
 const MS: u64 = 1_000_000;
@@ -18,35 +21,55 @@ fn done(container: &str, kind: WorkloadKind, usage_ms: u64, quota: Option<f64>) 
     Done::of(None, &later)
 }
 
-fn sum(parts: &[Done]) -> Done {
-    let mut sum = parts[0].clone();
-    parts[1..].iter().for_each(|part| sum.add(part));
+/// As in any order of the parts.
+fn sum(parts: &[&Done]) -> Done {
+    let pod = |parts: &[&Done]| {
+        let (mut whole, _) = pods::whole(parts.iter().copied().cloned().collect());
+        assert_eq!(whole.len(), 1);
+        whole.remove(0)
+    };
+    let mut turned = parts.to_vec();
+    let sum = pod(parts);
+    for _ in parts {
+        turned.rotate_left(1);
+        let same = pod(&turned);
+        assert_eq!((same.usage_ns, same.quota_cores), (sum.usage_ns, sum.quota_cores));
+        assert_eq!((same.throttled_ratio, same.throttled_ns), (sum.throttled_ratio, sum.throttled_ns));
+    }
     sum
 }
 
 #[test]
 fn a_pod_is_the_sum_of_its_containers() {
-    let parts = ["a", "b", "c"].map(|name| done(name, WorkloadKind::Container, 5, Some(0.5)));
-    let pod = sum(&parts);
+    let [a, b, c] = ["a", "b", "c"].map(|name| done(name, WorkloadKind::Container, 5, Some(0.5)));
+    let pod = sum(&[&a, &b, &c]);
     let sched = pod.sched.expect("on");
     assert_eq!((sched.on_cpu_ns, sched.voluntary_switches), (3 * MS, 6));
     assert_eq!(sched.wait, HistogramSample::of(&[1_000; 3]));
-    assert_eq!((pod.usage_ns, pod.quota_cores), (Some(15 * MS), Some(1.5)));
-    assert_eq!(pod.throttling.map(|t| (t.periods, t.throttled_periods)), Some((30, 15)));
-    let [a, b, _] = parts;
+    assert_eq!((pod.kind, pod.usage_ns, pod.quota_cores), (WorkloadKind::Pod, Some(15 * MS), Some(1.5)));
+    assert_eq!((pod.throttled_ratio, pod.throttled_ns), (Some(0.5), Some(21)));
     let free = done("c", WorkloadKind::Container, 5, None);
-    assert_eq!(sum(&[a, free, b]).quota_cores, None, "one without a quota");
+    assert_eq!(sum(&[&a, &free, &b]).quota_cores, None, "one without a quota");
 }
 
 #[test]
 fn the_pods_own_cgroup_has_used_what_its_containers_have() {
-    let of = |name, kind, quota| done(name, kind, 5, quota);
-    let pod = done("", WorkloadKind::Pod, 11, Some(2.0));
-    let [a, b] = ["a", "b"].map(|name| of(name, WorkloadKind::Container, None));
-    for parts in [[&pod, &a, &b].map(Done::clone), [&a, &b, &pod].map(Done::clone)] {
-        let pod = sum(&parts);
-        assert_eq!((pod.usage_ns, pod.quota_cores), (Some(11 * MS), Some(2.0)));
-    }
+    let [a, b] = ["a", "b"].map(|name| done(name, WorkloadKind::Container, 5, None));
+    let limited = sum(&[&a, &b, &done("", WorkloadKind::Pod, 11, Some(2.0))]);
+    assert_eq!((limited.usage_ns, limited.quota_cores), (Some(11 * MS), Some(2.0)));
+    let silent = Done { usage_ns: None, ..done("", WorkloadKind::Pod, 0, None) };
+    let one_limited = done("a", WorkloadKind::Container, 5, Some(1.0));
+    let of_memory = sum(&[&one_limited, &b, &silent]);
+    assert_eq!((of_memory.usage_ns, of_memory.quota_cores), (Some(10 * MS), None));
+}
+
+#[test]
+fn a_pod_is_as_throttled_as_its_most_throttled_container() {
+    let throttled = done("a", WorkloadKind::Container, 5, Some(0.5));
+    let mut idle = done("b", WorkloadKind::Container, 5, Some(0.5));
+    (idle.throttled_ratio, idle.throttled_ns) = (Some(0.0), Some(0));
+    let pod = sum(&[&throttled, &idle]);
+    assert_eq!((pod.throttled_ratio, pod.throttled_ns), (Some(0.5), Some(7)));
 }
 
 #[test]

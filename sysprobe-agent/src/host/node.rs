@@ -1,0 +1,124 @@
+//! The machine's own counters, from `/proc` and `/sys`. Facts only; what is much is not decided here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use procfs::net::DeviceStatus;
+use procfs::{CpuTime, Current, CurrentSI, KernelStats, Meminfo, ProcResult};
+use tracing::debug;
+
+use crate::snapshot::{CpuTimes, DiskTimes, LinkCounts, NodeMemory, NodeSample};
+
+const MS: u64 = 1_000_000;
+
+/// Everything as of now.
+pub(crate) fn read() -> NodeSample {
+    let stat = known(KernelStats::current());
+    let (backlog_drops, squeezed) =
+        softnet(&fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default());
+    NodeSample {
+        cpus: stat.as_ref().map_or(0, |stat| stat.cpu_time.len() as u64),
+        cpu: stat.map(|stat| cpu(&stat.total)).unwrap_or_default(),
+        memory: memory(),
+        disks: disks(),
+        links: links(),
+        backlog_drops,
+        squeezed,
+    }
+}
+
+/// A file that is not there, as in a sandbox, leaves a part empty.
+fn known<T>(read: ProcResult<T>) -> Option<T> {
+    read.inspect_err(|error| debug!(%error, "A file in /proc could not be read.")).ok()
+}
+
+fn cpu(total: &CpuTime) -> CpuTimes {
+    let ns = |ms: Option<u64>| ms.unwrap_or_default() * MS;
+    // Time of guests is in `user` and `nice` already.
+    let busy = total.user_ms() + total.nice_ms() + total.system_ms();
+    CpuTimes {
+        busy_ns: busy * MS + ns(total.irq_ms()) + ns(total.softirq_ms()),
+        idle_ns: total.idle_ms() * MS + ns(total.iowait_ms()),
+        stolen_ns: ns(total.steal_ms()),
+    }
+}
+
+fn memory() -> NodeMemory {
+    let Some(info) = known(Meminfo::current()) else { return NodeMemory::default() };
+    let vm = known(procfs::vmstat()).unwrap_or_default();
+    let count = |name| vm.get(name).and_then(|count| u64::try_from(*count).ok()).unwrap_or_default();
+    NodeMemory {
+        total_bytes: info.mem_total,
+        available_bytes: info.mem_available.unwrap_or(info.mem_free),
+        swapped_in: count("pswpin"),
+        swapped_out: count("pswpout"),
+        oom_kills: count("oom_kill"),
+    }
+}
+
+/// Those that have hardware or a hypervisor behind them: a loop device's requests are another disk's, too.
+fn disks() -> BTreeMap<String, DiskTimes> {
+    let is_whole = |name: &str| Path::new("/sys/block").join(name).join("device").exists();
+    let disks = known(procfs::diskstats()).unwrap_or_default();
+    let disks = disks.into_iter().filter(|disk| is_whole(&disk.name));
+    let times = disks.map(|disk| {
+        let (busy_ns, requests_ns) = (disk.time_in_progress * MS, disk.weighted_time_in_progress * MS);
+        (disk.name, DiskTimes { busy_ns, requests_ns })
+    });
+    times.collect()
+}
+
+/// Those that leave the machine, if there are any; else all but loopback.
+fn links() -> BTreeMap<String, LinkCounts> {
+    let all = known(procfs::net::dev_status()).unwrap_or_default();
+    let all: Vec<_> = all.into_values().filter(|link| link.name != "lo").collect();
+    let leaves = |link: &&DeviceStatus| sys_of(link, "device").exists();
+    let real: Vec<_> = all.iter().filter(leaves).collect();
+    let chosen = if real.is_empty() { all.iter().collect() } else { real };
+    chosen.into_iter().map(|link| (link.name.clone(), counts(link))).collect()
+}
+
+fn counts(link: &DeviceStatus) -> LinkCounts {
+    let speed = fs::read_to_string(sys_of(link, "speed")).ok();
+    let megabits = speed.and_then(|text| text.trim().parse::<u64>().ok()).filter(|megabits| *megabits > 0);
+    LinkCounts {
+        received_bytes: link.recv_bytes,
+        sent_bytes: link.sent_bytes,
+        errors: link.recv_errs + link.sent_errs,
+        drops: link.recv_drop + link.sent_drop,
+        bits_per_second: megabits.map(|megabits| megabits * 1_000_000),
+    }
+}
+
+fn sys_of(link: &DeviceStatus, file: &str) -> std::path::PathBuf {
+    Path::new("/sys/class/net").join(&link.name).join(file)
+}
+
+/// Of all CPUs: what was dropped, and how often one had too much. Numbers are hexadecimal (`softnet_seq_show`).
+fn softnet(text: &str) -> (u64, u64) {
+    let field = |line: &str, at: usize| {
+        line.split_whitespace().nth(at).and_then(|word| u64::from_str_radix(word, 16).ok())
+    };
+    let sum = |at: usize| text.lines().filter_map(|line| field(line, at)).sum();
+    (sum(1), sum(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_found_no_room_are_summed_over_cpus() {
+        let text = "00000010 00000001 0000000a 0\n00000020 00000002 00000001 0\n";
+        assert_eq!(softnet(text), (3, 11));
+        assert_eq!(softnet(""), (0, 0));
+    }
+
+    #[test]
+    fn this_machine_has_what_every_machine_has() {
+        let node = read();
+        assert!(node.cpus > 0 && node.cpu.busy_ns > 0, "{node:?}");
+        assert!((1..node.memory.total_bytes).contains(&node.memory.available_bytes), "{node:?}");
+    }
+}

@@ -1,0 +1,70 @@
+//! `sysprobe use`: the sixty-second check of a node by the USE method: of each resource how much is in use, what waits for it, what fails, and the
+//! pod that is behind it.
+//!
+//! Two snapshots, with what the kernel says of the whole machine, make a window (`model`), which is shown as a table (`view`) or as JSON
+//! (`json`).
+
+use std::time::Duration;
+
+use crate::{
+    show::{
+        self, Source,
+        args::WindowArgs,
+        page::{Body, Form, Page, Pages},
+    },
+    snapshot::{Query, Snapshot},
+};
+
+pub mod json;
+mod model;
+mod view;
+
+#[cfg(test)]
+mod fixture;
+
+use model::Resources;
+
+pub const EXAMPLE: &str = "Example: a minute of this node\n  sysprobe use --once --interval 60";
+
+/// What is asked for beside the totals.
+#[must_use]
+pub fn query() -> Query {
+    Query { node: true, ..Query::default() }
+}
+
+/// Shows windows until the user has seen enough: one with `--once`.
+pub async fn run(args: WindowArgs, mut source: impl Source) -> anyhow::Result<()> {
+    let first = source.next().await?;
+    show::run(&args, Pages::<Resources>::new(()), first, source).await
+}
+
+impl Page for Resources {
+    const COMMAND: &'static str = "sysprobe use";
+    const VERSION: u32 = json::VERSION;
+    type Of = ();
+    type Document<'a> = json::Numbers<'a>;
+
+    fn of(earlier: &Snapshot, later: &Snapshot, (): &()) -> Option<Self> {
+        Some(Self::new(earlier, later))
+    }
+
+    fn name(_: Option<&Self>, (): &()) -> String {
+        "this node".to_owned()
+    }
+
+    fn window(&self) -> Duration {
+        self.length
+    }
+
+    fn body(&self, (): &(), form: &Form) -> Body {
+        view::body(self, form)
+    }
+
+    fn document<'a>(resources: Option<&'a Self>, (): &'a ()) -> json::Numbers<'a> {
+        resources.map(json::Numbers::new).unwrap_or_default()
+    }
+
+    fn terms() -> Vec<(&'static str, &'static str)> {
+        view::TERMS.to_vec()
+    }
+}

@@ -1,0 +1,64 @@
+//! A machine in two seconds.
+
+use super::*;
+use crate::{
+    resources::fixture::{SECOND, node, window},
+    show::fixture::snapshot,
+};
+
+fn measure(resources: &Resources, resource: &str, what: &str) -> Measure {
+    let mut found = resources.lines.iter().filter(|line| line.resource == resource && line.what == what);
+    found.next().unwrap_or_else(|| panic!("{resource}: {what}")).clone()
+}
+
+#[test]
+fn numbers_are_differences_over_the_window_and_name_who_is_behind() {
+    let (earlier, later) = window();
+    let resources = Resources::new(&earlier, &later);
+    let busy = measure(&resources, "CPU", "busy");
+    assert_eq!((busy.value, busy.is_alarming(), busy.sort), (Some(0.95), true, Sort::Utilisation));
+    let behind = busy.behind.expect("the one with most");
+    assert_eq!((&*behind.container, behind.amount), (crate::show::fixture::ID, 1.0));
+    assert_eq!(measure(&resources, "CPU", "stolen by the hypervisor").value, Some(0.025));
+    let used = measure(&resources, "memory", "in use");
+    assert_eq!((used.value, used.is_alarming()), (Some(0.75), false));
+    assert_eq!(measure(&resources, "memory", "pages swapped").value, Some(5.0));
+    let killed = measure(&resources, "memory", "killed for want of it");
+    assert_eq!((killed.value, killed.is_alarming()), (Some(0.5), true));
+    let disk = measure(&resources, "disk vda", "busy");
+    assert_eq!((disk.value, disk.is_alarming()), (Some(0.5), false));
+    let waiting = measure(&resources, "disk vda", "requests at a time");
+    assert_eq!((waiting.value, waiting.is_alarming()), (Some(6.0), true));
+    assert_eq!(measure(&resources, "network", "CPUs behind with packets").value, Some(2.0));
+}
+
+#[test]
+fn a_link_without_a_speed_has_its_traffic() {
+    let (earlier, later) = window();
+    let resources = Resources::new(&earlier, &later);
+    let of_speed = measure(&resources, "link eth0", "in use");
+    assert_eq!((of_speed.value, of_speed.unit), (Some(0.4), Unit::Share), "the busier direction");
+    let without = measure(&resources, "link eth1", "in use");
+    assert_eq!((without.value, without.unit), (Some(1500.0), Unit::BytesPerSecond));
+}
+
+#[test]
+fn what_is_not_told_is_missing_and_what_went_backwards_is_unknown() {
+    let (mut earlier, mut later) = window();
+    std::mem::swap(&mut earlier.node, &mut later.node);
+    let backwards = Resources::new(&earlier, &later);
+    assert_eq!(measure(&backwards, "memory", "killed for want of it").value, None);
+    assert_eq!(measure(&backwards, "disk vda", "busy").value, None);
+    later.node = None;
+    let untold = Resources::new(&earlier, &later);
+    assert!(!untold.is_told);
+    assert_eq!(measure(&untold, "CPU", "busy").value, None);
+    assert!(measure(&untold, "CPU", "busy").behind.is_some(), "pods are known all the same");
+}
+
+#[test]
+fn nobody_is_behind_nothing() {
+    let with = |seconds, node| Snapshot { node: Some(node), ..snapshot(seconds, vec![]) };
+    let resources = Resources::new(&with(1, node(0)), &with(3, node(2 * SECOND)));
+    assert!(resources.lines.iter().all(|line| line.behind.is_none()), "{resources:?}");
+}

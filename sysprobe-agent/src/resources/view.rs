@@ -1,0 +1,100 @@
+//! How a window looks: a line for each measure, the resource's name where it begins.
+
+use ratatui::{
+    style::{Color, Style},
+    text::{Line, Span},
+};
+
+use super::model::{Behind, Measure, Resources, Unit};
+use crate::{
+    show::{
+        Width, format,
+        page::{Body, Form},
+    },
+    snapshot::Workload,
+};
+
+const RESOURCE: usize = 12;
+const WHAT: usize = 25;
+const VALUE: usize = 9;
+const ALARM: char = '!';
+
+/// The words on the screen and what they mean.
+pub(super) const TERMS: [(&str, &str); 6] = [
+    ("U", "utilisation: how much is in use"),
+    ("S", "saturation: what waits for it"),
+    ("E", "errors: what fails"),
+    ("BEHIND IT", "the pod with most of it"),
+    ("link", "a network device; % of its speed"),
+    ("!", "too much: somebody should look"),
+];
+
+pub(super) fn body(resources: &Resources, form: &Form) -> Body {
+    let mut fixed = Vec::new();
+    if !resources.is_told {
+        fixed
+            .push(Line::raw("The agent does not tell of the machine itself: it is older than this command."));
+    }
+    let title = |text: &str, width| format::pad_right(text, width);
+    let resource = if form.position.is_empty() { "RESOURCE" } else { &form.position };
+    let columns =
+        [title(resource, RESOURCE), title("  WHAT", WHAT + 2), format::pad_left("VALUE", VALUE - 1)];
+    fixed.push(format::head(columns.join(" ") + "  BEHIND IT"));
+    let mut last = "";
+    let rows = resources.lines.iter().map(|measure| {
+        let is_new = measure.resource != last;
+        last = &measure.resource;
+        line(measure, is_new, form)
+    });
+    Body { rows: rows.collect(), fixed }
+}
+
+fn line(measure: &Measure, is_new: bool, form: &Form) -> Line<'static> {
+    let resource = if is_new { format::clean(&measure.resource) } else { String::new() };
+    let start = format!(
+        "{} {} {} ",
+        format::pad_right(&format::cut_end(&resource, RESOURCE), RESOURCE),
+        measure.sort.letter(),
+        format::pad_right(measure.what, WHAT),
+    );
+    let mut value = format::or_nothing(measure.value, |value| amount(value, measure.unit));
+    value.push(if measure.is_alarming() { ALARM } else { ' ' });
+    let behind = measure.behind.as_ref().map(behind).unwrap_or_default();
+    let behind = match form.width {
+        Width::Columns(columns) => {
+            format::cut_middle(&behind, columns.saturating_sub(RESOURCE + WHAT + VALUE + 6))
+        }
+        Width::Full => behind,
+    };
+    let style = match (measure.is_alarming(), form.color) {
+        (false, _) => Style::new(),
+        (true, true) => Style::new().bold().fg(Color::Black).bg(Color::Yellow),
+        (true, false) => Style::new().bold(),
+    };
+    Line::from(vec![
+        Span::raw(start),
+        Span::styled(format::pad_left(&value, VALUE), style),
+        Span::raw(format!("  {behind}")),
+    ])
+}
+
+/// Who, and how much.
+fn behind(behind: &Behind) -> String {
+    let Behind { namespace, pod, container, .. } = behind.clone();
+    let name = format::short_name(&Workload { namespace, pod, container });
+    format!("{} {name}", amount(behind.amount, behind.unit))
+}
+
+fn amount(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Share => format::fine_percent(value),
+        Unit::Number => format::cores(value),
+        Unit::Time => format!("{}/s", format::duration(value)),
+        Unit::PerSecond => format::rate(value),
+        Unit::BytesPerSecond => format!("{}B/s", format::count(value)),
+        Unit::Bytes => format!("{}B", format::count(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! `sysprobe use` as a user or a script runs it. The independent sources are the kernel's own counters of the machine.
+
+mod support;
+
+use std::fs;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::command::{self, Outcome};
+use support::process::{Load, cpus, spin};
+use support::{figure, left_out};
+
+/// Seconds of CPU that who spins has at most while the command starts and ends: it is alone on a CPU then.
+const OUTSIDE: f64 = 1.5;
+
+fn run(socket: &str, arguments: &[&str]) -> Outcome {
+    command::run(command::sysprobe().arg("use").args(arguments).args(["--once", "--socket", socket]))
+}
+
+fn socket(agent: &Agent) -> &str {
+    agent.socket().to_str().expect("UTF-8")
+}
+
+fn document(socket: &str, arguments: &[&str]) -> Value {
+    let outcome = run(socket, &[&["-o", "json"], arguments].concat());
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    serde_json::from_str(&outcome.stdout).expect("one document")
+}
+
+fn measure<'a>(document: &'a Value, resource: &str, what: &str) -> &'a Value {
+    let measures = document["measures"].as_array().expect("measures");
+    let mut found = measures.iter().filter(|one| one["resource"] == resource && one["what"] == what);
+    found.next().unwrap_or_else(|| panic!("{resource}: {what}: {document}"))
+}
+
+/// Of all CPUs since boot: ticks in which something ran, and all. Idle and waiting for I/O are the fourth and fifth.
+fn ticks() -> (f64, f64) {
+    let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
+    let line = stat.lines().next().expect("the CPUs");
+    // What guests had is in the first two already.
+    let ticks: Vec<f64> =
+        line.split_whitespace().skip(1).take(8).map(|tick| tick.parse().expect("a number")).collect();
+    let all: f64 = ticks.iter().sum();
+    (all - ticks[3] - ticks[4] - ticks[7], all)
+}
+
+/// One CPU is busy at least, and nobody is behind it who has less of it than who spins.
+#[test]
+fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
+    let agent = Agent::start();
+    let cgroup = Cgroup::new("use-spinner");
+    let load = Load::running(&cgroup, &cpus(), spin);
+    let (busy, all) = ticks();
+    let had = load.totals().on_cpu_ns;
+    let document = document(socket(&agent), &["--interval", "3"]);
+    let spun = Duration::from_nanos(load.totals().on_cpu_ns - had).as_secs_f64();
+    let (later_busy, later_all) = ticks();
+    let kernels = (later_busy - busy) / (later_all - all);
+    let ours = measure(&document, "CPU", "busy");
+    let value = ours["value"].as_f64().expect("told");
+    figure(&format!("use: busy {value:.4}, by /proc/stat around it {kernels:.4}; {}", ours["behind"]));
+    // The command's own start and end are in the longer window only, and a tick is 10 ms.
+    assert!((value - kernels).abs() < 0.05, "{value} and {kernels}");
+    // What it spun outside of the window is in the kernel's number only.
+    let window = document["window_seconds"].as_f64().expect("a length");
+    let (most, least) = (ours["behind"]["amount"].as_f64().expect("somebody"), (spun - OUTSIDE) / window);
+    assert!(most >= least, "{most} cores are the most, and {least} are those of who spins");
+    // Other tests have the CPUs, too, and so has what is compiled beside them.
+    if ours["behind"]["container"] == cgroup.name.as_str() {
+        assert!(most <= spun / window, "{most} cores of {spun} s in {window} s");
+    } else {
+        left_out("whether who spins is named", "somebody else had more of the CPUs");
+    }
+}
+
+#[test]
+fn memory_is_what_proc_has() {
+    let agent = Agent::start();
+    let of = |name: &str| {
+        let text = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("it is there");
+        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).expect("a number")
+    };
+    let share = || 1.0 - of("MemAvailable") / of("MemTotal");
+    let before = share();
+    let document = document(socket(&agent), &["--interval", "200ms"]);
+    let value = measure(&document, "memory", "in use")["value"].as_f64().expect("told");
+    let after = share();
+    figure(&format!("use: {value:.4} of the memory, {before:.4} to {after:.4} by /proc/meminfo"));
+    // Other tests come and go meanwhile.
+    assert!((before.min(after) - 0.03..=before.max(after) + 0.03).contains(&value), "{value}");
+}
+
+/// A disk that is read is busy; whose files they are is known.
+#[test]
+fn every_disk_and_link_of_the_machine_is_there() {
+    let agent = Agent::start();
+    let document = document(socket(&agent), &["--interval", "200ms"]);
+    let with_device = |class: &str| {
+        let entries = fs::read_dir(format!("/sys/{class}")).into_iter().flatten().flatten();
+        let real = entries.filter(|entry| entry.path().join("device").exists());
+        real.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect::<Vec<_>>()
+    };
+    let (disks, links) = (with_device("block"), with_device("class/net"));
+    if disks.is_empty() {
+        left_out("disks", "this machine has none");
+    }
+    for name in disks {
+        measure(&document, &format!("disk {name}"), "requests at a time");
+    }
+    for name in links {
+        measure(&document, &format!("link {name}"), "packets dropped");
+    }
+}
+
+#[test]
+fn without_an_agent_it_loads_the_programs_itself_and_fits_a_terminal() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("agent.sock");
+    let outcome = run(path.to_str().expect("UTF-8"), &["--interval", "500ms"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    figure(&outcome.stdout);
+    assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
+    for start in ["RESOURCE", "CPU          U busy", "memory       U in use", "network      S connections"] {
+        assert!(outcome.stdout.lines().any(|line| line.starts_with(start)), "{start}: {}", outcome.stdout);
+    }
+}

@@ -19,6 +19,11 @@ pub(super) fn open_door(parts: &Parts) -> Result<Service> {
     Ok(service)
 }
 
+/// Where a pod in the rig's network finds the door.
+pub(super) fn url(path: &str) -> String {
+    format!("http://127.0.0.1:{PORT}{path}")
+}
+
 pub(super) fn get(path: &str) -> Result<Value> {
     read(path, &http::get(PORT, path)?)
 }

@@ -4,21 +4,30 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::e2e::agent::{self, Access, Agent};
 use crate::e2e::pods::{self, HOME, OTHER};
 use crate::e2e::report::Report;
 use crate::e2e::rig::Rig;
 use crate::e2e::samples::Workload;
-use crate::e2e::wait;
+use crate::e2e::{kube, wait};
 
 const NAME: &str = "views";
 /// With a number that every view has of somebody who works.
 const VIEWS: [(&str, &str); 4] =
     [("cpu", "cpu_cores"), ("io", "read"), ("net", "sent_bytes_per_second"), ("latency", "wait_p99_seconds")];
 
+const NAMESPACE: &str = "e2e-views";
+/// The only pod that uses the network: it asks the API, by the rig's own door.
+const TALKER: &str = "talker";
+
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
+    kube::namespace(NAMESPACE)?;
+    let ask = format!("while :; do wget -q -O /dev/null {}; usleep 200000; done", kube::url("/readyz"));
+    let mut talker = pods::pod(NAMESPACE, TALKER, &[pods::container_running("main", &ask, &json!({}))]);
+    talker["spec"]["hostNetwork"] = json!(true);
+    kube::create_pod(&talker)?;
     let agent = Agent::start(&rig.access, agent::AUTO)?;
     for (view, number) in VIEWS {
         let seen = view_of(&rig.access, view, number);
@@ -26,7 +35,8 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     }
     report.check(NAME, "the pods that work have CPU time", cpu(&rig.access));
     report.check(NAME, "one namespace alone", namespace(&rig.access));
-    agent.stop()
+    agent.stop()?;
+    kube::delete_pods(NAMESPACE)
 }
 
 fn view_of(access: &Access, view: &str, number: &str) -> Result<String> {

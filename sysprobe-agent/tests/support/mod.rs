@@ -23,6 +23,7 @@ pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod samples;
 pub(crate) mod storage;
+pub(crate) mod terminal;
 pub(crate) mod tiers;
 pub(crate) mod totals;
 

@@ -1,0 +1,72 @@
+//! A real terminal: a tmux of the test's own, whose screen can be read and whose keys can be pressed.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::until;
+
+/// Ends with everything in it when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    directory: TempDir,
+}
+
+impl Terminal {
+    /// Runs the binary with these arguments on a screen of this size. What follows its end is its exit code.
+    pub(crate) fn running((width, height): (u16, u16), arguments: &[&str]) -> Self {
+        let terminal = Self { directory: tempfile::tempdir().expect("a directory") };
+        let words: Vec<String> = arguments.iter().map(|word| format!("'{word}'")).collect();
+        let line = format!(
+            "{} {}; echo \"exit code $?\"; read -r _",
+            env!("CARGO_BIN_EXE_sysprobe"),
+            words.join(" ")
+        );
+        let (width, height) = (width.to_string(), height.to_string());
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &line]);
+        // A line of its own would take one from the screen.
+        terminal.tmux(&["set-option", "-g", "status", "off"]);
+        terminal
+    }
+
+    /// As tmux names them: `Enter`, `Tab`, `Escape`, or what is typed.
+    pub(crate) fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    pub(crate) fn resize(&self, (width, height): (u16, u16)) {
+        self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+    }
+
+    /// Its lines, without blanks at their ends.
+    pub(crate) fn screen(&self) -> Vec<String> {
+        self.tmux(&["capture-pane", "-p"]).lines().map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// Waits until the screen is as it shall be, and returns it.
+    pub(crate) fn shows(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
+        until(what, || Some(self.screen()).filter(|screen| is_it(screen)))
+    }
+
+    /// Waits until a line begins so.
+    pub(crate) fn has_line(&self, start: &str) -> Vec<String> {
+        let screen = format!("a line that begins with `{start}`");
+        self.shows(&screen, |screen| screen.iter().any(|line| line.starts_with(start)))
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(self.directory.path().join("tmux")).args(arguments);
+        // A terminal inside of one is what this is for.
+        tmux.env_remove("TMUX").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+        let output = tmux.output().expect("tmux can be started");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}

@@ -69,13 +69,15 @@ fn disks() -> BTreeMap<String, DiskTimes> {
     times.collect()
 }
 
-/// Those that leave the machine, if there are any; else all but loopback.
+/// Those that leave the machine, if there are any; else all but loopback and one end of a pair.
 fn links() -> BTreeMap<String, LinkCounts> {
     let all = known(procfs::net::dev_status()).unwrap_or_default();
     let all: Vec<_> = all.into_values().filter(|link| link.name != "lo").collect();
     let leaves = |link: &&DeviceStatus| sys_of(link, "device").exists();
     let real: Vec<_> = all.iter().filter(leaves).collect();
-    let chosen = if real.is_empty() { all.iter().collect() } else { real };
+    let number = |link: &DeviceStatus, file| fs::read_to_string(sys_of(link, file)).ok();
+    let is_single = |link: &&DeviceStatus| number(link, "iflink") == number(link, "ifindex");
+    let chosen = if real.is_empty() { all.iter().filter(is_single).collect() } else { real };
     chosen.into_iter().map(|link| (link.name.clone(), counts(link))).collect()
 }
 

@@ -80,6 +80,12 @@ fn socket() -> PathBuf {
 }
 
 impl Access {
+    /// A command of the agent's program that asks the running agent, as a shell has it.
+    pub(super) fn line(&self, words: &[&str]) -> String {
+        let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
+        format!("{} {} --socket {}", self.program.display(), words.join(" "), socket().display())
+    }
+
     /// What a command of the agent's program prints that asks the running agent.
     pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
         let mut command = cmd::tool(&self.program);

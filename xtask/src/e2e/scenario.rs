@@ -8,6 +8,7 @@ mod first;
 mod fleet;
 mod labels;
 mod outage;
+mod screens;
 mod sources;
 mod views;
 
@@ -31,6 +32,8 @@ pub(crate) enum Scenario {
     Blame,
     /// Every pod in every table of the command line
     Views,
+    /// Writes the pictures of docs/screens; only if it is named
+    Screens,
     /// The API server goes, comes back without its history, and is busy
     Outage,
     /// 500 agents' clients at one API server
@@ -47,7 +50,7 @@ impl Scenario {
         Self::value_variants()
             .iter()
             .copied()
-            .filter(|scenario| names.is_empty() || names.contains(scenario))
+            .filter(|scenario| names.contains(scenario) || names.is_empty() && *scenario != Self::Screens)
             .collect()
     }
 
@@ -70,6 +73,7 @@ impl Scenario {
             Self::First => first::run(rig, report),
             Self::Blame => blame::run(rig, report),
             Self::Views => views::run(rig, report),
+            Self::Screens => screens::run(rig, report),
             Self::Outage => outage::run(rig, report),
             Self::Fleet => fleet::run(rig, report),
             Self::Burst => burst::run(rig, report),

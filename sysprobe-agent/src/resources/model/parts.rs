@@ -2,7 +2,7 @@
 
 use super::{Behind, Measure, Sort, Unit, Window};
 use crate::{
-    snapshot::{NodeSample, WorkloadSample, seconds},
+    snapshot::{NodeSample, WorkloadKind, WorkloadSample, seconds},
     top::rows::{DeviceRow, Row},
 };
 
@@ -38,6 +38,12 @@ impl Value {
         let Self { number: value, unit, alarming_from } = self;
         Measure { resource: resource.to_owned(), sort, what, value, unit, alarming_from, behind }
     }
+}
+
+/// A slice, or a cgroup that is only a path, has the memory of all below it again.
+fn is_leaf(sample: &WorkloadSample) -> bool {
+    let is_slice = sample.workload.container.rsplit_once('.').is_some_and(|(_, kind)| kind == "slice");
+    matches!(sample.kind, WorkloadKind::Container | WorkloadKind::Unit) && !is_slice
 }
 
 impl Window<'_> {
@@ -87,7 +93,8 @@ impl Window<'_> {
             .filter(|(_, now)| now.memory.total_bytes > 0)
             .map(|(_, now)| 1.0 - now.memory.available_bytes as f64 / now.memory.total_bytes as f64);
         let working_set = self.most_of_samples(Unit::Bytes, |_, now| {
-            now.memory.as_ref()?.levels.map(|levels| levels.working_set_bytes as f64)
+            let levels = now.memory.as_ref().filter(|_| is_leaf(now))?.levels?;
+            Some(levels.working_set_bytes as f64)
         });
         let reclaim = |then: Option<&WorkloadSample>, now: &WorkloadSample| {
             let before = then.and_then(|then| then.reclaim).map_or(0, |reclaim| reclaim.took_ns);

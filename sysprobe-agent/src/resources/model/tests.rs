@@ -3,7 +3,8 @@
 use super::*;
 use crate::{
     resources::fixture::{SECOND, node, window},
-    show::fixture::snapshot,
+    show::fixture::{snapshot, workload},
+    snapshot::{MemoryLevels, MemorySample, WorkloadKind},
 };
 
 fn measure(resources: &Resources, resource: &str, what: &str) -> Measure {
@@ -61,4 +62,17 @@ fn nobody_is_behind_nothing() {
     let with = |seconds, node| Snapshot { node: Some(node), ..snapshot(seconds, vec![]) };
     let resources = Resources::new(&with(1, node(0)), &with(3, node(2 * SECOND)));
     assert!(resources.lines.iter().all(|line| line.behind.is_none()), "{resources:?}");
+}
+
+#[test]
+fn memory_is_a_containers_or_a_units_and_not_that_of_a_slice() {
+    let (earlier, mut later) = window();
+    for (sample, bytes) in later.workloads.iter_mut().zip(1..) {
+        let levels = MemoryLevels { usage_bytes: bytes, working_set_bytes: bytes, limit_bytes: None };
+        sample.memory = Some(MemorySample { levels: Some(levels), ..MemorySample::default() });
+    }
+    let last = later.workloads.last_mut().expect("some");
+    (last.workload, last.kind) = (workload("", "", "kubepods.slice"), WorkloadKind::Unit);
+    let behind = measure(&Resources::new(&earlier, &later), "memory", "in use").behind.expect("somebody");
+    assert_eq!((&*behind.container, behind.amount), ("ssh.service", 7.0));
 }

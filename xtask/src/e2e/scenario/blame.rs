@@ -15,7 +15,7 @@ use crate::e2e::samples::Workload;
 use crate::e2e::{kube, wait};
 
 const NAME: &str = "blame";
-const NAMESPACE: &str = "e2e-blame";
+pub(super) const NAMESPACE: &str = "e2e-blame";
 const VICTIM: &str = "victim";
 const CONTAINER: &str = "spinner";
 const HOG: &str = "hog";
@@ -40,7 +40,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     kube::delete_pods(NAMESPACE)
 }
 
-fn start_pods(rig: &mut Rig) -> Result<()> {
+pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
     let spin = "while :; do :; done";
     let spinners = spin_on_all(spin);
     let victim = [

@@ -1,0 +1,97 @@
+//! Pictures of the terminal for the documentation: the real command in a real terminal (tmux), beside pods that give it something to show.
+//! They are what was on the screen, so each run makes others.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::blame;
+use crate::e2e::agent::{self, Access, Agent};
+use crate::e2e::report::Report;
+use crate::e2e::rig::Rig;
+use crate::e2e::{kube, places, wait};
+use crate::{apt, cmd, paths};
+
+const NAME: &str = "screens";
+/// The pod's page is longer, and the table with its trend is wider than others.
+const USUAL: (u16, u16) = (100, 24);
+const LONG: (u16, u16) = (100, 46);
+const WIDE: (u16, u16) = (132, 24);
+
+/// One picture.
+struct Shot {
+    /// Of its file.
+    name: &'static str,
+    size: (u16, u16),
+    words: &'static [&'static str],
+    keys: &'static [&'static str],
+    /// Is on the screen when it is as it shall be.
+    shows: &'static str,
+}
+
+#[rustfmt::skip]
+const SHOTS: [Shot; 7] = [
+    Shot { name: "top", size: WIDE, words: &["top"], keys: &["j"], shows: "TREND" },
+    Shot { name: "expanded", size: USUAL, words: &["top", "--filter", "victim"], keys: &["j", "x"], shows: "  spinner" },
+    Shot { name: "pod", size: LONG, words: &["top", "--filter", "victim"], keys: &["Enter"], shows: "hog" },
+    Shot { name: "latency", size: WIDE, words: &["top", "--view", "latency"], keys: &[], shows: "WAIT99" },
+    Shot { name: "io", size: USUAL, words: &["io", "--all"], keys: &[], shows: "FSYNC99" },
+    Shot { name: "blame", size: USUAL, words: &["blame", "e2e-blame/victim"], keys: &[], shows: "hog" },
+    Shot { name: "use", size: USUAL, words: &["use"], keys: &[], shows: "e2e-blame/" },
+];
+
+pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
+    apt::ensure(&["tmux"], "The pictures are taken of a real terminal")?;
+    kube::namespace(blame::NAMESPACE)?;
+    blame::start_pods(rig)?;
+    let agent = Agent::start(&rig.access, agent::AUTO)?;
+    for shot in SHOTS {
+        report.check(NAME, shot.name, take(&rig.access, &shot).with_context(|| shot.name));
+    }
+    agent.stop()?;
+    kube::delete_pods(blame::NAMESPACE)
+}
+
+fn take(access: &Access, shot: &Shot) -> Result<String> {
+    let line = access.line(shot.words);
+    let (width, height) = (shot.size.0.to_string(), shot.size.1.to_string());
+    cmd::run(
+        tmux(shot, ["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &line])
+            .env_remove("NO_COLOR"),
+    )?;
+    let picture = picture(shot);
+    // The terminal ends with what runs in it, whether or not there is a picture.
+    cmd::run(&mut tmux(shot, ["kill-server"]))?;
+    let directory = paths::root().join("docs/screens");
+    fs::create_dir_all(&directory)?;
+    let file = directory.join(format!("{}.svg", shot.name));
+    fs::write(&file, anstyle_svg::Term::new().render_svg(&picture?))?;
+    Ok(format!("docs/screens/{}.svg", shot.name))
+}
+
+/// What is on the screen, colours included.
+fn picture(shot: &Shot) -> Result<String> {
+    cmd::run(&mut tmux(shot, ["set-option", "-g", "status", "off"]))?;
+    let screen =
+        || cmd::capture(&mut tmux(shot, ["capture-pane", "-e", "-p"])).context("the terminal has gone");
+    let has_window = |screen: &String| screen.lines().next().is_some_and(|line| line.contains("window "));
+    wait::until("the first window", || Ok(Some(screen()?).filter(has_window)))?;
+    for key in shot.keys {
+        cmd::run(&mut tmux(shot, ["send-keys", key]))?;
+    }
+    let picture =
+        wait::until(
+            "what is to be seen",
+            || Ok(Some(screen()?).filter(|screen| screen.contains(shot.shows))),
+        );
+    picture.with_context(|| format!("the screen has\n{}", screen().unwrap_or_default()))
+}
+
+/// One of its own for each: the last one may not have ended yet.
+fn tmux<const N: usize>(shot: &Shot, arguments: [&str; N]) -> Command {
+    let mut tmux = cmd::tool("tmux");
+    tmux.arg("-S").arg(places::state().join(format!("tmux-{}", shot.name))).args(arguments);
+    tmux.env_remove("TMUX").env("LC_ALL", "C.UTF-8").env("TERM", "xterm-256color");
+    tmux
+}

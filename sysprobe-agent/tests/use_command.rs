@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::agent::Agent;
@@ -12,9 +12,6 @@ use support::cgroup::Cgroup;
 use support::command::{self, Outcome};
 use support::process::{Load, cpus, spin};
 use support::{figure, left_out};
-
-/// Seconds of CPU that who spins has at most while the command starts and ends: it is alone on a CPU then.
-const OUTSIDE: f64 = 1.5;
 
 fn run(socket: &str, arguments: &[&str]) -> Outcome {
     command::run(command::sysprobe().arg("use").args(arguments).args(["--once", "--socket", socket]))
@@ -55,18 +52,22 @@ fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
     let load = Load::running(&cgroup, &cpus(), spin);
     let (busy, all) = ticks();
     let had = load.totals().on_cpu_ns;
+    let begun = Instant::now();
     let document = document(socket(&agent), &["--interval", "3"]);
+    let elapsed = begun.elapsed().as_secs_f64();
     let spun = Duration::from_nanos(load.totals().on_cpu_ns - had).as_secs_f64();
     let (later_busy, later_all) = ticks();
     let kernels = (later_busy - busy) / (later_all - all);
     let ours = measure(&document, "CPU", "busy");
     let value = ours["value"].as_f64().expect("told");
     figure(&format!("use: busy {value:.4}, by /proc/stat around it {kernels:.4}; {}", ours["behind"]));
-    // The command's own start and end are in the longer window only, and a tick is 10 ms.
-    assert!((value - kernels).abs() < 0.05, "{value} and {kernels}");
-    // What it spun outside of the window is in the kernel's number only.
     let window = document["window_seconds"].as_f64().expect("a length");
-    let (most, least) = (ours["behind"]["amount"].as_f64().expect("somebody"), (spun - OUTSIDE) / window);
+    // The command's own start and end are in the longer window only, busy or not; a tick is 10 ms.
+    let tolerance = 0.02 + (elapsed - window).max(0.0) / elapsed;
+    assert!((value - kernels).abs() < tolerance, "{value} and {kernels}, {window} s of {elapsed}");
+    // What it spun outside of the window is in the kernel's number only.
+    let (most, least) =
+        (ours["behind"]["amount"].as_f64().expect("somebody"), (spun - (elapsed - window) - 0.1) / window);
     assert!(most >= least, "{most} cores are the most, and {least} are those of who spins");
     // Other tests have the CPUs, too, and so has what is compiled beside them.
     if ours["behind"]["container"] == cgroup.name.as_str() {
@@ -94,7 +95,7 @@ fn memory_is_what_proc_has() {
     assert!((before.min(after) - 0.03..=before.max(after) + 0.03).contains(&value), "{value}");
 }
 
-/// A disk that is read is busy; whose files they are is known.
+/// None is left out, by `/sys`; what they did is nobody's in particular here.
 #[test]
 fn every_disk_and_link_of_the_machine_is_there() {
     let agent = Agent::start();

@@ -15,16 +15,15 @@ const MS: u64 = 1_000_000;
 /// Everything as of now.
 pub(crate) fn read() -> NodeSample {
     let stat = known(KernelStats::current());
-    let (backlog_drops, squeezed) =
-        softnet(&fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default());
+    let softnet = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     NodeSample {
+        monotonic_ns: u64::try_from(super::monotonic().as_nanos()).unwrap_or(u64::MAX),
         cpus: stat.as_ref().map_or(0, |stat| stat.cpu_time.len() as u64),
         cpu: stat.map(|stat| cpu(&stat.total)).unwrap_or_default(),
         memory: memory(),
         disks: disks(),
         links: links(),
-        backlog_drops,
-        squeezed,
+        backlog_drops: backlog_drops(&softnet),
     }
 }
 
@@ -64,7 +63,7 @@ fn disks() -> BTreeMap<String, DiskTimes> {
     let disks = disks.into_iter().filter(|disk| is_whole(&disk.name));
     let times = disks.map(|disk| {
         let (busy_ns, requests_ns) = (disk.time_in_progress * MS, disk.weighted_time_in_progress * MS);
-        (disk.name, DiskTimes { busy_ns, requests_ns })
+        (disk.name, DiskTimes { busy_ns, requests_ns, requests_in_flight: disk.in_progress })
     });
     times.collect()
 }
@@ -97,13 +96,10 @@ fn sys_of(link: &DeviceStatus, file: &str) -> std::path::PathBuf {
     Path::new("/sys/class/net").join(&link.name).join(file)
 }
 
-/// Of all CPUs: what was dropped, and how often one had too much. Numbers are hexadecimal (`softnet_seq_show`).
-fn softnet(text: &str) -> (u64, u64) {
-    let field = |line: &str, at: usize| {
-        line.split_whitespace().nth(at).and_then(|word| u64::from_str_radix(word, 16).ok())
-    };
-    let sum = |at: usize| text.lines().filter_map(|line| field(line, at)).sum();
-    (sum(1), sum(2))
+/// Of all CPUs: what was dropped because a queue was full. Numbers are hexadecimal (`softnet_seq_show`).
+fn backlog_drops(softnet: &str) -> u64 {
+    let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    softnet.lines().filter_map(dropped).sum()
 }
 
 #[cfg(test)]
@@ -112,9 +108,9 @@ mod tests {
 
     #[test]
     fn packets_that_found_no_room_are_summed_over_cpus() {
-        let text = "00000010 00000001 0000000a 0\n00000020 00000002 00000001 0\n";
-        assert_eq!(softnet(text), (3, 11));
-        assert_eq!(softnet(""), (0, 0));
+        let text = "00000010 00000001 0000000f 0\n00000020 0000000a 00000001 0\n";
+        assert_eq!(backlog_drops(text), 11);
+        assert_eq!(backlog_drops(""), 0);
     }
 
     #[test]

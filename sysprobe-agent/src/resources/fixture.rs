@@ -20,6 +20,7 @@ pub(super) fn node(at: u64) -> NodeSample {
         bits_per_second,
     };
     NodeSample {
+        monotonic_ns: at,
         cpus: 2,
         cpu: CpuTimes { busy_ns: at / 20 * 38, idle_ns: at / 20, stolen_ns: at / 20 },
         memory: NodeMemory {
@@ -29,10 +30,12 @@ pub(super) fn node(at: u64) -> NodeSample {
             swapped_out: 3 * seconds,
             oom_kills: seconds / 2,
         },
-        disks: BTreeMap::from([("vda".to_owned(), DiskTimes { busy_ns: at / 2, requests_ns: at * 6 })]),
+        disks: BTreeMap::from([(
+            "vda".to_owned(),
+            DiskTimes { busy_ns: at / 2, requests_ns: at * 6, requests_in_flight: 2 },
+        )]),
         links: BTreeMap::from([("eth0".to_owned(), link(Some(20_000))), ("eth1".to_owned(), link(None))]),
         backlog_drops: seconds,
-        squeezed: seconds,
     }
 }
 

@@ -14,7 +14,8 @@ use crate::{
     snapshot::Workload,
 };
 
-const RESOURCE: usize = 12;
+const SHORTEST_RESOURCE: usize = 12;
+const LONGEST_RESOURCE: usize = 20;
 const WHAT: usize = 25;
 const VALUE: usize = 9;
 const ALARM: char = '!';
@@ -35,25 +36,32 @@ pub(super) fn body(resources: &Resources, form: &Form) -> Body {
         fixed
             .push(Line::raw("The agent does not tell of the machine itself: it is older than this command."));
     }
+    let width = width(resources, form);
     let title = |text: &str, width| format::pad_right(text, width);
     let resource = if form.position.is_empty() { "RESOURCE" } else { &form.position };
-    let columns =
-        [title(resource, RESOURCE), title("  WHAT", WHAT + 2), format::pad_left("VALUE", VALUE - 1)];
+    let columns = [title(resource, width), title("  WHAT", WHAT + 2), format::pad_left("VALUE", VALUE - 1)];
     fixed.push(format::head(columns.join(" ") + "  BEHIND IT"));
     let mut last = "";
     let rows = resources.lines.iter().map(|measure| {
         let is_new = measure.resource != last;
         last = &measure.resource;
-        line(measure, is_new, form)
+        line(measure, is_new, width, form)
     });
     Body { rows: rows.collect(), fixed }
 }
 
-fn line(measure: &Measure, is_new: bool, form: &Form) -> Line<'static> {
+/// Of the resources' names: devices of one kind differ at their ends.
+fn width(resources: &Resources, form: &Form) -> usize {
+    let names = resources.lines.iter().map(|measure| format::width(&format::clean(&measure.resource)));
+    let longest = names.max().unwrap_or(0).max(SHORTEST_RESOURCE);
+    if form.width == Width::Full { longest } else { longest.min(LONGEST_RESOURCE) }
+}
+
+fn line(measure: &Measure, is_new: bool, width: usize, form: &Form) -> Line<'static> {
     let resource = if is_new { format::clean(&measure.resource) } else { String::new() };
     let start = format!(
         "{} {} {} ",
-        format::pad_right(&format::cut_end(&resource, RESOURCE), RESOURCE),
+        format::pad_right(&format::cut_middle(&resource, width), width),
         measure.sort.letter(),
         format::pad_right(measure.what, WHAT),
     );
@@ -62,7 +70,7 @@ fn line(measure: &Measure, is_new: bool, form: &Form) -> Line<'static> {
     let behind = measure.behind.as_ref().map(behind).unwrap_or_default();
     let behind = match form.width {
         Width::Columns(columns) => {
-            format::cut_middle(&behind, columns.saturating_sub(RESOURCE + WHAT + VALUE + 6))
+            format::cut_middle(&behind, columns.saturating_sub(width + WHAT + VALUE + 6))
         }
         Width::Full => behind,
     };

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeSample {
+    /// When these were read, as `Snapshot::monotonic_ns`.
+    pub monotonic_ns: u64,
     /// That are online.
     pub cpus: u64,
     pub cpu: CpuTimes,
@@ -18,8 +20,6 @@ pub struct NodeSample {
     pub links: BTreeMap<String, LinkCounts>,
     /// Packets that were thrown away because a CPU's queue was full.
     pub backlog_drops: u64,
-    /// How often a CPU had more packets than it may take at once.
-    pub squeezed: u64,
 }
 
 /// Of all CPUs together.
@@ -48,8 +48,10 @@ pub struct NodeMemory {
 pub struct DiskTimes {
     /// While there was any request.
     pub busy_ns: u64,
-    /// Of all requests together.
+    /// Of all requests together, booked when they end.
     pub requests_ns: u64,
+    /// Now.
+    pub requests_in_flight: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 /// A window of an hour, and somebody who is late.
 const LONGEST_LEASE: Duration = Duration::from_secs(3660);
 
-/// As it stands in the query string of a request.
+/// As it stands in the query string of a request. What an agent does not know, a newer command asks for in vain; it sees that by the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Query {
     /// Each that takes so many nanoseconds or more to be received and read.
     #[serde(skip_serializing_if = "Option::is_none")]

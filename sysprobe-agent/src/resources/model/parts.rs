@@ -1,8 +1,10 @@
 //! What is measured of each resource, and from where on it is too much.
 
+use std::collections::BTreeMap;
+
 use super::{Behind, Measure, Sort, Unit, Window};
 use crate::{
-    snapshot::{NodeSample, WorkloadKind, WorkloadSample, seconds},
+    snapshot::{Culprit, NodeSample, WorkloadKind, WorkloadSample, seconds},
     top::rows::{DeviceRow, Row},
 };
 
@@ -61,7 +63,8 @@ impl Window<'_> {
         let share = |of: fn((f64, f64, f64)) -> f64| {
             times.filter(|times| times.2 > 0.0).map(|times| of(times) / times.2)
         };
-        let cpus = self.nodes.map_or(f64::INFINITY, |(_, now)| now.cpus as f64);
+        let cpus =
+            self.nodes.filter(|(_, now)| now.cpus > 0).map_or(f64::INFINITY, |(_, now)| now.cpus as f64);
         let waiting = Value::of(self.sum(|row| row.waiting), Unit::Number).from(cpus);
         let throttled = Value::of(self.sum(|row| row.throttled_rate), Unit::Time).from(MUCH_THROTTLED);
         vec![
@@ -101,8 +104,11 @@ impl Window<'_> {
             Some(seconds(now.reclaim?.took_ns.saturating_sub(before)) / self.seconds)
         };
         let kills = |then: Option<&WorkloadSample>, now: &WorkloadSample| {
-            let kills = |sample: &WorkloadSample| sample.memory.as_ref().and_then(|memory| memory.oom_kills);
-            Some(kills(now)?.saturating_sub(then.and_then(kills).unwrap_or_default()) as f64 / self.seconds)
+            let kills =
+                |sample: &WorkloadSample| sample.memory.as_ref().filter(|_| is_leaf(sample))?.oom_kills;
+            // Of one that was there and could not be read nothing is known.
+            let before = then.map_or(Some(0), kills)?;
+            Some(kills(now)?.saturating_sub(before) as f64 / self.seconds)
         };
         let swapped = self.rate(|node| node.memory.swapped_in + node.memory.swapped_out);
         vec![
@@ -127,15 +133,19 @@ impl Window<'_> {
         let Some((then, now)) = self.nodes else { return Vec::new() };
         let of_disk = |name: &String| {
             let (before, after) = (then.disks.get(name)?, now.disks.get(name)?);
-            let per_second = |then: u64, now: u64| Some(seconds(now.checked_sub(then)?) / self.seconds);
+            let length = self.node_seconds()?;
+            let per_second = |then: u64, now: u64| Some(seconds(now.checked_sub(then)?) / length);
             let resource = format!("disk {name}");
             let of = |number: fn(&DeviceRow) -> Option<f64>| {
                 move |row: &Row| {
                     number(row.disk.as_ref()?.devices.iter().find(|device| device.name == *name)?)
                 }
             };
-            let busy = Value::of(per_second(before.busy_ns, after.busy_ns), Unit::Share).from(MUCH);
-            let waiting = Value::of(per_second(before.requests_ns, after.requests_ns), Unit::Number);
+            let busy = per_second(before.busy_ns, after.busy_ns).map(|share| share.min(1.0));
+            let busy = Value::of(busy, Unit::Share).from(MUCH);
+            // What has not ended yet is not booked: a disk that hangs has none of it.
+            let mean = per_second(before.requests_ns, after.requests_ns);
+            let waiting = Value::of(mean.map(|mean| mean.max(after.requests_in_flight as f64)), Unit::Number);
             let failed = Value::of(self.sum(of(DeviceRow::error_rate)), Unit::PerSecond).from(ANY);
             Some([
                 busy.measure(&resource, Utilisation, "busy", self.most(Unit::PerSecond, of(DeviceRow::rate))),
@@ -143,7 +153,7 @@ impl Window<'_> {
                     &resource,
                     Saturation,
                     "requests at a time",
-                    self.most(Unit::Number, of(DeviceRow::queued)),
+                    self.most(Unit::Number, of(DeviceRow::in_flight)),
                 ),
                 failed.measure(
                     &resource,
@@ -164,7 +174,8 @@ impl Window<'_> {
         };
         let of_link = |name: &String| {
             let (before, after) = (then.links.get(name)?, now.links.get(name)?);
-            let per_second = |then: u64, now: u64| Some(now.checked_sub(then)? as f64 / self.seconds);
+            let length = self.node_seconds()?;
+            let per_second = |then: u64, now: u64| Some(now.checked_sub(then)? as f64 / length);
             let received = per_second(before.received_bytes, after.received_bytes)?;
             let sent = per_second(before.sent_bytes, after.sent_bytes)?;
             let resource = format!("link {name}");
@@ -173,10 +184,13 @@ impl Window<'_> {
                 Some(bits) => Value::of(Some(received.max(sent) * 8.0 / bits as f64), Unit::Share).from(MUCH),
                 None => Value::of(Some(received + sent), Unit::BytesPerSecond),
             };
-            let dropped = Value::of(per_second(before.drops, after.drops), Unit::PerSecond).from(ANY);
+            // Frames of protocols that nobody here speaks are among them: any network has some.
+            let dropped = Value::of(per_second(before.drops, after.drops), Unit::PerSecond);
             let failed = Value::of(per_second(before.errors, after.errors), Unit::PerSecond).from(ANY);
+            // Whose payload goes where is not known: of several links nobody is behind one.
+            let behind = (now.links.len() == 1).then(|| self.most(Unit::BytesPerSecond, traffic)).flatten();
             Some([
-                used.measure(&resource, Utilisation, "in use", self.most(Unit::BytesPerSecond, traffic)),
+                used.measure(&resource, Utilisation, "in use", behind),
                 dropped.measure(&resource, Saturation, "packets dropped", None),
                 failed.measure(&resource, Errors, "packets with errors", None),
             ])
@@ -186,13 +200,14 @@ impl Window<'_> {
 
     /// What no device knows of.
     fn network(&self) -> Vec<Measure> {
-        let again = |row: &Row| Some(row.tcp()?.retransmitted_ratio? * row.tcp()?.segment_rate?);
+        let again = |row: &Row| row.tcp()?.retransmit_rate;
         let sent = self.sum(|row| row.tcp()?.segment_rate).filter(|rate| *rate > 0.0);
-        let ratio = self.sum(again).zip(sent).map(|(again, sent)| again / sent);
+        // Who hears nothing sends only what he has sent before.
+        let all_again = self.sum(again).filter(|again| *again > 0.0 || sent.is_some());
+        let ratio = all_again.map(|again| again / sent.unwrap_or(again));
         let dropped = |row: &Row| row.network?.drop_rate;
         let failed = |row: &Row| row.tcp()?.failure_rate;
         let unheard = |row: &Row| row.tcp()?.accept_drop_rate;
-        let no_room = self.rate(|node| node.backlog_drops + node.squeezed);
         let errors = |number, from| Value::of(number, Unit::PerSecond).from(from);
         vec![
             errors(self.sum(unheard), ANY).measure(
@@ -201,7 +216,12 @@ impl Window<'_> {
                 "connections not accepted",
                 self.most(Unit::PerSecond, unheard),
             ),
-            errors(no_room, f64::INFINITY).measure("network", Saturation, "CPUs behind with packets", None),
+            errors(self.rate(|node| node.backlog_drops), ANY).measure(
+                "network",
+                Saturation,
+                "packets beyond a queue",
+                None,
+            ),
             Value::of(ratio, Unit::Share).from(MANY_SENT_AGAIN).measure(
                 "network",
                 Errors,
@@ -226,7 +246,13 @@ impl Window<'_> {
     /// `None` where the machine is not told of, or a total went backwards.
     fn rate(&self, total: fn(&NodeSample) -> u64) -> Option<f64> {
         let (then, now) = self.nodes?;
-        Some(total(now).checked_sub(total(then))? as f64 / self.seconds)
+        Some(total(now).checked_sub(total(then))? as f64 / self.node_seconds()?)
+    }
+
+    /// Between the readings of the machine's own counters, which are not those of the rest.
+    fn node_seconds(&self) -> Option<f64> {
+        let (then, now) = self.nodes?;
+        Some(seconds(now.monotonic_ns.checked_sub(then.monotonic_ns)?)).filter(|length| *length > 0.0)
     }
 
     /// `None` where nobody has such a number.
@@ -272,9 +298,12 @@ impl Window<'_> {
         unit: Unit,
         number: impl Fn(Option<&WorkloadSample>, &WorkloadSample) -> Option<f64>,
     ) -> Option<Behind> {
-        let amounts = self.samples(number).filter(|(_, amount)| *amount > 0.0);
-        let (sample, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let workload = sample.workload.clone();
+        let mut amounts = BTreeMap::<Culprit, f64>::new();
+        for (sample, amount) in self.samples(number) {
+            *amounts.entry(sample.workload.as_culprit()).or_default() += amount;
+        }
+        let amounts = amounts.into_iter().filter(|(_, amount)| *amount > 0.0);
+        let (workload, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
         Some(Behind {
             namespace: workload.namespace,
             pod: workload.pod,

@@ -79,6 +79,7 @@ fn row() -> Row {
     let some = |number: u32| Some(f64::from(number));
     let tcp = TcpRow {
         segment_rate: some(4),
+        retransmit_rate: some(18),
         retransmitted_ratio: some(5),
         srtt_p50: some(6),
         srtt_p99: some(7),

@@ -30,6 +30,8 @@ pub struct DeviceRow {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestRow {
     pub requests: OperationRow,
+    /// Seconds per second that requests took: how many there were, on average.
+    pub took: Option<f64>,
     /// Seconds per second that requests waited before the driver got them: how many waited there, on average. `None` for
     /// what does not wait there.
     pub queued: Option<f64>,
@@ -53,10 +55,10 @@ impl DeviceRow {
         self.operations.iter().map(|operation| operation.requests.error_rate).sum()
     }
 
-    /// How many waited for the driver, on average.
+    /// How many there were at a time, on average.
     #[must_use]
-    pub fn queued(&self) -> Option<f64> {
-        self.operations.iter().filter_map(|operation| operation.queued).reduce(|sum, queued| sum + queued)
+    pub fn in_flight(&self) -> Option<f64> {
+        self.operations.iter().map(|operation| operation.took).sum()
     }
 }
 
@@ -79,6 +81,7 @@ impl DiskRow {
 fn request_row(operation: Operation, since: &RequestSample, window: Window) -> RequestRow {
     RequestRow {
         requests: row(&since.requests, operation.has_bytes(), window),
+        took: window.seconds_rate(since.requests.latency.sum_ns),
         queued: window.seconds_rate(since.queued_ns).filter(|_| operation != Operation::Flush),
     }
 }

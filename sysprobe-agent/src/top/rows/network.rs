@@ -19,6 +19,8 @@ pub struct NetworkRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpRow {
     pub segment_rate: Option<f64>,
+    /// Segments that were sent again, per second.
+    pub retransmit_rate: Option<f64>,
     /// Segments that were sent again, of one that was sent for the first time; `None` without any.
     pub retransmitted_ratio: Option<f64>,
     /// Seconds.
@@ -98,6 +100,7 @@ impl TcpRow {
         let sockets = &tcp.sockets;
         Self {
             segment_rate: window.rate(sent as f64),
+            retransmit_rate: window.rate(again as f64),
             retransmitted_ratio: (sent > 0 || again > 0).then(|| again as f64 / sent.max(1) as f64),
             srtt_p50: tcp.times.srtt.quantile(0.5),
             srtt_p99: tcp.times.srtt.quantile(0.99),

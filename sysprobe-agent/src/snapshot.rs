@@ -2,7 +2,7 @@
 //! the local socket, and compared by tests. All numbers are totals since the agent started (or, for what comes from
 //! cgroups' files, since the cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -205,6 +205,11 @@ impl Snapshot {
     #[must_use]
     pub fn domain(&self, name: &str) -> Option<&DomainState> {
         self.domains.iter().find(|domain| domain.name == name)
+    }
+
+    #[must_use]
+    pub fn by_workload(&self) -> HashMap<&Workload, &WorkloadSample> {
+        self.workloads.iter().map(|sample| (&sample.workload, sample)).collect()
     }
 
     /// How many workloads of each kind there are, every kind included.

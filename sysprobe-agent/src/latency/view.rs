@@ -28,8 +28,8 @@ pub(super) fn body(latency: &Latency, form: &Form) -> Body {
         Finding::Nothing => {}
         Finding::Received(_) => {
             rows.extend(why_it_waited(latency, form));
-            if let (Some(summary), false) = (fixed.first_mut(), form.position.is_empty()) {
-                summary.push_span(format!(" Lines {}.", form.position));
+            if let Some(summary) = fixed.first_mut() {
+                summary.push_span(form.which_lines());
             }
         }
     }

@@ -60,9 +60,9 @@ fn measure(measure: &Measure) -> MeasureDocument<'_> {
 
 fn behind(behind: &Behind) -> BehindDocument<'_> {
     BehindDocument {
-        namespace: &behind.namespace,
-        pod: &behind.pod,
-        container: &behind.container,
+        namespace: &behind.who.namespace,
+        pod: &behind.who.pod,
+        container: &behind.who.container,
         amount: behind.amount,
         unit: behind.unit.name(),
     }

@@ -1,10 +1,10 @@
 //! The machine's resources by the USE method (<https://www.brendangregg.com/usemethod.html>): of each, how much of it is in use, what
 //! waits for it, and what fails; with the pod that is behind it most. The difference of two snapshots; pure.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use crate::{
-    snapshot::{NodeSample, Snapshot},
+    snapshot::{Culprit, NodeSample, Snapshot, Workload, WorkloadSample},
     top::rows::{self, Row, Selection},
 };
 
@@ -56,9 +56,7 @@ pub(super) enum Unit {
 /// The pod (or what is none) that has most of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Behind {
-    pub(super) namespace: String,
-    pub(super) pod: String,
-    pub(super) container: String,
+    pub(super) who: Culprit,
     pub(super) amount: f64,
     pub(super) unit: Unit,
 }
@@ -70,7 +68,7 @@ impl Resources {
         let window = Window {
             seconds: length.as_secs_f64(),
             rows: &rows::rows(earlier, later, &all),
-            earlier,
+            before: earlier.by_workload(),
             later,
             nodes: earlier.node.as_ref().zip(later.node.as_ref()),
         };
@@ -120,7 +118,7 @@ struct Window<'a> {
     seconds: f64,
     /// Pods, and what is none.
     rows: &'a [Row],
-    earlier: &'a Snapshot,
+    before: HashMap<&'a Workload, &'a WorkloadSample>,
     later: &'a Snapshot,
     nodes: Option<(&'a NodeSample, &'a NodeSample)>,
 }

@@ -1,17 +1,15 @@
 //! How a window looks: a line for each measure, the resource's name where it begins.
 
 use ratatui::{
-    style::{Color, Style},
+    style::Style,
     text::{Line, Span},
 };
 
 use super::model::{Behind, Measure, Resources, Unit};
-use crate::{
-    show::{
-        Width, format,
-        page::{Body, Form},
-    },
-    snapshot::Workload,
+use crate::show::{
+    Width, chrome, format,
+    page::{Body, Form},
+    target,
 };
 
 const SHORTEST_RESOURCE: usize = 12;
@@ -74,11 +72,7 @@ fn line(measure: &Measure, is_new: bool, width: usize, form: &Form) -> Line<'sta
         }
         Width::Full => behind,
     };
-    let style = match (measure.is_alarming(), form.color) {
-        (false, _) => Style::new(),
-        (true, true) => Style::new().bold().fg(Color::Black).bg(Color::Yellow),
-        (true, false) => Style::new().bold(),
-    };
+    let style = if measure.is_alarming() { chrome::warning(form.color).bold() } else { Style::new() };
     Line::from(vec![
         Span::raw(start),
         Span::styled(format::pad_left(&value, VALUE), style),
@@ -88,9 +82,7 @@ fn line(measure: &Measure, is_new: bool, width: usize, form: &Form) -> Line<'sta
 
 /// Who, and how much.
 fn behind(behind: &Behind) -> String {
-    let Behind { namespace, pod, container, .. } = behind.clone();
-    let name = format::short_name(&Workload { namespace, pod, container });
-    format!("{} {name}", amount(behind.amount, behind.unit))
+    format!("{} {}", amount(behind.amount, behind.unit), target::name(&behind.who))
 }
 
 fn amount(value: f64, unit: Unit) -> String {

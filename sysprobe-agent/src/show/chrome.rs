@@ -7,7 +7,7 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use super::{Settings, format, input::Binding};
+use super::{format, input::Binding};
 use crate::snapshot::DomainState;
 
 pub(crate) const GAP: &str = "  ";
@@ -29,8 +29,8 @@ pub(crate) fn context_line(command: &str, frozen: bool, parts: Vec<String>, widt
 }
 
 /// Says that something is wrong; the text does, too.
-pub(crate) fn warning(settings: &Settings) -> Style {
-    if settings.color { Style::new().fg(Color::Black).bg(Color::Yellow) } else { Style::new().bold() }
+pub(crate) fn warning(color: bool) -> Style {
+    if color { Style::new().fg(Color::Black).bg(Color::Yellow) } else { Style::new().bold() }
 }
 
 /// Why there are no newer numbers.

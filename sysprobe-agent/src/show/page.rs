@@ -17,7 +17,7 @@ use crate::snapshot::Snapshot;
 
 pub(crate) mod app;
 pub mod document;
-mod keys;
+pub(crate) mod keys;
 mod view;
 
 pub(crate) const GONE: &str = "it has gone: these are its last numbers";
@@ -84,6 +84,16 @@ pub(crate) struct Form {
     pub(crate) color: bool,
     /// Which of the lines that scroll are shown; empty if all are.
     pub(crate) position: String,
+}
+
+impl Form {
+    /// The end of a sentence, if not all lines are shown.
+    pub(crate) fn which_lines(&self) -> String {
+        match self.position.as_str() {
+            "" => String::new(),
+            position => format!(" Lines {position}."),
+        }
+    }
 }
 
 /// What is shown of a window.

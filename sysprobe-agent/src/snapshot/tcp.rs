@@ -55,8 +55,8 @@ impl TcpSample {
     /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know before has all of them in it,
     /// and one that went backwards makes all of them new. Sockets are those of the end.
     #[must_use]
-    pub fn in_window(&self, earlier: Option<&Self>) -> Self {
-        earlier.and_then(|earlier| self.since(earlier)).unwrap_or_else(|| self.clone())
+    pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
+        earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())
     }
 
     fn since(&self, earlier: &Self) -> Option<Self> {

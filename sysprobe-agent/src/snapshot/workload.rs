@@ -83,6 +83,14 @@ pub struct PodSample {
 }
 
 impl Workload {
+    /// The pod that it is, or is a container of; `None` for what is in no pod.
+    #[must_use]
+    pub fn whole_pod(&self) -> Option<Self> {
+        let Self { namespace, pod, .. } = self;
+        let whole = || Self { namespace: namespace.clone(), pod: pod.clone(), container: String::new() };
+        (!pod.is_empty()).then(whole)
+    }
+
     /// Of those that have no series of their own.
     #[must_use]
     pub fn other() -> Self {

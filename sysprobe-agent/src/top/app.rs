@@ -262,14 +262,7 @@ impl App {
     /// Shows or hides the containers of the pod that is selected, or that has the selected container, or that is first.
     fn expand(&mut self) {
         let index = self.selected().unwrap_or(self.offset);
-        let Some(Workload { namespace, pod, .. }) = self.rows.get(index).map(|row| row.workload.clone())
-        else {
-            return;
-        };
-        if pod.is_empty() {
-            return;
-        }
-        let pod = Workload { namespace, pod, container: String::new() };
+        let Some(pod) = self.rows.get(index).and_then(|row| row.workload.whole_pod()) else { return };
         self.cursor = Some(Cursor { workload: pod.clone(), index });
         self.reselect(|selection| {
             if !selection.expanded.remove(&pod) {

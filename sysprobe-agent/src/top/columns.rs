@@ -52,6 +52,15 @@ const ROOMY_NAME: usize = 40;
 /// The eye loses the line between a name and numbers that are further away.
 const LONGEST_NAME: usize = 60;
 
+/// What the table is about, over time: in every table at its end.
+const fn trend(rank: u8, extra: bool, help: &'static str) -> Column {
+    Column { title: "TREND", width: LEAST_TREND, sort: None, rank, extra, help, content: Content::Trend }
+}
+
+fn alarming(text: String, is_alarming: bool) -> String {
+    if is_alarming { format!("{text}{ALARM}") } else { text }
+}
+
 /// Where a table is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {

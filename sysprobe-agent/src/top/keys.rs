@@ -2,9 +2,12 @@
 
 use crossterm::event::KeyCode::{self, Char};
 
-use crate::show::input::{
-    BOTTOM, Binding, Command, DOWN, FREEZE, HELP, LONGER, NEXT_SORT, PAGE_DOWN, PAGE_UP, PREVIOUS_SORT, QUIT,
-    REVERSE, SCROLL_DOWN, SCROLL_UP, SHORTER, TO_TOP, TOP, UP, binding,
+use crate::show::{
+    input::{
+        BOTTOM, Binding, Command, DOWN, FREEZE, HELP, LONGER, NEXT_SORT, PAGE_DOWN, PAGE_UP, PREVIOUS_SORT,
+        QUIT, REVERSE, SHORTER, TOP, UP, binding,
+    },
+    page::keys::leaving_by,
 };
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
@@ -38,19 +41,8 @@ pub(super) static BINDINGS: [Binding; 24] = [
 
 /// Those of what is opened from the table.
 #[rustfmt::skip]
-pub(super) static OPENED_BINDINGS: [Binding; 11] = [
-    HELP,
-    binding(&[Char('q'), KeyCode::Esc, KeyCode::Left], Command::Quit, "q Esc Left", "back to the table", Some("q back")),
-    FREEZE,
-    LONGER,
-    SHORTER,
-    SCROLL_UP,
-    SCROLL_DOWN,
-    PAGE_UP,
-    PAGE_DOWN,
-    TO_TOP,
-    BOTTOM,
-];
+pub(super) static OPENED_BINDINGS: [Binding; 11] =
+    leaving_by(binding(&[Char('q'), KeyCode::Esc, KeyCode::Left], Command::Quit, "q Esc Left", "back to the table", Some("q back")));
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,7 @@ use crate::{
     blame::Blame,
     latency::Latency,
     show::{
+        format,
         input::Binding,
         page::{Body, Form},
         target::Target,
@@ -45,7 +46,7 @@ impl Report for Opened {
 
     fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
         let subject = Subject::of(earlier, later, target)?;
-        let mut rows: Vec<Row> = rows::each(earlier, later).filter(|row| target.has(&row.workload)).collect();
+        let mut rows: Vec<Row> = rows::each(earlier, later, |workload| target.has(workload)).collect();
         rows.sort_by(|a, b| a.workload.cmp(&b.workload));
         if rows.len() == 2 {
             // One container is the pod.
@@ -70,7 +71,9 @@ impl Report for Opened {
                 Selection { topic, sort: topic.default_sort(), pods: true, ..Selection::default() };
             let table = table::lines(&self.rows, &selection, form.width).into_iter();
             rows.extend(
-                table.enumerate().map(|(at, line)| if at == 0 { head(line) } else { Line::raw(line) }),
+                table
+                    .enumerate()
+                    .map(|(at, line)| if at == 0 { format::head(line) } else { Line::raw(line) }),
             );
             rows.push(Line::raw(""));
         }
@@ -78,11 +81,7 @@ impl Report for Opened {
         rows.push(Line::raw(""));
         let waits = self.blame.body(&Form { position: String::new(), ..form.clone() });
         rows.extend(waits.fixed.into_iter().chain(waits.rows));
-        let position = match form.position.as_str() {
-            "" => String::new(),
-            position => format!(" Lines {position}."),
-        };
-        let title = format!("CPU, I/O, network; what it received; why it waited.{position}");
+        let title = format!("CPU, I/O, network; what it received; why it waited.{}", form.which_lines());
         Body { fixed: vec![Line::styled(title, Style::new().bold())], rows }
     }
 
@@ -99,8 +98,4 @@ impl Report for Opened {
         let mut seen = HashSet::new();
         columns.chain(Blame::terms()).chain(Latency::terms()).filter(|(word, _)| seen.insert(*word)).collect()
     }
-}
-
-fn head(text: String) -> Line<'static> {
-    Line::styled(text, Style::new().bold().underlined())
 }

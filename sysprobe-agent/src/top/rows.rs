@@ -121,12 +121,17 @@ fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
     each
 }
 
-/// The rows of all workloads and of whole pods, in no order.
-pub(super) fn each(earlier: &Snapshot, later: &Snapshot) -> impl Iterator<Item = Row> {
+/// The rows of those workloads that are wanted, and of whole pods that are, in no order.
+pub(super) fn each(
+    earlier: &Snapshot,
+    later: &Snapshot,
+    is_wanted: impl Fn(&Workload) -> bool,
+) -> impl Iterator<Item = Row> {
     let window = Window::of(earlier, later);
-    let (whole, parts) = pods::whole(window::each(earlier, later).collect());
-    let parts = parts.into_values().flatten();
-    whole.into_iter().chain(parts).map(move |done| row(done, window))
+    let done = window::each(earlier, later).filter(|done| is_wanted(&done.workload));
+    let (whole, parts) = pods::whole(done.collect());
+    let all = whole.into_iter().chain(parts.into_values().flatten());
+    all.filter(move |done| is_wanted(&done.workload)).map(move |done| row(done, window))
 }
 
 impl Row {

@@ -7,6 +7,7 @@ use super::{
     columns::{self, Column},
     rows::{Row, SortKey},
 };
+use crate::show::steps;
 
 /// What a table is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
@@ -128,8 +129,7 @@ impl Topic {
 
     /// The table after this one, round and round.
     pub(super) fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|topic| *topic == self).unwrap_or_default();
-        Self::ALL[(at + 1) % Self::ALL.len()]
+        steps::further(&Self::ALL, self, 1)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn draw(frame: &mut Frame, app: &App) {
     frame.render_widget(context_line(app, usize::from(area.width)), context);
     for (notice, row) in notices_of(app).iter().zip(notices.rows()) {
         let text = format::cut_end(notice, usize::from(area.width));
-        frame.render_widget(Line::styled(text, chrome::warning(&app.settings)), row);
+        frame.render_widget(Line::styled(text, chrome::warning(app.settings.color)), row);
     }
     frame.render_widget(head_line(app, &layout), head);
     draw_rows(frame, app, &layout, body);
@@ -141,7 +141,7 @@ fn cell_spans(app: &App, row: &Row, placed: &Placed) -> [Span<'static>; 2] {
     let text = placed.cell(row);
     let padding = " ".repeat((placed.width + 1).saturating_sub(format::width(&text)));
     let style = if text.ends_with(ALARM) {
-        chrome::warning(&app.settings).bold()
+        chrome::warning(app.settings.color).bold()
     } else if placed.column.sort == Some(app.selection.sort) {
         Style::new().bold()
     } else {

@@ -265,14 +265,7 @@ impl Window<'_> {
         let amounts =
             self.rows.iter().filter_map(|row| Some((row, number(row).filter(|number| *number > 0.0)?)));
         let (row, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let workload = row.workload.clone();
-        Some(Behind {
-            namespace: workload.namespace,
-            pod: workload.pod,
-            container: workload.container,
-            amount,
-            unit,
-        })
+        Some(Behind { who: row.workload.as_culprit(), amount, unit })
     }
 
     /// Of what no table has, container by container.
@@ -280,10 +273,10 @@ impl Window<'_> {
         &self,
         number: impl Fn(Option<&WorkloadSample>, &WorkloadSample) -> Option<f64>,
     ) -> impl Iterator<Item = (&WorkloadSample, f64)> {
-        self.later.workloads.iter().filter_map(move |now| {
-            let then = self.earlier.workloads.iter().find(|then| then.workload == now.workload);
-            Some((now, number(then, now)?))
-        })
+        self.later
+            .workloads
+            .iter()
+            .filter_map(move |now| Some((now, number(self.before.get(&now.workload).copied(), now)?)))
     }
 
     fn sum_of_samples(
@@ -303,13 +296,7 @@ impl Window<'_> {
             *amounts.entry(sample.workload.as_culprit()).or_default() += amount;
         }
         let amounts = amounts.into_iter().filter(|(_, amount)| *amount > 0.0);
-        let (workload, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        Some(Behind {
-            namespace: workload.namespace,
-            pod: workload.pod,
-            container: workload.container,
-            amount,
-            unit,
-        })
+        let (who, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
+        Some(Behind { who, amount, unit })
     }
 }

@@ -19,7 +19,7 @@ fn numbers_are_differences_over_the_window_and_name_who_is_behind() {
     let busy = measure(&resources, "CPU", "busy");
     assert_eq!((busy.value, busy.is_alarming(), busy.sort), (Some(0.95), true, Sort::Utilisation));
     let behind = busy.behind.expect("the one with most");
-    assert_eq!((&*behind.container, behind.amount), (crate::show::fixture::ID, 1.0));
+    assert_eq!((&*behind.who.container, behind.amount), (crate::show::fixture::ID, 1.0));
     assert_eq!(measure(&resources, "CPU", "stolen by the hypervisor").value, Some(0.025));
     let used = measure(&resources, "memory", "in use");
     assert_eq!((used.value, used.is_alarming()), (Some(0.75), false));
@@ -78,5 +78,5 @@ fn memory_is_a_containers_or_a_units_and_not_that_of_a_slice() {
     let last = later.workloads.last_mut().expect("some");
     (last.workload, last.kind) = (workload("", "", "kubepods.slice"), WorkloadKind::Unit);
     let behind = measure(&Resources::new(&earlier, &later), "memory", "in use").behind.expect("somebody");
-    assert_eq!((&*behind.container, behind.amount), ("ssh.service", 7.0));
+    assert_eq!((&*behind.who.container, behind.amount), ("ssh.service", 7.0));
 }

@@ -4,9 +4,12 @@ use crate::show::input::{
     BOTTOM, Binding, FREEZE, HELP, LONGER, PAGE_DOWN, PAGE_UP, QUIT, SCROLL_DOWN, SCROLL_UP, SHORTER, TO_TOP,
 };
 
+pub(super) static BINDINGS: [Binding; 11] = leaving_by(QUIT);
+
 /// By importance: the footer shows as many hints, from the first on, as fit.
-pub(super) static BINDINGS: [Binding; 11] =
-    [HELP, QUIT, FREEZE, LONGER, SHORTER, SCROLL_UP, SCROLL_DOWN, PAGE_UP, PAGE_DOWN, TO_TOP, BOTTOM];
+pub(crate) const fn leaving_by(quit: Binding) -> [Binding; 11] {
+    [HELP, quit, FREEZE, LONGER, SHORTER, SCROLL_UP, SCROLL_DOWN, PAGE_UP, PAGE_DOWN, TO_TOP, BOTTOM]
+}
 
 #[cfg(test)]
 mod tests {

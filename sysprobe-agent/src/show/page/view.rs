@@ -29,8 +29,10 @@ pub(super) fn draw<P: Page>(frame: &mut Frame, app: &App<P>) {
     .areas(area);
     frame.render_widget(chrome::context_line(P::COMMAND, app.frozen, context_parts(app), width), context);
     for (notice, row) in all_notices.iter().zip(notices.rows()) {
-        frame
-            .render_widget(Line::styled(format::cut_end(notice, width), chrome::warning(&app.settings)), row);
+        frame.render_widget(
+            Line::styled(format::cut_end(notice, width), chrome::warning(app.settings.color)),
+            row,
+        );
     }
     for (line, row) in lines(app).into_iter().zip(body.rows()) {
         frame.render_widget(line, row);

@@ -40,7 +40,7 @@ impl Trends {
     /// Adds a window.
     pub(super) fn record(&mut self, earlier: &Snapshot, later: &Snapshot) {
         let mut before = std::mem::take(&mut self.0);
-        for row in rows::each(earlier, later) {
+        for row in rows::each(earlier, later, |_| true) {
             let mut history = before.remove(&row.workload).unwrap_or_default();
             for (windows, (key, _)) in history.iter_mut().zip(WATCHED) {
                 if windows.len() >= sparkline::WINDOWS {

@@ -2,7 +2,7 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::{ALARM, Column, Content, LEAST_TREND};
+use super::{Column, Content, alarming, trend};
 use crate::{
     show::format::{self, NUMBER_WIDTH},
     top::rows::{OperationRow, Row, SortKey},
@@ -141,21 +141,12 @@ pub(in crate::top) static CPU: [Column; 15] = [
         help: "what the name is the name of",
         content: Content::Text(|row| row.kind.name().to_owned()),
     },
-    Column {
-        title: "TREND",
-        width: LEAST_TREND,
-        sort: None,
-        rank: 8,
-        extra: true,
-        help: "WAIT99 over time; a step is 3x",
-        content: Content::Trend,
-    },
+    trend(8, true, "WAIT99 over time; a step is 3x"),
 ];
 
 fn throttled_cell(row: &Row) -> String {
-    let alarming = row.throttled_ratio.is_some_and(|ratio| ratio >= ALARMING_THROTTLED_RATIO);
-    let text = format::or_nothing(row.throttled_ratio, format::percent);
-    if alarming { format!("{text}{ALARM}") } else { text }
+    let is_alarming = row.throttled_ratio.is_some_and(|ratio| ratio >= ALARMING_THROTTLED_RATIO);
+    alarming(format::or_nothing(row.throttled_ratio, format::percent), is_alarming)
 }
 
 fn fsync(row: &Row, number: fn(&OperationRow) -> Option<f64>) -> Option<f64> {

@@ -2,7 +2,7 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::{Column, Content, LEAST_TREND};
+use super::{Column, Content, storage::length, trend};
 use crate::{
     show::format,
     top::rows::{ReceivedRow, Row, SortKey},
@@ -62,7 +62,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         rank: 4,
         extra: false,
         help: "99 of 100 reads of files were shorter",
-        content: Content::Text(|row| operation(row, Operation::Read)),
+        content: Content::Text(|row| length(row, Operation::Read, |of| of.p99)),
     },
     Column {
         title: "FSYNC99",
@@ -71,7 +71,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         rank: 3,
         extra: false,
         help: "99 of 100 fsyncs were shorter",
-        content: Content::Text(|row| operation(row, Operation::Fsync)),
+        content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p99)),
     },
     Column {
         title: "DISK99",
@@ -106,21 +106,9 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
             format::or_nothing(row.tcp().and_then(|tcp| tcp.connect_p99), format::duration)
         }),
     },
-    Column {
-        title: "TREND",
-        width: LEAST_TREND,
-        sort: None,
-        rank: 10,
-        extra: false,
-        help: "RX99 over time; a step is 3x",
-        content: Content::Trend,
-    },
+    trend(10, false, "RX99 over time; a step is 3x"),
 ];
 
 fn received(row: &Row, number: fn(&ReceivedRow) -> Option<f64>, show: impl Fn(f64) -> String) -> String {
     format::or_nothing(row.received.as_ref().and_then(number), show)
-}
-
-fn operation(row: &Row, operation: Operation) -> String {
-    format::or_nothing(row.operation(operation).and_then(|of| of.p99), format::duration)
 }

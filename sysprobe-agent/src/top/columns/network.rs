@@ -1,6 +1,6 @@
 //! The columns of `sysprobe net`: how much, what was lost on the way, how far away peers are, and what sockets cannot take.
 
-use super::{ALARM, Column, Content, LEAST_TREND};
+use super::{Column, Content, alarming, trend};
 use crate::{
     show::format::{self, NUMBER_WIDTH},
     top::rows::{NetworkRow, Row, SortKey, TcpRow},
@@ -144,15 +144,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         help: "what listening sockets dropped",
         content: Content::Text(|row| of_tcp(row, |tcp| tcp.accept_drop_rate, format::count)),
     },
-    Column {
-        title: "TREND",
-        width: LEAST_TREND,
-        sort: None,
-        rank: 7,
-        extra: false,
-        help: "SRTT99 over time; a step is 3x",
-        content: Content::Trend,
-    },
+    trend(7, false, "SRTT99 over time; a step is 3x"),
 ];
 
 fn of(row: &Row, number: fn(&NetworkRow) -> Option<f64>, show: impl Fn(f64) -> String) -> String {
@@ -161,8 +153,4 @@ fn of(row: &Row, number: fn(&NetworkRow) -> Option<f64>, show: impl Fn(f64) -> S
 
 fn of_tcp(row: &Row, number: fn(&TcpRow) -> Option<f64>, show: impl Fn(f64) -> String) -> String {
     format::or_nothing(row.tcp().and_then(number), show)
-}
-
-fn alarming(text: String, is_alarming: bool) -> String {
-    if is_alarming { format!("{text}{ALARM}") } else { text }
 }

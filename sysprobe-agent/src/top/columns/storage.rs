@@ -2,7 +2,7 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::{Column, Content, LEAST_TREND};
+use super::{Column, Content, trend};
 use crate::{
     show::format,
     top::rows::{OperationRow, Row, SortKey},
@@ -162,21 +162,13 @@ pub(in crate::top) static IO: [Column; 17] = [
             format::or_nothing(row.storage.and_then(|of| of.error_rate()), format::count)
         }),
     },
-    Column {
-        title: "TREND",
-        width: LEAST_TREND,
-        sort: None,
-        rank: 1,
-        extra: false,
-        help: "FSYNC99 over time; a step is 3x",
-        content: Content::Trend,
-    },
+    trend(1, false, "FSYNC99 over time; a step is 3x"),
 ];
 
 fn count(row: &Row, operation: Operation, number: fn(&OperationRow) -> Option<f64>) -> String {
     format::or_nothing(row.operation(operation).and_then(number), format::count)
 }
 
-fn length(row: &Row, operation: Operation, number: fn(&OperationRow) -> Option<f64>) -> String {
+pub(super) fn length(row: &Row, operation: Operation, number: fn(&OperationRow) -> Option<f64>) -> String {
     format::or_nothing(row.operation(operation).and_then(number), format::duration)
 }

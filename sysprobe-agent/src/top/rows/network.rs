@@ -1,6 +1,6 @@
 //! A row's network: the difference of two samples of the domains `tcp` and `net`, and what sockets there are in the end.
 
-use super::window::Window;
+use super::window::{self, Window};
 use crate::snapshot::{TcpSample, TrafficSample, WorkloadSample};
 
 /// The network of one workload in one window. Rates are `None` in a window without length.
@@ -59,17 +59,17 @@ impl NetworkDone {
         let since = traffic.since(&before).zip(drops.checked_sub(dropped));
         let (traffic, drops) = since.unwrap_or((traffic, drops));
         let tcp_before = earlier.and_then(|sample| sample.tcp.as_ref());
-        Some(Self { traffic, drops, tcp: later.tcp.as_ref().map(|tcp| tcp.in_window(tcp_before)) })
+        Some(Self {
+            traffic,
+            drops,
+            tcp: later.tcp.as_ref().map(|tcp| TcpSample::in_window(tcp_before, tcp)),
+        })
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         self.traffic.add(&other.traffic);
         self.drops += other.drops;
-        match (&mut self.tcp, &other.tcp) {
-            (Some(own), Some(other)) => own.add(other),
-            (own, Some(other)) => *own = Some(other.clone()),
-            (_, None) => {}
-        }
+        window::add(&mut self.tcp, other.tcp.as_ref(), TcpSample::add);
     }
 }
 

@@ -1,7 +1,5 @@
 //! What workloads did between two snapshots, as amounts that can be added up: those of a pod's containers are the pod's.
 
-use std::collections::HashMap;
-
 use super::{disk, network::NetworkDone, storage};
 use crate::snapshot::{
     BlockSample, CpuSample, RxpathSample, SchedSample, Snapshot, Throttling, VfsSample, Workload,
@@ -45,7 +43,7 @@ pub(super) struct Done {
 
 /// Of every workload, in no order.
 pub(super) fn each<'a>(earlier: &'a Snapshot, later: &'a Snapshot) -> impl Iterator<Item = Done> + 'a {
-    let before: HashMap<_, _> = earlier.workloads.iter().map(|sample| (&sample.workload, sample)).collect();
+    let before = earlier.by_workload();
     later.workloads.iter().map(move |sample| Done::of(before.get(&sample.workload).copied(), sample))
 }
 
@@ -69,9 +67,7 @@ impl Done {
 
     /// The pod of which this is a container; `None` for what is in no pod.
     pub(super) fn pod(&self) -> Option<Workload> {
-        let Workload { namespace, pod, .. } = &self.workload;
-        let whole = || Workload { namespace: namespace.clone(), pod: pod.clone(), container: String::new() };
-        (!pod.is_empty()).then(whole)
+        self.workload.whole_pod()
     }
 
     /// Adds another container of the same pod.
@@ -98,7 +94,8 @@ impl Done {
     }
 }
 
-fn add<T: Clone>(own: &mut Option<T>, other: Option<&T>, add: impl FnOnce(&mut T, &T)) {
+/// What one of them has not is the other's.
+pub(super) fn add<T: Clone>(own: &mut Option<T>, other: Option<&T>, add: impl FnOnce(&mut T, &T)) {
     match (own, other) {
         (_, None) => {}
         (Some(own), Some(other)) => add(own, other),

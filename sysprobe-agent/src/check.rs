@@ -8,23 +8,18 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::client::Client;
 use crate::config::Config;
 use crate::host::Facts;
 use crate::plan::Plan;
-use crate::show::Source;
+use crate::show::{Source, args::Output};
 use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
 use trial::Trial;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    #[default]
-    Table,
-    Json,
-}
+pub const EXAMPLE: &str = "Example: why a domain is off, for scripts\n  \
+    sysprobe check -o json | jq '.plan.domains'";
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -70,7 +65,7 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
             serde_json::to_writer_pretty(&mut out, &report)?;
             writeln!(out)?;
         }
-        Output::Table => text::write(&mut out, &report, &config.socket)?,
+        Output::Table | Output::Wide => text::write(&mut out, &report, &config.socket)?,
     }
     Ok(())
 }

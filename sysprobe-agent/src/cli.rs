@@ -17,8 +17,7 @@ use crate::host::Privilege;
 use crate::latency::LatencyArgs;
 use crate::probe::Tier;
 use crate::probes::ProbesArgs;
-use crate::show::args::{WindowArgs, WorkloadArgs};
-use crate::snapshot::Query;
+use crate::show::args::{Output, WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
 use crate::{agent, blame, check, completion, docs, latency, probes, resources, top};
 
@@ -64,6 +63,7 @@ enum Command {
     #[command(after_help = probes::EXAMPLE)]
     Probes(ShowCommand<ProbesArgs>),
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
+    #[command(after_help = check::EXAMPLE)]
     Check(CheckArgs),
     /// Print what a shell needs to complete commands, flags and the names of pods.
     #[command(after_help = COMPLETIONS_EXAMPLE)]
@@ -126,9 +126,15 @@ struct ShowCommand<A: Args> {
 
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// The form of the output.
-    #[arg(short, long, value_enum, default_value_t)]
-    output: check::Output,
+    /// The form of the output; `wide` is `table`.
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    output: Output,
+    /// Changes nothing: there is one report, and no more. For scripts that treat all commands alike.
+    #[arg(long)]
+    once: bool,
+    /// Changes nothing: the report has no colour.
+    #[arg(long)]
+    no_color: bool,
     /// Configuration file (TOML) to plan with.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -148,11 +154,14 @@ impl Cli {
     /// Runs the command; the error, if there is one, is a sentence on standard error.
     #[must_use]
     pub fn run(self) -> ExitCode {
+        if let Some(Err(error)) = self.command.windows().map(WindowArgs::check) {
+            usage_error(error);
+        }
         let result = match self.command {
             Command::Agent(args) => args.config().and_then(agent::run),
             Command::Top(args) => match args.flags.selection() {
                 Ok(selection) => show_table(selection, args.flags.table.window, args.host),
-                Err(error) => clap::Error::raw(ErrorKind::ValueValidation, error + "\n").exit(),
+                Err(error) => usage_error(error),
             },
             Command::Net(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
@@ -173,17 +182,42 @@ impl Cli {
     }
 }
 
+impl Command {
+    /// The flags of a command that shows windows.
+    const fn windows(&self) -> Option<&WindowArgs> {
+        match self {
+            Self::Top(args) => Some(&args.flags.table.window),
+            Self::Io(args) => Some(&args.flags.table.window),
+            Self::Net(args) => Some(&args.flags.table.window),
+            Self::Blame(args) => Some(&args.flags.window),
+            Self::Latency(args) => Some(&args.flags.workload.window),
+            Self::Use(args) => Some(&args.flags),
+            Self::Probes(args) => Some(&args.flags.window),
+            Self::Agent(_)
+            | Self::Check(_)
+            | Self::Completions { .. }
+            | Self::Man { .. }
+            | Self::Docs { .. } => None,
+        }
+    }
+}
+
+/// What can only be seen when all flags are known.
+fn usage_error(error: String) -> ! {
+    clap::Error::raw(ErrorKind::ValueValidation, error + "\n").exit()
+}
+
 fn write_manual(directory: &Path) -> anyhow::Result<()> {
     let written = clap_mangen::generate_to(Cli::command(), directory);
     written.with_context(|| format!("cannot write the manual pages into {}", directory.display()))
 }
 
 fn show_table(selection: Selection, window: WindowArgs, host: HostArgs) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, Query::default(), |numbers| top::run(window, selection, numbers))
+    agent::show(&host.config(None)?, selection.scope.query(), |numbers| top::run(window, selection, numbers))
 }
 
 fn show_blame(ShowCommand { flags, host }: ShowCommand<WorkloadArgs>) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, Query::default(), |numbers| blame::run(flags, numbers))
+    agent::show(&host.config(None)?, flags.scope.query(), |numbers| blame::run(flags, numbers))
 }
 
 fn show_latency(ShowCommand { flags, host }: ShowCommand<LatencyArgs>) -> anyhow::Result<()> {
@@ -273,11 +307,9 @@ mod tests {
 
     #[test]
     fn tables_have_an_example() {
-        for command in ["top", "io", "net", "blame", "latency", "use", "probes"] {
+        for command in ["top", "io", "net", "blame", "latency", "use", "probes", "check"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
-            let example = help.lines().any(|line| {
-                line.trim().starts_with(&format!("sysprobe {command} ")) && line.contains("--once")
-            });
+            let example = help.lines().any(|line| line.trim().starts_with(&format!("sysprobe {command} ")));
             assert!(example, "{help}");
         }
     }
@@ -289,7 +321,7 @@ mod tests {
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let page = directory.path().join(format!("sysprobe-{}.1", command.get_name()));
             let text = std::fs::read_to_string(&page).expect("a page");
-            let has_example = ["agent", "check"].contains(&command.get_name()) || text.contains("Example: ");
+            let has_example = command.get_name() == "agent" || text.contains("Example: ");
             assert!(text.contains(".SH SYNOPSIS") && has_example, "{text}");
         }
         let whole = std::fs::read_to_string(directory.path().join("sysprobe.1")).expect("a page");

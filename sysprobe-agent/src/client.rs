@@ -72,11 +72,12 @@ impl Client {
 
     fn path(&self) -> String {
         // What is not asked for is left out: an older agent refuses what it does not know.
-        let Query { slow_ns, measure, node, lease_ms } = self.query;
+        let Query { slow_ns, measure, node, labels, lease_ms } = self.query;
         let slow = slow_ns.map(|from| format!("&slow_ns={from}")).unwrap_or_default();
         let measure = if measure { "&measure=true" } else { "" };
         let node = if node { "&node=true" } else { "" };
-        format!("{SNAPSHOT_PATH}?lease_ms={lease_ms}{slow}{measure}{node}")
+        let labels = if labels { "&labels=true" } else { "" };
+        format!("{SNAPSHOT_PATH}?lease_ms={lease_ms}{slow}{measure}{node}{labels}")
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
@@ -188,8 +189,8 @@ mod tests {
     fn only_what_is_wanted_is_asked_for() {
         let path = |query| Client { socket: "/run/a".into(), query, agents_version: VERSION }.path();
         assert_eq!(path(Query::default()), "/v1/snapshot?lease_ms=0");
-        let all = Query { slow_ns: Some(5), measure: true, node: true, lease_ms: 7 };
-        assert_eq!(path(all), "/v1/snapshot?lease_ms=7&slow_ns=5&measure=true&node=true");
+        let all = Query { slow_ns: Some(5), measure: true, node: true, labels: true, lease_ms: 7 };
+        assert_eq!(path(all), "/v1/snapshot?lease_ms=7&slow_ns=5&measure=true&node=true&labels=true");
     }
 
     #[test]

@@ -160,6 +160,9 @@ impl Engine {
             self.statistics.ask(lease, Instant::now());
         }
         let mut snapshot = self.collect();
+        if !query.labels {
+            snapshot.forget_labels();
+        }
         snapshot.node = query.node.then(host::node::read);
         snapshot.slow = query.slow_ns.and_then(|from_ns| self.slow(from_ns, lease));
         snapshot

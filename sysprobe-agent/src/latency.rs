@@ -52,8 +52,8 @@ impl LatencyArgs {
     #[must_use]
     pub fn query(&self) -> Query {
         let whole = |slow: Duration| u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
-        let lease_ms = lease_ms(self.workload.window.interval);
-        Query { slow_ns: self.slow.map(whole), lease_ms, ..Query::default() }
+        let lease_ms = lease_ms(self.workload.window.step());
+        Query { slow_ns: self.slow.map(whole), lease_ms, ..self.workload.scope.query() }
     }
 }
 

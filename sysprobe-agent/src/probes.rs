@@ -48,7 +48,7 @@ impl ProbesArgs {
     /// What is asked for beside the totals.
     #[must_use]
     pub fn query(&self) -> Query {
-        Query { measure: true, lease_ms: lease_ms(self.window.interval), ..Query::default() }
+        Query { measure: true, lease_ms: lease_ms(self.window.step()), ..Query::default() }
     }
 }
 

@@ -19,15 +19,18 @@ pub(crate) mod bar;
 pub(crate) mod chrome;
 pub(crate) mod format;
 pub(crate) mod help;
+pub(crate) mod history;
 pub(crate) mod input;
 pub(crate) mod live;
 pub mod page;
+pub mod scope;
 pub(crate) mod steps;
 pub(crate) mod target;
 pub(crate) mod waits;
 pub mod watch;
 
 use args::{Mode, Output, WindowArgs};
+use history::History;
 
 /// Where snapshots come from.
 pub trait Source {
@@ -69,6 +72,8 @@ pub(crate) trait View {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) interval: Duration,
+    /// How long a window is, if not from one sample to the next.
+    pub(crate) window: Option<Duration>,
     pub(crate) wide: bool,
     pub(crate) color: bool,
     /// Where the numbers come from.
@@ -111,6 +116,7 @@ pub(crate) async fn run(
 fn settings(args: &WindowArgs, source: String) -> Settings {
     Settings {
         interval: args.interval,
+        window: args.window,
         wide: args.output == Output::Wide,
         color: args.color(std::env::var_os("NO_COLOR").as_deref()),
         source,
@@ -127,12 +133,13 @@ async fn print_windows(
 ) -> anyhow::Result<()> {
     warn(&mut io::stderr().lock(), source.warnings());
     let origin = source.describe();
-    let mut ticks = ticks(args.interval).await;
-    let mut earlier = first;
+    let mut ticks = ticks(args.step()).await;
+    let mut history = History::new(args.window, Arc::new(first));
     let mut separator = "";
     loop {
         ticks.tick().await;
-        let later = source.next().await?;
+        let later = Arc::new(source.next().await?);
+        let earlier = history.add(&later);
         let text = match mode {
             Mode::Json => view.json(&earlier, &later, &origin)?,
             Mode::Live | Mode::Plain => {
@@ -143,7 +150,6 @@ async fn print_windows(
         if !write_out(&mut io::stdout().lock(), &text)? || args.once {
             return Ok(());
         }
-        earlier = later;
     }
 }
 

@@ -38,7 +38,9 @@ pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. It grows with anything that readers can see.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
+/// Since this version, the labels of pods are told to those who ask.
+pub const LABELS_SINCE: u32 = 13;
 /// The oldest version whose readers understand this one: since then, nothing went or changed its meaning, and all that came may be left out.
 pub const READABLE_FROM: u32 = 11;
 
@@ -200,6 +202,12 @@ impl Snapshot {
     #[must_use]
     pub fn window_since(&self, earlier: &Self) -> Duration {
         Duration::from_nanos(self.monotonic_ns.saturating_sub(earlier.monotonic_ns))
+    }
+
+    /// For those who do not ask for them.
+    pub(crate) fn forget_labels(&mut self) {
+        let pods = self.workloads.iter_mut().filter_map(|sample| sample.pod.as_mut());
+        pods.for_each(|pod| pod.labels = None);
     }
 
     #[must_use]

@@ -32,6 +32,10 @@ pub use rows::Selection;
 /// Shows windows until the user has seen enough: one with `--once`.
 pub async fn run(args: WindowArgs, selection: Selection, mut source: impl Source) -> anyhow::Result<()> {
     let first = source.next().await?;
+    // Names may still come to a source that has just been started; one that has run for long knows what there is.
+    if !source.is_new() {
+        selection.scope.check(&first)?;
+    }
     show::run(&args, selection, first, source).await
 }
 

@@ -1,12 +1,19 @@
 //! What is kept of a pod, whoever told of it: names, ids, and what the command line shows. Nothing else of an object
 //! that may have a hundred kilobytes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::id::ContainerId;
 use crate::cgroup::name::printable;
+
+/// Nobody selects by more, and somebody may write hundreds into an object.
+const LABELS_MAX: usize = 64;
+
+/// What people write on a pod to select it by.
+pub type Labels = BTreeMap<String, String>;
 
 /// A pod as one source or all of them together know it. What a source cannot tell is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +28,7 @@ pub struct Pod {
     pub qos: Option<Qos>,
     pub owner: Option<Owner>,
     pub host_network: Option<bool>,
+    pub labels: Option<Arc<Labels>>,
     pub containers: Vec<Container>,
     /// The pause containers, of which the API knows nothing.
     pub sandboxes: Vec<ContainerId>,
@@ -94,6 +102,13 @@ impl Pod {
     pub(super) fn has_id(&self, id: &ContainerId) -> bool {
         self.sandboxes.contains(id) || self.containers.iter().any(|container| container.ids.contains(id))
     }
+}
+
+/// The first ones, if there are too many.
+#[must_use]
+pub(super) fn labels(of: impl IntoIterator<Item = (String, String)>) -> Arc<Labels> {
+    let printable = |(key, value): (String, String)| (printable(&key), printable(&value));
+    Arc::new(of.into_iter().take(LABELS_MAX).map(printable).collect())
 }
 
 /// Text of somebody else, bounded and printable.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 
 use super::id::ContainerId;
-use super::pod::{ContainerKind, Owner, Pod, Qos, text};
+use super::pod::{ContainerKind, Labels, Owner, Pod, Qos, labels, text};
 
+/// The Deployment's controller sets this label, and ends the `ReplicaSet`'s name with it.
+const TEMPLATE_HASH: &str = "pod-template-hash";
 /// Containers of one pod that are kept: a pod of the largest size that etcd takes has fewer.
 const CONTAINERS_MAX: usize = 512;
 
@@ -46,14 +48,6 @@ struct Meta {
     annotations: Annotations,
     #[serde(deserialize_with = "nullable")]
     owner_references: Vec<Reference>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Labels {
-    /// The Deployment's controller sets it, and ends the `ReplicaSet`'s name with it.
-    #[serde(rename = "pod-template-hash")]
-    template_hash: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -165,6 +159,7 @@ impl WirePod {
             qos: status.qos_class,
             owner: metadata.owner(),
             host_network: Some(spec.host_network),
+            labels: Some(labels(metadata.labels)),
             ..Pod::default()
         };
         let groups = [
@@ -197,7 +192,7 @@ impl Meta {
 
     fn owner(&self) -> Option<Owner> {
         let owner = self.owner_references.iter().find(|owner| owner.controller)?;
-        let deployment = self.labels.template_hash.as_ref().filter(|_| owner.kind == "ReplicaSet");
+        let deployment = self.labels.get(TEMPLATE_HASH).filter(|_| owner.kind == "ReplicaSet");
         let deployment =
             deployment.and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
         Some(Owner { kind: text(&owner.kind), name: text(&owner.name), deployment: deployment.map(text) })

@@ -6,6 +6,7 @@ use std::{ffi::OsStr, io::IsTerminal, time::Duration};
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 use clap_complete::engine::ArgValueCompleter;
 
+use super::scope::Scope;
 use crate::completion;
 
 /// A shorter window holds too few samples for a p99, and costs a collection each time.
@@ -14,7 +15,7 @@ pub const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 /// What is received takes some microseconds at least.
 const SHORTEST_THRESHOLD: Duration = Duration::from_micros(1);
 
-/// How long a window is, and how it is shown.
+/// How long windows are, and how they are shown.
 #[derive(Args, Clone, Debug)]
 pub struct WindowArgs {
     /// Measure one window, print it and exit.
@@ -23,9 +24,12 @@ pub struct WindowArgs {
     /// The form of the output; `json` prints one document per line and window.
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
     pub output: Output,
-    /// The length of a window: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
+    /// How often: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "2")]
     pub interval: Duration,
+    /// What is shown each time: the last so many seconds (from the interval to 1h) [default: what came since the last time]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    pub window: Option<Duration>,
     /// Use no colour; a non-empty `NO_COLOR` in the environment does the same.
     #[arg(long)]
     pub no_color: bool,
@@ -34,18 +38,15 @@ pub struct WindowArgs {
 /// Of which workload the windows are.
 #[derive(Args, Clone, Debug)]
 pub struct WorkloadArgs {
-    /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other begins so.
+    /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other begins so,
+    /// and a selector if only one pod has these labels.
     #[arg(
-        value_name = "POD", value_parser = NonEmptyStringValueParser::new(),
+        value_name = "POD", value_parser = NonEmptyStringValueParser::new(), required_unless_present = "selector",
         add = ArgValueCompleter::new(completion::workloads)
     )]
-    pub name: String,
-    /// Look for the pod in this namespace only.
-    #[arg(
-        short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new(),
-        add = ArgValueCompleter::new(completion::namespaces)
-    )]
-    pub namespace: Option<String>,
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub scope: Scope,
     /// Only this container of the pod, not the sum of all.
     #[arg(long, value_name = "CONTAINER", value_parser = NonEmptyStringValueParser::new())]
     pub container: Option<String>,
@@ -74,6 +75,25 @@ pub enum Mode {
 }
 
 impl WindowArgs {
+    /// Whether the flags fit together; an error in words.
+    pub fn check(&self) -> Result<(), String> {
+        match self.window {
+            Some(window) if window < self.interval && !self.once => {
+                let seconds = self.interval.as_secs_f64();
+                Err(format!(
+                    "the window must not be shorter than the interval, which is {seconds}s: see --interval"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How long it is from one question to the next.
+    #[must_use]
+    pub fn step(&self) -> Duration {
+        self.window.filter(|_| self.once).unwrap_or(self.interval)
+    }
+
     /// Anything that is no interactive terminal gets plain text.
     #[must_use]
     pub fn mode(&self, terminal: bool) -> Mode {

@@ -4,7 +4,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{args::WorkloadArgs, format};
+use super::{
+    args::WorkloadArgs,
+    format,
+    scope::{NoLabels, Scope},
+};
 use crate::{
     cgroup::name::name_of,
     snapshot::{Culprit, Snapshot, Workload, WorkloadSample},
@@ -28,8 +32,12 @@ pub(crate) enum NoTarget {
     Unknown { what: &'static str, text: String, candidates: Vec<String> },
     #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one of"))]
     Ambiguous { what: &'static str, text: String, candidates: Vec<String> },
+    #[error("no pod here has the labels `{}`", format::clean(.0))]
+    NotSelected(String),
     #[error("`{}` is no pod: leave out --container", format::clean(.0))]
     NoContainers(String),
+    #[error(transparent)]
+    NoLabels(#[from] NoLabels),
 }
 
 /// Some names at the end of a sentence.
@@ -51,17 +59,18 @@ impl fmt::Display for Listed<'_> {
 impl Target {
     /// The one that is meant. What has gone counts only if nothing else has that name.
     pub(crate) fn find(snapshot: &Snapshot, args: &WorkloadArgs) -> Result<Self, NoTarget> {
-        let in_namespace = |who: &Culprit| args.namespace.as_ref().is_none_or(|name| *name == who.namespace);
+        let scope = &args.scope;
+        scope.check(snapshot)?;
         let known = |gone: bool| -> BTreeSet<Culprit> {
             let samples = snapshot.workloads.iter().filter(|sample| gone || !sample.gone);
-            samples.map(|sample| sample.workload.as_culprit()).filter(in_namespace).collect()
+            samples.filter(|sample| scope.has(sample)).map(|sample| sample.workload.as_culprit()).collect()
         };
-        let what = if args.namespace.is_some() { "pod of this namespace" } else { "workload" };
-        let names = |who: &Culprit| names_of(who);
-        let who = match choose(&known(false), &args.name, what, names) {
-            Err(unknown @ NoTarget::Unknown { .. }) => {
-                choose(&known(true), &args.name, what, names).map_err(|_| unknown)
-            }
+        let find = |known| match &args.name {
+            Some(name) => choose(&known, name, what(scope), names_of),
+            None => only(&known, scope),
+        };
+        let who = match find(known(false)) {
+            Err(unknown) if unknown.is_unknown() => find(known(true)).map_err(|_| unknown),
             chosen => chosen,
         }?;
         let container = args.container.as_ref().map(|name| container_of(snapshot, &who, name)).transpose()?;
@@ -106,6 +115,36 @@ impl Target {
         match &self.container {
             Some(container) => format!("{who}/{}", format::clean(container)),
             None => who,
+        }
+    }
+}
+
+impl NoTarget {
+    /// Whether there is nothing of that name, or no name yet.
+    pub(crate) const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown { .. } | Self::NotSelected(_) | Self::NoLabels(NoLabels::NoSource))
+    }
+}
+
+/// What a name is looked for among.
+const fn what(scope: &Scope) -> &'static str {
+    match (&scope.namespace, &scope.selector) {
+        (_, Some(_)) => "pod with these labels",
+        (Some(_), None) => "pod of this namespace",
+        (None, None) => "workload",
+    }
+}
+
+/// The one that the labels leave.
+fn only(known: &BTreeSet<Culprit>, scope: &Scope) -> Result<Culprit, NoTarget> {
+    let text = scope.selector.iter().map(ToString::to_string).collect();
+    let mut found = known.iter();
+    match (found.next(), found.next()) {
+        (None, _) => Err(NoTarget::NotSelected(text)),
+        (Some(one), None) => Ok(one.clone()),
+        (Some(_), Some(_)) => {
+            let candidates = known.iter().filter_map(|one| names_of(one).pop()).collect();
+            Err(NoTarget::Ambiguous { what: "pod", text, candidates })
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
     args::WorkloadArgs,
     input::Binding,
     page::{self, Body, Form, Page, Pages},
-    target::{NoTarget, Target},
+    target::Target,
 };
 use crate::snapshot::Snapshot;
 
@@ -121,7 +121,7 @@ async fn find(args: &WorkloadArgs, source: &mut impl Source) -> anyhow::Result<(
             source.is_new() && !snapshot.agent.pod_sources.is_empty() && begun.elapsed() < NAMES_WITHIN;
         match Target::find(&snapshot, args) {
             Ok(target) => return Ok((target, snapshot)),
-            Err(NoTarget::Unknown { .. }) if names_may_come => sleep(LOOK_AGAIN_AFTER).await,
+            Err(error) if error.is_unknown() && names_may_come => sleep(LOOK_AGAIN_AFTER).await,
             Err(error) => return Err(error.into()),
         }
     }

@@ -19,6 +19,8 @@ pub struct Query {
     pub measure: bool,
     /// Whether the machine's own counters shall come along; costs nothing later.
     pub node: bool,
+    /// Whether pods' labels shall come along.
+    pub labels: bool,
     /// For how long from now on, unless somebody asks again.
     pub lease_ms: u64,
 }

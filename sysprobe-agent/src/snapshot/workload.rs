@@ -1,12 +1,14 @@
 //! Workloads in a snapshot: who they are, and what each domain knows of them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
     BlockSample, CpuSample, MemorySample, NetSample, PressureSample, ReclaimSample, RxpathSample,
     SchedSample, TcpSample, ThrottleSample, VfsSample,
 };
-use crate::pods::pod::Qos;
+use crate::pods::pod::{Labels, Qos};
 
 /// The labels of a workload: the kubelet's own names, so that joins with other exporters work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +82,9 @@ pub struct PodSample {
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub host_network: Option<bool>,
+    /// Only for those who ask; `None` also if no source could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Arc<Labels>>,
 }
 
 impl Workload {

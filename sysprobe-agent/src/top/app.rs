@@ -16,6 +16,7 @@ use super::{
 use crate::{
     show::{
         Settings,
+        history::History,
         input::{self, Command},
         live::{self, Action, App as _, Event},
         page, steps,
@@ -50,8 +51,8 @@ pub(crate) struct App {
     /// The first row on the screen.
     pub(super) offset: usize,
     cursor: Option<Cursor>,
-    /// The last sample. While frozen, newer than what is shown.
-    newest: Arc<Snapshot>,
+    /// Up to the last sample. While frozen, newer than what is shown.
+    history: History,
     /// Up to the last sample. While frozen, newer than what is shown.
     trends: Arc<Trends>,
     shown: Option<Window>,
@@ -84,6 +85,7 @@ impl App {
         first: Arc<Snapshot>,
         (width, height): (u16, u16),
     ) -> Self {
+        let history = History::new(settings.window, first);
         Self {
             settings,
             selection,
@@ -93,7 +95,7 @@ impl App {
             rows: Vec::new(),
             offset: 0,
             cursor: None,
-            newest: first,
+            history,
             trends: Arc::default(),
             shown: None,
             sorts: HashMap::new(),
@@ -122,12 +124,11 @@ impl App {
     }
 
     fn current(&self) -> &Snapshot {
-        self.shown.as_ref().map_or(&self.newest, |shown| &shown.later)
+        self.shown.as_ref().map_or(self.history.newest(), |shown| &shown.later)
     }
 
     fn sample(&mut self, sample: Arc<Snapshot>) -> Action {
-        let earlier = std::mem::replace(&mut self.newest, sample);
-        let later = Arc::clone(&self.newest);
+        let (earlier, later) = (self.history.add(&sample), sample);
         if !self.frozen {
             // What is shown is replaced anyway: this way the trends are nobody else's, and need not be copied.
             self.shown = None;

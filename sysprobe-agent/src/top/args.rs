@@ -2,17 +2,14 @@
 
 use clap::{
     Args, ValueEnum,
-    builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValuesParser, TypedValueParser},
 };
 
 use super::{
     rows::{Selection, SortKey},
     topic::Topic,
 };
-use clap_complete::engine::ArgValueCompleter;
-
-use crate::completion;
-use crate::show::args::WindowArgs;
+use crate::show::{args::WindowArgs, scope::Scope};
 
 /// The flags of `sysprobe top`.
 #[derive(Args, Clone, Debug)]
@@ -52,12 +49,8 @@ pub struct NetArgs {
 pub struct TableArgs {
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Show only pods of this namespace.
-    #[arg(
-        short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new(),
-        add = ArgValueCompleter::new(completion::namespaces)
-    )]
-    pub namespace: Option<String>,
+    #[command(flatten)]
+    pub scope: Scope,
     /// Show only workloads whose namespace, pod or container contains this text, in upper or lower case.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub filter: String,
@@ -107,9 +100,9 @@ impl IoArgs {
 
 impl TableArgs {
     fn selection(&self, topic: Topic, sort: SortKey) -> Selection {
-        let (namespace, filter) = (self.namespace.clone(), self.filter.clone());
+        let (scope, filter) = (self.scope.clone(), self.filter.clone());
         let (all, pods) = (self.all, !self.containers);
-        Selection { topic, sort, namespace, filter, all, pods, ..Selection::default() }
+        Selection { topic, sort, scope, filter, all, pods, ..Selection::default() }
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use sysprobe_common::vfs::Operation;
 
 use super::topic::Topic;
+use crate::show::scope::Scope;
 use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadKind};
 
 mod disk;
@@ -30,8 +31,8 @@ pub struct Selection {
     pub topic: Topic,
     pub sort: SortKey,
     pub reverse: bool,
-    /// The only one whose pods are shown.
-    pub namespace: Option<String>,
+    /// Which pods are shown; what is in no pod only if all are.
+    pub scope: Scope,
     /// Part of a namespace, pod or container, whatever its case; empty matches everything.
     pub filter: String,
     /// Whether to keep workloads in which nothing happened.
@@ -85,7 +86,8 @@ pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<
         rows.sort_by(|a, b| sort::compare(a, b, selection));
         rows
     };
-    let each = wanted(window::each(earlier, later).collect(), selection);
+    let each = window::each(earlier, later, |sample| selection.scope.has(sample));
+    let each = wanted(each.collect(), selection);
     if !selection.pods {
         return rows_of(each);
     }
@@ -109,12 +111,9 @@ pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
     alone.len() + pods.len()
 }
 
-/// Those of the namespace that match the filter. A pod is what it is as a whole: one of its containers brings the others along.
+/// Those that match the filter. A pod is what it is as a whole: one of its containers brings the others along.
 fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
     let filter = selection.filter.to_lowercase();
-    let is_in =
-        |done: &Done| selection.namespace.as_ref().is_none_or(|name| *name == done.workload.namespace);
-    each.retain(is_in);
     let matching = each.iter().filter(|done| matches(&done.workload, &filter));
     let pods: HashSet<Workload> = matching.filter_map(Done::pod).filter(|_| selection.pods).collect();
     each.retain(|done| matches(&done.workload, &filter) || done.pod().is_some_and(|pod| pods.contains(&pod)));
@@ -128,7 +127,7 @@ pub(super) fn each(
     is_wanted: impl Fn(&Workload) -> bool,
 ) -> impl Iterator<Item = Row> {
     let window = Window::of(earlier, later);
-    let done = window::each(earlier, later).filter(|done| is_wanted(&done.workload));
+    let done = window::each(earlier, later, |sample| is_wanted(&sample.workload));
     let (whole, parts) = pods::whole(done.collect());
     let all = whole.into_iter().chain(parts.into_values().flatten());
     all.filter(move |done| is_wanted(&done.workload)).map(move |done| row(done, window))

@@ -18,6 +18,7 @@ use crate::show::{
     chrome::{self, GAP},
     format,
     help::Help,
+    scope::Scope,
 };
 
 /// Draws everything.
@@ -78,7 +79,7 @@ fn context_parts(app: &App) -> Vec<String> {
     let (settings, selection) = (&app.settings, &app.selection);
     let seconds = |duration: std::time::Duration| format::duration(duration.as_secs_f64());
     let mut parts = vec![format!("{} of {}", app.rows.len(), app.total())];
-    parts.extend(selection.namespace.iter().map(|name| format!("namespace {}", format::clean(name))));
+    parts.extend(selection.scope.words().map(|words| format::clean(&words)));
     if !selection.filter.is_empty() {
         parts.push(format!("filter `{}`", format::clean(&selection.filter)));
     }
@@ -118,8 +119,8 @@ fn nothing(app: &App) -> &'static str {
     match app.window() {
         None => "The first window is not over yet.",
         Some(_) if !app.selection.filter.is_empty() => "No workload matches the filter: press / then Esc.",
-        Some(_) if app.selection.namespace.is_some() && app.selection.all => {
-            "No pod of this namespace is known."
+        Some(_) if app.selection.scope != Scope::default() && app.selection.all => {
+            "No pod of this namespace or with these labels is known."
         }
         Some(_) if app.total() > 0 => app.selection.topic.nothing_happened(),
         Some(_) => "There are no workloads.",

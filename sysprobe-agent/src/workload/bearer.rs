@@ -88,5 +88,6 @@ pub(super) fn describe(pod: &Pod) -> PodSample {
         owner_name: deployment
             .map_or_else(|| owner.map(|owner| owner.name.to_string()), |name| Some(name.into())),
         host_network: pod.host_network,
+        labels: pod.labels.clone(),
     }
 }

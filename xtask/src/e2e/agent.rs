@@ -75,6 +75,15 @@ pub(super) fn scrape_text() -> Result<String> {
     Ok(answer.body)
 }
 
+/// What the running agent answers to a command that asks for all there is.
+pub(super) fn snapshot() -> Result<String> {
+    let mut curl = cmd::tool("curl");
+    curl.args(["--silent", "--fail", "--unix-socket"]).arg(socket());
+    let all = "lease_ms=20000&measure=true&node=true&labels=true&slow_ns=1000000";
+    let answer = cmd::capture(curl.arg(format!("http://agent/v1/snapshot?{all}")));
+    answer.context("the agent does not answer")
+}
+
 fn socket() -> PathBuf {
     places::state().join("agent.sock")
 }

@@ -12,6 +12,9 @@ pub(super) const HOME: &str = "e2e";
 pub(super) const OTHER: &str = "e2e-other";
 pub(super) const NAMESPACES: [&str; 2] = [HOME, OTHER];
 
+/// Every pod has its own name for this label.
+pub(super) const LABEL: &str = "app";
+
 /// The one that ends and is started again, over and over.
 pub(super) const CRASHING: &str = "crash-loop";
 
@@ -38,7 +41,7 @@ pub(super) fn pod(namespace: &str, name: &str, containers: &[Value]) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": { "namespace": namespace, "name": name },
+        "metadata": { "namespace": namespace, "name": name, "labels": { LABEL: name } },
         "spec": {
             "nodeName": NODE,
             "containers": containers,

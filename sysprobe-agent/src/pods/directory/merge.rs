@@ -29,6 +29,7 @@ fn fill(pod: &mut Pod, view: &Pod) {
     pod.node = pod.node.take().or_else(|| view.node.clone());
     pod.owner = pod.owner.take().or_else(|| view.owner.clone());
     pod.qos = pod.qos.or(view.qos);
+    pod.labels = pod.labels.take().or_else(|| view.labels.clone());
     pod.host_network = pod.host_network.or(view.host_network);
     for container in &view.containers {
         let ids: Vec<_> = container.ids.iter().filter(|id| !pod.has_id(id)).copied().collect();

@@ -50,6 +50,10 @@ fn a_pod_of_a_deployment_with_every_kind_of_container() {
             deployment: Some("web".into()),
         }),
         host_network: Some(false),
+        labels: Some(labels([
+            ("app".to_owned(), "web".to_owned()),
+            ("pod-template-hash".to_owned(), "5d4f8c7b9d".to_owned()),
+        ])),
         containers: vec![
             container("setup", ContainerKind::Init, &[B]),
             container("proxy", ContainerKind::Sidecar, &[]),

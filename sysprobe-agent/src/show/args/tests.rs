@@ -56,6 +56,25 @@ fn a_wrong_interval_is_answered_with_a_sentence() {
 }
 
 #[test]
+fn a_window_is_no_shorter_than_the_interval() {
+    let check = |words: &[&str]| parse(words).unwrap().check();
+    assert_eq!(check(&["--window", "1m"]), Ok(()));
+    assert_eq!(check(&["--window", "2"]), Ok(()));
+    let error = check(&["--window", "1"]).unwrap_err();
+    assert!(error.contains("not be shorter than the interval, which is 2s"), "{error}");
+    assert_eq!(check(&["--window", "500ms", "--interval", "100ms"]), Ok(()));
+    assert_eq!(check(&["--window", "1", "--once"]), Ok(()));
+}
+
+#[test]
+fn one_window_takes_as_long_as_it_is() {
+    let step = |words: &[&str]| parse(words).unwrap().step();
+    assert_eq!(step(&["--interval", "3", "--window", "10"]), Duration::from_secs(3));
+    assert_eq!(step(&["--interval", "3", "--window", "10", "--once"]), Duration::from_secs(10));
+    assert_eq!(step(&["--interval", "3", "--once"]), Duration::from_secs(3));
+}
+
+#[test]
 fn only_an_interactive_terminal_gets_the_live_table() {
     let mode = |words: &[&str], terminal| parse(words).unwrap().mode(terminal);
     assert_eq!(mode(&[], false), Mode::Plain);

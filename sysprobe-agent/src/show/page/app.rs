@@ -10,6 +10,7 @@ use super::{Page, view};
 use crate::{
     show::{
         Settings,
+        history::History,
         input::{self, Command},
         live::{self, Action, Event},
         steps,
@@ -34,13 +35,14 @@ pub(crate) struct App<P: Page> {
     pub(super) shown: Option<P>,
     /// The first on the screen of the lines that scroll.
     pub(super) offset: usize,
-    /// The last sample. While frozen, newer than what is shown.
-    newest: Arc<Snapshot>,
+    /// Up to the last sample. While frozen, newer than what is shown.
+    history: History,
     size: (u16, u16),
 }
 
 impl<P: Page> App<P> {
     pub(crate) fn new(settings: Settings, of: P::Of, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
+        let history = History::new(settings.window, first);
         Self {
             settings,
             of,
@@ -50,7 +52,7 @@ impl<P: Page> App<P> {
             gone: false,
             shown: None,
             offset: 0,
-            newest: first,
+            history,
             size,
         }
     }
@@ -64,10 +66,10 @@ impl<P: Page> App<P> {
     }
 
     /// The last picture of what has gone stays: it is what led there.
-    fn sample(&mut self, sample: Arc<Snapshot>) {
-        let earlier = std::mem::replace(&mut self.newest, sample);
+    fn sample(&mut self, sample: &Arc<Snapshot>) {
+        let earlier = self.history.add(sample);
         self.error = None;
-        let page = P::of(&earlier, &self.newest, &self.of);
+        let page = P::of(&earlier, sample, &self.of);
         self.gone = page.as_ref().is_none_or(Page::is_gone);
         let is_news = |page: &P| !page.is_gone() || page.has_numbers() || self.shown.is_none();
         if let Some(page) = page.filter(is_news)
@@ -138,7 +140,7 @@ impl<P: Page> live::App for App<P> {
                 Action::Draw
             }
             Event::Sample(sample) => {
-                self.sample(sample);
+                self.sample(&sample);
                 Action::Draw
             }
             Event::Failed(error) => {

@@ -2,10 +2,13 @@
 
 use clap::Parser;
 
+use std::sync::Arc;
+
 use super::{
     super::fixture::pod::{POD, gone, pod, unit, window},
     *,
 };
+use crate::snapshot::PodSample;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -82,4 +85,48 @@ fn what_has_gone_counts_if_nothing_else_fits() {
     let found = |text| find_in(&later, &[text]).map(|target| target.who.pod);
     assert_eq!(found("checkout"), Ok("checkout-7d9c5b6f4-zzzzz".to_owned()));
     assert_eq!(found("checkout-7d9c5b6f4-x"), Ok(POD.to_owned()));
+}
+
+/// As the API server tells it: both search pods have one label, and one of them a second.
+fn labelled() -> Snapshot {
+    let mut later = window().1;
+    for sample in later.workloads.iter_mut().filter(|sample| !sample.workload.pod.is_empty()) {
+        let mut labels = Vec::new();
+        if sample.workload.pod.starts_with("search") {
+            labels.push(("app".to_owned(), "search".to_owned()));
+            labels.push(("stage".to_owned(), sample.workload.namespace.clone()));
+        }
+        sample.pod =
+            Some(PodSample { labels: Some(Arc::new(labels.into_iter().collect())), ..PodSample::default() });
+    }
+    later
+}
+
+#[test]
+fn labels_may_stand_for_the_name() {
+    let find = |words: &[&str]| find_in(&labelled(), words);
+    let refusal = |words: &[&str]| find(words).expect_err("it is not found").to_string();
+    let one = Ok(Target { who: pod("test", "search-0"), container: None });
+    assert_eq!(find(&["-l", "app=search,stage=test"]), one);
+    assert_eq!(find(&["-l", "app=search", "-n", "test"]), one);
+    assert_eq!(find(&["search", "-l", "stage!=shop"]), one);
+    assert_eq!(
+        refusal(&["-l", "app=search"]),
+        "`app=search` may be more than one pod; choose one of shop/search-0, test/search-0"
+    );
+    assert_eq!(refusal(&["-l", "app=none"]), "no pod here has the labels `app=none`");
+    assert_eq!(
+        refusal(&["nginx", "-l", "app"]),
+        "no pod with these labels is called `nginx`; there are shop/search-0, test/search-0"
+    );
+    let error = Line::try_parse_from(["blame"]).expect_err("nothing is named").to_string();
+    assert!(error.contains("<POD>"), "{error}");
+}
+
+#[test]
+fn labels_that_nobody_tells_are_missed() {
+    let mut later = labelled();
+    later.forget_labels();
+    let error = find_in(&later, &["-l", "app"]).expect_err("nobody tells");
+    assert!(error.is_unknown() && error.to_string().contains("sysprobe check"), "{error}");
 }

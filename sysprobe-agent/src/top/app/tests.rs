@@ -14,7 +14,13 @@ use super::{
 use crate::show::args::{LONGEST_INTERVAL, SHORTEST_INTERVAL};
 
 fn settings() -> Settings {
-    Settings { interval: Duration::from_secs(2), wide: false, color: true, source: "test".to_owned() }
+    Settings {
+        interval: Duration::from_secs(2),
+        window: None,
+        wide: false,
+        color: true,
+        source: "test".to_owned(),
+    }
 }
 
 fn app() -> App {
@@ -300,4 +306,15 @@ fn what_is_opened_has_everything_on_a_page_and_leads_back() {
     press(&mut app, KeyCode::Enter);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(app.update(Event::Key(interrupt)), Action::Quit);
+}
+
+#[test]
+fn a_window_may_be_longer_than_the_interval() {
+    let settings = Settings { window: Some(Duration::from_secs(4)), ..settings() };
+    let mut app = App::new(settings, Selection::default(), crowd(1, 0), (80, 24));
+    let lengths = (1..=4).map(|step| {
+        app.update(Event::Sample(crowd(1, 2 * step)));
+        app.window().map(|window| window.as_secs())
+    });
+    assert_eq!(lengths.collect::<Vec<_>>(), [2, 4, 4, 4].map(Some));
 }

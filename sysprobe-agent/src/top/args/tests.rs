@@ -84,7 +84,7 @@ fn each_table_has_its_own_order_at_first() {
     }
     let net = parse_net(&["-n", "shop"]).unwrap().selection();
     assert_eq!(
-        (net.topic, net.sort, net.namespace.as_deref()),
+        (net.topic, net.sort, net.scope.namespace.as_deref()),
         (Topic::Net, Topic::Net.default_sort(), Some("shop"))
     );
     let io = parse_io(&["--filter", "db"]).unwrap().selection();
@@ -103,6 +103,8 @@ fn the_help_names_every_flag() {
             "--sort",
             "--filter",
             "--namespace",
+            "--selector",
+            "--window",
             "--containers",
             "--all",
             "--no-color",

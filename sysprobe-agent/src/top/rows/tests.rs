@@ -1,12 +1,14 @@
 //! Rows from two snapshots.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
     super::fixture::{cpu, node, sample, sched, snapshot, workload},
     *,
 };
-use crate::snapshot::WorkloadSample;
+use crate::show::scope::PodSelector;
+use crate::snapshot::{PodSample, WorkloadSample};
 
 const MS: u64 = 1_000_000;
 
@@ -199,6 +201,25 @@ fn a_container_that_matches_the_filter_brings_its_pod_as_a_whole() {
 
 #[test]
 fn one_namespace_can_be_left_alone() {
-    let shop = Selection { namespace: Some("shop".to_owned()), all: true, ..by_pods() };
+    let shop = Selection {
+        scope: Scope { namespace: Some("shop".to_owned()), ..Scope::default() },
+        all: true,
+        ..by_pods()
+    };
     assert_eq!(names_of(&shop), ["shop/checkout-7d9c5b6f4-x2x9q", "shop/idle-0"]);
+}
+
+#[test]
+fn labels_choose_pods() {
+    let (earlier, mut later) = node();
+    let selector = Some(PodSelector::parse("app=checkout").expect("a selector"));
+    let checkout = Selection { scope: Scope { selector, ..Scope::default() }, all: true, ..by_pods() };
+    assert!(rows(&earlier, &later, &checkout).is_empty(), "nobody tells the labels");
+    for sample in later.workloads.iter_mut().filter(|sample| sample.workload.pod.starts_with("checkout")) {
+        let labels = Arc::new([("app".to_owned(), "checkout".to_owned())].into());
+        sample.pod = Some(PodSample { labels: Some(labels), ..PodSample::default() });
+    }
+    let found = rows(&earlier, &later, &checkout);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].workload.pod, "checkout-7d9c5b6f4-x2x9q");
 }

@@ -41,10 +41,15 @@ pub(super) struct Done {
     pub(super) rxpath: Option<RxpathSample>,
 }
 
-/// Of every workload, in no order.
-pub(super) fn each<'a>(earlier: &'a Snapshot, later: &'a Snapshot) -> impl Iterator<Item = Done> + 'a {
+/// Of every workload that is wanted, in no order.
+pub(super) fn each<'a>(
+    earlier: &'a Snapshot,
+    later: &'a Snapshot,
+    is_wanted: impl Fn(&WorkloadSample) -> bool + 'a,
+) -> impl Iterator<Item = Done> + 'a {
     let before = earlier.by_workload();
-    later.workloads.iter().map(move |sample| Done::of(before.get(&sample.workload).copied(), sample))
+    let wanted = later.workloads.iter().filter(move |sample| is_wanted(sample));
+    wanted.map(move |sample| Done::of(before.get(&sample.workload).copied(), sample))
 }
 
 impl Done {

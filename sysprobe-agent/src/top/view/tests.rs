@@ -24,6 +24,7 @@ use crate::show::{
 
 fn settings() -> Settings {
     Settings {
+        window: None,
         interval: Duration::from_secs(2),
         wide: false,
         color: true,

@@ -1,10 +1,10 @@
 //! The same labels from each of the other sources alone: the kubelet while there is no API server, the CRI, and what
 //! the runtime keeps in files.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use super::labels;
-use crate::e2e::agent::{self, Agent};
+use super::{labels, views};
+use crate::e2e::agent::{self, Access, Agent};
 use crate::e2e::cluster::{NODE, kubelet};
 use crate::e2e::pods::{self, HOME};
 use crate::e2e::report::Report;
@@ -22,6 +22,15 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
         let agent = Agent::start(&rig.access, sources)?;
         let scraper = Scraper::start(labels::SCRAPE_PAUSE);
         right(rig, report, &scraper, (name, Ids::Never));
+        if sources == agent::RUNTIME {
+            report.check(
+                NAME,
+                &format!("from {name}: labels are said to be unknown"),
+                no_labels(&rig.access),
+            );
+        } else {
+            selected(rig, report, name);
+        }
         drop(scraper);
         agent.stop()?;
     }
@@ -37,6 +46,17 @@ fn right(rig: &mut Rig, report: &mut Report, scraper: &Scraper, (name, ids): (&s
     report.check(NAME, &what, labels::course(scraper));
 }
 
+fn selected(rig: &Rig, report: &mut Report, name: &str) {
+    report.check(NAME, &format!("from {name}: pods by their labels"), views::by_labels(&rig.access));
+}
+
+fn no_labels(access: &Access) -> Result<String> {
+    match access.ask(&["top", "-l", "app", "--once"]) {
+        Err(error) if views::unknown(&error) => Ok("as an error".to_owned()),
+        other => bail!("{other:?}"),
+    }
+}
+
 fn kubelet_alone(rig: &mut Rig, report: &mut Report) -> Result<()> {
     // The kubelet asks the API server who somebody is, and remembers: let it learn of the agent while it can.
     let known = Agent::start(&rig.access, agent::KUBELET)?;
@@ -48,6 +68,7 @@ fn kubelet_alone(rig: &mut Rig, report: &mut Report) -> Result<()> {
     let scraper = Scraper::start(labels::SCRAPE_PAUSE);
     right(rig, report, &scraper, ("the kubelet, no API server", Ids::InOwnPod));
     report.check(NAME, "from the kubelet, no API server: a pod that is new", late_pod(rig));
+    selected(rig, report, "the kubelet, no API server");
     drop(scraper);
     agent.stop()?;
     rig.cluster.start_api()

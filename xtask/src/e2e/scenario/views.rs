@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::e2e::agent::{self, Access, Agent};
-use crate::e2e::pods::{self, HOME, OTHER};
+use crate::e2e::pods::{self, HOME, LABEL, OTHER};
 use crate::e2e::report::Report;
 use crate::e2e::rig::Rig;
 use crate::e2e::samples::Workload;
@@ -35,6 +35,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     }
     report.check(NAME, "the pods that work have CPU time", cpu(&rig.access));
     report.check(NAME, "one namespace alone", namespace(&rig.access));
+    report.check(NAME, "pods by their labels", by_labels(&rig.access));
     agent.stop()?;
     kube::delete_pods(NAMESPACE)
 }
@@ -79,6 +80,34 @@ fn namespace(access: &Access) -> Result<String> {
     let stranger = rows.iter().find(|row| row.namespace != OTHER);
     ensure!(stranger.is_none() && !rows.is_empty(), "{rows:?}");
     Ok(format!("{} of {OTHER}", rows.len()))
+}
+
+/// Of some pods of two namespaces, chosen by their labels.
+pub(super) fn by_labels(access: &Access) -> Result<String> {
+    let some = format!("{LABEL} in (two-containers,best-effort)");
+    let both = BTreeSet::from([(HOME, "best-effort"), (HOME, "two-containers"), (OTHER, "best-effort")]);
+    let wanted: BTreeSet<_> =
+        both.into_iter().map(|(namespace, pod)| Workload::new(namespace, pod, "")).collect();
+    // A source tells the labels a moment after the agent has started.
+    let top = |words: &[&str]| {
+        top(access, words).or_else(|error| if unknown(&error) { Ok(Vec::new()) } else { Err(error) })
+    };
+    let rows = wait::until("the pods with these labels", || {
+        let rows = names(&top(&["-l", &some, "--all"])?)?;
+        Ok((rows == wanted).then_some(rows))
+    })?;
+    let one = names(&top(&["-l", &format!("{LABEL}==best-effort"), "-n", OTHER, "--all"])?)?;
+    ensure!(one == BTreeSet::from([Workload::new(OTHER, "best-effort", "")]), "{one:?}");
+    let words =
+        ["blame", "-l", &format!("{LABEL}=two-containers"), "--once", "--interval", "200ms", "-o", "json"];
+    let blamed: Value = serde_json::from_str(&access.ask(&words)?)?;
+    ensure!(blamed["workload"]["pod"] == "two-containers", "{blamed}");
+    Ok(format!("{} pods with {some}", rows.len()))
+}
+
+/// Whether a command says that nobody tells labels.
+pub(super) fn unknown(error: &anyhow::Error) -> bool {
+    error.to_string().contains("no pod's labels are known")
 }
 
 /// The rows of one window.

@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::messages::{Container, ContainerMetadata, PodSandbox, PodSandboxMetadata};
+use super::messages::{Container, ContainerMetadata, PodSandbox};
 use crate::pods::id::ContainerId;
-use crate::pods::pod::{Pod, text};
+use crate::pods::pod::{Pod, labels, text};
+
+/// What the kubelet adds to a pod's labels: its names.
+const KUBELETS: &str = "io.kubernetes.pod.";
 
 /// A pod has several sandboxes when the first one died, and so have the containers in them.
 pub(super) fn of_lists(sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -> Vec<Arc<Pod>> {
     let mut pods: HashMap<Arc<str>, Pod> = HashMap::new();
     let mut pod_of: HashMap<String, Arc<str>> = HashMap::new();
     for sandbox in sandboxes {
-        let Some(found) = pod(&sandbox.id, sandbox.metadata) else { continue };
-        pod_of.insert(sandbox.id, Arc::clone(&found.uid));
+        let id = sandbox.id.clone();
+        let Some(found) = pod(sandbox) else { continue };
+        pod_of.insert(id, Arc::clone(&found.uid));
         pods.entry(Arc::clone(&found.uid))
             .and_modify(|pod| pod.sandboxes.extend(&found.sandboxes))
             .or_insert(found);
@@ -27,13 +31,15 @@ pub(super) fn of_lists(sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -
     pods.into_values().map(Arc::new).collect()
 }
 
-fn pod(sandbox: &str, metadata: Option<PodSandboxMetadata>) -> Option<Pod> {
+fn pod(PodSandbox { id, metadata, labels: of_sandbox }: PodSandbox) -> Option<Pod> {
     let metadata = metadata?;
+    let of_pod = of_sandbox.into_iter().filter(|(key, _)| !key.starts_with(KUBELETS));
     Some(Pod {
         uid: text(&metadata.uid),
         namespace: text(&metadata.namespace),
         name: text(&metadata.name),
-        sandboxes: ContainerId::parse(sandbox).into_iter().collect(),
+        sandboxes: ContainerId::parse(&id).into_iter().collect(),
+        labels: Some(labels(of_pod)),
         ..Pod::default()
     })
 }

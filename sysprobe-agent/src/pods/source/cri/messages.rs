@@ -4,6 +4,8 @@
 //! Names and numbers are those of
 //! <https://github.com/kubernetes/cri-api/blob/v0.33.0/pkg/apis/runtime/v1/api.proto>.
 
+use std::collections::HashMap;
+
 use prost::Message;
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -21,6 +23,9 @@ pub(super) struct PodSandbox {
     pub(super) id: String,
     #[prost(message, optional, tag = "2")]
     pub(super) metadata: Option<PodSandboxMetadata>,
+    /// Those of the pod, and some that the kubelet adds.
+    #[prost(map = "string, string", tag = "5")]
+    pub(super) labels: HashMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -78,14 +78,14 @@ fn what_a_container_did_before_it_was_started_again_is_not_lost() {
         snapshot(1, vec![sample(workload("shop", "web", "a"), Some(sched(9 * MS, &[1_000; 4], 8, 0)), None)]);
     let after =
         snapshot(3, vec![sample(workload("shop", "web", "a"), Some(sched(MS, &[1_000], 2, 0)), None)]);
-    let done = each(&before, &after).next().expect("one");
+    let done = each(&before, &after, |_| true).next().expect("one");
     assert_eq!(done.sched.expect("on").on_cpu_ns, MS, "totals that went backwards are new");
 }
 
 #[test]
 fn what_is_in_no_pod_is_alone() {
     let (earlier, later) = node();
-    let pods: Vec<_> = each(&earlier, &later).filter_map(|done| done.pod()).collect();
+    let pods: Vec<_> = each(&earlier, &later, |_| true).filter_map(|done| done.pod()).collect();
     assert_eq!(pods.len(), 4, "containers of three pods");
     assert!(pods.iter().all(|pod| pod.container.is_empty()));
 }

@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use super::super::messages::{ListContainersResponse, ListPodSandboxResponse};
+use super::super::messages::{ListContainersResponse, ListPodSandboxResponse, PodSandboxMetadata};
 use super::*;
 
 const S: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
@@ -10,7 +10,7 @@ const C: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde
 const D: &str = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 fn sandbox(id: &str, uid: &str) -> PodSandbox {
-    PodSandbox { id: id.into(), metadata: Some(metadata(uid)) }
+    PodSandbox { id: id.into(), metadata: Some(metadata(uid)), ..PodSandbox::default() }
 }
 
 fn metadata(uid: &str) -> PodSandboxMetadata {
@@ -48,7 +48,13 @@ fn the_lists_of_a_real_runtime_are_understood() {
         ListPodSandboxResponse::decode(&include_bytes!("tests/sandboxes.bin")[..]).expect("a list");
     let containers =
         ListContainersResponse::decode(&include_bytes!("tests/containers.bin")[..]).expect("a list");
+    let has_names = |sandbox: &PodSandbox| sandbox.labels.contains_key("io.kubernetes.pod.name");
+    assert!(sandboxes.items.iter().all(has_names), "the labels are where they are expected");
     let mut pods = of_lists(sandboxes.items, containers.containers);
+    assert!(
+        pods.iter().all(|pod| pod.labels.as_ref().is_some_and(|labels| labels.is_empty())),
+        "the kubelet's are not the pods'"
+    );
     pods.sort_by_key(|pod| pod.name.clone());
     let found = pods.iter().map(|pod| {
         let mut names: Vec<_> = pod.containers.iter().map(|container| &*container.name).collect();

@@ -1,0 +1,77 @@
+//! Which pods are looked at: the flags that every command has that looks at pods, and what they mean. Pure.
+
+mod selector;
+
+use clap::{Args, builder::NonEmptyStringValueParser};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::{
+    completion,
+    snapshot::{LABELS_SINCE, Query, Snapshot, WorkloadSample},
+};
+
+pub use selector::PodSelector;
+
+/// Those in this namespace with these labels, or all.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Only pods of this namespace.
+    #[arg(
+        short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new(),
+        add = ArgValueCompleter::new(completion::namespaces)
+    )]
+    pub namespace: Option<String>,
+    /// Only pods with these labels, as for kubectl: `app=web,tier!=cache`, `env in (a,b)`, `!canary`.
+    #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = PodSelector::parse)]
+    pub selector: Option<PodSelector>,
+}
+
+/// Why nothing can be selected by labels.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoLabels {
+    #[error(
+        "the running agent is older than this command and does not tell the labels of pods: leave out --selector"
+    )]
+    OldAgent,
+    #[error(
+        "no pod's labels are known, so none can be selected by them: the API server, the kubelet and the CRI socket \
+         tell them, and `sysprobe check` says why they are not asked"
+    )]
+    NoSource,
+}
+
+impl Scope {
+    /// Whether a workload is one of these pods, or of the rest of the machine if all are wanted.
+    #[must_use]
+    pub(crate) fn has(&self, sample: &WorkloadSample) -> bool {
+        let in_namespace = self.namespace.as_ref().is_none_or(|name| *name == sample.workload.namespace);
+        in_namespace && self.selector.as_ref().is_none_or(|selector| selector.has(sample))
+    }
+
+    /// What has to be asked for.
+    pub(crate) fn query(&self) -> Query {
+        Query { labels: self.selector.is_some(), ..Query::default() }
+    }
+
+    /// Whether the labels are there that the pods are to be selected by. Where there are no pods, none is missing.
+    pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), NoLabels> {
+        if self.selector.is_none() {
+            return Ok(());
+        }
+        if snapshot.version < LABELS_SINCE {
+            return Err(NoLabels::OldAgent);
+        }
+        let mut pods = snapshot.workloads.iter().filter_map(|sample| sample.pod.as_ref()).peekable();
+        let none_known = pods.peek().is_some() && pods.all(|pod| pod.labels.is_none());
+        if none_known { Err(NoLabels::NoSource) } else { Ok(()) }
+    }
+
+    /// As it was typed, for the screen.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        let namespace = self.namespace.iter().map(|name| format!("namespace {name}"));
+        namespace.chain(self.selector.iter().map(|selector| format!("labels {selector}")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Label selectors as `kubectl -l` takes them. `kube` knows what an expression matches, but reads none.
+
+use std::fmt;
+
+use kube::core::{Expression, Selector, SelectorExt as _};
+
+use crate::snapshot::WorkloadSample;
+
+const FORMS: &str = "write `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` or `!key`, with commas between";
+
+/// Some pods, by their labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodSelector {
+    selector: Selector,
+    text: String,
+}
+
+impl PodSelector {
+    /// An error in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let requirements = split(text)?.into_iter().map(requirement);
+        let expressions = requirements.collect::<Result<Vec<Expression>, String>>()?;
+        Ok(Self { selector: Selector::from_iter(expressions), text: text.trim().to_owned() })
+    }
+
+    /// What is in no pod, and a pod whose labels nobody knows, is never selected.
+    pub(super) fn has(&self, sample: &WorkloadSample) -> bool {
+        let labels = sample.pod.as_ref().and_then(|pod| pod.labels.as_ref());
+        labels.is_some_and(|labels| self.selector.matches(labels))
+    }
+}
+
+impl fmt::Display for PodSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// At the commas, but for those in parentheses.
+fn split(text: &str) -> Result<Vec<&str>, String> {
+    let mut depth = 0_i32;
+    let at_comma = |c: char| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    };
+    let parts: Vec<&str> = text.split(at_comma).map(str::trim).collect();
+    if parts.iter().any(|part| part.is_empty()) { Err(FORMS.to_owned()) } else { Ok(parts) }
+}
+
+fn requirement(text: &str) -> Result<Expression, String> {
+    if let Some((words, values)) = text.split_once('(') {
+        return of_set(words, values);
+    }
+    if let Some((left, right)) = text.split_once('=') {
+        let (left, is_negated) = left.strip_suffix('!').map_or((left, false), |left| (left, true));
+        let right = if is_negated { right } else { right.strip_prefix('=').unwrap_or(right) };
+        let (key, value) = (key(left)?, value(right)?);
+        return Ok(if is_negated { Expression::NotEqual(key, value) } else { Expression::Equal(key, value) });
+    }
+    match text.strip_prefix('!') {
+        Some(absent) => Ok(Expression::DoesNotExist(key(absent)?)),
+        None => Ok(Expression::Exists(key(text)?)),
+    }
+}
+
+fn of_set(words: &str, values: &str) -> Result<Expression, String> {
+    let values = values.strip_suffix(')').ok_or(FORMS)?;
+    let values = values.split(',').map(value).collect::<Result<_, _>>()?;
+    match words.split_whitespace().collect::<Vec<_>>()[..] {
+        [left, "in"] => Ok(Expression::In(key(left)?, values)),
+        [left, "notin"] => Ok(Expression::NotIn(key(left)?, values)),
+        _ => Err(FORMS.to_owned()),
+    }
+}
+
+/// `name`, or `prefix/name`.
+fn key(text: &str) -> Result<String, String> {
+    let key = text.trim();
+    let name = key.split_once('/').map_or(key, |(_, name)| name);
+    if name.is_empty() || !name.chars().all(is_of_name) || !key.chars().all(|c| is_of_name(c) || c == '/') {
+        return Err(format!("`{key}` is no key of a label: {FORMS}"));
+    }
+    Ok(key.to_owned())
+}
+
+/// It may be empty.
+fn value(text: &str) -> Result<String, String> {
+    let value = text.trim();
+    if value.chars().all(is_of_name) {
+        Ok(value.to_owned())
+    } else {
+        Err(format!("`{value}` is no value of a label: {FORMS}"))
+    }
+}
+
+/// <https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set>
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c)
+}

@@ -48,6 +48,22 @@ impl Terminal {
         until(what, || Some(self.screen()).filter(|screen| is_it(screen)))
     }
 
+    /// The same when nothing changes any more.
+    pub(crate) fn rests(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let mut last = Vec::new();
+        until(what, || {
+            let screen = self.screen();
+            let rests = screen == last;
+            last.clone_from(&screen);
+            Some(screen).filter(|screen| rests && is_it(screen))
+        })
+    }
+
+    /// With the codes of colours and the like.
+    pub(crate) fn styled(&self) -> String {
+        self.tmux(&["capture-pane", "-e", "-p"])
+    }
+
     /// Waits until a line begins so.
     pub(crate) fn has_line(&self, start: &str) -> Vec<String> {
         let screen = format!("a line that begins with `{start}`");

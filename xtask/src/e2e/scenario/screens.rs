@@ -1,10 +1,14 @@
 //! Pictures of the terminal for the documentation: the real command in a real terminal (tmux), beside pods that give it something to show.
-//! They are what was on the screen, so each run makes others.
+//! They are what was on the screen, so each run makes others. And what the agent said to the commands, which the terminal's tests give them
+//! again, so that their screens can be compared.
 
 use std::fs;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::blame;
 use crate::e2e::agent::{self, Access, Agent};
@@ -18,6 +22,9 @@ const NAME: &str = "screens";
 const USUAL: (u16, u16) = (100, 24);
 const LONG: (u16, u16) = (100, 46);
 const WIDE: (u16, u16) = (132, 24);
+
+/// How long the recorded window is.
+const RECORDED: Duration = Duration::from_secs(2);
 
 /// One picture.
 struct Shot {
@@ -42,15 +49,32 @@ const SHOTS: [Shot; 7] = [
 ];
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
-    apt::ensure(&["tmux"], "The pictures are taken of a real terminal")?;
+    apt::ensure(&["tmux", "curl"], "The pictures are taken of a real terminal")?;
     kube::namespace(blame::NAMESPACE)?;
     blame::start_pods(rig)?;
     let agent = Agent::start(&rig.access, agent::AUTO)?;
     for shot in SHOTS {
         report.check(NAME, shot.name, take(&rig.access, &shot).with_context(|| shot.name));
     }
+    report.check(NAME, "a recording for the terminal's tests", record());
     agent.stop()?;
     kube::delete_pods(blame::NAMESPACE)
+}
+
+/// The first window of everything, two seconds long.
+fn record() -> Result<String> {
+    let directory = paths::root().join("sysprobe-agent/tests/screens");
+    fs::create_dir_all(&directory)?;
+    // The kernel measures its programs from the first question on.
+    agent::snapshot()?;
+    let earlier = agent::snapshot()?;
+    thread::sleep(RECORDED);
+    let later = agent::snapshot()?;
+    for (name, snapshot) in [("earlier", earlier), ("later", later)] {
+        let snapshot: Value = serde_json::from_str(&snapshot).context("reading what the agent says")?;
+        fs::write(directory.join(name).with_extension("json"), serde_json::to_string(&snapshot)? + "\n")?;
+    }
+    Ok(directory.display().to_string())
 }
 
 fn take(access: &Access, shot: &Shot) -> Result<String> {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::client::Client;
@@ -33,9 +34,16 @@ pub struct Options {
     pub load: bool,
 }
 
-#[derive(Serialize)]
-struct Report {
+/// The version of the JSON form; it changes when a field goes or changes its meaning.
+pub(crate) const VERSION: u32 = 1;
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Report {
+    /// Of the form; it changes when a field goes or changes its meaning.
+    version: u32,
+    /// What this host offers.
     facts: Facts,
+    /// What an agent would do here.
     plan: Plan,
     /// What the kernel said; `None` if it was not asked.
     trials: Option<Vec<Trial>>,
@@ -43,7 +51,7 @@ struct Report {
 }
 
 /// The agent on the configured socket.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Agent {
     Running {
@@ -63,7 +71,7 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
         plan = plan.settled(|domain| trial::first_taken(trials, domain));
     }
     let agent = ask(&config.socket)?;
-    let report = Report { facts, plan, trials, agent };
+    let report = Report { version: VERSION, facts, plan, trials, agent };
     let mut out = io::stdout().lock();
     match options.output {
         Output::Json => {
@@ -90,3 +98,6 @@ fn ask(socket: &Path) -> anyhow::Result<Agent> {
         Err(error) => Agent::Silent(format!("{error:#}")),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::client::Client;
@@ -28,9 +29,16 @@ pub struct Options {
     pub load: bool,
 }
 
-#[derive(Serialize)]
-struct Report {
+/// The version of the JSON form; it changes when a field goes or changes its meaning.
+pub(crate) const VERSION: u32 = 1;
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Report {
+    /// Of the form; it changes when a field goes or changes its meaning.
+    version: u32,
+    /// What this host offers.
     facts: Facts,
+    /// What an agent would do here.
     plan: Plan,
     /// What the kernel said; `None` if it was not asked.
     trials: Option<Vec<Trial>>,
@@ -38,7 +46,7 @@ struct Report {
 }
 
 /// The agent on the configured socket.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Agent {
     Running {
@@ -58,7 +66,7 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
         plan = plan.settled(|domain| trial::first_taken(trials, domain));
     }
     let agent = ask(&config.socket)?;
-    let report = Report { facts, plan, trials, agent };
+    let report = Report { version: VERSION, facts, plan, trials, agent };
     let mut out = io::stdout().lock();
     match options.output {
         Output::Json => {
@@ -85,3 +93,6 @@ fn ask(socket: &Path) -> anyhow::Result<Agent> {
         Err(error) => Agent::Silent(format!("{error:#}")),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,7 @@ use crate::probe::Tier;
 use crate::probes::ProbesArgs;
 use crate::show::args::{Output, WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
-use crate::{agent, blame, check, completion, docs, latency, probes, resources, top};
+use crate::{agent, blame, check, completion, docs, latency, probes, resources, schema, top};
 
 /// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
 #[derive(Debug, Parser)]
@@ -65,6 +65,12 @@ enum Command {
     /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
     #[command(after_help = check::EXAMPLE)]
     Check(CheckArgs),
+    /// Print the JSON Schema of what a command prints with `-o json`.
+    #[command(after_help = schema::EXAMPLE)]
+    Schema {
+        #[arg(value_name = "DOCUMENT")]
+        form: schema::Form,
+    },
     /// Print what a shell needs to complete commands, flags and the names of pods.
     #[command(after_help = COMPLETIONS_EXAMPLE)]
     Completions { shell: completion::Shell },
@@ -172,6 +178,7 @@ impl Cli {
             Command::Check(args) => args.run(),
             Command::Completions { shell } => completion::script(shell),
             Command::Man { directory } => write_manual(&directory),
+            Command::Schema { form } => schema::run(form),
             Command::Docs { page } => docs::run(page),
         };
         match result {
@@ -197,7 +204,8 @@ impl Command {
             | Self::Check(_)
             | Self::Completions { .. }
             | Self::Man { .. }
-            | Self::Docs { .. } => None,
+            | Self::Docs { .. }
+            | Self::Schema { .. } => None,
         }
     }
 }

@@ -3,12 +3,15 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use serde_json::Value;
 
 use crate::metrics::table;
 use crate::probe::{Hook, PROBES, Program, TierSet};
+use crate::schema::Form;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
+    Json,
     Metrics,
     Probes,
 }
@@ -16,8 +19,39 @@ pub(crate) enum Page {
 pub(crate) fn run(page: Page) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match page {
+        Page::Json => json(&mut out)?,
         Page::Metrics => metrics(&mut out)?,
         Page::Probes => probes(&mut out)?,
+    }
+    Ok(())
+}
+
+const JSON_HEAD: &str = "# JSON
+
+<!-- Made from the table in `sysprobe-agent/src/schema.rs` by `cargo xtask docs`; edit that. -->
+
+With `-o json` a command prints a document for each window, on a line of its own; `check` prints one. What a document has is said by
+its JSON Schema (draft 2020-12), which is made from the types that are printed: `sysprobe schema DOCUMENT` prints that of the
+program at hand, and those of this version lie in [schema/](schema). What a field's name does not say is said there.
+
+- Names have units: `_seconds`, `_bytes`, `_per_second`, `_ratio` (0..1).
+- A number is `null` where it was not measured or there was nothing to measure; `domains` says what is off, and why. What a workload
+  never did is left out of `io`.
+- Names of containers, systemd units, cgroups and threads are text that others choose.
+- `version` is that of the form, and the last part of the schema's `$id`. Within a version fields keep their names and meanings, and
+  new ones may come. A schema allows none but its own, so that a misspelt one is found: compare a document with the schema of the
+  program that wrote it, and have readers pass over fields that they do not know.
+
+| document | what it is | `$id` |
+|---|---|---|
+";
+
+fn json(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(JSON_HEAD.as_bytes())?;
+    for form in Form::value_variants() {
+        let (name, schema) = (form.name(), form.schema());
+        let id = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
+        writeln!(out, "| [`{name}`](schema/{name}.schema.json) | {} | `{id}` |", form.description())?;
     }
     Ok(())
 }

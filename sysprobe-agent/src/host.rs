@@ -16,6 +16,7 @@ pub use btf::{BtfError, Layout};
 pub use clock::{monotonic, tick_ns};
 pub use cpus::{Cpus, online as online_cpus};
 pub use privilege::Privilege;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cgroup::mounts::KeyHierarchy;
@@ -27,8 +28,9 @@ use crate::probe::{self, Target};
 pub(crate) const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Everything that the plan depends on.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Facts {
+    /// Its release, as `uname -r` has it.
     pub kernel: String,
     pub cpus: Cpus,
     pub privilege: Privilege,
@@ -39,8 +41,10 @@ pub struct Facts {
     /// The kernel's names of why it drops packets, by number; none before 5.17.
     #[serde(skip)]
     pub drop_reasons: BTreeMap<u32, String>,
+    /// The file from which the kernel's types are read.
     pub btf_path: PathBuf,
     pub offers: Offers,
+    /// That whose ids tell workloads apart; an error says why there is none.
     pub hierarchy: Result<Hierarchy, String>,
     /// Whether `/proc` and the task iterator show every process of the host.
     pub sees_all_processes: bool,
@@ -49,10 +53,11 @@ pub struct Facts {
 
 /// What programs can use of the running kernel. It is asked itself and not a file of types, which may hold no more than some
 /// structs. `None` is what nobody knows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Offers {
     /// What can be hooked, of what the probes want.
     pub targets: Option<BTreeSet<Target>>,
+    /// Whether functions can be hooked by kprobes.
     pub kprobes: Option<bool>,
     /// Storage with each task that tracing programs may use.
     pub task_storage: Option<bool>,
@@ -61,8 +66,9 @@ pub struct Offers {
 }
 
 /// The cgroup hierarchy whose ids tell workloads apart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Hierarchy {
+    /// Its version and where it is mounted.
     pub key: KeyHierarchy,
     /// The id of the cgroup at the mount's root; 1 if that is the hierarchy's.
     pub root_id: u64,
@@ -72,7 +78,7 @@ pub struct Hierarchy {
 }
 
 /// Whether the kernel keeps pressure stall information for the cgroups of a hierarchy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pressure {
     Kept,

@@ -46,5 +46,6 @@ mod docs;
 pub mod latency;
 pub mod probes;
 pub mod resources;
+mod schema;
 pub mod show;
 pub mod top;

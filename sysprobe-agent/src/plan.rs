@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::cgroup::ROOT_ID;
 
@@ -19,6 +20,8 @@ use crate::snapshot::HistogramScope;
 
 mod candidates;
 mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod memory;
 mod shards;
 
@@ -27,19 +30,25 @@ pub use memory::MapMemory;
 pub use shards::Shards;
 
 /// What will be done.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Plan {
+    /// That whose ids tell workloads apart; `None` if there is none.
     pub hierarchy: Option<Hierarchy>,
     pub shards: Shards,
     /// That there may be.
     pub cpus: u32,
+    /// How many workloads the kernel side can tell apart in each domain.
     pub slots: u32,
+    /// How many tasks or sockets a map has room for where it has an entry for each.
     pub tasks: u32,
     /// How many there are now.
     pub threads: u32,
+    /// How long a workload that has gone is still exported.
     pub grace_seconds: u64,
     pub histograms: HistogramScope,
+    /// What is exported, of whom, and how much at most.
     pub metrics: MetricsConfig,
+    /// Whether the agent has the kernel measure its programs all the time.
     pub program_statistics: bool,
     /// Where the compiled programs are taken from, if not those that were built with the agent.
     pub objects: Option<PathBuf>,
@@ -56,7 +65,7 @@ pub struct Plan {
     pub warnings: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DomainPlan {
     pub name: &'static str,
     pub decision: Decision,
@@ -65,13 +74,13 @@ pub struct DomainPlan {
 }
 
 /// Why a tier does not serve.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Reason {
     pub tier: Tier,
     pub reason: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// The tiers to try, in this order; none for a domain that reads files.
@@ -80,7 +89,7 @@ pub enum Decision {
 }
 
 /// A tier that the facts do not exclude. Whether the kernel takes it shows when it is tried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Candidate {
     pub tier: Tier,
     /// The read-only globals of the tier's object, all 32 bits wide.

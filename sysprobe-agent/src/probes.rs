@@ -26,8 +26,9 @@ mod view;
 #[cfg(test)]
 mod fixture;
 
+use model::Order;
 pub use model::SortKey;
-use model::{Order, Window};
+pub(crate) use model::Window;
 
 pub const EXAMPLE: &str = "While it runs the kernel measures every BPF program of the machine, which makes each run some \
     nanoseconds longer.\n\n\

@@ -22,7 +22,7 @@ mod view;
 #[cfg(test)]
 mod fixture;
 
-use model::Resources;
+pub(crate) use model::Resources;
 
 pub const EXAMPLE: &str = "Example: a minute of this node\n  sysprobe use --once --interval 60";
 

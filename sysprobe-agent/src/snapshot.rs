@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod block;
@@ -73,7 +74,7 @@ pub struct Snapshot {
 }
 
 /// What a histogram of a pod is kept for: there are as many series as buckets, so a pod's sum is the default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistogramScope {
     #[default]
@@ -94,7 +95,7 @@ pub struct PodTotals {
 }
 
 /// Whether a domain works, and through what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DomainState {
     pub name: String,
     pub up: bool,
@@ -150,7 +151,7 @@ pub struct AgentSample {
     pub collect_ns: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PodSourceSample {
     pub source: String,
     pub up: bool,

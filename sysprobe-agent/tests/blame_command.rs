@@ -39,8 +39,7 @@ fn blame(socket: &str, arguments: &[&str]) -> Outcome {
 
 fn document(socket: &str, name: &str) -> Value {
     let outcome = blame(socket, &[name, "-o", "json"]);
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    serde_json::from_str(&outcome.stdout).expect("one document")
+    support::document::of("blame", &outcome)
 }
 
 fn number(value: &Value) -> f64 {
@@ -136,4 +135,5 @@ fn one_that_did_not_wait_and_one_that_goes_are_told() {
     let outcome = blame(socket, &[&name]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("gone"), "{}", outcome.stdout);
+    assert_eq!(document(socket, &name)["workload"]["gone"], true);
 }

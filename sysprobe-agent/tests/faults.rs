@@ -22,7 +22,7 @@ use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::samples::Samples;
 use support::totals::{Totals, lost};
-use support::{command, figure, until};
+use support::{command, document, figure, until};
 use sysprobe_agent::probe::{PROBES, Tier, TierSet, tier_set};
 use sysprobe_agent::snapshot::DomainState;
 
@@ -34,8 +34,7 @@ const ALL_OF_SCHED: [(&str, &str); 2] = [("sched.o", "sched_flush"), ("sched_has
 /// What `sysprobe check` says, as JSON.
 fn check(arguments: &[&str]) -> Value {
     let outcome = command::run(command::sysprobe().args(["check", "--output", "json"]).args(arguments));
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {}", outcome.stdout))
+    document::of("check", &outcome)
 }
 
 /// The tiers of a domain in the order in which they were tried, each with why it was refused, if it was.

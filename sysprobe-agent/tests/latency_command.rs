@@ -77,8 +77,7 @@ fn latency(socket: &str, arguments: &[&str]) -> Outcome {
 
 fn document(socket: &str, name: &str) -> Value {
     let outcome = latency(socket, &[name, "-o", "json"]);
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    serde_json::from_str(&outcome.stdout).expect("one document")
+    support::document::of("latency", &outcome)
 }
 
 /// An agent that watches the receive path, if this kernel can.
@@ -222,8 +221,7 @@ fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
 /// What the agent tells of a window, when it is a whole.
 fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
     let outcome = latency(socket(agent), &[&echo.server.name, "--slow", "1ms", "-o", "json"]);
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    let document: Value = serde_json::from_str(&outcome.stdout).expect("one document");
+    let document = support::document::of("latency", &outcome);
     let slow = &document["slow"];
     assert_eq!((number(&slow["from_seconds"]), number(&slow["lost"])), (0.001, 0.0));
     let requests = list(&slow["requests"]);
@@ -266,8 +264,7 @@ fn what_takes_long_and_finds_no_room_is_counted() {
     let socket = directory.path().join("agent.sock");
     let socket = socket.to_str().expect("UTF-8");
     let outcome = latency(socket, &[&echo.server.name, "--slow", "1us", "-o", "json"]);
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    let document: Value = serde_json::from_str(&outcome.stdout).expect("one document");
+    let document = support::document::of("latency", &outcome);
     let (lost, told) = (number(&document["slow"]["lost"]), list(&document["slow"]["requests"]).len());
     figure(&format!("latency --slow 1us: {told} told, {lost} lost"));
     assert!(told > 0);
@@ -316,11 +313,13 @@ fn one_that_received_nothing_and_one_that_goes_are_told() {
     let outcome = latency(socket(&agent), &[&name]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("Nothing that it received was read"), "{}", outcome.stdout);
+    assert_eq!(document(socket(&agent), &name)["received"], Value::Array(Vec::new()));
     // It is known for some time yet.
     cgroup.remove();
     let outcome = latency(socket(&agent), &[&name]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("gone"), "{}", outcome.stdout);
+    assert_eq!(document(socket(&agent), &name)["workload"]["gone"], true);
 }
 
 #[test]

@@ -4,13 +4,12 @@ mod support;
 
 use std::fs;
 
-use serde_json::Value;
 use support::agent::Agent;
 use support::cgroup::Cgroup;
 use support::command::{self, Outcome};
 use support::http;
 use support::process::{Load, cpus};
-use support::{figure, until};
+use support::{document, figure, until};
 use sysprobe_agent::snapshot::{Measuring, Snapshot};
 
 /// As many as there were since boot, on all CPUs: what the tracepoint is hit for.
@@ -99,8 +98,7 @@ fn programs_have_their_cost_and_maps_their_fill() {
     let _load = restless(&cgroup);
     let socket = agent.socket().to_str().expect("UTF-8");
     let outcome = probes(socket, &["-o", "json"]);
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    let document: Value = serde_json::from_str(&outcome.stdout).expect("one document");
+    let document = document::of("probes", &outcome);
     assert_eq!((&document["version"], &document["measuring"]), (&1.into(), &"on".into()));
     let programs = document["programs"].as_array().expect("programs");
     let switch = programs.iter().find(|one| one["domain"] == "sched" && one["runs"].as_u64() > Some(1000));

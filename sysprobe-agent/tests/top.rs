@@ -18,20 +18,19 @@ use support::agent::Agent;
 use support::cgroup::{Cgroup, is_v1};
 use support::command::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Outcome};
 use support::process::{self, Load, cpus};
-use support::{SharedNumbers, figure, until};
+use support::{SharedNumbers, document, figure, until};
 use tempfile::TempDir;
 
 /// One window as JSON, from the agent at this socket or, if there is none, with programs of its own.
 fn top(socket: &str) -> (Outcome, Value) {
-    document("top", socket)
+    window("top", socket)
 }
 
 /// The same of either table.
-fn document(table: &str, socket: &str) -> (Outcome, Value) {
-    let window = ["--once", "--interval", "500ms", "-o", "json", "--all", "--socket", socket];
-    let outcome = command::run(command::sysprobe().arg(table).args(window));
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    let document = serde_json::from_str(&outcome.stdout).expect("one document");
+fn window(table: &str, socket: &str) -> (Outcome, Value) {
+    let arguments = ["--once", "--interval", "500ms", "-o", "json", "--all", "--socket", socket];
+    let outcome = command::run(command::sysprobe().arg(table).args(arguments));
+    let document = document::of(table, &outcome);
     (outcome, document)
 }
 
@@ -148,7 +147,7 @@ fn io_shows_what_a_workload_flushes() {
     let _load = Load::running(&cgroup, &cpus(), || flush_often(&name, flushes));
     until("it flushes", || (flushes.ended.load(Ordering::SeqCst) > 0).then_some(()));
     let before = flushes.ended.load(Ordering::SeqCst);
-    let (_, document) = document("io", agent.socket().to_str().expect("UTF-8"));
+    let (_, document) = window("io", agent.socket().to_str().expect("UTF-8"));
     let at_most = flushes.begun.load(Ordering::SeqCst) - before;
     assert_eq!(document["version"], 2);
     let row = row(&document, &cgroup.name);
@@ -176,6 +175,29 @@ fn io_says_why_there_is_nothing() {
     let says_why = |line: &str| line.strip_prefix("vfs is off: ").is_some_and(|reason| !reason.is_empty());
     assert!(outcome.stdout.lines().any(says_why), "{}", outcome.stdout);
     assert!(outcome.stdout.lines().last().is_some_and(|head| head.starts_with("NAME")), "{}", outcome.stdout);
+}
+
+#[test]
+fn every_table_is_what_its_schema_says_and_nothing_else() {
+    let agent = Agent::start();
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let tables: [(&str, &[&str]); 5] = [
+        ("net", &["net"]),
+        ("io", &["top", "--view", "io"]),
+        ("net", &["top", "--view", "net", "--containers"]),
+        ("top-latency", &["top", "--view", "latency"]),
+        ("top", &["top", "--containers"]),
+    ];
+    for (schema, words) in tables {
+        let arguments = ["--once", "--interval", "200ms", "-o", "json", "--all", "--socket", socket];
+        let outcome = command::run_with(&[words, &arguments].concat());
+        let mut table = document::of(schema, &outcome);
+        let fields = table.as_object_mut().expect("an object");
+        let length = fields.remove("window_seconds").expect("a length");
+        fields.insert("window_length".to_owned(), length);
+        let faults = document::faults(schema, &table);
+        assert_eq!(faults.len(), 2, "one is missing, and one too many: {faults:?}");
+    }
 }
 
 /// Has the command run as the first process of a new PID namespace.
@@ -261,7 +283,7 @@ fn check_names_every_domain_in_both_forms() {
         };
         assert!(text.lines().any(is_on), "{domain} is not on in: {text}");
     }
-    let json: Value = serde_json::from_str(&check(&directory, &["-o", "json"], &[]).stdout).expect("JSON");
+    let json = document::of("check", &check(&directory, &["-o", "json"], &[]));
     let domains = json["plan"]["domains"].as_array().expect("domains");
     let names: Vec<_> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
     assert_eq!(names, [&with_programs[..], &["cpu", "memory", "pressure"]].concat());
@@ -279,4 +301,17 @@ fn check_takes_no_rights_and_so_cannot_change_the_kernel() {
         assert!(line.contains("off") && line.contains("CAP_BPF and CAP_PERFMON"), "{line}");
     }
     assert!(text.lines().any(|line| line.split_whitespace().eq(["cpu", "on"])), "{text}");
+    let json = check(&directory, &["-o", "json"], &[CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON]);
+    assert_eq!(document::of("check", &json)["agent"], "none");
+}
+
+#[test]
+fn check_tells_what_a_running_agent_does() {
+    let agent = Agent::start();
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let outcome = command::run_with(&["check", "--no-load", "-o", "json", "--socket", socket]);
+    let document = document::of("check", &outcome);
+    let domains = document["agent"]["running"]["domains"].as_array().expect("it answers");
+    assert!(domains.iter().any(|domain| domain["name"] == "sched" && domain["up"] == true), "{domains:?}");
+    assert_eq!(document["trials"], Value::Null);
 }

@@ -23,8 +23,7 @@ fn socket(agent: &Agent) -> &str {
 
 fn document(socket: &str, arguments: &[&str]) -> Value {
     let outcome = run(socket, &[&["-o", "json"], arguments].concat());
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    serde_json::from_str(&outcome.stdout).expect("one document")
+    support::document::of("use", &outcome)
 }
 
 fn measure<'a>(document: &'a Value, resource: &str, what: &str) -> &'a Value {

@@ -1,6 +1,7 @@
 //! `cargo xtask docs`: the pages that come from the agent's own tables.
 //!
-//! The agent prints them (`sysprobe docs PAGE`), so a page cannot say anything else than the program does.
+//! The agent prints them (`sysprobe docs PAGE`, `sysprobe schema DOCUMENT`), so a page cannot say anything else than the program
+//! does.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::{build, cmd, paths, say};
 
-const PAGES: [&str; 2] = ["metrics", "probes"];
+const PAGES: [&str; 3] = ["json", "metrics", "probes"];
+/// Documents of `-o json` that have a schema; a test of the agent compares this with what there is.
+const SCHEMAS: [&str; 9] = ["top", "io", "net", "top-latency", "blame", "latency", "use", "probes", "check"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,19 +30,21 @@ impl Args {
 pub(crate) fn main(args: &Args) -> Result<()> {
     let program = build::release()?;
     let mut stale = Vec::new();
-    for page in PAGES {
-        let file = paths::root().join("docs").join(page).with_extension("md");
-        let new = generate(&program, page)?;
+    let pages = PAGES.map(|page| (format!("docs/{page}.md"), ["docs", page]));
+    let schemas = SCHEMAS.map(|name| (format!("docs/schema/{name}.schema.json"), ["schema", name]));
+    for (path, arguments) in pages.into_iter().chain(schemas) {
+        let file = paths::root().join(&path);
+        let new = generate(&program, &arguments)?;
         let old = fs::read_to_string(&file).unwrap_or_default();
         if old == new {
             continue;
         }
         let place = first_difference(&old, &new);
         if args.check {
-            stale.push(format!("docs/{page}.md ({place})"));
+            stale.push(format!("{path} ({place})"));
         } else {
             fs::write(&file, new).with_context(|| format!("writing {}", file.display()))?;
-            say::step(format_args!("Wrote docs/{page}.md ({place})."));
+            say::step(format_args!("Wrote {path} ({place})."));
         }
     }
     if !stale.is_empty() {
@@ -49,9 +54,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn generate(program: &Path, page: &str) -> Result<String> {
-    let text = cmd::capture(cmd::tool(program).args(["docs", page]));
-    text.with_context(|| format!("`sysprobe docs {page}` failed: run it to see why"))
+fn generate(program: &Path, arguments: &[&str]) -> Result<String> {
+    let text = cmd::capture(cmd::tool(program).args(arguments));
+    text.with_context(|| format!("`sysprobe {}` failed: run it to see why", arguments.join(" ")))
 }
 
 /// A hint where two versions of a page part.

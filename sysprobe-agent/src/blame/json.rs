@@ -1,5 +1,6 @@
 //! What `sysprobe blame` has in its JSON form ([`Document`]) beyond what all have.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::show::page::document::Document;
@@ -10,7 +11,7 @@ pub use crate::show::watch::document::{
 /// The version of this form; it changes when a field goes or changes its meaning.
 pub const VERSION: u32 = 1;
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
     /// What it waited for a CPU; `null` where the scheduler is not watched.
     pub waits: Option<WaitsDocument<'a>>,

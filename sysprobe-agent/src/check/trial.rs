@@ -1,6 +1,7 @@
 //! Has the kernel verify every candidate of the plan, as the domains load them, but with the smallest maps and attaching
 //! nothing. So it says what it would say to the agent. What only shows when a program is attached, the facts have to tell.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::slot;
 
@@ -18,14 +19,14 @@ use crate::tcp::Tcp;
 use crate::vfs::Vfs;
 
 /// What became of one tier of a domain.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Trial {
     pub(super) domain: &'static str,
     pub(super) tier: Tier,
     pub(super) verdict: Verdict,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     Taken,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::limits::within;
@@ -12,7 +13,7 @@ use super::limits::within;
 const WORKLOADS: RangeInclusive<u32> = 1..=100_000;
 const SERIES: RangeInclusive<u32> = 50..=1_000_000;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
     /// By their names in queries, without what is appended to a histogram's.
@@ -29,7 +30,7 @@ pub struct MetricsConfig {
 }
 
 /// The buckets of histograms for readers of text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassicBuckets {
     /// One for each third power of two; of the waits for a CPU, of which a pod has one histogram, for each.
@@ -42,12 +43,14 @@ pub enum ClassicBuckets {
 }
 
 /// Which names are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Filter {
     /// Those that are; all if it is empty.
+    #[schemars(with = "Vec<String>")]
     pub allow: Vec<Pattern>,
     /// Those that are not, whatever else is said.
+    #[schemars(with = "Vec<String>")]
     pub deny: Vec<Pattern>,
 }
 

@@ -1,11 +1,14 @@
 //! How many CPUs there are and can be.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// CPU numbers go up to `possible - 1`; `online` is where a program can run now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Cpus {
+    /// How many there can be.
     pub possible: u32,
+    /// The numbers of those that can run something now.
     pub online: Vec<u32>,
 }
 

@@ -1,13 +1,17 @@
 //! The capabilities that loading tracing programs takes.
 
 use caps::{CapSet, Capability};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The effective capabilities that matter here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Privilege {
+    /// `CAP_BPF`.
     pub bpf: bool,
+    /// `CAP_PERFMON`.
     pub perfmon: bool,
+    /// `CAP_SYS_ADMIN`, which stands for both.
     pub sys_admin: bool,
 }
 

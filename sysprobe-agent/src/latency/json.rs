@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 pub use crate::show::page::document::Document;
@@ -14,6 +15,7 @@ use super::{
     model::{Finding, Path, Stage, Sum, Times, Whose},
 };
 use crate::{
+    schema,
     show::{format, watch::Subject},
     snapshot::{Culprit, Occupant, SlowRequest, Who, seconds},
 };
@@ -21,7 +23,7 @@ use crate::{
 /// The version of this form; it changes when a field goes or changes its meaning.
 pub const VERSION: u32 = 1;
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
     /// What was received and read, by protocol; empty for nothing, `null` where the receive path is not watched.
     pub received: Option<Vec<PathDocument<'a>>>,
@@ -31,7 +33,7 @@ pub struct Numbers<'a> {
     pub slow: Option<SlowDocument<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SlowDocument<'a> {
     /// From how long on.
     pub from_seconds: f64,
@@ -41,21 +43,27 @@ pub struct SlowDocument<'a> {
     pub requests: Vec<SlowRequestDocument<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SlowRequestDocument<'a> {
+    /// From the network device to its reader.
     pub seconds: f64,
     /// How long before the end of the window it was read.
     pub read_before_end_seconds: f64,
+    /// `tcp` or `udp`.
     pub protocol: &'a str,
     /// Who sent it; `null` for a socket that is not connected.
     pub peer: Option<IpAddr>,
+    /// That of `peer`.
     pub peer_port: u16,
     /// The port that it came to.
     pub port: u16,
+    /// Of a pod the container that read it; else the systemd unit or the cgroup path: untrusted text.
     pub container: &'a str,
-    /// The thread that read it, and what it calls itself: untrusted text.
+    /// The process that read it.
     pub pid: u32,
+    /// The thread that read it.
     pub tid: u32,
+    /// What that calls itself: untrusted text.
     pub thread: &'a str,
     /// In the order of the way; they sum to `seconds`.
     pub stages: Vec<SlowStageDocument<'a>>,
@@ -64,27 +72,43 @@ pub struct SlowRequestDocument<'a> {
     pub occupants: Vec<OccupantDocument<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SlowStageDocument<'a> {
+    /// As in `received`.
     pub stage: &'a str,
     pub seconds: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct OccupantDocument<'a> {
-    /// `workload`, `kernel`, `interrupt`, `idle` or `unknown`.
-    pub kind: &'static str,
+    pub kind: OccupantKind,
     /// Empty for what is no pod.
     pub namespace: &'a str,
     /// Empty for what is no pod.
     pub pod: &'a str,
     /// Empty for a pod; else the systemd unit or the cgroup path: untrusted text.
     pub container: &'a str,
+    /// How long it had the CPU.
     pub seconds: f64,
 }
 
+/// Who had a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OccupantKind {
+    /// A pod, a systemd unit or a cgroup.
+    Workload,
+    /// Threads of the kernel.
+    Kernel,
+    /// Interrupts and softirqs.
+    Interrupt,
+    /// Nobody: the CPU had not switched to the reader yet, or the reader's quota was used up.
+    Idle,
+    Unknown,
+}
+
 /// What found nothing unread in its socket, from the first network device to the first byte copied to the reader.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PathDocument<'a> {
     /// `tcp` or `udp`.
     pub protocol: &'a str,
@@ -97,7 +121,7 @@ pub struct PathDocument<'a> {
     pub sums: Vec<SumDocument>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct StageDocument<'a> {
     /// `FROM_to_TO`, of `device`, `ip`, the protocol, `ready`, `wakeup`, `run` and `read`. What a kernel cannot tell apart is one.
     pub stage: &'a str,
@@ -107,25 +131,29 @@ pub struct StageDocument<'a> {
     pub share: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct SumDocument {
     /// `kernel_network` (what ends with `wakeup` or before), `scheduler` (`wakeup_to_run`) and `application` (`run_to_read`); or
     /// `kernel_network` and `reader`, where the kernel does not tell the other two apart.
+    #[schemars(schema_with = "sums")]
     pub sum: &'static str,
     pub seconds: f64,
     /// Of the time of all stages (0..1).
     pub share: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct TimesDocument {
-    /// How many there were, and how long they took together.
+    /// How many there were.
     pub count: u64,
+    /// How long they took together.
     pub seconds: f64,
     pub count_per_second: Option<f64>,
     /// Wrong by at most 9.1 %; `null` without any.
     pub p50_seconds: Option<f64>,
+    /// As `p50_seconds`.
     pub p90_seconds: Option<f64>,
+    /// As `p50_seconds`.
     pub p99_seconds: Option<f64>,
     /// The upper bound of the last bucket that holds any: none was longer, unless `above_range`: then at least one was.
     pub max_seconds: Option<f64>,
@@ -173,11 +201,11 @@ fn request(one: &SlowRequest, ended_ns: u64) -> SlowRequestDocument<'_> {
 
 fn occupant(one: &Occupant) -> OccupantDocument<'_> {
     let kind = match one.who {
-        Who::Workload(_) => "workload",
-        Who::Kernel => "kernel",
-        Who::Interrupt => "interrupt",
-        Who::Idle => "idle",
-        Who::Unknown => "unknown",
+        Who::Workload(_) => OccupantKind::Workload,
+        Who::Kernel => OccupantKind::Kernel,
+        Who::Interrupt => OccupantKind::Interrupt,
+        Who::Idle => OccupantKind::Idle,
+        Who::Unknown => OccupantKind::Unknown,
     };
     let nobody = ("", "", "");
     let (namespace, pod, container) = match &one.who {
@@ -201,11 +229,18 @@ fn stage<'a>(stage: &'a Stage, subject: &Subject) -> StageDocument<'a> {
 }
 
 const fn sum(sum: &Sum) -> SumDocument {
-    let name = match sum.whose {
+    SumDocument { sum: sum_name(sum.whose), seconds: sum.seconds, share: sum.share }
+}
+
+const fn sum_name(whose: Whose) -> &'static str {
+    match whose {
         Whose::Network => "kernel_network",
-        Whose::Scheduler | Whose::Application | Whose::Reader => sum.whose.name(),
-    };
-    SumDocument { sum: name, seconds: sum.seconds, share: sum.share }
+        Whose::Scheduler | Whose::Application | Whose::Reader => whose.name(),
+    }
+}
+
+fn sums(_: &mut SchemaGenerator) -> Schema {
+    schema::one_of(Whose::ALL.map(sum_name))
 }
 
 fn times(times: &Times, subject: &Subject) -> TimesDocument {

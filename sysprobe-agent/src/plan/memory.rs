@@ -1,5 +1,6 @@
 //! What the maps will take of the kernel's memory, known before anything is loaded.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::block::{self, BlockLoss, BlockStats};
 use sysprobe_common::cgroup::RING_BYTES;
@@ -22,10 +23,11 @@ use crate::reclaim::AT_ONCE;
 use crate::rxpath::ARRIVAL_BITS;
 
 /// One map's size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MapMemory {
     pub domain: &'static str,
     pub map: &'static str,
+    /// That it has room for.
     pub entries: u32,
     /// As the kernel accounts it (`memlock` in `/proc/PID/fdinfo`), within a page per map.
     pub bytes: u64,

@@ -1,12 +1,13 @@
 //! How the CPUs share the memory of a slot.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// It bounds the maps on large machines. With more CPUs than this, several share a shard and add atomically.
 const MAX_SHARDS: u32 = 16;
 
 /// A CPU's shard of a slot is element `slot << bits | cpu % count`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Shards {
     pub bits: u32,
     /// Whether a shard may belong to several CPUs.

@@ -2,46 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use super::fixture::{facts, layout, v1, v2};
 use super::*;
-use crate::host::{Cpus, Layout, Offers, Pressure, Privilege};
-use crate::pods::PodFacts;
+use crate::host::{Layout, Offers, Pressure};
 use crate::probe::{self, Target};
-
-fn layout() -> Layout {
-    Layout::from_pairs(probe::wanted().zip((0..).step_by(8)))
-}
-
-fn v2() -> Hierarchy {
-    let key = KeyHierarchy::V2 { root: "/sys/fs/cgroup".into() };
-    Hierarchy { key, root_id: 1, memory: true, pressure: Pressure::Kept }
-}
-
-fn v1() -> Hierarchy {
-    let at = |controller: &str| format!("/sys/fs/cgroup/{controller}").into();
-    let key = KeyHierarchy::V1 { root: at("cpu"), cpuacct: None, memory: Some(at("memory")) };
-    Hierarchy { key, root_id: 1, memory: true, pressure: Pressure::Absent }
-}
-
-fn facts() -> Facts {
-    Facts {
-        kernel: "6.12.0".into(),
-        cpus: Cpus { possible: 2, online: vec![0, 1] },
-        threads: 10_000,
-        privilege: Privilege { bpf: true, perfmon: true, sys_admin: false },
-        layout: Ok(layout()),
-        drop_reasons: BTreeMap::new(),
-        btf_path: "/sys/kernel/btf/vmlinux".into(),
-        offers: Offers {
-            targets: Some(probe::targets().collect()),
-            kprobes: Some(true),
-            task_storage: Some(true),
-            socket_storage: Some(true),
-        },
-        hierarchy: Ok(v2()),
-        sees_all_processes: true,
-        pods: PodFacts::default(),
-    }
-}
 
 fn reason(facts: &Facts, config: &Config, domain: &str) -> String {
     match Plan::new(facts, config).decision(domain) {

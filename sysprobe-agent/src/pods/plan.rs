@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::{PodsConfig, RuntimeConfig, Sources};
@@ -20,10 +21,11 @@ const CRI_SOCKETS: [&str; 4] = [
 ];
 
 /// What the process and the host offer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PodFacts {
-    /// `NODE_NAME` and `NODE_IP`, which the manifest sets from the pod's own fields.
+    /// The environment's `NODE_NAME`, which the manifest sets from the pod's own fields.
     pub node_name: Option<String>,
+    /// `NODE_IP`, likewise.
     pub node_ip: Option<String>,
     /// The process runs in a pod that has a service account and is told where the API server is.
     pub service_account: bool,
@@ -32,11 +34,15 @@ pub struct PodFacts {
 }
 
 /// What will be done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PodsPlan {
+    /// The API server; `None` if it is not asked, as for the others.
     pub kubernetes: Option<KubernetesPlan>,
+    /// The kubelet of this node.
     pub kubelet: Option<KubeletPlan>,
+    /// The container runtime, by its CRI socket.
     pub cri: Option<CriPlan>,
+    /// The files that container runtimes keep: where they are.
     pub runtime: Option<RuntimePlan>,
     /// Sources that are not asked, with the reason.
     pub passed_over: Vec<(SourceKind, String)>,
@@ -44,30 +50,38 @@ pub struct PodsPlan {
     pub grace: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct KubernetesPlan {
+    /// This node's name in Kubernetes.
     pub node: String,
     pub access: Access,
+    /// The list of pods is asked for after a random time of up to this.
     pub jitter: Duration,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
+    /// That of the pod in which the agent runs.
     ServiceAccount,
+    /// What this file says.
     Kubeconfig(PathBuf),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct KubeletPlan {
     pub url: String,
+    /// A file: who signed the kubelet's certificate.
     pub ca: PathBuf,
+    /// The name in the certificate, if it is not the URL's.
     pub server_name: Option<String>,
+    /// A file: by what it knows the agent.
     pub token: PathBuf,
+    /// Whether whoever answers gets the token, without a look at the certificate.
     pub insecure: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CriPlan {
     pub socket: PathBuf,
 }

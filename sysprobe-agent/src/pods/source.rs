@@ -15,6 +15,7 @@ mod runtime;
 
 use std::future::Future;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -32,7 +33,7 @@ use crate::cgroup::name::printable;
 const REASON_MAX: usize = 300;
 
 /// Who says something, the most trustworthy first: where two disagree, the earlier one is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
     /// The API server.

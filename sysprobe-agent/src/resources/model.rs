@@ -12,7 +12,7 @@ mod parts;
 
 /// All of them, in a window.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Resources {
+pub(crate) struct Resources {
     pub(super) length: Duration,
     pub(super) lines: Vec<Measure>,
     /// Whether the agent told of the machine.
@@ -83,6 +83,8 @@ impl Measure {
 }
 
 impl Sort {
+    pub(super) const ALL: [Self; 3] = [Self::Utilisation, Self::Saturation, Self::Errors];
+
     pub(super) const fn letter(self) -> char {
         match self {
             Self::Utilisation => 'U',
@@ -101,6 +103,9 @@ impl Sort {
 }
 
 impl Unit {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Share, Self::Number, Self::Time, Self::PerSecond, Self::BytesPerSecond, Self::Bytes];
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Share => "ratio",

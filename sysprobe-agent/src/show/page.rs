@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::text::Line;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -33,7 +34,7 @@ pub(crate) trait Page: Sized {
     type Of: Debug;
 
     /// Its part of the JSON form.
-    type Document<'a>: Serialize
+    type Document<'a>: JsonSchema + Serialize
     where
         Self: 'a;
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -32,7 +33,7 @@ pub(crate) trait Report: Sized {
     const VERSION: u32;
 
     /// Its part of the JSON form; the default is that of a workload of which nothing is known any more.
-    type Document<'a>: Serialize + Default
+    type Document<'a>: JsonSchema + Serialize + Default
     where
         Self: 'a;
 

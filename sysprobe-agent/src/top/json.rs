@@ -1,5 +1,6 @@
 //! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones may come.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::vfs::Operation;
 
@@ -24,8 +25,9 @@ pub use network::NetworkDocument;
 pub const VERSION: u32 = 2;
 
 /// One window. What there is of a workload depends on the table.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Document<'a, W> {
+    /// Of the form; it changes when a field goes or changes its meaning.
     pub version: u32,
     /// Where the numbers come from, in words for people: a running agent, or programs of the command itself.
     pub source: &'a str,
@@ -40,7 +42,7 @@ pub struct Document<'a, W> {
 }
 
 /// Whose the numbers of a row are.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct WhoDocument<'a> {
     /// Empty for what is no pod.
     pub namespace: &'a str,
@@ -52,7 +54,7 @@ pub struct WhoDocument<'a> {
 }
 
 /// One workload in the window of `top`. `null` where a domain is off or a number does not apply.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct WorkloadDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
@@ -64,8 +66,9 @@ pub struct WorkloadDocument<'a> {
     pub throttled_ratio: Option<f64>,
     /// Time throttled per second of the window, added up over CPUs on cgroup v1 and v2 alike.
     pub throttled_seconds_per_second: Option<f64>,
-    /// Quantiles of the waits for a CPU that ended in the window, wrong by at most 9.1 %; `null` without any.
+    /// A quantile of the waits for a CPU that ended in the window, as are all with `_pNN_`, wrong by at most 9.1 %; `null` without any.
     pub wait_p50_seconds: Option<f64>,
+    /// As `wait_p50_seconds`.
     pub wait_p99_seconds: Option<f64>,
     /// No wait was longer, unless `wait_above_range`: then at least one was.
     pub wait_max_seconds: Option<f64>,
@@ -73,7 +76,9 @@ pub struct WorkloadDocument<'a> {
     pub wait_above_range: bool,
     /// Time waited per second of the window: the mean number of waiting tasks.
     pub wait_seconds_per_second: Option<f64>,
+    /// Of context: the tasks waited for something.
     pub voluntary_switches_per_second: Option<f64>,
+    /// Of context: others had their CPU next.
     pub involuntary_switches_per_second: Option<f64>,
     /// Calls of fsync and its kin.
     pub fsyncs_per_second: Option<f64>,

@@ -28,7 +28,7 @@ impl Topic {
     pub(super) const ALL: [Self; 4] = [Self::Cpu, Self::Io, Self::Net, Self::Latency];
 
     /// The command that shows it.
-    pub(super) const fn command(self) -> &'static str {
+    pub(crate) const fn command(self) -> &'static str {
         match self {
             Self::Cpu => "sysprobe top",
             Self::Io => "sysprobe io",

@@ -16,6 +16,7 @@ pub(crate) mod bpf;
 pub(crate) mod cgroup;
 pub(crate) mod command;
 pub(crate) mod device;
+pub(crate) mod document;
 pub(crate) mod http;
 pub(crate) mod memory;
 pub(crate) mod network;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use btf_rs::{Btf, BtfType, Type};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Types;
@@ -11,7 +12,7 @@ use super::Types;
 /// Offsets by path (`task_struct.sched_info.run_delay`), with `.#` behind it the number of the member's first bit within its byte, values of
 /// enumerators likewise, numbers of parameters by
 /// `btf_trace_NAME.()`, the first of which is the kernel's own. What is missing is absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Layout(BTreeMap<String, u32>);
 
 impl Layout {

@@ -7,7 +7,7 @@ use crate::{
     probes::fixture::window,
     show::{
         View as _,
-        fixture::live::{SOURCE, app_of, press, screen, see},
+        fixture::live::{SOURCE, app_of, json, press, screen, see},
         page::Pages,
     },
     snapshot::Snapshot,
@@ -39,6 +39,11 @@ fn why_there_are_no_numbers() {
     later.agent.measuring = Measuring::Refused("Operation not permitted".to_owned());
     let text = text(&later, &later, Width::Columns(80));
     assert!(text.contains("The kernel refuses to measure its programs: Operation not permitted."), "{text}");
+    let document = json::<Window>(&later, &later, Order::default());
+    assert_eq!(
+        (&document["measuring"], &document["reason"]),
+        (&"refused".into(), &"Operation not permitted".into())
+    );
 }
 
 #[test]
@@ -55,8 +60,7 @@ fn keys_sort_what_is_shown() {
 #[test]
 fn the_json_form_has_units_and_totals() {
     let (earlier, later) = window();
-    let line = Pages::<Window>::new(Order::default()).json(&earlier, &later, SOURCE).unwrap();
-    let document: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let document = json::<Window>(&earlier, &later, Order::default());
     assert_eq!((&document["version"], &document["measuring"]), (&1.into(), &"on".into()));
     let switch = &document["programs"][1];
     assert_eq!(switch["hook"], "tp_btf/sched_switch");

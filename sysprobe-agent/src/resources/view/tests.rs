@@ -5,7 +5,7 @@ use crate::{
     resources::fixture::window,
     show::{
         View as _,
-        fixture::live::{SOURCE, app_of, screen, see},
+        fixture::live::{SOURCE, app_of, json, screen, see},
         page::Pages,
     },
     snapshot::Snapshot,
@@ -45,8 +45,7 @@ fn an_older_agent_is_told_of() {
 #[test]
 fn the_json_form_has_units() {
     let (earlier, later) = window();
-    let line = Pages::<Resources>::new(()).json(&earlier, &later, SOURCE).expect("JSON");
-    let document: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let document = json::<Resources>(&earlier, &later, ());
     let busy = &document["measures"][0];
     assert_eq!((&busy["resource"], &busy["sort"]), (&"CPU".into(), &"utilisation".into()));
     assert_eq!(
@@ -54,4 +53,6 @@ fn the_json_form_has_units() {
         (&0.95.into(), &"ratio".into(), &true.into())
     );
     assert_eq!((&busy["behind"]["amount"], &busy["behind"]["unit"]), (&1.0.into(), &"number".into()));
+    let untold = json::<Resources>(&earlier, &Snapshot { node: None, ..later }, ());
+    assert_eq!(untold["measures"][0]["value"], serde_json::Value::Null);
 }

@@ -1,14 +1,16 @@
 //! The JSON form of one window, for scripts: what all have around what a command has to say. Fields keep their names and
 //! meanings within a version; new ones may come.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Page;
 use crate::snapshot::{DomainState, Snapshot};
 
 /// One window.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Document<'a, N> {
+    /// Of the form; it changes when a field goes or changes its meaning.
     pub version: u32,
     /// Where the numbers come from, in words for people: a running agent, or programs of the command itself.
     pub source: &'a str,

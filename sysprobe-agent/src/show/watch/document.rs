@@ -1,6 +1,7 @@
 //! What the JSON form of one window of one workload has beyond what every window's has: what it is of, and what it waited for a
 //! CPU.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Subject;
@@ -11,14 +12,14 @@ mod waits;
 pub use waits::{CauseDocument, CulpritDocument, PartDocument, WaitsDocument};
 
 /// What a command has to say of one workload.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct OfWorkload<'a, N> {
     pub workload: WorkloadDocument<'a>,
     #[serde(flatten)]
     pub numbers: N,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct WorkloadDocument<'a> {
     /// Empty for what is no pod.
     pub namespace: &'a str,

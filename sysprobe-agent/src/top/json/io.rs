@@ -1,5 +1,6 @@
 //! What the JSON form of `io` has of a workload: an object for each operation that there was.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::{block, vfs::Operation};
 
@@ -11,7 +12,7 @@ use crate::{
 
 /// One workload in the window of `io`. An operation that it did not do is left out; while the domain `vfs` is off, all
 /// of them are.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct StorageDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
@@ -37,7 +38,7 @@ pub struct StorageDocument<'a> {
 }
 
 /// The requests to one block device, by kind; a kind that there was not is left out.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct DeviceDocument<'a> {
     /// As in `/sys/block`.
     pub device: &'a str,
@@ -53,7 +54,7 @@ pub struct DeviceDocument<'a> {
 }
 
 /// One kind of request; from its beginning in the device's queue to its end.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct RequestDocument {
     #[serde(flatten)]
     pub requests: OperationDocument,
@@ -63,7 +64,7 @@ pub struct RequestDocument {
 }
 
 /// One kind of operation, of which there was at least one in the window.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct OperationDocument {
     /// Those that failed included.
     pub operations_per_second: Option<f64>,
@@ -71,8 +72,9 @@ pub struct OperationDocument {
     /// Of reads and writes only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
-    /// Quantiles are wrong by at most 9.1 %.
+    /// A quantile, as are all with `_pNN_`, wrong by at most 9.1 %.
     pub latency_p50_seconds: Option<f64>,
+    /// As `latency_p50_seconds`.
     pub latency_p99_seconds: Option<f64>,
     /// No operation took longer, unless `latency_above_range`: then at least one did.
     pub latency_max_seconds: f64,

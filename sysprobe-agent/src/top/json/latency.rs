@@ -1,5 +1,6 @@
 //! What the JSON form of `top --view latency` has of a workload.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::vfs::Operation;
 
@@ -7,13 +8,15 @@ use super::WhoDocument;
 use crate::{show::format, top::rows::Row};
 
 /// One workload in the window. Quantiles are wrong by at most 9.1 %; `null` where a domain is off, or nothing was measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct LatencyDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
     /// What was followed from the network device to its reader.
     pub received_per_second: Option<f64>,
+    /// From the network device to its reader.
     pub received_p50_seconds: Option<f64>,
+    /// From the network device to its reader.
     pub received_p99_seconds: Option<f64>,
     /// Nothing was read later, unless `received_above_range`.
     pub received_max_seconds: Option<f64>,
@@ -26,7 +29,9 @@ pub struct LatencyDocument<'a> {
     pub fsync_p99_seconds: Option<f64>,
     /// Of requests to block devices.
     pub disk_p99_seconds: Option<f64>,
+    /// Round-trip times as the kernel smooths them (`srtt_us`).
     pub tcp_srtt_p99_seconds: Option<f64>,
+    /// Of connections made: from the first segment to the answer.
     pub tcp_connect_p99_seconds: Option<f64>,
 }
 

@@ -1,17 +1,19 @@
 //! What the JSON form of `net` has of a workload.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::WhoDocument;
 use crate::top::rows::Row;
 
 /// One workload in the window of `net`. `null` where a domain is off or a number does not apply.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct NetworkDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
     /// Payload of all protocols.
     pub received_bytes_per_second: Option<f64>,
+    /// Payload of all protocols.
     pub sent_bytes_per_second: Option<f64>,
     /// Packets that the kernel dropped.
     pub drops_per_second: Option<f64>,
@@ -19,9 +21,11 @@ pub struct NetworkDocument<'a> {
     pub tcp_sent_segments_per_second: Option<f64>,
     /// Segments that were sent again divided by those; `null` without any.
     pub tcp_retransmitted_ratio: Option<f64>,
-    /// Quantiles are wrong by at most 9.1 %; `null` without any in the window.
+    /// A quantile of round-trip times as the kernel smooths them (`srtt_us`), wrong by at most 9.1 %; `null` without any in the window.
     pub tcp_srtt_p50_seconds: Option<f64>,
+    /// As `tcp_srtt_p50_seconds`.
     pub tcp_srtt_p99_seconds: Option<f64>,
+    /// Of connections made: from the first segment to the answer.
     pub tcp_connect_p99_seconds: Option<f64>,
     /// Connections that could not be made.
     pub tcp_connect_failures_per_second: Option<f64>,

@@ -4,18 +4,57 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        fixture::node,
+        fixture::{node, pod, sample, snapshot, without_cpu, without_vfs, workload},
         rows::{NetworkRow, ReceivedRow, SortKey, TcpRow},
     },
     *,
 };
+use crate::{
+    schema::proof,
+    snapshot::{NetSample, TcpSample},
+};
+
+/// What is printed of a window, which is what its schema says.
+pub(super) fn printed(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Value {
+    let line = line(earlier, later, selection, "agent at /run/a").unwrap();
+    assert_eq!(line.matches('\n').count(), 1, "one document per line");
+    proof::parse(selection.topic.command(), &line)
+}
 
 fn document(sort: SortKey) -> Value {
     let (earlier, later) = node();
-    let selection = Selection { sort, ..Selection::default() };
-    let line = line(&earlier, &later, &selection, "agent at /run/a").unwrap();
-    assert_eq!(line.matches('\n').count(), 1, "one document per line");
-    serde_json::from_str(&line).unwrap()
+    printed(&earlier, &later, &Selection { sort, ..Selection::default() })
+}
+
+/// With every number, with none, and without workloads.
+#[test]
+fn every_table_is_what_its_schema_says() {
+    let (earlier, later) = node();
+    let received = rxpath(&later);
+    let nothing = snapshot(12, vec![sample(workload("", "", "idle.service"), None, None)]);
+    for topic in Topic::ALL {
+        for pods in [true, false] {
+            let selection = Selection { topic, all: true, pods, ..Selection::default() };
+            assert_ne!(printed(&earlier, &received, &selection)["workloads"], json!([]));
+            printed(&earlier, &without_cpu(without_vfs(later.clone())), &selection);
+            assert_eq!(printed(&nothing, &nothing, &selection)["workloads_total"], 1);
+            assert_eq!(
+                printed(&snapshot(1, vec![]), &snapshot(2, vec![]), &selection)["workloads"],
+                json!([])
+            );
+        }
+    }
+}
+
+/// Each workload with something of every domain of the network.
+fn rxpath(later: &Snapshot) -> Snapshot {
+    let mut later = later.clone();
+    for sample in &mut later.workloads {
+        sample.rxpath = Some(pod::requests());
+        sample.tcp = Some(TcpSample::default());
+        sample.net = Some(NetSample::default());
+    }
+    later
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! The plain form.
 
+use serde_json::Value;
+
 use crate::{
     blame::Blame,
     show::{
         Width,
         fixture::{
-            live::plain,
+            live::{json, plain},
             pod::{by_functions, gone, node, pod, target, window},
+            without,
         },
         format,
         page::GONE,
@@ -57,4 +60,21 @@ fn what_cannot_be_shown_is_said_in_a_line() {
     let never = Target { who: pod("shop", "never"), container: None };
     let text = text(&earlier, &later, &never, Width::Columns(80));
     assert_eq!(text, "shop/never has gone\n");
+}
+
+#[test]
+fn scripts_get_causes_and_culprits_where_there_are_any() {
+    let (earlier, later) = window();
+    let waits =
+        |earlier: &Snapshot, later: &Snapshot| json::<Blame>(earlier, later, target())["waits"].clone();
+    let told = waits(&earlier, &later);
+    assert_eq!(told["causes"].as_array().map(Vec::len), Some(8));
+    assert_eq!(told["culprits"].as_array().map(Vec::len), Some(3));
+    let untold = waits(&by_functions(earlier.clone()), &by_functions(later.clone()));
+    assert_eq!((&untold["count"], &untold["causes"]), (&6.into(), &Value::Null));
+    assert_eq!(waits(&later, &later)["count"], 0);
+    assert_eq!(waits(&earlier, &without(later.clone(), "sched", "no BTF")), Value::Null);
+    assert_eq!(json::<Blame>(&later, &gone(node(14, None, None)), target())["workload"]["gone"], true);
+    let never = json::<Blame>(&earlier, &later, Target { who: pod("shop", "never"), container: None });
+    assert_eq!((&never["workload"]["gone"], &never["waits"]), (&true.into(), &Value::Null));
 }

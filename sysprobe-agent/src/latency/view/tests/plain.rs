@@ -1,5 +1,7 @@
 //! The plain and the JSON form.
 
+use serde_json::Value;
+
 use crate::{
     latency::Latency,
     show::{
@@ -70,13 +72,17 @@ fn what_cannot_be_shown_is_said_in_a_line() {
 #[test]
 fn scripts_get_stages_sums_and_all_waits() {
     let (earlier, later) = window();
-    let document = json::<Latency>(&earlier, &later, &target());
+    let document = json::<Latency>(&earlier, &later, target());
     assert_eq!((&document["version"], &document["workload"]["containers"]), (&1.into(), &2.into()));
     let udp = serde_json::to_string_pretty(&document["received"][1]).expect("it was text");
     insta::assert_snapshot!("json", udp);
     assert_eq!(document["waits"]["causes"].as_array().map(Vec::len), Some(8));
-    let nothing = json::<Latency>(&later, &later, &target());
-    assert_eq!(nothing["received"], serde_json::json!([]));
-    let off = json::<Latency>(&earlier, &without(later, "rxpath", "no BTF"), &target());
-    assert_eq!(off["received"], serde_json::Value::Null);
+    let nothing = json::<Latency>(&later, &later, target());
+    assert_eq!(nothing["received"], Value::Array(Vec::new()));
+    let off = json::<Latency>(&earlier, &without(later.clone(), "rxpath", "no BTF"), target());
+    assert_eq!(off["received"], Value::Null);
+    let last = json::<Latency>(&later, &gone(node(14, None, None)), target());
+    assert_eq!(last["workload"]["gone"], true);
+    let never = json::<Latency>(&earlier, &later, Target { who: pod("shop", "never"), container: None });
+    assert_eq!((&never["received"], &never["waits"]), (&Value::Null, &Value::Null));
 }

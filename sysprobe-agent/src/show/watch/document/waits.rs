@@ -1,17 +1,19 @@
 //! What a workload waited for a CPU, in the JSON form.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use crate::{
+    schema,
     show::{
-        waits::{Finding, Part},
+        waits::{Cause, Finding, Part},
         watch::Subject,
     },
     snapshot::Culprit,
 };
 
 /// All of it is zero or `null` for a workload that did not wait.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct WaitsDocument<'a> {
     /// Waits that ended in the window.
     pub count: u64,
@@ -21,6 +23,7 @@ pub struct WaitsDocument<'a> {
     pub seconds_per_second: Option<f64>,
     /// Wrong by at most 9.1 %; `null` without any.
     pub p50_seconds: Option<f64>,
+    /// As `p50_seconds`.
     pub p99_seconds: Option<f64>,
     /// Every cause; they sum to `seconds`. `null` if the hooks in use cannot tell.
     pub causes: Option<Vec<CauseDocument>>,
@@ -30,15 +33,16 @@ pub struct WaitsDocument<'a> {
     pub other_culprits_seconds: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct CauseDocument {
-    /// `throttled`, `same_pod`, `other_pod`, `system`, `kernel`, `interrupt`, `idle` or `unknown`.
+    /// Why it did not run: as in the label `cause` of the metric.
+    #[schemars(schema_with = "causes")]
     pub cause: &'static str,
     #[serde(flatten)]
     pub part: PartDocument,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct CulpritDocument<'a> {
     /// Empty for what is no pod.
     pub namespace: &'a str,
@@ -51,9 +55,10 @@ pub struct CulpritDocument<'a> {
 }
 
 /// A part of the waits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct PartDocument {
     pub seconds: f64,
+    /// Per second of the window.
     pub seconds_per_second: Option<f64>,
     /// Of all waits (0..1).
     pub share: f64,
@@ -85,6 +90,10 @@ impl<'a> WaitsDocument<'a> {
         }
         Some(document)
     }
+}
+
+fn causes(_: &mut SchemaGenerator) -> Schema {
+    schema::one_of(Cause::EACH.map(Cause::name))
 }
 
 fn culprit<'a>(one: &'a Part, subject: &Subject) -> Option<CulpritDocument<'a>> {

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::schema::{Form, proof::faults};
 use crate::top::{
     fixture::{flushing, node, snapshot, without_vfs, workload},
-    json::line,
+    json::tests::printed,
     rows::{Selection, SortKey},
     topic::Topic,
 };
@@ -15,9 +16,7 @@ fn selection(all: bool) -> Selection {
 
 fn document(all: bool) -> Value {
     let (earlier, later) = node();
-    let line = line(&earlier, &later, &selection(all), "agent at /run/a").unwrap();
-    assert_eq!(line.matches('\n').count(), 1, "one document per line");
-    serde_json::from_str(&line).unwrap()
+    printed(&earlier, &later, &selection(all))
 }
 
 #[test]
@@ -58,18 +57,19 @@ fn the_document_has_its_fixed_fields() {
 
 #[test]
 fn who_did_nothing_has_no_operation() {
-    let document = document(true);
+    let mut document = document(true);
     let workloads = document["workloads"].as_array().unwrap();
     assert_eq!(workloads.len(), 8);
     let idle = json!({ "namespace": "", "pod": "", "container": "ssh.service", "kind": "unit" });
     assert!(workloads.contains(&idle), "{document}");
+    document["workloads"][0]["unlink"] = Value::Null;
+    assert!(!faults(Form::Io, &document).is_empty(), "what is left out is never null: {document}");
 }
 
 #[test]
 fn what_is_off_is_told_by_its_domain() {
     let (earlier, later) = node();
-    let line = line(&earlier, &without_vfs(later), &selection(false), "test").unwrap();
-    let document: Value = serde_json::from_str(&line).unwrap();
+    let document = printed(&earlier, &without_vfs(later), &selection(false));
     // What remains is what `block` saw.
     let mut rest = document["workloads"].as_array().unwrap().iter();
     assert!(rest.all(|row| row["devices"].is_array() && row["fsync"].is_null()), "{document}");
@@ -102,8 +102,7 @@ fn requests_are_told_by_device_and_kind() {
 #[test]
 fn an_operation_beyond_the_range_is_marked_as_such() {
     let later = snapshot(2, vec![flushing(workload("", "", "w"), &[70_000_000_000])]);
-    let line = line(&snapshot(1, vec![]), &later, &selection(false), "test").unwrap();
-    let document: Value = serde_json::from_str(&line).unwrap();
+    let document = printed(&snapshot(1, vec![]), &later, &selection(false));
     let fsync = &document["workloads"][0]["fsync"];
     assert_eq!(fsync["latency_max_seconds"], 32.0);
     assert_eq!(fsync["latency_above_range"], true);

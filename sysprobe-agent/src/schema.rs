@@ -1,0 +1,110 @@
+//! The published form of what `-o json` prints: for each document a JSON Schema, made from the types that are printed, so that it
+//! cannot say anything else. `sysprobe schema` prints one; a page of the documentation lists them (`docs`).
+//!
+//! How a schema is made of a type is the business of `generate`.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use schemars::{JsonSchema, Schema};
+
+use crate::blame::Blame;
+use crate::check;
+use crate::latency::Latency;
+use crate::probes::Window;
+use crate::resources::Resources;
+use crate::show::page::{self, Page};
+use crate::top::json as tables;
+use crate::top::topic::Topic;
+
+mod generate;
+#[cfg(test)]
+pub(crate) mod proof;
+
+use generate::Head;
+pub(crate) use generate::one_of;
+
+pub(crate) const EXAMPLE: &str = "A schema allows no fields but those that it has: compare a document with the schema of the program that \
+    wrote it. The validator is of your choice.\n\n\
+    Example: whether a document is what its schema says, by check-jsonschema\n  \
+    sysprobe schema io > /tmp/io.schema.json && sysprobe io --once -o json > /tmp/io.json && \\\n  \
+    check-jsonschema --schemafile /tmp/io.schema.json /tmp/io.json";
+
+/// A document that `-o json` prints. What is said of each is its description, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// A window of `sysprobe top`: CPU, throttling and waits for a CPU, by workload.
+    Top,
+    /// A window of `sysprobe io` and `sysprobe top --view io`: storage operations and requests to block devices, by workload.
+    Io,
+    /// A window of `sysprobe net` and `sysprobe top --view net`: traffic, retransmissions, round trips and drops, by workload.
+    Net,
+    /// A window of `sysprobe top --view latency`: every kind of wait side by side, by workload.
+    TopLatency,
+    /// A window of `sysprobe blame`: how long one workload waited for a CPU, why, and who ran meanwhile.
+    Blame,
+    /// A window of `sysprobe latency`: where what one workload received lost its time before it was read.
+    Latency,
+    /// A window of `sysprobe use`: how much of each resource is in use, what waits, what fails, and who is behind it.
+    Use,
+    /// A window of `sysprobe probes`: what each kernel program costs, how full maps are, and what was lost.
+    Probes,
+    /// What `sysprobe check` finds: the host, the plan, what the kernel takes of it, and what a running agent does.
+    Check,
+}
+
+/// Prints the schema of one.
+pub(crate) fn run(form: Form) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, &form.schema())?;
+    Ok(writeln!(out)?)
+}
+
+impl Form {
+    pub(crate) fn schema(self) -> Schema {
+        match self {
+            Self::Top => self.table::<tables::WorkloadDocument<'_>>(Topic::Cpu),
+            Self::Io => self.table::<tables::StorageDocument<'_>>(Topic::Io),
+            Self::Net => self.table::<tables::NetworkDocument<'_>>(Topic::Net),
+            Self::TopLatency => self.table::<tables::LatencyDocument<'_>>(Topic::Latency),
+            Self::Blame => self.page::<Blame>(),
+            Self::Latency => self.page::<Latency>(),
+            Self::Use => self.page::<Resources>(),
+            Self::Probes => self.page::<Window>(),
+            Self::Check => self.document::<check::Report>("sysprobe check", check::VERSION),
+        }
+    }
+
+    /// Of the rows of a table.
+    fn table<W: JsonSchema>(self, topic: Topic) -> Schema {
+        self.document::<tables::Document<'_, W>>(topic.command(), tables::VERSION)
+    }
+
+    fn page<P: Page + 'static>(self) -> Schema {
+        self.document::<page::document::Document<'_, P::Document<'static>>>(P::COMMAND, P::VERSION)
+    }
+
+    fn document<T: JsonSchema>(self, command: &str, version: u32) -> Schema {
+        generate::document::<T>(&Head {
+            id: format!("urn:sysprobe:schema:{}:{version}", self.name()),
+            title: format!("{command} -o json"),
+            description: self.description(),
+            version,
+        })
+    }
+
+    /// As it is typed.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// A sentence.
+    pub(crate) fn description(self) -> String {
+        let value = self.to_possible_value();
+        let help = value.and_then(|value| value.get_help().map(ToString::to_string));
+        help.unwrap_or_default() + "."
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -85,7 +85,8 @@ fn questions_of_boards(prometheus: &Prometheus) -> Vec<Question> {
     questions
 }
 
-/// What the variables of a dashboard stand for when this pod is chosen, and "All" where it can be. Each has values to choose from.
+/// What the variables of a dashboard stand for when this pod is chosen, and every value of the others by its name: "All" is `.*` in
+/// some, which labels that are not there match as well. Each has values to choose from.
 fn values(prometheus: &Prometheus, board: &Board, pod: &str) -> BTreeMap<String, String> {
     let mut values = BTreeMap::from([("__rate_interval".to_owned(), "30s".to_owned())]);
     for variable in board.variables() {
@@ -100,11 +101,10 @@ fn values(prometheus: &Prometheus, board: &Board, pod: &str) -> BTreeMap<String,
             }
             .then_some(found)
         });
-        let chosen = match (&*variable.name, variable.all) {
-            ("namespace", _) => NAMESPACE.to_owned(),
-            ("pod", _) => pod.to_owned(),
-            (_, Some(all)) => all,
-            (_, None) => found.iter().map(|value| regex::escape(value)).collect::<Vec<_>>().join("|"),
+        let chosen = match &*variable.name {
+            "namespace" => NAMESPACE.to_owned(),
+            "pod" => pod.to_owned(),
+            _ => found.iter().map(|value| regex::escape(value)).collect::<Vec<_>>().join("|"),
         };
         // Within quotes, as Grafana does.
         values.insert(variable.name, chosen.replace('\\', r"\\"));
@@ -159,11 +159,14 @@ fn leave_out_what_cannot_be(questions: &mut Vec<Question>) {
 
 fn wait_for_data(prometheus: &Prometheus, mut questions: Vec<Question>) {
     let start = Instant::now();
+    let mut last = String::new();
     loop {
         questions.retain(|question| !has_data(prometheus, question));
-        if questions.is_empty() {
+        let Some(question) = questions.last() else {
+            figure(&format!("the last was {last:?}, after {:?}", start.elapsed()));
             return;
-        }
+        };
+        last.clone_from(&question.place);
         assert!(
             start.elapsed() < DEADLINE,
             "no data after {DEADLINE:?}: {questions:#?}\n{}",

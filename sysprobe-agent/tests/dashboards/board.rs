@@ -52,8 +52,6 @@ pub(crate) struct Variable {
     /// `label_values(SELECTOR, LABEL)`.
     pub(crate) selector: String,
     pub(crate) label: String,
-    /// What "All" stands for, if not for every value by name.
-    pub(crate) all: Option<String>,
 }
 
 impl Board {
@@ -88,12 +86,7 @@ impl Board {
             let inner = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')'));
             let parts = inner.and_then(|inner| inner.rsplit_once(", "));
             let (selector, label) = parts.unwrap_or_else(|| panic!("{}: {query}", self.name));
-            Variable {
-                name: text(&json["name"]),
-                selector: selector.to_owned(),
-                label: label.to_owned(),
-                all: json["allValue"].as_str().map(str::to_owned),
-            }
+            Variable { name: text(&json["name"]), selector: selector.to_owned(), label: label.to_owned() }
         };
         queried.map(variable).collect()
     }

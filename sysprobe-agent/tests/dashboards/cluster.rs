@@ -128,7 +128,9 @@ impl Cluster {
         wire.narrow();
         let cgroups: Vec<_> = ids.iter().map(|id| Cgroup::with_memory(id)).collect();
         let [server, client, neighbour] = &cgroups[..] else { unreachable!("three pods") };
-        server.set_quota(Quota { quota_us: 20_000, period_us: 100_000 });
+        // Whatever else the machine has to do, it uses up its quota, and its neighbours wait for it half of the time.
+        server.set_quota(Quota { quota_us: 50_000, period_us: 100_000 });
+        server.set_weight_high();
         client.set_memory_limit(LIMIT);
         let at_server = Place { cgroup: server, namespace: &wire.right };
         let at_client = Place { cgroup: client, namespace: &wire.left };
@@ -144,8 +146,8 @@ impl Cluster {
         }
         loads.push(at_client.run(ask));
         loads.push(at_client.run(connect_in_vain));
-        loads.push(Load::running(client, one, || write_files(&directory)));
-        loads.push(Load::running(client, one, || read_again_and_again(&file)));
+        loads.push(Load::running(client, &cpus(), || write_files(&directory)));
+        loads.push(Load::running(client, &cpus(), || read_again_and_again(&file)));
         Self { _loads: loads, _cgroups: cgroups, _wire: wire, _storage: storage }
     }
 }
@@ -201,7 +203,7 @@ fn ask() {
     drop(datagrams.set_read_timeout(Some(Duration::from_millis(100))));
     loop {
         if let Ok(mut connection) = TcpStream::connect((RIGHT[0], PORT)) {
-            for _ in 0..50 {
+            for _ in 0..5 {
                 let sent = connection.write_all(&[b'q'; 10_000]);
                 if sent.and_then(|()| connection.read_exact(&mut [0; 5])).is_err() {
                     break;

@@ -15,7 +15,7 @@ use crate::probes::Window;
 use crate::resources::Resources;
 use crate::show::page::{self, Page};
 use crate::top::json as tables;
-use crate::top::topic::Topic;
+use crate::top::views::View;
 
 mod generate;
 #[cfg(test)]
@@ -63,10 +63,10 @@ pub(crate) fn run(form: Form) -> anyhow::Result<()> {
 impl Form {
     pub(crate) fn schema(self) -> Schema {
         match self {
-            Self::Top => self.table::<tables::WorkloadDocument<'_>>(Topic::Cpu),
-            Self::Io => self.table::<tables::StorageDocument<'_>>(Topic::Io),
-            Self::Net => self.table::<tables::NetworkDocument<'_>>(Topic::Net),
-            Self::TopLatency => self.table::<tables::LatencyDocument<'_>>(Topic::Latency),
+            Self::Top => self.table::<tables::WorkloadDocument<'_>>(View::Cpu),
+            Self::Io => self.table::<tables::StorageDocument<'_>>(View::Io),
+            Self::Net => self.table::<tables::NetworkDocument<'_>>(View::Net),
+            Self::TopLatency => self.table::<tables::LatencyDocument<'_>>(View::Latency),
             Self::Blame => self.page::<Blame>(),
             Self::Latency => self.page::<Latency>(),
             Self::Use => self.page::<Resources>(),
@@ -76,8 +76,8 @@ impl Form {
     }
 
     /// Of the rows of a table.
-    fn table<W: JsonSchema>(self, topic: Topic) -> Schema {
-        self.document::<tables::Document<'_, W>>(topic.command(), tables::VERSION)
+    fn table<W: JsonSchema>(self, view: View) -> Schema {
+        self.document::<tables::Document<'_, W>>(view.command(), tables::VERSION)
     }
 
     fn page<P: Page + 'static>(self) -> Schema {

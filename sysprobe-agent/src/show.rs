@@ -2,7 +2,7 @@
 //! come from ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys, help, and how numbers and
 //! names look. Those whose windows are a page of lines share more (`page`), and of them those that watch one workload (`watch`,
 //! `target`), and what it waited for a CPU (`waits`). What a window is made into is a command's own business: it implements
-//! [`View`].
+//! [`Presenter`].
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -55,7 +55,7 @@ pub trait Source {
 }
 
 /// What two snapshots are made into.
-pub(crate) trait View {
+pub(crate) trait Presenter {
     type App: live::App;
 
     /// The text of one window, with its last newline.
@@ -95,7 +95,7 @@ const PLAIN_WIDTH: usize = 80;
 /// Shows windows, of which `first` begins the first, until the user has seen enough: one with `--once`.
 pub(crate) async fn run(
     args: &WindowArgs,
-    view: impl View,
+    view: impl Presenter,
     first: Snapshot,
     source: impl Source,
 ) -> anyhow::Result<()> {
@@ -126,7 +126,7 @@ fn settings(args: &WindowArgs, source: String) -> Settings {
 /// A reader that has gone (`| head`) ends it quietly.
 async fn print_windows(
     args: &WindowArgs,
-    view: &impl View,
+    view: &impl Presenter,
     mode: Mode,
     first: Snapshot,
     mut source: impl Source,

@@ -1,5 +1,5 @@
 //! `sysprobe top`, `sysprobe io` and `sysprobe net`: what every workload did in the last window, live or once, for people or for
-//! scripts. They differ in what they are about (`topic`) and in their columns.
+//! scripts. They differ in what they are about (`views`) and in their columns.
 //!
 //! Two snapshots make a window (`rows`), which is shown as a live table (`app`, `keys`, `view`), as plain text (`table`)
 //! or as JSON (`json`). How windows come about and reach a terminal is the same for all commands: `show`.
@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
-    show::{self, Settings, Source, View, Width, args::WindowArgs},
+    show::{self, Presenter, Settings, Source, Width, args::WindowArgs},
     snapshot::Snapshot,
 };
 
@@ -20,8 +20,8 @@ mod open;
 pub mod rows;
 mod sparkline;
 mod table;
-pub mod topic;
 mod view;
+pub mod views;
 
 #[cfg(test)]
 use crate::show::fixture;
@@ -39,7 +39,7 @@ pub async fn run(args: WindowArgs, selection: Selection, mut source: impl Source
     show::run(&args, selection, first, source).await
 }
 
-impl View for Selection {
+impl Presenter for Selection {
     type App = app::App;
 
     fn text(&self, earlier: &Snapshot, later: &Snapshot, origin: &str, width: Width) -> String {

@@ -2,79 +2,16 @@
 
 mod support;
 
-use std::fs::{self, File};
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use serde_json::Value;
-use support::agent::{Agent, listening_port};
+use support::agent::Agent;
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
+use support::prometheus::Prometheus;
 use support::totals::workload;
 use support::{figure, http, until};
 use sysprobe_agent::snapshot::{HistogramSample, bucket_upper};
-use tempfile::TempDir;
-
-/// Debian's `prometheus`, with one target; killed at the end.
-struct Prometheus {
-    process: Child,
-    directory: TempDir,
-    port: u16,
-}
-
-impl Prometheus {
-    fn start(target: u16) -> Self {
-        Self::with(target, &[])
-    }
-
-    /// One that asks for protobuf, and keeps native histograms.
-    fn with_native_histograms(target: u16) -> Self {
-        Self::with(target, &["--enable-feature=native-histograms"])
-    }
-
-    fn with(target: u16, arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let at = |name: &str| directory.path().join(name);
-        let config = format!(
-            "global: {{scrape_interval: 1s}}\n\
-             scrape_configs: [{{job_name: sysprobe, static_configs: [{{targets: ['127.0.0.1:{target}']}}]}}]\n"
-        );
-        fs::write(at("prometheus.yml"), config).expect("written");
-        let mut command = Command::new("prometheus");
-        command.args(arguments).arg("--web.listen-address=127.0.0.1:0").stdin(Stdio::null());
-        command.arg(format!("--config.file={}", at("prometheus.yml").display()));
-        command.arg(format!("--storage.tsdb.path={}", at("data").display()));
-        command.stderr(File::create(at("log")).expect("a log"));
-        let process = command.spawn().expect("the package `prometheus` is installed");
-        let port = until("Prometheus listens", || listening_port(process.id()));
-        Self { process, directory, port }
-    }
-
-    /// The answer's data; `None` while it is not yet there.
-    fn ask(&self, path: &str) -> Option<Value> {
-        let answer = http::get(self.port, path, "*/*").ok()?;
-        let mut json: Value = serde_json::from_str(&answer.body).ok()?;
-        (json["status"] == "success").then(|| json["data"].take())
-    }
-
-    /// The value of an expression that has one series.
-    fn value(&self, expression: &str) -> Option<f64> {
-        let data = self.ask(&format!("/api/v1/query?query={}", http::escape(expression)))?;
-        data["result"][0]["value"][1].as_str()?.parse().ok()
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        // It may have ended already.
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
 
 /// The bounds of the classic bucket (4 microseconds, and powers of two above) that the quantile lies in.
 fn classic_bucket(sample: &HistogramSample, q: f64) -> (f64, f64) {

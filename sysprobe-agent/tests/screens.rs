@@ -31,7 +31,9 @@ impl Screens {
 
     /// Presses the keys, and compares the screen on which there is this text then.
     fn compare(&self, keys: &[&str], shows: &str, name: &str) {
-        keys.iter().for_each(|key| self.terminal.press(key));
+        for key in keys {
+            self.terminal.press(key);
+        }
         let screen = self.terminal.rests(shows, |screen| screen.iter().any(|line| line.contains(shows)));
         insta::assert_snapshot!(name, without_socket(&screen));
     }

@@ -19,9 +19,9 @@ pub(crate) enum Command {
     Expand,
     Containers,
     Open,
-    NextTopic,
+    NextView,
     /// By its place.
-    Topic(usize),
+    View(usize),
     Longer,
     Shorter,
     Up,

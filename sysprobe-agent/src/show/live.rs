@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Settings, Source, View, input};
+use super::{Presenter, Settings, Source, input};
 use crate::snapshot::Snapshot;
 
 /// The first window is shorter than the interval: the first numbers should be there at once.
@@ -85,7 +85,7 @@ fn show_cursor_on_panic() {
 pub(crate) async fn run(
     mut screen: Screen,
     settings: Settings,
-    view: impl View,
+    view: impl Presenter,
     first: Snapshot,
     mut source: impl Source,
 ) -> anyhow::Result<()> {

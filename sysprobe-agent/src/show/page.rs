@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Settings, View, Width, format,
+    Presenter, Settings, Width, format,
     input::{Binding, Command},
 };
 use crate::snapshot::Snapshot;
@@ -117,7 +117,7 @@ impl<P: Page> Pages<P> {
     }
 }
 
-impl<P: Page> View for Pages<P> {
+impl<P: Page> Presenter for Pages<P> {
     type App = app::App<P>;
 
     fn text(&self, earlier: &Snapshot, later: &Snapshot, origin: &str, width: Width) -> String {

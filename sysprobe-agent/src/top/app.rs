@@ -10,8 +10,8 @@ use super::{
     keys::BINDINGS,
     open::Opened,
     rows::{self, Row, Selection, SortKey},
-    topic::Topic,
     view,
+    views::View,
 };
 use crate::{
     show::{
@@ -57,7 +57,7 @@ pub(crate) struct App {
     trends: Arc<Trends>,
     shown: Option<Window>,
     /// What the other tables were sorted by that were shown before.
-    sorts: HashMap<Topic, SortKey>,
+    sorts: HashMap<View, SortKey>,
     size: (u16, u16),
     /// What is shown in the table's place.
     opened: Option<page::app::App<Opened>>,
@@ -149,7 +149,7 @@ impl App {
         // The name of a pod's own cgroup is that of the pod as a whole, of which the trends are.
         let is_whole = |row: &&mut Row| self.selection.pods || row.kind != WorkloadKind::Pod;
         for row in self.rows.iter_mut().filter(is_whole) {
-            row.trend = trends.of(&row.workload, self.selection.topic.trend());
+            row.trend = trends.of(&row.workload, self.selection.view.trend());
             row.unusual = trends.unusual(&row.workload);
         }
         let Some(cursor) = &self.cursor else { return };
@@ -209,8 +209,8 @@ impl App {
                 self.reselect(|selection| selection.pods = !selection.pods);
             }
             Command::Idle => self.reselect(|selection| selection.all = !selection.all),
-            Command::NextTopic => self.show_topic(self.selection.topic.next()),
-            Command::Topic(at) => self.show_topic(Topic::ALL[at % Topic::ALL.len()]),
+            Command::NextView => self.show_view(self.selection.view.next()),
+            Command::View(at) => self.show_view(View::ALL[at % View::ALL.len()]),
             Command::Freeze => self.frozen = !self.frozen,
             Command::Up | Command::Down | Command::PageUp | Command::PageDown => self.step(command),
             Command::Bottom => self.select(usize::MAX),
@@ -273,10 +273,10 @@ impl App {
     }
 
     /// Each table keeps what it is sorted by.
-    fn show_topic(&mut self, topic: Topic) {
-        self.sorts.insert(self.selection.topic, self.selection.sort);
-        let sort = self.sorts.get(&topic).copied().unwrap_or(topic.default_sort());
-        self.reselect(|selection| (selection.topic, selection.sort) = (topic, sort));
+    fn show_view(&mut self, view: View) {
+        self.sorts.insert(self.selection.view, self.selection.sort);
+        let sort = self.sorts.get(&view).copied().unwrap_or(view.default_sort());
+        self.reselect(|selection| (selection.view, selection.sort) = (view, sort));
     }
 
     fn reselect(&mut self, change: impl FnOnce(&mut Selection)) {
@@ -312,7 +312,7 @@ impl App {
 
     fn help_key(&mut self, key: KeyEvent, scrolled: u16) -> Action {
         let command = input::command(&BINDINGS, key);
-        let scrolled = view::help(self.selection.topic).after(command, scrolled, self.size);
+        let scrolled = view::help(self.selection.view).after(command, scrolled, self.size);
         self.focus = scrolled.map_or(Focus::Table, Focus::Help);
         Action::Draw
     }
@@ -349,7 +349,7 @@ impl live::App for App {
 
 /// The sort key of the table so many places further, round and round.
 fn next_sort(selection: &Selection, by: isize) -> SortKey {
-    steps::further(&selection.topic.sort_keys(), selection.sort, by)
+    steps::further(&selection.view.sort_keys(), selection.sort, by)
 }
 
 #[cfg(test)]

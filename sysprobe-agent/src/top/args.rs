@@ -7,7 +7,7 @@ use clap::{
 
 use super::{
     rows::{Selection, SortKey},
-    topic::Topic,
+    views::View,
 };
 use crate::show::{args::WindowArgs, scope::Scope};
 
@@ -18,7 +18,7 @@ pub struct TopArgs {
     pub table: TableArgs,
     /// What the table is about at first.
     #[arg(long, value_name = "VIEW", value_enum, default_value_t)]
-    pub view: Topic,
+    pub view: View,
     /// Sort by this column of the view, largest first (`name`: from a to z). Each view has its own.
     #[arg(long, value_name = "COLUMN", value_enum, hide_possible_values = true)]
     pub sort: Option<SortKey>,
@@ -30,7 +30,7 @@ pub struct IoArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// Sort by this column, largest first (`name`: from a to z).
-    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Io), default_value = "fsync99")]
+    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(View::Io), default_value = "fsync99")]
     pub sort: SortKey,
 }
 
@@ -40,7 +40,7 @@ pub struct NetArgs {
     #[command(flatten)]
     pub table: TableArgs,
     /// Sort by this column, largest first (`name`: from a to z).
-    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(Topic::Net), default_value = "srtt99")]
+    #[arg(long, value_name = "COLUMN", value_parser = sort_parser(View::Net), default_value = "srtt99")]
     pub sort: SortKey,
 }
 
@@ -87,22 +87,22 @@ impl TopArgs {
 impl NetArgs {
     #[must_use]
     pub fn selection(&self) -> Selection {
-        self.table.selection(Topic::Net, self.sort)
+        self.table.selection(View::Net, self.sort)
     }
 }
 
 impl IoArgs {
     #[must_use]
     pub fn selection(&self) -> Selection {
-        self.table.selection(Topic::Io, self.sort)
+        self.table.selection(View::Io, self.sort)
     }
 }
 
 impl TableArgs {
-    fn selection(&self, topic: Topic, sort: SortKey) -> Selection {
+    fn selection(&self, view: View, sort: SortKey) -> Selection {
         let (scope, filter) = (self.scope.clone(), self.filter.clone());
         let (all, pods) = (self.all, !self.containers);
-        Selection { topic, sort, scope, filter, all, pods, ..Selection::default() }
+        Selection { view, sort, scope, filter, all, pods, ..Selection::default() }
     }
 }
 
@@ -112,8 +112,8 @@ fn word(value: &impl ValueEnum) -> String {
 }
 
 /// Takes the words for the columns of this table.
-fn sort_parser(topic: Topic) -> impl TypedValueParser<Value = SortKey> {
-    let words = topic.sort_keys().into_iter().filter_map(|key| key.to_possible_value());
+fn sort_parser(view: View) -> impl TypedValueParser<Value = SortKey> {
+    let words = view.sort_keys().into_iter().filter_map(|key| key.to_possible_value());
     PossibleValuesParser::new(words).try_map(|word| SortKey::from_str(&word, false))
 }
 

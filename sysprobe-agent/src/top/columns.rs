@@ -158,7 +158,7 @@ impl Placed {
 
 fn available(selection: &Selection, form: Form) -> Vec<&'static Column> {
     let is_shown = |column: &&Column| form.live || matches!(column.content, Content::Text(_));
-    selection.topic.columns().iter().filter(is_shown).collect()
+    selection.view.columns().iter().filter(is_shown).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use sysprobe_common::vfs::Operation;
 
 use super::{
     rows::{self, Row, Selection},
-    topic::Topic,
+    views::View,
 };
 use crate::{
     show::format,
@@ -94,11 +94,11 @@ pub fn line(
     source: &str,
 ) -> serde_json::Result<String> {
     let rows = rows::rows(earlier, later, selection);
-    match selection.topic {
-        Topic::Cpu => document(earlier, later, source, rows.iter().map(WorkloadDocument::new)),
-        Topic::Io => document(earlier, later, source, rows.iter().map(StorageDocument::new)),
-        Topic::Net => document(earlier, later, source, rows.iter().map(NetworkDocument::new)),
-        Topic::Latency => document(earlier, later, source, rows.iter().map(LatencyDocument::new)),
+    match selection.view {
+        View::Cpu => document(earlier, later, source, rows.iter().map(WorkloadDocument::new)),
+        View::Io => document(earlier, later, source, rows.iter().map(StorageDocument::new)),
+        View::Net => document(earlier, later, source, rows.iter().map(NetworkDocument::new)),
+        View::Latency => document(earlier, later, source, rows.iter().map(LatencyDocument::new)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     keys::OPENED_BINDINGS,
     rows::{self, Row, Selection},
     table,
-    topic::Topic,
+    views::View,
 };
 use crate::{
     blame::Blame,
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The tables whose rows are shown; the fourth has nothing that these have not.
-const TABLES: [Topic; 3] = [Topic::Cpu, Topic::Io, Topic::Net];
+const TABLES: [View; 3] = [View::Cpu, View::Io, View::Net];
 
 /// A window of it.
 #[derive(Debug)]
@@ -66,9 +66,8 @@ impl Report for Opened {
 
     fn body(&self, form: &Form) -> Body {
         let mut rows = Vec::new();
-        for topic in TABLES {
-            let selection =
-                Selection { topic, sort: topic.default_sort(), pods: true, ..Selection::default() };
+        for view in TABLES {
+            let selection = Selection { view, sort: view.default_sort(), pods: true, ..Selection::default() };
             let table = table::lines(&self.rows, &selection, form.width).into_iter();
             rows.extend(
                 table
@@ -92,7 +91,7 @@ impl Report for Opened {
     }
 
     fn terms() -> Vec<(&'static str, &'static str)> {
-        let columns = TABLES.into_iter().flat_map(|topic| topic.columns().iter());
+        let columns = TABLES.into_iter().flat_map(|view| view.columns().iter());
         let columns = columns.filter(|column| matches!(column.content, Content::Text(_)));
         let columns = columns.map(|column| (column.title, column.help));
         let mut seen = HashSet::new();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use sysprobe_common::vfs::Operation;
 
-use super::topic::Topic;
+use super::views::View;
 use crate::show::scope::Scope;
 use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadKind};
 
@@ -28,7 +28,7 @@ use window::{Done, Window};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Which table they are for: it says what is idle.
-    pub topic: Topic,
+    pub view: View,
     pub sort: SortKey,
     pub reverse: bool,
     /// Which pods are shown; what is in no pod only if all are.
@@ -80,7 +80,7 @@ pub struct Row {
 #[must_use]
 pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
     let window = Window::of(earlier, later);
-    let is_shown = |row: &Row| selection.all || !selection.topic.is_idle(row);
+    let is_shown = |row: &Row| selection.all || !selection.view.is_idle(row);
     let rows_of = |some: Vec<Done>| {
         let mut rows: Vec<Row> = some.into_iter().map(|done| row(done, window)).filter(is_shown).collect();
         rows.sort_by(|a, b| sort::compare(a, b, selection));

@@ -12,7 +12,7 @@ use super::{
     columns::{ALARM, Form, Layout, NAME_TITLE, Placed},
     keys::BINDINGS,
     rows::{Row, SortKey},
-    topic::Topic,
+    views::View,
 };
 use crate::show::{
     chrome::{self, GAP},
@@ -43,13 +43,13 @@ pub(super) fn draw(frame: &mut Frame, app: &App) {
     draw_rows(frame, app, &layout, body);
     draw_footer(frame, app, footer);
     if let Focus::Help(scrolled) = app.focus {
-        help(app.selection.topic).draw(frame, scrolled);
+        help(app.selection.view).draw(frame, scrolled);
     }
 }
 
 /// Every key and every column of the table.
-pub(super) fn help(topic: Topic) -> Help {
-    Help::new(&BINDINGS, topic.columns().iter().map(|column| (column.title, column.help)))
+pub(super) fn help(view: View) -> Help {
+    Help::new(&BINDINGS, view.columns().iter().map(|column| (column.title, column.help)))
 }
 
 /// How many rows of the table fit on a screen of this height.
@@ -71,7 +71,7 @@ fn notices_of(app: &App) -> Vec<String> {
 }
 
 fn context_line(app: &App, width: usize) -> Line<'static> {
-    chrome::context_line(app.selection.topic.command(), app.frozen, context_parts(app), width)
+    chrome::context_line(app.selection.view.command(), app.frozen, context_parts(app), width)
 }
 
 /// By importance: those that do not fit are left out.
@@ -122,7 +122,7 @@ fn nothing(app: &App) -> &'static str {
         Some(_) if app.selection.scope != Scope::default() && app.selection.all => {
             "No pod of this namespace or with these labels is known."
         }
-        Some(_) if app.total() > 0 => app.selection.topic.nothing_happened(),
+        Some(_) if app.total() > 0 => app.selection.view.nothing_happened(),
         Some(_) => "There are no workloads.",
     }
 }

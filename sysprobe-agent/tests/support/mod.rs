@@ -22,6 +22,7 @@ pub(crate) mod memory;
 pub(crate) mod network;
 pub(crate) mod place;
 pub(crate) mod process;
+pub(crate) mod prometheus;
 pub(crate) mod replay;
 pub(crate) mod samples;
 pub(crate) mod storage;

@@ -11,8 +11,9 @@ use crate::{cmd, paths, say};
 /// Files of tests that stay on the host unless they are asked for by name.
 ///
 /// Every other file runs in every guest, so that a new one cannot be forgotten.
-const HOST_ONLY: [(&str, &str); 4] = [
+const HOST_ONLY: [(&str, &str); 5] = [
     ("config", "arguments, files and rights are judged alike on every kernel"),
+    ("dashboards", "what a query means does not depend on the kernel"),
     ("prometheus", "what Prometheus makes of the agent's text does not depend on the kernel"),
     ("terminal", "what a terminal shows does not depend on the kernel"),
     ("top", "what a terminal shows does not depend on the kernel"),

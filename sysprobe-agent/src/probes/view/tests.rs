@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     probes::fixture::window,
     show::{
-        View as _,
+        Presenter as _,
         fixture::live::{SOURCE, app_of, json, press, screen, see},
         page::Pages,
     },

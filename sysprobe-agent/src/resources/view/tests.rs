@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     resources::fixture::window,
     show::{
-        View as _,
+        Presenter as _,
         fixture::live::{SOURCE, app_of, json, screen, see},
         page::Pages,
     },

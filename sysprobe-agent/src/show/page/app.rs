@@ -113,8 +113,8 @@ impl<P: Page> App<P> {
             | Command::Expand
             | Command::Containers
             | Command::Open
-            | Command::NextTopic
-            | Command::Topic(_) => P::command(&mut self.of, command),
+            | Command::NextView
+            | Command::View(_) => P::command(&mut self.of, command),
         }
         Action::Draw
     }

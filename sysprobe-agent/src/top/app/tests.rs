@@ -7,7 +7,7 @@ use super::{
     super::{
         fixture::{flushing, node, sample, sched, snapshot, workload},
         rows::SortKey,
-        topic::Topic,
+        views::View,
     },
     *,
 };
@@ -96,16 +96,16 @@ fn sort_keys_go_round_in_both_directions() {
 fn each_table_keeps_its_order() {
     let mut app = app();
     type_in(&mut app, "si");
-    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Io, SortKey::Fsync99));
+    assert_eq!((app.selection.view, app.selection.sort), (View::Io, SortKey::Fsync99));
     assert_eq!(app.rows.len(), 4);
     type_in(&mut app, "s");
     type_in(&mut app, "1");
-    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Cpu, SortKey::Throttled));
+    assert_eq!((app.selection.view, app.selection.sort), (View::Cpu, SortKey::Throttled));
     assert_eq!(app.rows.len(), 6);
     press(&mut app, KeyCode::Tab);
     assert_eq!(app.selection.sort, SortKey::Disk);
     press(&mut app, KeyCode::Tab);
-    assert_eq!((app.selection.topic, app.selection.sort), (Topic::Net, SortKey::Srtt99));
+    assert_eq!((app.selection.view, app.selection.sort), (View::Net, SortKey::Srtt99));
 }
 
 /// A moment of a workload that calls fsync once a second, a millisecond each time.
@@ -248,7 +248,7 @@ fn help_scrolls_and_any_other_key_closes_it() {
     press(&mut app, KeyCode::Down);
     assert_eq!(app.focus, Focus::Help(1));
     press(&mut app, KeyCode::End);
-    assert_eq!(app.focus, Focus::Help(view::help(Topic::Cpu).scroll_end((40, 10))));
+    assert_eq!(app.focus, Focus::Help(view::help(View::Cpu).scroll_end((40, 10))));
     press(&mut app, KeyCode::PageUp);
     press(&mut app, KeyCode::Up);
     assert_eq!(app.focus, Focus::Help(0));

@@ -76,19 +76,18 @@ fn a_table_is_sorted_by_its_own_columns_only() {
 
 #[test]
 fn each_table_has_its_own_order_at_first() {
-    for (word, topic) in
-        [("cpu", Topic::Cpu), ("io", Topic::Io), ("net", Topic::Net), ("latency", Topic::Latency)]
+    for (word, view) in [("cpu", View::Cpu), ("io", View::Io), ("net", View::Net), ("latency", View::Latency)]
     {
         let selection = parse_top(&["--view", word]).unwrap().selection().unwrap();
-        assert_eq!((selection.topic, selection.sort), (topic, topic.default_sort()));
+        assert_eq!((selection.view, selection.sort), (view, view.default_sort()));
     }
     let net = parse_net(&["-n", "shop"]).unwrap().selection();
     assert_eq!(
-        (net.topic, net.sort, net.scope.namespace.as_deref()),
-        (Topic::Net, Topic::Net.default_sort(), Some("shop"))
+        (net.view, net.sort, net.scope.namespace.as_deref()),
+        (View::Net, View::Net.default_sort(), Some("shop"))
     );
     let io = parse_io(&["--filter", "db"]).unwrap().selection();
-    assert_eq!((io.topic, io.sort, io.filter.as_str()), (Topic::Io, Topic::Io.default_sort(), "db"));
+    assert_eq!((io.view, io.sort, io.filter.as_str()), (View::Io, View::Io.default_sort(), "db"));
 }
 
 #[test]

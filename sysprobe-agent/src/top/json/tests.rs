@@ -18,7 +18,7 @@ use crate::{
 pub(super) fn printed(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Value {
     let line = line(earlier, later, selection, "agent at /run/a").unwrap();
     assert_eq!(line.matches('\n').count(), 1, "one document per line");
-    proof::parse(selection.topic.command(), &line)
+    proof::parse(selection.view.command(), &line)
 }
 
 fn document(sort: SortKey) -> Value {
@@ -32,9 +32,9 @@ fn every_table_is_what_its_schema_says() {
     let (earlier, later) = node();
     let received = rxpath(&later);
     let nothing = snapshot(12, vec![sample(workload("", "", "idle.service"), None, None)]);
-    for topic in Topic::ALL {
+    for view in View::ALL {
         for pods in [true, false] {
-            let selection = Selection { topic, all: true, pods, ..Selection::default() };
+            let selection = Selection { view, all: true, pods, ..Selection::default() };
             assert_ne!(printed(&earlier, &received, &selection)["workloads"], json!([]));
             printed(&earlier, &without_cpu(without_vfs(later.clone())), &selection);
             assert_eq!(printed(&nothing, &nothing, &selection)["workloads_total"], 1);

@@ -4,7 +4,7 @@ use super::{
     super::{
         fixture::{node, sample, snapshot, without_cpu, without_vfs, workload},
         rows::SortKey,
-        topic::Topic,
+        views::View,
     },
     *,
 };
@@ -27,7 +27,7 @@ fn wide_has_everything_in_full() {
 }
 
 fn io() -> Selection {
-    Selection { topic: Topic::Io, sort: SortKey::Fsync99, ..Selection::default() }
+    Selection { view: View::Io, sort: SortKey::Fsync99, ..Selection::default() }
 }
 
 #[test]

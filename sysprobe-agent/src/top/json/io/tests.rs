@@ -7,11 +7,11 @@ use crate::top::{
     fixture::{flushing, node, snapshot, without_vfs, workload},
     json::tests::printed,
     rows::{Selection, SortKey},
-    topic::Topic,
+    views::View,
 };
 
 fn selection(all: bool) -> Selection {
-    Selection { topic: Topic::Io, sort: SortKey::Fsync99, all, ..Selection::default() }
+    Selection { view: View::Io, sort: SortKey::Fsync99, all, ..Selection::default() }
 }
 
 fn document(all: bool) -> Value {

@@ -4,7 +4,7 @@ use super::{
     super::{
         super::{
             fixture::{VDA, requests, sample, snapshot, workload},
-            topic::Topic,
+            views::View,
         },
         Row, Selection, rows,
     },
@@ -22,7 +22,7 @@ fn with(devices: Vec<(&str, DeviceSample)>) -> WorkloadSample {
 
 /// The row of one workload between two of its samples, two seconds apart.
 fn one_row(earlier: Option<WorkloadSample>, later: WorkloadSample) -> Row {
-    let all = Selection { topic: Topic::Io, all: true, ..Selection::default() };
+    let all = Selection { view: View::Io, all: true, ..Selection::default() };
     let earlier = snapshot(10, earlier.into_iter().collect());
     rows(&earlier, &snapshot(12, vec![later]), &all).pop().expect("one workload")
 }

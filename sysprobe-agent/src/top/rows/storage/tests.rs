@@ -4,7 +4,7 @@ use super::{
     super::{
         super::{
             fixture::{flushing, node, operation, sample, snapshot, workload},
-            topic::Topic,
+            views::View,
         },
         Row, Selection, SortKey, each, rows,
     },
@@ -19,7 +19,7 @@ fn with(vfs: VfsSample) -> WorkloadSample {
 
 /// The row of one workload between two of its samples, two seconds apart.
 fn one_row(earlier: Option<WorkloadSample>, later: WorkloadSample) -> Row {
-    let all = Selection { topic: Topic::Io, all: true, ..Selection::default() };
+    let all = Selection { view: View::Io, all: true, ..Selection::default() };
     let earlier = snapshot(10, earlier.into_iter().collect());
     rows(&earlier, &snapshot(12, vec![later]), &all).pop().expect("one workload")
 }
@@ -85,7 +85,7 @@ fn an_operation_that_went_backwards_makes_all_of_them_new() {
 fn rows_sort_by_any_of_these_numbers() {
     let (earlier, later) = node();
     let first = |sort| {
-        let selection = Selection { topic: Topic::Io, sort, ..Selection::default() };
+        let selection = Selection { view: View::Io, sort, ..Selection::default() };
         rows(&earlier, &later, &selection).remove(0).workload.container
     };
     assert_eq!(first(SortKey::Read), "server");

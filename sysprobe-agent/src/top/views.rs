@@ -11,7 +11,7 @@ use crate::show::steps;
 
 /// What a table is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
-pub enum Topic {
+pub enum View {
     /// CPU, throttling, waits for a CPU, switches.
     #[default]
     Cpu,
@@ -23,7 +23,7 @@ pub enum Topic {
     Latency,
 }
 
-impl Topic {
+impl View {
     /// In the order in which one leads to the next.
     pub(super) const ALL: [Self; 4] = [Self::Cpu, Self::Io, Self::Net, Self::Latency];
 

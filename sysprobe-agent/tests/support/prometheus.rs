@@ -1,0 +1,114 @@
+//! A real Prometheus: Debian's package `prometheus`, scraping one agent each second.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::agent::listening_port;
+use super::{http, until};
+
+/// Killed at the end.
+#[derive(Debug)]
+pub(crate) struct Prometheus {
+    process: Child,
+    directory: TempDir,
+    port: u16,
+}
+
+/// How to start it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// Asks for protobuf, and keeps native histograms instead of classic ones.
+    pub(crate) native_histograms: bool,
+    /// Evaluated each second.
+    pub(crate) rules: Vec<PathBuf>,
+    /// Gives the target the labels that a pod of a cluster has.
+    pub(crate) as_in_a_cluster: bool,
+}
+
+impl Prometheus {
+    pub(crate) fn start(target: u16) -> Self {
+        Self::with(target, &Options::default())
+    }
+
+    pub(crate) fn with_native_histograms(target: u16) -> Self {
+        Self::with(target, &Options { native_histograms: true, ..Options::default() })
+    }
+
+    pub(crate) fn with(target: u16, options: &Options) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("prometheus.yml"), configuration(target, options)).expect("written");
+        let mut command = Command::new("prometheus");
+        if options.native_histograms {
+            command.arg("--enable-feature=native-histograms");
+        }
+        command.arg("--web.listen-address=127.0.0.1:0").stdin(Stdio::null());
+        command.arg(format!("--config.file={}", at("prometheus.yml").display()));
+        command.arg(format!("--storage.tsdb.path={}", at("data").display()));
+        command.stderr(File::create(at("log")).expect("a log"));
+        let process = command.spawn().expect("the package `prometheus` is installed");
+        let port = until("Prometheus listens", || listening_port(process.id()));
+        Self { process, directory, port }
+    }
+
+    /// The answer's data; `None` while it is not yet there.
+    pub(crate) fn ask(&self, path: &str) -> Option<Value> {
+        self.answer(path)?.ok()
+    }
+
+    /// What an expression is now, or what is wrong with it. `None` while Prometheus does not answer.
+    pub(crate) fn query(&self, expression: &str) -> Option<Result<Value, String>> {
+        self.answer(&format!("/api/v1/query?query={}", http::escape(expression)))
+    }
+
+    fn answer(&self, path: &str) -> Option<Result<Value, String>> {
+        let answer = http::get(self.port, path, "*/*").ok()?;
+        let mut json: Value = serde_json::from_str(&answer.body).ok()?;
+        Some(match json["status"].as_str()? {
+            "success" => Ok(json["data"].take()),
+            _ => Err(json["error"].to_string()),
+        })
+    }
+
+    /// The value of an expression that has one series.
+    pub(crate) fn value(&self, expression: &str) -> Option<f64> {
+        let data = self.query(expression)?.ok()?;
+        data["result"][0]["value"][1].as_str()?.parse().ok()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+}
+
+fn configuration(target: u16, options: &Options) -> String {
+    let rules: Vec<_> = options.rules.iter().map(|file| format!("'{}'", file.display())).collect();
+    // The pod that the target is has such labels too, and so have the agent's series: those are to be kept.
+    let labels = if options.as_in_a_cluster {
+        "{node: node-a, namespace: monitoring, pod: sysprobe-x7k2p, container: sysprobe}"
+    } else {
+        "{}"
+    };
+    format!(
+        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
+         rule_files: [{}]\n\
+         scrape_configs:\n\
+         - job_name: sysprobe\n  \
+           honor_labels: {}\n  \
+           static_configs: [{{targets: ['127.0.0.1:{target}'], labels: {labels}}}]\n",
+        rules.join(", "),
+        options.as_in_a_cluster,
+    )
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}

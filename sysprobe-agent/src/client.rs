@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use http_body_util::{BodyExt, Empty};
-use hyper::Request;
 use hyper::body::Bytes;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
@@ -71,7 +71,6 @@ impl Client {
     }
 
     fn path(&self) -> String {
-        // What is not asked for is left out: an older agent refuses what it does not know.
         let Query { slow_ns, measure, node, labels, lease_ms } = self.query;
         let slow = slow_ns.map(|from| format!("&slow_ns={from}")).unwrap_or_default();
         let measure = if measure { "&measure=true" } else { "" };
@@ -81,22 +80,34 @@ impl Client {
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        match self.ask(&self.path()).await? {
+            // Agents before the last of version 12 refuse what they do not know, instead of leaving it out.
+            (StatusCode::BAD_REQUEST, _) => answered(&self.ask(SNAPSHOT_PATH).await?),
+            answer => answered(&answer),
+        }
+    }
+
+    async fn ask(&self, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
         let stream = UnixStream::connect(&self.socket)
             .await
             .with_context(|| format!("no agent answers on {}", self.socket.display()))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
-        let request = Request::get(self.path()).header("host", "localhost").body(Empty::<Bytes>::new())?;
+        let request = Request::get(path).header("host", "localhost").body(Empty::<Bytes>::new())?;
         let response = sender.send_request(request).await.context("asking the agent")?;
         let status = response.status();
         let body = response.into_body().collect().await.context("reading the agent's answer")?.to_bytes();
         drop(sender);
         connection.await??;
-        if !status.is_success() {
-            bail!("the agent answered {status}: {}", String::from_utf8_lossy(&body).trim());
-        }
-        parse(&body)
+        Ok((status, body))
     }
+}
+
+fn answered((status, body): &(StatusCode, Bytes)) -> anyhow::Result<Snapshot> {
+    if !status.is_success() {
+        bail!("the agent answered {status}: {}", String::from_utf8_lossy(body).trim());
+    }
+    parse(body)
 }
 
 fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
@@ -148,6 +159,8 @@ impl Source for Client {
 
 #[cfg(test)]
 mod tests {
+    use axum::extract::RawQuery;
+
     use super::*;
     use crate::show::fixture;
 
@@ -183,6 +196,23 @@ mod tests {
         assert_eq!(described(VERSION), "agent at /run/a");
         assert!(described(VERSION + 1).contains("newer than this command"));
         assert!(described(VERSION - 1).contains("older than this command"));
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_refuses_what_it_does_not_know_is_asked_for_what_it_knows() {
+        let old = async |RawQuery(query): RawQuery| match query {
+            Some(query) => Err((StatusCode::BAD_REQUEST, format!("unknown field in {query}"))),
+            None => Ok(answer(READABLE_FROM, READABLE_FROM)),
+        };
+        let directory = tempfile::tempdir().expect("a directory");
+        let socket = directory.path().join("agent.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).expect("a socket");
+        let router = axum::Router::new().route(SNAPSHOT_PATH, axum::routing::get(old));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let client = Client::connect(&socket).await.expect("an agent").expect("an agent");
+        let mut client = client.asking(Query { labels: true, ..Query::default() });
+        assert_eq!(client.next().await.expect("an answer").version, READABLE_FROM);
+        assert!(client.describe().contains("older than this command"));
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub struct Engine {
     /// When the threads are counted.
     pace: Pace,
     statistics: Statistics,
+    started_ns: u64,
 }
 
 impl Engine {
@@ -94,6 +95,7 @@ impl Engine {
             registry,
             plan,
             statistics,
+            started_ns: monotonic_ns(),
         })
     }
 

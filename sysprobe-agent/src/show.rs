@@ -22,6 +22,7 @@ pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod input;
 pub(crate) mod live;
+pub(crate) mod names;
 pub mod page;
 pub mod scope;
 pub(crate) mod steps;

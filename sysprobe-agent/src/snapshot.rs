@@ -130,6 +130,9 @@ pub struct Throttling {
 /// What the agent says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSample {
+    /// When it started to count, as `Snapshot::monotonic_ns`: totals of another start say nothing of these. 0 before version 13.
+    #[serde(default)]
+    pub started_ns: u64,
     /// Lost or unattributed updates by domain and reason, those that are zero included.
     pub lost_updates: Vec<LostUpdates>,
     pub maps: Vec<MapSample>,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::{
-    show::{self, Presenter, Settings, Source, Width, args::WindowArgs},
+    show::{self, Presenter, Settings, Source, Width, args::WindowArgs, names},
     snapshot::Snapshot,
 };
 
@@ -31,11 +31,8 @@ pub use rows::Selection;
 
 /// Shows windows until the user has seen enough: one with `--once`.
 pub async fn run(args: WindowArgs, selection: Selection, mut source: impl Source) -> anyhow::Result<()> {
-    let first = source.next().await?;
-    // Names may still come to a source that has just been started; one that has run for long knows what there is.
-    if !source.is_new() {
-        selection.scope.check(&first)?;
-    }
+    let look = |snapshot: &Snapshot| Ok(selection.scope.check(snapshot)?);
+    let ((), first) = names::awaited(&mut source, look).await?;
     show::run(&args, selection, first, source).await
 }
 

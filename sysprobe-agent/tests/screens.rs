@@ -11,6 +11,8 @@ const EARLIER: &str = include_str!("screens/earlier.json");
 const LATER: &str = include_str!("screens/later.json");
 /// Waits for a CPU that another pod uses.
 const POD: &str = "e2e-blame/victim";
+/// Receives, and flushes what it writes.
+const WEB: &str = "e2e-blame/web";
 
 struct Screens {
     terminal: Terminal,
@@ -72,7 +74,7 @@ fn the_tables_key_by_key() {
 
 #[test]
 fn a_pod_on_a_page_key_by_key() {
-    let screens = Screens::open((100, 30), &["top", "--filter", "victim"]);
+    let screens = Screens::open((100, 30), &["top", "-l", "app=web"]);
     screens.compare(&["Enter"], "CPU, I/O, network; what it received", "pod");
     screens.compare(&["PgDn"], "CULPRIT", "pod_below");
     screens.compare(&["?"], "┌ Help ", "pod_help");
@@ -82,12 +84,13 @@ fn a_pod_on_a_page_key_by_key() {
 
 #[test]
 fn every_command_at_two_sizes() {
-    let commands: [(&str, &[&str]); 7] = [
+    let commands: [(&str, &[&str]); 8] = [
         ("io", &["io"]),
         ("net", &["net", "--all"]),
         ("latency_view", &["top", "--view", "latency"]),
         ("blame", &["blame", POD]),
-        ("latency", &["latency", POD]),
+        ("latency", &["latency", WEB]),
+        ("latency_slow", &["latency", WEB, "--slow", "1ms"]),
         ("use", &["use"]),
         ("probes", &["probes"]),
     ];
@@ -101,15 +104,33 @@ fn every_command_at_two_sizes() {
 }
 
 #[test]
+fn what_has_other_keys() {
+    let screens = Screens::open((100, 24), &["probes"]);
+    screens.compare(&["s"], "▼", "probes_sorted");
+    screens.compare(&["?"], "┌ Help ", "probes_help");
+    screens.quit("C-c");
+    let screens = Screens::open((100, 24), &["use"]);
+    screens.compare(&["End"], "network", "use_end");
+    screens.compare(&["?"], "┌ Help ", "use_help");
+    screens.quit("C-c");
+}
+
+#[test]
+fn a_namespace_that_has_no_pods() {
+    let screens = Screens::open((80, 24), &["top", "-n", "nowhere"]);
+    screens.compare(&[], "No pod here", "top_nowhere");
+    screens.quit("q");
+}
+
+#[test]
 fn a_terminal_that_changes_its_size() {
     let screens = Screens::open((132, 43), &["blame", POD]);
-    for (width, height) in [(80, 24), (40, 10), (20, 5)] {
+    for (width, height) in [(80, 24), (40, 10), (30, 6)] {
         screens.terminal.resize((width, height));
-        let fits = |screen: &[String]| {
-            screen.len() == usize::from(height)
-                && screen.iter().all(|line| line.chars().count() <= width.into())
-        };
-        screens.terminal.shows("the new size", fits);
+        // tmux cuts the old screen to the new size at once. What the program draws now is told by what a key changes.
+        let frozen = screens.terminal.screen()[0].contains("FROZEN");
+        screens.terminal.press("p");
+        screens.terminal.shows("the other state", |screen| screen[0].contains("FROZEN") != frozen);
         screens.compare(&[], "sysprobe", &format!("blame_resized_{width}x{height}"));
     }
     screens.quit("q");

@@ -4,7 +4,7 @@ mod support;
 
 use std::ffi::{CStr, CString};
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -314,4 +314,39 @@ fn check_tells_what_a_running_agent_does() {
     let domains = document["agent"]["running"]["domains"].as_array().expect("it answers");
     assert!(domains.iter().any(|domain| domain["name"] == "sched" && domain["up"] == true), "{domains:?}");
     assert_eq!(document["trials"], Value::Null);
+}
+
+#[test]
+fn a_window_longer_than_the_interval_moves_on_with_it() {
+    let agent = Agent::start();
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let arguments = ["--interval", "100ms", "--window", "1", "-o", "json", "--socket", socket];
+    let mut top =
+        command::sysprobe().arg("top").args(arguments).stdout(Stdio::piped()).spawn().expect("started");
+    let lines = BufReader::new(top.stdout.take().expect("a pipe")).lines();
+    let lengths: Vec<f64> = lines
+        .take(20)
+        .map(|line| serde_json::from_str::<Value>(&line.expect("a line")).expect("JSON"))
+        .map(|document| document["window_seconds"].as_f64().expect("a number"))
+        .collect();
+    top.kill().expect("it runs");
+    top.wait().expect("it ends");
+    // Twenty intervals are two seconds at least, and the sample whose age is closest to one second is half of that old at least.
+    assert!(lengths[0] < lengths[5], "it grows at first: {lengths:?}");
+    assert!(lengths[19] >= 0.5, "it is as long as was asked for: {lengths:?}");
+    let whole: f64 = lengths[10..].iter().sum();
+    figure(&format!("window: ten of one second are {whole} s long"));
+}
+
+#[test]
+fn a_window_that_does_not_fit_is_a_wrong_argument() {
+    let outcome = command::run_with(&["top", "--window", "1"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("must not be shorter than the interval, which is 2s"),
+        "{}",
+        outcome.stderr
+    );
+    let outcome = command::run_with(&["top", "--window", "2h"]);
+    assert!(outcome.stderr.contains("at most 1h"), "{}", outcome.stderr);
 }

@@ -27,6 +27,7 @@ impl Engine {
         let loaded = self.identity.loaded().into_iter().chain(self.measured.loaded());
         let programs = loaded.flat_map(program_samples).collect();
         AgentSample {
+            started_ns: self.started_ns,
             lost_updates,
             maps: self.map_samples(),
             programs,

@@ -104,11 +104,12 @@ impl Pod {
     }
 }
 
-/// The first ones, if there are too many.
+/// The first ones by their keys, if there are too many.
 #[must_use]
 pub(super) fn labels(of: impl IntoIterator<Item = (String, String)>) -> Arc<Labels> {
     let printable = |(key, value): (String, String)| (printable(&key), printable(&value));
-    Arc::new(of.into_iter().take(LABELS_MAX).map(printable).collect())
+    let sorted: Labels = of.into_iter().map(printable).collect();
+    Arc::new(sorted.into_iter().take(LABELS_MAX).collect())
 }
 
 /// Text of somebody else, bounded and printable.

@@ -30,6 +30,8 @@ macro_rules! members {
         member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
         member("OFF_SK_TYPE", &["sock.sk_type"]),
         member("OFF_SKB_CB", &["sk_buff.cb"]),
+        member("OFF_SKB_DEV", &["sk_buff.dev"]),
+        member("OFF_DEV_FLAGS", &["net_device.flags"]),
         member("OFF_SKB_DATA", &["sk_buff.data"]),
         member("OFF_SKB_HEAD", &["sk_buff.head"]),
         member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),

@@ -14,7 +14,7 @@ const HALF_LIFE_SECONDS: f64 = 60.0;
 /// A culprit has to be so much worse to take a named one's place: names should not come and go.
 const WORSE: f64 = 2.0;
 
-/// One victim's culprits. One that is named again goes on where it was, as long as an eye was kept on it.
+/// One victim's culprits. One that is named again begins at zero again, as a series that was gone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blame {
     culprits: HashMap<Culprit, Account>,
@@ -25,7 +25,7 @@ pub(crate) struct Blame {
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     is_named: bool,
-    /// What was added whenever it was among the named.
+    /// What was added while it was among the named.
     ns: u64,
     recent: f64,
 }
@@ -77,13 +77,13 @@ impl Blame {
             && let Some(worst) = self.worst_unnamed()
         {
             if let Some(account) = self.culprits.get_mut(&worst) {
-                account.is_named = true;
+                *account = Account { is_named: true, ns: 0, ..*account };
             }
         }
         while let Some((worst, least)) = self.overdue() {
             for (culprit, is_named) in [(worst, true), (least, false)] {
                 if let Some(account) = self.culprits.get_mut(&culprit) {
-                    account.is_named = is_named;
+                    *account = Account { is_named, ns: 0, ..*account };
                 }
             }
         }

@@ -57,12 +57,12 @@ pub struct WorkloadArgs {
 /// What is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// What fits into the terminal's width, or into 80 columns.
+    /// What people read, as wide as the terminal, or 80 columns.
     #[default]
     Table,
     /// All columns and full names.
     Wide,
-    /// Documents of version 1 with the units in the field names.
+    /// Documents with the units in the field names: `sysprobe schema` says what is in them.
     Json,
 }
 
@@ -155,7 +155,7 @@ fn no_interval() -> String {
 }
 
 fn out_of_range() -> String {
-    "the interval must be at least 100ms and at most 1h".to_owned()
+    "it must be at least 100ms and at most 1h".to_owned()
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::snapshot::Snapshot;
 
 /// A window that is moved on in smaller steps than one in so many needs no sample for each: a busy node's has megabytes.
-const STEPS: u32 = 60;
+const STEPS: u32 = 15;
 
 /// The samples of one window, the oldest first; never empty.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct History {
     /// Zero for windows from one sample to the next.
     length: Duration,
@@ -26,11 +26,15 @@ impl History {
         &self.samples[self.samples.len() - 1]
     }
 
-    /// Takes the newest sample in, and gives that with which its window begins: the one whose age is closest to the length.
+    /// Takes the newest sample in, and gives that with which its window begins: the one whose age is closest to the length, of those that
+    /// the same agent counted.
     pub(crate) fn add(&mut self, newest: &Arc<Snapshot>) -> Arc<Snapshot> {
         let off = |sample: &Snapshot| newest.window_since(sample).abs_diff(self.length);
+        let is_older = |sample: &Snapshot| sample.agent.started_ns != newest.agent.started_ns;
         let none = self.length.is_zero();
-        while self.samples.len() > 1 && (none || off(&self.samples[1]) <= off(&self.samples[0])) {
+        while self.samples.len() > 1
+            && (none || is_older(&self.samples[0]) || off(&self.samples[1]) <= off(&self.samples[0]))
+        {
             self.samples.pop_front();
         }
         let earlier = Arc::clone(&self.samples[0]);
@@ -75,7 +79,22 @@ mod tests {
     #[test]
     fn many_samples_are_not_all_kept() {
         let last = lengths(Some(60_000), (1..=2_000).map(|step| step * 100)).pop();
-        assert!(last.is_some_and(|length| (59_000..=61_000).contains(&length)), "{last:?}");
+        assert!(last.is_some_and(|length| (58_000..=62_000).contains(&length)), "{last:?}");
+    }
+
+    #[test]
+    fn what_an_agent_counted_before_it_was_restarted_is_left_behind() {
+        let at = |seconds, started_ns| {
+            let mut sample = snapshot(seconds, Vec::new());
+            sample.agent.started_ns = started_ns;
+            Arc::new(sample)
+        };
+        let mut history = History::new(Some(Duration::from_secs(60)), at(0, 1));
+        for seconds in [2, 4] {
+            history.add(&at(seconds, 1));
+        }
+        let begins = [6, 8, 10].map(|seconds| history.add(&at(seconds, 5)).monotonic_ns / 1_000_000_000);
+        assert_eq!(begins, [4, 6, 6]);
     }
 
     #[test]

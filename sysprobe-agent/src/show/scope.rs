@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::{
     completion,
+    pods::SourceKind,
     snapshot::{LABELS_SINCE, Query, Snapshot, WorkloadSample},
 };
 
@@ -53,7 +54,7 @@ impl Scope {
         Query { labels: self.selector.is_some(), ..Query::default() }
     }
 
-    /// Whether the labels are there that the pods are to be selected by. Where there are no pods, none is missing.
+    /// Whether somebody tells the labels that the pods are to be selected by.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), NoLabels> {
         if self.selector.is_none() {
             return Ok(());
@@ -61,16 +62,24 @@ impl Scope {
         if snapshot.version < LABELS_SINCE {
             return Err(NoLabels::OldAgent);
         }
-        let mut pods = snapshot.workloads.iter().filter_map(|sample| sample.pod.as_ref()).peekable();
-        let none_known = pods.peek().is_some() && pods.all(|pod| pod.labels.is_none());
-        if none_known { Err(NoLabels::NoSource) } else { Ok(()) }
+        let mut pods = snapshot.workloads.iter().filter_map(|sample| sample.pod.as_ref());
+        let mut sources = snapshot.agent.pod_sources.iter();
+        let told = sources.any(|source| source.up && tells_labels(&source.source));
+        if told || pods.any(|pod| pod.labels.is_some()) { Ok(()) } else { Err(NoLabels::NoSource) }
     }
 
-    /// As it was typed, for the screen.
-    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+    /// As it was typed, for the screen; `None` if all are wanted.
+    pub(crate) fn words(&self) -> Option<String> {
         let namespace = self.namespace.iter().map(|name| format!("namespace {name}"));
-        namespace.chain(self.selector.iter().map(|selector| format!("labels {selector}")))
+        let words = namespace.chain(self.selector.iter().map(|selector| format!("labels {selector}")));
+        Some(words.collect::<Vec<_>>().join(", ")).filter(|words| !words.is_empty())
     }
+}
+
+/// The files of the runtime have none.
+fn tells_labels(source: &str) -> bool {
+    let sources = [SourceKind::Kubernetes, SourceKind::Kubelet, SourceKind::Cri];
+    sources.iter().any(|kind| kind.name() == source)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) enum NoTarget {
     Unknown { what: &'static str, text: String, candidates: Vec<String> },
     #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one of"))]
     Ambiguous { what: &'static str, text: String, candidates: Vec<String> },
-    #[error("no pod here has the labels `{}`", format::clean(.0))]
+    #[error("no pod here has {}", format::clean(.0))]
     NotSelected(String),
     #[error("`{}` is no pod: leave out --container", format::clean(.0))]
     NoContainers(String),
@@ -129,7 +129,8 @@ impl NoTarget {
 /// What a name is looked for among.
 const fn what(scope: &Scope) -> &'static str {
     match (&scope.namespace, &scope.selector) {
-        (_, Some(_)) => "pod with these labels",
+        (Some(_), Some(_)) => "pod of this namespace with these labels",
+        (None, Some(_)) => "pod with these labels",
         (Some(_), None) => "pod of this namespace",
         (None, None) => "workload",
     }
@@ -140,7 +141,7 @@ fn only(known: &BTreeSet<Culprit>, scope: &Scope) -> Result<Culprit, NoTarget> {
     let text = scope.selector.iter().map(ToString::to_string).collect();
     let mut found = known.iter();
     match (found.next(), found.next()) {
-        (None, _) => Err(NoTarget::NotSelected(text)),
+        (None, _) => Err(NoTarget::NotSelected(scope.words().unwrap_or_default())),
         (Some(one), None) => Ok(one.clone()),
         (Some(_), Some(_)) => {
             let candidates = known.iter().filter_map(|one| names_of(one).pop()).collect();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::time::{Instant, sleep};
 
 use super::{
     Source,
     args::WorkloadArgs,
     input::Binding,
+    names,
     page::{self, Body, Form, Page, Pages},
     target::Target,
 };
@@ -20,10 +20,6 @@ pub mod document;
 mod subject;
 
 pub(crate) use subject::Subject;
-
-/// How long a source that was started a moment ago may take to name the pods: as long as an API server takes to answer.
-const NAMES_WITHIN: Duration = Duration::from_secs(3);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// What a command makes of a window of one workload.
 pub(crate) trait Report: Sized {
@@ -109,21 +105,7 @@ impl<R: Report> Page for R {
 
 /// Shows windows of the workload that is meant until the user has seen enough: one with `--once`.
 pub(crate) async fn run<R: Report>(args: WorkloadArgs, mut source: impl Source) -> anyhow::Result<()> {
-    let (target, first) = find(&args, &mut source).await?;
+    let look = |snapshot: &Snapshot| Target::find(snapshot, &args);
+    let (target, first) = names::awaited(&mut source, look).await?;
     super::run(&args.window, Pages::<R>::new(target), first, source).await
-}
-
-/// The workload that is meant, and a snapshot that has it. Where pods have names that may still come, they are waited for.
-async fn find(args: &WorkloadArgs, source: &mut impl Source) -> anyhow::Result<(Target, Snapshot)> {
-    let begun = Instant::now();
-    loop {
-        let snapshot = source.next().await?;
-        let names_may_come =
-            source.is_new() && !snapshot.agent.pod_sources.is_empty() && begun.elapsed() < NAMES_WITHIN;
-        match Target::find(&snapshot, args) {
-            Ok(target) => return Ok((target, snapshot)),
-            Err(error) if error.is_unknown() && names_may_come => sleep(LOOK_AGAIN_AFTER).await,
-            Err(error) => return Err(error.into()),
-        }
-    }
 }

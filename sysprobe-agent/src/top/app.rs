@@ -68,6 +68,8 @@ pub(crate) struct App {
 struct Window {
     earlier: Arc<Snapshot>,
     later: Arc<Snapshot>,
+    /// The samples before the last one.
+    before: History,
     trends: Arc<Trends>,
 }
 
@@ -119,6 +121,11 @@ impl App {
         rows::total(self.current(), &self.selection)
     }
 
+    /// Why there is none of the pods that are asked for.
+    pub(super) fn no_pods(&self) -> Option<String> {
+        rows::no_pods(self.current(), &self.selection)
+    }
+
     pub(super) fn domains_off(&self) -> impl Iterator<Item = &DomainState> {
         self.current().domains.iter().filter(|domain| !domain.up)
     }
@@ -128,15 +135,18 @@ impl App {
     }
 
     fn sample(&mut self, sample: Arc<Snapshot>) -> Action {
+        let previous = Arc::clone(self.history.newest());
+        let before = self.history.clone();
         let (earlier, later) = (self.history.add(&sample), sample);
         if !self.frozen {
             // What is shown is replaced anyway: this way the trends are nobody else's, and need not be copied.
             self.shown = None;
         }
-        Arc::make_mut(&mut self.trends).record(&earlier, &later);
+        // However long the windows shown are: overlapping ones would say the same again and again.
+        Arc::make_mut(&mut self.trends).record(&previous, &later);
         self.error = None;
         if !self.frozen {
-            self.shown = Some(Window { earlier, later, trends: Arc::clone(&self.trends) });
+            self.shown = Some(Window { earlier, later, before, trends: Arc::clone(&self.trends) });
             self.select_rows();
         }
         Action::Draw
@@ -144,7 +154,7 @@ impl App {
 
     /// Makes the rows anew and finds the selected workload again; if it has gone, its place stays selected.
     fn select_rows(&mut self) {
-        let Some(Window { earlier, later, trends }) = &self.shown else { return };
+        let Some(Window { earlier, later, trends, .. }) = &self.shown else { return };
         self.rows = rows::rows(earlier, later, &self.selection);
         // The name of a pod's own cgroup is that of the pod as a whole, of which the trends are.
         let is_whole = |row: &&mut Row| self.selection.pods || row.kind != WorkloadKind::Pod;
@@ -239,10 +249,10 @@ impl App {
 
     /// Opens what is selected, or what is first.
     fn open(&mut self) {
-        let Some(Window { earlier, later, .. }) = &self.shown else { return };
+        let Some(Window { later, before, .. }) = &self.shown else { return };
         let Some(row) = self.rows.get(self.selected().unwrap_or(self.offset)) else { return };
-        let (settings, first) = (self.settings.clone(), Arc::clone(earlier));
-        let mut opened = page::app::App::new(settings, Target::of(&row.workload), first, self.size);
+        let target = Target::of(&row.workload);
+        let mut opened = page::app::App::after(self.settings.clone(), target, before.clone(), self.size);
         opened.update(Event::Sample(Arc::clone(later)));
         (opened.frozen, opened.error) = (self.frozen, self.error.clone());
         self.opened = Some(opened);

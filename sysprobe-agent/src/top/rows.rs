@@ -100,9 +100,19 @@ pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<
     rows_of(whole).into_iter().flat_map(below).collect()
 }
 
+/// Why there is none of the pods that are asked for, in words; `None` if there are some.
+pub(super) fn no_pods(snapshot: &Snapshot, selection: &Selection) -> Option<String> {
+    if let Err(error) = selection.scope.check(snapshot) {
+        return Some(error.to_string());
+    }
+    let scope = selection.scope.words().filter(|_| total(snapshot, selection) == 0);
+    scope.map(|scope| format!("No pod here has {scope}."))
+}
+
 /// How many rows there would be without a filter and with those in which nothing happened.
 pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
-    let workloads = snapshot.workloads.iter().map(|sample| &sample.workload);
+    let in_scope = snapshot.workloads.iter().filter(|sample| selection.scope.has(sample));
+    let workloads = in_scope.map(|sample| &sample.workload);
     if !selection.pods {
         return workloads.count();
     }

@@ -21,9 +21,11 @@ pub(super) fn text(
 ) -> String {
     let rows = rows::rows(earlier, later, selection);
     let window = later.window_since(earlier);
-    let mut lines = vec![context(window, rows.len(), rows::total(later, selection), source, width)];
+    let total = rows::total(later, selection);
+    let mut lines = vec![context(window, (rows.len(), total), selection, source, width)];
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(chrome::off));
     lines.extend(self::lines(&rows, selection, width));
+    lines.extend(rows::no_pods(later, selection).map(|why| format::clean(&why)));
     lines.into_iter().fold(String::new(), |mut text, line| {
         text.push_str(line.trim_end());
         text.push('\n');
@@ -31,9 +33,20 @@ pub(super) fn text(
     })
 }
 
-fn context(window: Duration, shown: usize, total: usize, source: &str, width: Width) -> String {
+fn context(
+    window: Duration,
+    (shown, total): (usize, usize),
+    selection: &Selection,
+    source: &str,
+    width: Width,
+) -> String {
     let window = format::duration(window.as_secs_f64());
-    let text = format!("{window} window, {shown} of {total} workloads; {}", format::clean(source));
+    let scope = selection.scope.words().map(|words| format!(" of {}", format::clean(&words)));
+    let text = format!(
+        "{window} window, {shown} of {total} workloads{}; {}",
+        scope.unwrap_or_default(),
+        format::clean(source)
+    );
     match width {
         // The path of a socket may be long.
         Width::Columns(columns) => format::cut_end(&text, columns),

@@ -18,7 +18,6 @@ use crate::show::{
     chrome::{self, GAP},
     format,
     help::Help,
-    scope::Scope,
 };
 
 /// Draws everything.
@@ -115,16 +114,18 @@ fn draw_rows(frame: &mut Frame, app: &App, layout: &Layout, area: Rect) {
 }
 
 /// Why the table is empty.
-fn nothing(app: &App) -> &'static str {
-    match app.window() {
+fn nothing(app: &App) -> String {
+    let words = match app.window() {
         None => "The first window is not over yet.",
         Some(_) if !app.selection.filter.is_empty() => "No workload matches the filter: press / then Esc.",
-        Some(_) if app.selection.scope != Scope::default() && app.selection.all => {
-            "No pod of this namespace or with these labels is known."
-        }
         Some(_) if app.total() > 0 => app.selection.view.nothing_happened(),
-        Some(_) => "There are no workloads.",
-    }
+        Some(_) => {
+            return app
+                .no_pods()
+                .map_or_else(|| "There are no workloads.".to_owned(), |why| format::clean(&why));
+        }
+    };
+    words.to_owned()
 }
 
 fn row_line(app: &App, row: &Row, layout: &Layout) -> Line<'static> {

@@ -76,7 +76,8 @@ impl Seen {
             self.first.entry(workload.clone()).or_insert(now);
             self.on_cpu.insert(workload, on_cpu);
         }
-        self.last.extend(samples.iter().map(|sample| (sample.series(), sample.value)));
+        // A series that was gone may begin again.
+        self.last = samples.iter().map(|sample| (sample.series(), sample.value)).collect();
     }
 
     /// What is wrong with the course of all scrapes.

@@ -11,10 +11,11 @@ use crate::{cmd, paths, say};
 /// Files of tests that stay on the host unless they are asked for by name.
 ///
 /// Every other file runs in every guest, so that a new one cannot be forgotten.
-const HOST_ONLY: [(&str, &str); 5] = [
+const HOST_ONLY: [(&str, &str); 6] = [
     ("config", "arguments, files and rights are judged alike on every kernel"),
     ("dashboards", "what a query means does not depend on the kernel"),
     ("prometheus", "what Prometheus makes of the agent's text does not depend on the kernel"),
+    ("screens", "what a terminal shows does not depend on the kernel"),
     ("terminal", "what a terminal shows does not depend on the kernel"),
     ("top", "what a terminal shows does not depend on the kernel"),
 ];

@@ -43,6 +43,11 @@ pub(crate) struct App<P: Page> {
 impl<P: Page> App<P> {
     pub(crate) fn new(settings: Settings, of: P::Of, first: Arc<Snapshot>, size: (u16, u16)) -> Self {
         let history = History::new(settings.window, first);
+        Self::after(settings, of, history, size)
+    }
+
+    /// One whose first windows begin with samples that are there already.
+    pub(crate) const fn after(settings: Settings, of: P::Of, history: History, size: (u16, u16)) -> Self {
         Self {
             settings,
             of,
@@ -55,6 +60,12 @@ impl<P: Page> App<P> {
             history,
             size,
         }
+    }
+
+    /// The length of the window shown.
+    #[cfg(test)]
+    pub(crate) fn window(&self) -> Option<Duration> {
+        self.shown.as_ref().map(Page::window)
     }
 
     pub(super) const fn width(&self) -> u16 {

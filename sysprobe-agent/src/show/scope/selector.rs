@@ -1,4 +1,4 @@
-//! Label selectors as `kubectl -l` takes them. `kube` knows what an expression matches, but reads none.
+//! Label selectors as `kubectl -l` takes them, but for its `<` and `>`. `kube` knows what an expression matches, but reads none.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ fn requirement(text: &str) -> Result<Expression, String> {
 }
 
 fn of_set(words: &str, values: &str) -> Result<Expression, String> {
-    let values = values.strip_suffix(')').ok_or(FORMS)?;
+    let values = values.strip_suffix(')').filter(|values| !values.trim().is_empty()).ok_or(FORMS)?;
     let values = values.split(',').map(value).collect::<Result<_, _>>()?;
     match words.split_whitespace().collect::<Vec<_>>()[..] {
         [left, "in"] => Ok(Expression::In(key(left)?, values)),
@@ -77,7 +77,9 @@ fn of_set(words: &str, values: &str) -> Result<Expression, String> {
 fn key(text: &str) -> Result<String, String> {
     let key = text.trim();
     let name = key.split_once('/').map_or(key, |(_, name)| name);
-    if name.is_empty() || !name.chars().all(is_of_name) || !key.chars().all(|c| is_of_name(c) || c == '/') {
+    let prefix = key.split_once('/').map_or("x", |(prefix, _)| prefix);
+    let is_prefix = prefix.len() <= 253 && prefix.split('.').all(|part| is_name(part) && !part.contains('_'));
+    if !is_name(name) || !is_prefix {
         return Err(format!("`{key}` is no key of a label: {FORMS}"));
     }
     Ok(key.to_owned())
@@ -86,7 +88,7 @@ fn key(text: &str) -> Result<String, String> {
 /// It may be empty.
 fn value(text: &str) -> Result<String, String> {
     let value = text.trim();
-    if value.chars().all(is_of_name) {
+    if value.is_empty() || is_name(value) {
         Ok(value.to_owned())
     } else {
         Err(format!("`{value}` is no value of a label: {FORMS}"))
@@ -94,6 +96,9 @@ fn value(text: &str) -> Result<String, String> {
 }
 
 /// <https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set>
-fn is_of_name(c: char) -> bool {
-    c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c)
+fn is_name(text: &str) -> bool {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
+    let has_ends = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric());
+    has_ends && text.len() <= 63 && text.chars().all(is_inside)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::show::fixture::{sample, snapshot, workload};
-use crate::snapshot::PodSample;
+use crate::snapshot::{PodSample, PodSourceSample};
 
 fn pod(name: &str, labels: Option<&[(&str, &str)]>) -> WorkloadSample {
     let owned = |labels: &[(&str, &str)]| {
@@ -57,6 +57,7 @@ fn selectors_mean_what_they_mean_to_kubectl() {
 
 #[test]
 fn what_is_no_selector_is_answered_with_the_forms() {
+    let long = format!("a={}", "x".repeat(64));
     for text in [
         "",
         ",",
@@ -70,6 +71,14 @@ fn what_is_no_selector_is_answered_with_the_forms() {
         "!a=b",
         "a=b c",
         "a/=b",
+        "a in ()",
+        "-a=b",
+        "a=-b",
+        "/x",
+        "..",
+        "A B/x",
+        "a>3",
+        long.as_str(),
     ] {
         let error = PodSelector::parse(text).expect_err(text);
         assert!(error.contains("write `key=value`"), "{text}: {error}");
@@ -80,8 +89,8 @@ fn what_is_no_selector_is_answered_with_the_forms() {
 fn both_flags_count() {
     let both = Scope { namespace: Some("test".into()), ..scope("app") };
     assert!(!pods().iter().any(|sample| both.has(sample)));
-    let words: Vec<_> = both.words().collect();
-    assert_eq!(words, ["namespace test", "labels app"]);
+    assert_eq!(both.words().as_deref(), Some("namespace test, labels app"));
+    assert_eq!(Scope::default().words(), None);
     assert!(both.query().labels && !Scope::default().query().labels);
 }
 
@@ -89,7 +98,12 @@ fn both_flags_count() {
 fn labels_that_nobody_knows_are_an_error() {
     let of = |pods| snapshot(1, pods);
     assert_eq!(scope("app").check(&of(pods())), Ok(()));
-    assert_eq!(scope("app").check(&of(Vec::new())), Ok(()));
+    let mut empty = of(Vec::new());
+    assert_eq!(scope("app").check(&empty), Err(NoLabels::NoSource));
+    for (source, up, known) in [("kubernetes", false, false), ("runtime", true, false), ("cri", true, true)] {
+        empty.agent.pod_sources = vec![PodSourceSample { source: source.into(), up, reason: String::new() }];
+        assert_eq!(scope("app").check(&empty).is_ok(), known, "{source}");
+    }
     assert_eq!(scope("app").check(&of(vec![pod("unknown", None)])), Err(NoLabels::NoSource));
     assert_eq!(Scope::default().check(&of(vec![pod("unknown", None)])), Ok(()));
     let old = Snapshot { version: LABELS_SINCE - 1, ..of(pods()) };

@@ -114,7 +114,7 @@ fn labels_may_stand_for_the_name() {
         refusal(&["-l", "app=search"]),
         "`app=search` may be more than one pod; choose one of shop/search-0, test/search-0"
     );
-    assert_eq!(refusal(&["-l", "app=none"]), "no pod here has the labels `app=none`");
+    assert_eq!(refusal(&["-l", "app=none"]), "no pod here has labels app=none");
     assert_eq!(
         refusal(&["nginx", "-l", "app"]),
         "no pod with these labels is called `nginx`; there are shop/search-0, test/search-0"

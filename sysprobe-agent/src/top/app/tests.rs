@@ -318,3 +318,18 @@ fn a_window_may_be_longer_than_the_interval() {
     });
     assert_eq!(lengths.collect::<Vec<_>>(), [2, 4, 4, 4].map(Some));
 }
+
+#[test]
+fn a_pod_that_is_opened_has_the_tables_window() {
+    let settings = Settings { window: Some(Duration::from_secs(4)), ..settings() };
+    let mut app = App::new(settings, Selection::default(), crowd(1, 0), (80, 24));
+    for step in 1..=4 {
+        app.update(Event::Sample(crowd(1, 2 * step)));
+    }
+    press(&mut app, KeyCode::Enter);
+    for step in 5..=7 {
+        let opened = app.opened.as_ref().expect("it is open");
+        assert_eq!(opened.window(), Some(Duration::from_secs(4)), "step {step}");
+        app.update(Event::Sample(crowd(1, 2 * step)));
+    }
+}

@@ -8,6 +8,7 @@ use super::{
     },
     *,
 };
+use crate::show::scope::Scope;
 
 const SOURCE: &str = "agent at /run/sysprobe/agent.sock";
 
@@ -79,4 +80,15 @@ fn a_long_source_is_cut_where_columns_are() {
     };
     assert_eq!(of(Width::Columns(80)), 80);
     assert!(of(Width::Full) > 100);
+}
+
+#[test]
+fn a_namespace_without_pods_is_said_to_have_none() {
+    let (earlier, later) = node();
+    let scope = Scope { namespace: Some("nowhere".to_owned()), ..Scope::default() };
+    let selection = Selection { scope, pods: true, ..Selection::default() };
+    let text = text(&earlier, &later, &selection, "test", Width::Full);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.first(), Some(&"2.00s window, 0 of 0 workloads of namespace nowhere; test"));
+    assert_eq!(lines.last(), Some(&"No pod here has namespace nowhere."));
 }

@@ -15,6 +15,8 @@ use crate::way::now;
 settings!(
     /// How many packets are remembered, as a power of two.
     CFG_ARRIVAL_BITS,
+    OFF_SKB_DEV,
+    OFF_DEV_FLAGS,
 );
 
 /// What tells a packet from others, over the lower bits of the moment at which it came. Sized by the agent.
@@ -30,14 +32,27 @@ static RXPATH_IP: Moments = Moments::new();
 const MOMENT_BITS: u32 = 44;
 const MOMENT: u64 = (1 << MOMENT_BITS) - 1;
 
+/// From include/uapi/linux/if.h.
+const IFF_LOOPBACK: u32 = 1 << 3;
+
 /// In nanoseconds. Not `same_for`: a packet that comes again is noted again, so whatever is noted is of this one, however long a CPU that
 /// does not get to its softirqs keeps it.
 const LONGEST_WAY: u64 = 10_000_000_000;
 
-/// A packet has come through a device.
+/// A packet has come through a device that is none of hardware, and will wait for its softirq.
 #[inline(always)]
-pub(crate) fn at_device(packet: impl Object) {
+pub(crate) fn before_softirq(packet: impl Object) {
     note(&RXPATH_ARRIVALS, packet);
+}
+
+/// A packet has come through a device, within the softirq. Whatever comes through loopback has been seen before that, which makes a
+/// second look worth saving.
+#[inline(always)]
+pub(crate) fn within_softirq(packet: impl Object) {
+    let flags = packet.follow_or_null(&OFF_SKB_DEV).u32(&OFF_DEV_FLAGS);
+    if flags.is_none_or(|flags| flags & IFF_LOOPBACK == 0) {
+        note(&RXPATH_ARRIVALS, packet);
+    }
 }
 
 /// IP has it.

@@ -29,7 +29,7 @@ use sysprobe_ebpf::socket::is_udp;
 #[btf_tracepoint(function = "netif_rx")]
 fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
-    arrival::at_device(unsafe { Typed::argument(&ctx, 0) });
+    arrival::before_softirq(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -37,7 +37,7 @@ fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "netif_receive_skb")]
 fn rxpath_dev_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
-    arrival::at_device(unsafe { Typed::argument(&ctx, 0) });
+    arrival::within_softirq(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 

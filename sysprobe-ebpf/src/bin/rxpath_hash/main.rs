@@ -33,14 +33,14 @@ use sysprobe_ebpf::socket::is_udp;
 /// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
 #[raw_tracepoint(tracepoint = "netif_rx")]
 fn rxpath_virt_rt(ctx: RawTracePointContext) -> i32 {
-    arrival::at_device(Address(ctx.arg(0)));
+    arrival::before_softirq(Address(ctx.arg(0)));
     0
 }
 
 /// proto: v5.10- `(struct sk_buff *skb)`; any device, within the softirq
 #[raw_tracepoint(tracepoint = "netif_receive_skb")]
 fn rxpath_dev_rt(ctx: RawTracePointContext) -> i32 {
-    arrival::at_device(Address(ctx.arg(0)));
+    arrival::within_softirq(Address(ctx.arg(0)));
     0
 }
 

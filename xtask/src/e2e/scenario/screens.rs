@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::blame;
 use crate::e2e::agent::{self, Access, Agent};
 use crate::e2e::report::Report;
 use crate::e2e::rig::Rig;
-use crate::e2e::{kube, places, wait};
+use crate::e2e::{kube, places, pods, wait};
 use crate::{apt, cmd, paths};
 
 const NAME: &str = "screens";
@@ -38,12 +38,14 @@ struct Shot {
 }
 
 #[rustfmt::skip]
-const SHOTS: [Shot; 7] = [
+const SHOTS: [Shot; 9] = [
     Shot { name: "top", size: WIDE, words: &["top"], keys: &["j"], shows: "TREND" },
     Shot { name: "expanded", size: USUAL, words: &["top", "--filter", "victim"], keys: &["j", "x"], shows: "  spinner" },
     Shot { name: "pod", size: LONG, words: &["top", "--filter", "victim"], keys: &["Enter"], shows: "hog" },
     Shot { name: "latency", size: WIDE, words: &["top", "--view", "latency"], keys: &[], shows: "WAIT99" },
     Shot { name: "io", size: USUAL, words: &["io", "--all"], keys: &[], shows: "FSYNC99" },
+    Shot { name: "stages", size: USUAL, words: &["latency", "e2e-blame/web"], keys: &[], shows: "kernel network" },
+    Shot { name: "net", size: USUAL, words: &["net"], keys: &[], shows: "e2e-blame/web" },
     Shot { name: "blame", size: USUAL, words: &["blame", "e2e-blame/victim"], keys: &[], shows: "hog" },
     Shot { name: "use", size: USUAL, words: &["use"], keys: &[], shows: "e2e-blame/" },
 ];
@@ -52,6 +54,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     apt::ensure(&["tmux", "curl"], "The pictures are taken of a real terminal")?;
     kube::namespace(blame::NAMESPACE)?;
     blame::start_pods(rig)?;
+    kube::create_pod(&web())?;
     let agent = Agent::start(&rig.access, agent::AUTO)?;
     for shot in SHOTS {
         report.check(NAME, shot.name, take(&rig.access, &shot).with_context(|| shot.name));
@@ -59,6 +62,17 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     report.check(NAME, "a recording for the terminal's tests", record());
     agent.stop()?;
     kube::delete_pods(blame::NAMESPACE)
+}
+
+/// One that receives and flushes: what else runs here does neither.
+fn web() -> Value {
+    let ask = format!("while :; do wget -q -O /dev/null {}; usleep 50000; done", kube::url("/readyz"));
+    let flush = "while :; do dd if=/dev/zero of=/tmp/journal bs=4096 count=1 conv=fsync 2>/dev/null; usleep 50000; done";
+    let containers = [("client", ask.as_str()), ("journal", flush)];
+    let containers = containers.map(|(name, line)| pods::container_running(name, line, &json!({})));
+    let mut pod = pods::pod(blame::NAMESPACE, "web", &containers);
+    pod["spec"]["hostNetwork"] = json!(true);
+    pod
 }
 
 /// The first window of everything, two seconds long.

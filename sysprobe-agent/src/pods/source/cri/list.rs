@@ -1,5 +1,6 @@
 //! From the runtime's sandboxes and containers to pods.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,9 +12,11 @@ use crate::pods::pod::{Pod, labels, text};
 const KUBELETS: &str = "io.kubernetes.pod.";
 
 /// A pod has several sandboxes when the first one died, and so have the containers in them.
-pub(super) fn of_lists(sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -> Vec<Arc<Pod>> {
+pub(super) fn of_lists(mut sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -> Vec<Arc<Pod>> {
     let mut pods: HashMap<Arc<str>, Pod> = HashMap::new();
     let mut pod_of: HashMap<String, Arc<str>> = HashMap::new();
+    // The newest has the labels that were the pod's last.
+    sandboxes.sort_by_key(|sandbox| Reverse(sandbox.created_at));
     for sandbox in sandboxes {
         let id = sandbox.id.clone();
         let Some(found) = pod(sandbox) else { continue };
@@ -31,7 +34,7 @@ pub(super) fn of_lists(sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -
     pods.into_values().map(Arc::new).collect()
 }
 
-fn pod(PodSandbox { id, metadata, labels: of_sandbox }: PodSandbox) -> Option<Pod> {
+fn pod(PodSandbox { id, metadata, labels: of_sandbox, .. }: PodSandbox) -> Option<Pod> {
     let metadata = metadata?;
     let of_pod = of_sandbox.into_iter().filter(|(key, _)| !key.starts_with(KUBELETS));
     Some(Pod {

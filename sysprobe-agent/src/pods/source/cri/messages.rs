@@ -23,7 +23,10 @@ pub(super) struct PodSandbox {
     pub(super) id: String,
     #[prost(message, optional, tag = "2")]
     pub(super) metadata: Option<PodSandboxMetadata>,
-    /// Those of the pod, and some that the kubelet adds.
+    /// In nanoseconds since 1970.
+    #[prost(int64, tag = "4")]
+    pub(super) created_at: i64,
+    /// Those of the pod when it was made, and some that the kubelet adds.
     #[prost(map = "string, string", tag = "5")]
     pub(super) labels: HashMap<String, String>,
 }

@@ -1,0 +1,30 @@
+//! Waiting for the names of pods: a source that was started a moment ago learns them while it runs.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::{Source, target::NoTarget};
+use crate::snapshot::Snapshot;
+
+/// As long as an API server takes to answer.
+const NAMES_WITHIN: Duration = Duration::from_secs(3);
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// What is looked for in a snapshot, and the snapshot that has it.
+pub(crate) async fn awaited<T>(
+    source: &mut impl Source,
+    look: impl Fn(&Snapshot) -> Result<T, NoTarget>,
+) -> anyhow::Result<(T, Snapshot)> {
+    let begun = Instant::now();
+    loop {
+        let snapshot = source.next().await?;
+        let names_may_come =
+            source.is_new() && !snapshot.agent.pod_sources.is_empty() && begun.elapsed() < NAMES_WITHIN;
+        match look(&snapshot) {
+            Ok(found) => return Ok((found, snapshot)),
+            Err(error) if error.is_unknown() && names_may_come => sleep(LOOK_AGAIN_AFTER).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -78,7 +78,8 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
 /// A kprobe that is hit while another one's handler runs on that CPU is not run, and before 6.7 nobody says so: one segment in a thousand
 /// may be missing by kprobes (seen on 5.10: one of 6,301), never by anything else.
 fn assert_segments(ours: (u64, u64), kernel: (u64, u64), tier: Tier) {
-    let missed = |ours: u64, kernel: u64| kernel.checked_sub(ours).is_some_and(|missed| missed <= kernel / 1000);
+    let missed =
+        |ours: u64, kernel: u64| kernel.checked_sub(ours).is_some_and(|missed| missed <= kernel / 1000);
     let is_near = tier == Tier::Kprobe && missed(ours.0, kernel.0) && missed(ours.1, kernel.1);
     assert!(ours == kernel || is_near, "by {}: {ours:?}, by the kernel {kernel:?}", tier.name());
 }

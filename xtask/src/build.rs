@@ -62,6 +62,28 @@ fn agent(profile: &str) -> Result<PathBuf> {
     Ok(paths::agent(profile))
 }
 
+/// Builds the optimised agent as a program that needs no other file, and without names and paths of this machine.
+pub(crate) fn static_agent() -> Result<PathBuf> {
+    say::step("Building the agent (release, static).");
+    let mut cargo = cmd::cargo();
+    cargo.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "sysprobe-agent",
+        "--target",
+        paths::HOST_TARGET,
+    ]);
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), "-Cstrip=symbols".to_owned()];
+    flags.push(remap(paths::root(), "/sysprobe"));
+    flags.extend(paths::cargo_home().map(|home| remap(&home, "/cargo")));
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cmd::run(&mut cargo)?;
+    Ok(paths::target().join(paths::HOST_TARGET).join("release/sysprobe"))
+}
+
 fn ebpf_cargo(toolchain: &Toolchain) -> Command {
     let bin = toolchain.compiler.sysroot.join("bin");
     let linker = format!("-Clinker={}", toolchain.linker.display());

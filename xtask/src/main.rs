@@ -11,7 +11,9 @@ mod cmd;
 mod cost;
 mod docs;
 mod e2e;
+mod image;
 mod lint;
+mod oci;
 mod paths;
 mod run;
 mod say;
@@ -46,6 +48,8 @@ enum Task {
     Vm(vm::Args),
     /// Run the agent beside real parts of Kubernetes and check every label
     E2e(e2e::Args),
+    /// Make the agent's container image, without a daemon
+    Image(image::Args),
     /// Measure what the programs cost on this machine
     Bench(bench::Args),
     /// Count what each program costs on each kernel, or check that none has become dearer
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::main(&args),
         Task::Vm(args) => vm::main(&args),
         Task::E2e(args) => e2e::main(&args),
+        Task::Image(args) => image::main(&args),
         Task::Bench(args) => bench::main(&args),
         Task::Cost(args) => cost::main(&args),
         Task::Lint => lint::main(),

@@ -10,6 +10,10 @@ use std::sync::OnceLock;
 /// The target triple of the kernel side. Every host this agent supports is little-endian.
 pub(crate) const BPF_TARGET: &str = "bpfel-unknown-none";
 
+/// The target triple of the agent in an image, whose C library can be linked statically.
+pub(crate) const HOST_TARGET: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
+
 /// The directory with the workspace's `Cargo.toml`.
 ///
 /// Cargo names our manifest when it starts us. What was compiled in is second choice: with a target directory
@@ -62,6 +66,11 @@ pub(crate) fn find_programs(name: &str) -> Vec<PathBuf> {
 }
 
 fn cargo_bin() -> Option<PathBuf> {
+    cargo_home().map(|home| home.join("bin"))
+}
+
+/// Where cargo keeps what it has fetched.
+pub(crate) fn cargo_home() -> Option<PathBuf> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    home.or_else(|| env::home_dir().map(|dir| dir.join(".cargo"))).map(|dir| dir.join("bin"))
+    home.or_else(|| env::home_dir().map(|dir| dir.join(".cargo")))
 }

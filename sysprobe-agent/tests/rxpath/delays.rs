@@ -159,7 +159,7 @@ fn a_packet_that_is_forwarded_has_come_with_its_first_device() {
 
 /// Others' packets wait for the same softirq, each of which is compared with all rules.
 #[test]
-fn a_softirq_that_is_busy_has_the_time_between_the_device_and_tcp() {
+fn a_softirq_that_is_busy_has_the_time_between_the_device_and_ip() {
     const RULES: u32 = 5000;
     const BURST: u32 = 400;
     const ASKED: u32 = 40;
@@ -181,6 +181,6 @@ fn a_softirq_that_is_busy_has_the_time_between_the_device_and_tcp() {
             drop(nobody.send_to(&[0], (right(), 9)));
         }
     });
-    assert_delayed(&stage.received(Transport::Tcp, u64::from(ASKED)), "tcp", Duration::from_millis(1));
+    assert_delayed(&stage.received(Transport::Tcp, u64::from(ASKED)), "ip", Duration::from_millis(1));
     assert_nothing_lost(&stage.watchers);
 }

@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::parts::Parts;
 use super::places;
-use crate::cmd;
+use crate::oci::{self, Image};
 
 pub(super) const NAME: &str = "sysprobe.test/busybox:1";
 
@@ -20,32 +20,15 @@ const LINKS: [&str; 4] = ["cat", "sh", "sleep", "usleep"];
 /// Makes the archive; returns it.
 pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
     let directory = places::state().join("image");
-    let blobs = directory.join("layout/blobs/sha256");
-    fs::create_dir_all(&blobs)?;
-    let layer = directory.join("layer.tar");
-    let files = root(parts, &directory.join("root"))?;
-    archive(&files, &layer)?;
-
-    let layer = blob(&blobs, &fs::read(layer)?, "application/vnd.oci.image.layer.v1.tar")?;
-    let config = json!({
-        "architecture": architecture(),
-        "os": "linux",
-        "config": { "Entrypoint": ["sleep", "1000000"], "Env": ["PATH=/bin"] },
-        "rootfs": { "type": "layers", "diff_ids": [layer["digest"]] },
-    });
-    let config = blob(&blobs, config.to_string().as_bytes(), "application/vnd.oci.image.config.v1+json")?;
-    let kind = "application/vnd.oci.image.manifest.v1+json";
-    let manifest = json!({ "schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer] });
-    let mut manifest = blob(&blobs, manifest.to_string().as_bytes(), kind)?;
-    manifest["annotations"] = json!({ "io.containerd.image.name": NAME });
-
-    let layout = directory.join("layout");
-    fs::write(layout.join("oci-layout"), json!({ "imageLayoutVersion": "1.0.0" }).to_string())?;
-    let index = json!({ "schemaVersion": 2, "manifests": [manifest] });
-    fs::write(layout.join("index.json"), index.to_string())?;
-    let image = directory.join("image.tar");
-    archive(&layout, &image)?;
-    Ok(image)
+    let root = root(parts, &directory.join("root"))?;
+    let image = Image {
+        name: NAME,
+        root: &root,
+        config: json!({ "Entrypoint": ["sleep", "1000000"], "Env": ["PATH=/bin"] }),
+        labels: json!({}),
+        time: 0,
+    };
+    Ok(oci::archive(&image, &directory.join("archive"))?.0)
 }
 
 /// A root file system with busybox and its names.
@@ -61,29 +44,4 @@ pub(super) fn root(parts: &Parts, directory: &Path) -> Result<PathBuf> {
         fs::create_dir_all(directory.join(mount_point))?;
     }
     Ok(directory.to_owned())
-}
-
-/// Stores `content` under its digest and describes it.
-fn blob(blobs: &Path, content: &[u8], kind: &str) -> Result<Value> {
-    let new = blobs.join("new");
-    fs::write(&new, content)?;
-    let printed = cmd::capture(cmd::tool("sha256sum").arg(&new)).context("`sha256sum` failed")?;
-    let digest = printed.split(' ').next().unwrap_or_default().to_owned();
-    fs::rename(new, blobs.join(&digest))?;
-    Ok(json!({ "mediaType": kind, "digest": format!("sha256:{digest}"), "size": content.len() }))
-}
-
-fn archive(directory: &Path, file: &Path) -> Result<()> {
-    let mut tar = cmd::tool("tar");
-    tar.args(["--create", "--owner=0", "--group=0", "--file"]).arg(file).arg("--directory").arg(directory);
-    cmd::run(tar.arg("."))
-}
-
-/// As images name it.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }

@@ -1,0 +1,98 @@
+//! `cargo xtask image`: the agent as an image with nothing in it but one static program, the licences, and the list of what the program is
+//! made of. No daemon is needed, and the same commit makes the same bytes.
+//!
+//! The program is linked with glibc statically, not with musl: the agent tells glibc's allocator to use one heap (`agent/heap.rs`), and the
+//! target's standard library comes with every Rust. Static glibc looks names up in `/etc/hosts` and the DNS by itself since 2.34.
+
+mod sbom;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use object::Object as _;
+use serde_json::json;
+
+use crate::oci::{self, Image};
+use crate::{build, cmd, paths, say};
+
+/// What pulls an image to ten thousand nodes pays for each byte.
+const SIZE_MAX: u64 = 20 << 20;
+const DIRECTORY: &str = "target/image";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The image's name with its tag
+    #[arg(long, default_value = concat!("sysprobe:", env!("CARGO_PKG_VERSION")))]
+    name: String,
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let built = make(&args.name)?;
+    let (size, mebibytes) = (fs::metadata(&built.archive)?.len(), 1024.0 * 1024.0);
+    say::step(format_args!(
+        "The image {} is {} ({:.1} MiB, digest {}).",
+        args.name,
+        built.archive.display(),
+        size as f64 / mebibytes,
+        built.digest
+    ));
+    ensure!(size <= SIZE_MAX, "the image is larger than {} MiB", SIZE_MAX >> 20);
+    Ok(())
+}
+
+/// An archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take.
+pub(crate) struct Built {
+    pub(crate) archive: PathBuf,
+    pub(crate) digest: String,
+}
+
+pub(crate) fn make(name: &str) -> Result<Built> {
+    build::objects()?;
+    let program = build::static_agent()?;
+    ensure_static(&program)?;
+    let root = paths::root().join(DIRECTORY).join("root");
+    fill(&root, &program)?;
+    let image = Image {
+        name,
+        root: &root,
+        config: json!({ "Entrypoint": ["/sysprobe"], "Cmd": ["agent"], "ExposedPorts": { "9937/tcp": {} } }),
+        labels: json!({
+            "org.opencontainers.image.title": "sysprobe",
+            "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
+            "org.opencontainers.image.licenses": "MIT OR Apache-2.0",
+            "org.opencontainers.image.revision": git(&["rev-parse", "HEAD"])?,
+        }),
+        time: git(&["log", "-1", "--format=%ct"])?.parse().context("the time of the last commit")?,
+    };
+    let (archive, digest) = oci::archive(&image, &paths::root().join(DIRECTORY).join("archive"))?;
+    Ok(Built { archive, digest })
+}
+
+/// The root file system.
+fn fill(root: &Path, program: &Path) -> Result<()> {
+    if root.exists() {
+        fs::remove_dir_all(root)?;
+    }
+    fs::create_dir_all(root)?;
+    fs::copy(program, root.join("sysprobe")).with_context(|| format!("copying {}", program.display()))?;
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        fs::copy(paths::root().join(licence), root.join(licence))?;
+    }
+    fs::write(root.join("sbom.cdx.json"), sbom::of_agent()?)?;
+    Ok(())
+}
+
+/// A program that needs a loader has none in an empty image.
+fn ensure_static(program: &Path) -> Result<()> {
+    let bytes = fs::read(program)?;
+    let file = object::File::parse(&*bytes).context("the program is no object file")?;
+    let needs = file.imports().map(|imports| imports.len()).unwrap_or_default();
+    ensure!(needs == 0, "{} imports {needs} symbols of shared libraries", program.display());
+    Ok(())
+}
+
+fn git(words: &[&str]) -> Result<String> {
+    let printed = cmd::capture(cmd::tool("git").args(words)).context("`git` failed: is this a clone?")?;
+    Ok(printed.trim().to_owned())
+}

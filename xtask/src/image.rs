@@ -28,26 +28,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let built = make(&args.name)?;
-    let (size, mebibytes) = (fs::metadata(&built.archive)?.len(), 1024.0 * 1024.0);
+    let (archive, digest) = make(&args.name)?;
+    let (size, mebibytes) = (fs::metadata(&archive)?.len(), 1024.0 * 1024.0);
     say::step(format_args!(
         "The image {} is {} ({:.1} MiB, digest {}).",
         args.name,
-        built.archive.display(),
+        archive.display(),
         size as f64 / mebibytes,
-        built.digest
+        digest
     ));
     ensure!(size <= SIZE_MAX, "the image is larger than {} MiB", SIZE_MAX >> 20);
     Ok(())
 }
 
-/// An archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take.
-pub(crate) struct Built {
-    pub(crate) archive: PathBuf,
-    pub(crate) digest: String,
-}
-
-pub(crate) fn make(name: &str) -> Result<Built> {
+/// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it and the image's digest.
+fn make(name: &str) -> Result<(PathBuf, String)> {
     build::objects()?;
     let program = build::static_agent()?;
     ensure_static(&program)?;
@@ -65,8 +60,7 @@ pub(crate) fn make(name: &str) -> Result<Built> {
         }),
         time: git(&["log", "-1", "--format=%ct"])?.parse().context("the time of the last commit")?,
     };
-    let (archive, digest) = oci::archive(&image, &paths::root().join(DIRECTORY).join("archive"))?;
-    Ok(Built { archive, digest })
+    oci::archive(&image, &paths::root().join(DIRECTORY).join("archive"))
 }
 
 /// The root file system.

@@ -76,8 +76,9 @@ impl Seen {
             self.first.entry(workload.clone()).or_insert(now);
             self.on_cpu.insert(workload, on_cpu);
         }
-        // A series that was gone may begin again.
-        self.last = samples.iter().map(|sample| (sample.series(), sample.value)).collect();
+        // A culprit that lost its name begins at zero when it is named again.
+        self.last.retain(|series, _| !series.starts_with(truth::BLAME));
+        self.last.extend(samples.iter().map(|sample| (sample.series(), sample.value)));
     }
 
     /// What is wrong with the course of all scrapes.

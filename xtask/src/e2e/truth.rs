@@ -16,6 +16,7 @@ pub(super) const FAMILIES: [&str; 3] =
 pub(super) const POD_FAMILIES: [&str; 1] = ["sysprobe_sched_wakeup_latency_seconds_count"];
 
 pub(super) const ON_CPU: &str = "sysprobe_sched_on_cpu_seconds_total";
+pub(super) const BLAME: &str = "sysprobe_sched_blame_seconds_total";
 
 /// How much of all time on CPU may be charged to nobody.
 const UNKNOWN: f64 = 0.001;

@@ -76,10 +76,8 @@ fn of_set(words: &str, values: &str) -> Result<Expression, String> {
 /// `name`, or `prefix/name`.
 fn key(text: &str) -> Result<String, String> {
     let key = text.trim();
-    let name = key.split_once('/').map_or(key, |(_, name)| name);
-    let prefix = key.split_once('/').map_or("x", |(prefix, _)| prefix);
-    let is_prefix = prefix.len() <= 253 && prefix.split('.').all(|part| is_name(part) && !part.contains('_'));
-    if !is_name(name) || !is_prefix {
+    let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    if !is_name(name) || !prefix.is_none_or(is_domain) {
         return Err(format!("`{key}` is no key of a label: {FORMS}"));
     }
     Ok(key.to_owned())
@@ -93,6 +91,10 @@ fn value(text: &str) -> Result<String, String> {
     } else {
         Err(format!("`{value}` is no value of a label: {FORMS}"))
     }
+}
+
+fn is_domain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(|part| is_name(part) && !part.contains('_'))
 }
 
 /// <https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set>

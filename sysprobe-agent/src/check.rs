@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::config::Config;
-use crate::host::Facts;
+use crate::host::{Facts, Lack};
 use crate::plan::Plan;
 use crate::show::{Source, args::Output};
 use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
@@ -38,6 +38,8 @@ pub(crate) struct Report {
     version: u32,
     /// What this host offers.
     facts: Facts,
+    /// Rights that the agent would use here and this process does not have.
+    lacks: Vec<Lack>,
     /// What an agent would do here.
     plan: Plan,
     /// What the kernel said; `None` if it was not asked.
@@ -66,7 +68,7 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
         plan = plan.settled(|domain| trial::first_taken(trials, domain));
     }
     let agent = ask(&config.socket)?;
-    let report = Report { version: VERSION, facts, plan, trials, agent };
+    let report = Report::new(facts, plan, trials, agent);
     let mut out = io::stdout().lock();
     match options.output {
         Output::Json => {
@@ -76,6 +78,13 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
         Output::Table | Output::Wide => text::write(&mut out, &report, &config.socket)?,
     }
     Ok(())
+}
+
+impl Report {
+    fn new(facts: Facts, plan: Plan, trials: Option<Vec<Trial>>, agent: Agent) -> Self {
+        let lacks = facts.privilege.lacks(&facts.kernel).map(Lack::from).collect();
+        Self { version: VERSION, facts, lacks, plan, trials, agent }
+    }
 }
 
 fn ask(socket: &Path) -> anyhow::Result<Agent> {

@@ -1,5 +1,7 @@
 //! The pages of the documentation that are made from the tables, so that they cannot go stale.
 
+mod rights;
+
 use std::io::{self, Write};
 
 use clap::ValueEnum;
@@ -14,6 +16,7 @@ pub(crate) enum Page {
     Json,
     Metrics,
     Probes,
+    Rights,
 }
 
 pub(crate) fn run(page: Page) -> anyhow::Result<()> {
@@ -22,6 +25,7 @@ pub(crate) fn run(page: Page) -> anyhow::Result<()> {
         Page::Json => json(&mut out)?,
         Page::Metrics => metrics(&mut out)?,
         Page::Probes => probes(&mut out)?,
+        Page::Rights => rights::write(&mut out)?,
     }
     Ok(())
 }

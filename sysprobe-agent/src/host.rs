@@ -4,6 +4,7 @@
 mod btf;
 mod cgroups;
 mod clock;
+mod counters;
 mod cpus;
 pub(crate) mod node;
 mod privilege;
@@ -15,7 +16,8 @@ use btf::Types;
 pub use btf::{BtfError, Layout};
 pub use clock::{monotonic, tick_ns};
 pub use cpus::{Cpus, online as online_cpus};
-pub use privilege::Privilege;
+pub(crate) use privilege::Lack;
+pub use privilege::{Kernels, Need, Privilege, RIGHTS, Right};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -94,10 +96,11 @@ impl Facts {
         let offers = Offers::collect(own.as_ref().ok());
         let btf_path = config.btf.clone().unwrap_or_else(|| KERNEL_BTF.into());
         let types = if config.btf.is_some() { Types::open(&btf_path) } else { own };
+        let kernel = read_trimmed(Path::new("/proc/sys/kernel/osrelease"));
         Self {
-            kernel: read_trimmed(Path::new("/proc/sys/kernel/osrelease")),
+            privilege: Privilege::collect(&kernel),
+            kernel,
             cpus: Cpus::collect(),
-            privilege: Privilege::collect(),
             threads: threads(),
             drop_reasons: types.as_ref().map(Types::drop_reasons).unwrap_or_default(),
             layout: types.map(|types| Layout::of(&types, probe::wanted())).map_err(|error| error.to_string()),

@@ -221,7 +221,7 @@ fn turned_off(domain: &str) -> String {
 }
 
 fn warnings(facts: &Facts) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = facts.privilege.warning().into_iter().collect();
     if facts.hierarchy.as_ref().is_ok_and(|hierarchy| hierarchy.root_id != ROOT_ID) {
         warnings.push(
             "the cgroup file system shows a part of the hierarchy only (a cgroup namespace): \

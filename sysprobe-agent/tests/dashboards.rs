@@ -9,16 +9,18 @@ mod board;
 mod cluster;
 #[path = "dashboards/on_paper.rs"]
 mod on_paper;
+#[path = "dashboards/questions.rs"]
+mod questions;
 mod support;
 
-use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use board::{Board, Variable, expand, files, text};
+use board::{files, text};
 use cluster::{ApiServer, Cluster, NAMESPACE, PODS};
+use questions::{Question, Server};
 use support::agent::Agent;
 use support::cgroup::is_v1;
 use support::prometheus::{Options, Prometheus};
@@ -34,13 +36,6 @@ const ALERTS: [(&str, &str); 3] = [
     ("SysprobeNoisyNeighbour", "encode"),
     ("SysprobeAcceptQueueDrops", "checkout"),
 ];
-
-/// Something that Prometheus is asked until it has data for one of the forms: that of one pod is enough.
-#[derive(Clone, Debug)]
-struct Question {
-    place: String,
-    forms: Vec<String>,
-}
 
 #[test]
 fn every_query_and_every_rule_has_data() {
@@ -73,53 +68,18 @@ fn every_query_and_every_rule_has_data() {
 }
 
 fn questions_of_boards(prometheus: &Prometheus) -> Vec<Question> {
-    let mut questions = Vec::new();
-    for board in Board::all() {
-        let of_pods: Vec<_> = PODS.iter().map(|pod| values(prometheus, &board, pod)).collect();
-        for query in board.queries() {
-            let mut forms: Vec<_> = of_pods.iter().map(|values| expand(&query.expression, values)).collect();
-            forms.dedup();
-            questions.push(Question { place: query.place, forms });
-        }
-    }
-    questions
+    until("every variable has values", || questions::of_boards(prometheus, NAMESPACE, &PODS).ok())
 }
 
-/// What the variables of a dashboard stand for when this pod is chosen, and every value of the others by its name: "All" is `.*` in
-/// some, which labels that are not there match as well. Each has values to choose from.
-fn values(prometheus: &Prometheus, board: &Board, pod: &str) -> BTreeMap<String, String> {
-    let mut values = BTreeMap::from([("__rate_interval".to_owned(), "30s".to_owned())]);
-    for variable in board.variables() {
-        let what = format!("{}: ${} has values", board.name, variable.name);
-        let found = until(&what, || {
-            let found = values_of(prometheus, &variable, &values)?;
-            let has = |wanted: &str| found.iter().any(|value| value == wanted);
-            match &*variable.name {
-                "namespace" => has(NAMESPACE),
-                "pod" => has(pod),
-                _ => !found.is_empty(),
-            }
-            .then_some(found)
-        });
-        let chosen = match &*variable.name {
-            "namespace" => NAMESPACE.to_owned(),
-            "pod" => pod.to_owned(),
-            _ => found.iter().map(|value| regex::escape(value)).collect::<Vec<_>>().join("|"),
-        };
-        // Within quotes, as Grafana does.
-        values.insert(variable.name, chosen.replace('\\', r"\\"));
+impl Server for Prometheus {
+    fn query(&self, expression: &str) -> Option<Result<Value, String>> {
+        Self::query(self, expression)
     }
-    values
-}
 
-fn values_of(
-    prometheus: &Prometheus,
-    variable: &Variable,
-    values: &BTreeMap<String, String>,
-) -> Option<Vec<String>> {
-    let selector = http::escape(&expand(&variable.selector, values));
-    let found = prometheus.ask(&format!("/api/v1/label/{}/values?match[]={selector}", variable.label))?;
-    Some(found.as_array()?.iter().map(text).collect())
+    fn label_values(&self, label: &str, selector: &str) -> Option<Vec<String>> {
+        let found = self.ask(&format!("/api/v1/label/{label}/values?match[]={}", http::escape(selector)))?;
+        Some(found.as_array()?.iter().map(text).collect())
+    }
 }
 
 /// Each rule is evaluated without a fault; what is recorded has data, and so have the alerts that are due.
@@ -176,13 +136,6 @@ fn wait_for_data(prometheus: &Prometheus, mut questions: Vec<Question>) {
     }
 }
 
-/// Only numbers are data. A query that is not valid will never be.
 fn has_data(prometheus: &Prometheus, question: &Question) -> bool {
-    question.forms.iter().any(|form| {
-        let Some(answer) = prometheus.query(form) else { return false };
-        let data = answer.unwrap_or_else(|error| panic!("{}: {form}: {error}", question.place));
-        let mut series = data["result"].as_array().expect("series").iter();
-        // A native histogram has no single value.
-        series.any(|series| series["value"][1].as_str().is_some_and(|value| value != "NaN"))
-    })
+    questions::has_data(prometheus, question).unwrap_or_else(|error| panic!("{error}"))
 }

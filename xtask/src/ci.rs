@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 
-use crate::{cost, docs, lint, say, test};
+use crate::{chart, cost, docs, lint, say, test};
 
 pub(crate) fn main() -> Result<()> {
     lint::main()?;
     test::main(&test::Args::everything())?;
     docs::main(&docs::Args::checking())?;
+    chart::main(&chart::Args::checking())?;
     cost::main(&cost::Args::checking())?;
     say::step("Everything passed.");
     Ok(())

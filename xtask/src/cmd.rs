@@ -93,7 +93,7 @@ fn succeeded(shown: &str, status: ExitStatus) -> Result<()> {
 }
 
 /// The command as a user would type it, without the directories of the program.
-fn describe(command: &Command) -> String {
+pub(crate) fn describe(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{build, cmd, paths, say};
 
-const PAGES: [&str; 3] = ["json", "metrics", "probes"];
+const PAGES: [&str; 4] = ["json", "metrics", "probes", "rights"];
 /// Documents of `-o json` that have a schema; a test of the agent compares this with what there is.
 const SCHEMAS: [&str; 9] = ["top", "io", "net", "top-latency", "blame", "latency", "use", "probes", "check"];
 

@@ -4,8 +4,10 @@
 //! [`supervisor`] is outside and cleans up whatever happens; everything else runs inside.
 
 mod agent;
+mod boards;
 mod cluster;
 mod container;
+mod helm;
 mod http;
 mod image;
 mod kernel;
@@ -16,6 +18,7 @@ mod pki;
 mod places;
 mod pods;
 mod processes;
+mod prometheus;
 mod report;
 mod rig;
 mod samples;

@@ -42,7 +42,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 /// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it and the image's digest.
-fn make(name: &str) -> Result<(PathBuf, String)> {
+pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
     build::objects()?;
     let program = build::static_agent()?;
     ensure_static(&program)?;

@@ -6,11 +6,13 @@
 mod apt;
 mod bench;
 mod build;
+mod chart;
 mod ci;
 mod cmd;
 mod cost;
 mod docs;
 mod e2e;
+mod golang;
 mod image;
 mod lint;
 mod oci;
@@ -50,6 +52,8 @@ enum Task {
     E2e(e2e::Args),
     /// Make the agent's container image, without a daemon
     Image(image::Args),
+    /// Check the Helm chart with many values, and make the manifests for kustomize from it
+    Chart(chart::Args),
     /// Measure what the programs cost on this machine
     Bench(bench::Args),
     /// Count what each program costs on each kernel, or check that none has become dearer
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         Task::Vm(args) => vm::main(&args),
         Task::E2e(args) => e2e::main(&args),
         Task::Image(args) => image::main(&args),
+        Task::Chart(args) => chart::main(&args),
         Task::Bench(args) => bench::main(&args),
         Task::Cost(args) => cost::main(&args),
         Task::Lint => lint::main(),

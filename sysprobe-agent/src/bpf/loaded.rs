@@ -302,19 +302,35 @@ impl ProgramStatistics {
     }
 }
 
-/// Tries the names that a function has had, one after the other; the last refusal counts.
+/// Tries the names that a function has had, one after the other. What is said of one that the kernel has counts, not that it lacks the
+/// others.
 pub(super) fn first_name<T>(
     row: &probe::Program,
     mut act: impl FnMut(&'static str) -> Result<T, ProgramError>,
 ) -> Result<T, ProgramError> {
     let mut tried = Err(ProgramError::IOError(io::Error::other("the table names no function")));
     for function in row.hooked() {
-        tried = act(function);
-        if tried.is_ok() {
-            break;
+        let outcome = act(function);
+        if outcome.is_ok() {
+            return outcome;
+        }
+        if tried.as_ref().is_err_and(is_of_a_name) {
+            tried = outcome;
         }
     }
     tried
+}
+
+/// Whether there is merely no function of that name.
+fn is_of_a_name(error: &ProgramError) -> bool {
+    match error {
+        ProgramError::Btf(_) => true,
+        ProgramError::IOError(error) => {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Other)
+        }
+        ProgramError::SyscallError(error) => error.io_error.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 /// Reading an iterator's file to its end is what runs it over every task.

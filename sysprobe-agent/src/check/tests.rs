@@ -16,7 +16,7 @@ use crate::schema::{Form, proof};
 /// What is written, which is what its schema says.
 fn document(facts: Facts, trials: Option<Vec<Trial>>, agent: Agent) -> Value {
     let plan = Plan::new(&facts, &Config::default());
-    let report = Report { version: VERSION, facts, plan, trials, agent };
+    let report = Report::new(facts, plan, trials, agent);
     let document = serde_json::to_value(&report).expect("plain data");
     proof::assert_fits(Form::Check, &document);
     document
@@ -49,14 +49,20 @@ fn a_host_with_everything_is_what_the_schema_says() {
 #[test]
 fn a_host_with_nothing_is_what_the_schema_says() {
     let mut facts = facts();
+    facts.kernel = "5.10.0".to_owned();
     facts.layout = Err("there is no BTF".to_owned());
     facts.hierarchy = Err("nothing is mounted".to_owned());
     facts.offers = Offers::default();
-    facts.privilege = Privilege { bpf: false, perfmon: false, sys_admin: false };
+    facts.privilege =
+        Privilege { bpf: false, perfmon: false, locked_memory_bytes: Some(65_536), ..facts.privilege };
     facts.sees_all_processes = false;
     let document = document(facts, None, Agent::None);
     assert_eq!((&document["trials"], &document["plan"]["hierarchy"]), (&Value::Null, &Value::Null));
     assert_eq!(document["agent"], "none");
+    let lacks = document["lacks"].as_array().expect("rights");
+    let names: Vec<_> = lacks.iter().filter_map(|lack| lack["capability"].as_str()).collect();
+    assert_eq!(names, ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_RESOURCE", "CAP_DAC_READ_SEARCH", "CAP_SYS_ADMIN"]);
+    assert_eq!(lacks[4]["need"], "statistics");
 }
 
 #[test]
@@ -77,6 +83,6 @@ fn every_source_of_names_and_the_older_cgroups_are_what_the_schema_says() {
         jitter: Duration::from_secs(1),
     });
     let agent = Agent::Silent("it does not answer".to_owned());
-    let report = Report { version: VERSION, facts, plan, trials: None, agent };
+    let report = Report::new(facts, plan, None, agent);
     proof::assert_fits(Form::Check, &serde_json::to_value(&report).expect("plain data"));
 }

@@ -35,10 +35,7 @@ fn facts(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     writeln!(out, "Host")?;
     line(out, "kernel", &facts.kernel)?;
     line(out, "cpus", &format!("{} online, {} possible", facts.cpus.online.len(), facts.cpus.possible))?;
-    let missing = facts.privilege.missing();
-    let privileges =
-        if missing.is_empty() { "sufficient".into() } else { format!("lacks {}", missing.join(", ")) };
-    line(out, "privileges", &privileges)?;
+    privileges(out, facts)?;
     match &facts.layout {
         Ok(_) => line(out, "btf", &facts.btf_path.display().to_string())?,
         Err(reason) => line(out, "btf", reason)?,
@@ -49,6 +46,21 @@ fn facts(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     }
     let seen = if facts.sees_all_processes { "all of the host" } else { "only those of a PID namespace" };
     line(out, "processes", seen)
+}
+
+/// Whether programs can be loaded, and below it what each right that is missing costs.
+fn privileges(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
+    let privilege = &facts.privilege;
+    let missing = privilege.missing();
+    let said = if missing.is_empty() { "sufficient".into() } else { format!("lacks {}", missing.join(", ")) };
+    line(out, "privileges", &said)?;
+    for right in privilege.lacks(&facts.kernel) {
+        line(out, "", &format!("without {}: {}", right.capability, right.without))?;
+    }
+    if let Some(bytes) = privilege.locked_memory_bytes {
+        line(out, "locked memory", &format!("up to {} KiB", bytes / 1024))?;
+    }
+    Ok(())
 }
 
 fn cgroups(key: &KeyHierarchy) -> String {

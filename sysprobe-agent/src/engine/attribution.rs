@@ -141,6 +141,8 @@ impl Attribution {
 
     /// Hands the numbers of the dead to `charge` whose names have come or will not come any more.
     pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Bearer, &dyn Charge)) {
+        // Nobody may ask for a name for hours, and what the sources say of themselves is news all the same.
+        self.pods.update();
         let changes = self.pods.changes();
         let is_news = changes != std::mem::replace(&mut self.looked, changes);
         let pods = &mut self.pods;

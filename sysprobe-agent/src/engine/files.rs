@@ -52,6 +52,8 @@ struct Domain<R: Read> {
     /// By cgroup.
     seen: HashMap<u64, <R::Sample as Reading>::Seen>,
     unreadable: u64,
+    /// How many could not be read when that was last said.
+    said: u64,
 }
 
 impl Files {
@@ -101,7 +103,7 @@ impl<R: Read> Domain<R> {
         let decision = plan.decision(R::DOMAIN);
         domains.push(file_domain(R::DOMAIN, decision));
         let files = matches!(decision, Some(Decision::On(_))).then(files).flatten()?;
-        Some(Self { files, seen: HashMap::new(), unreadable: 0 })
+        Some(Self { files, seen: HashMap::new(), unreadable: 0, said: 0 })
     }
 }
 
@@ -126,7 +128,9 @@ impl<R: Read> ReadDomain for Domain<R> {
             let Some(bearer) = attribution.settle(*id, &cgroup.name, now) else { continue };
             registry.add_reading(bearer, &sample, self.seen.entry(*id).or_default());
         }
-        if let Some(error) = first_error {
+        // It is so at each reading for as long as those cgroups are there.
+        let is_news = std::mem::replace(&mut self.said, unreadable) != unreadable;
+        if let Some(error) = first_error.filter(|_| is_news) {
             let first = format!("{error:#}");
             warn!(domain = R::DOMAIN, count = unreadable, first, "Files of cgroups could not be read.");
         }

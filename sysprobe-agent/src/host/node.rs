@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use procfs::net::DeviceStatus;
+use procfs::process::{MountInfo, Process};
 use procfs::{CpuTime, Current, CurrentSI, KernelStats, Meminfo, ProcResult};
 use tracing::debug;
 
@@ -70,18 +71,30 @@ fn disks() -> BTreeMap<String, DiskTimes> {
 
 /// Those that leave the machine, if there are any; else all but loopback and one end of a pair.
 fn links() -> BTreeMap<String, LinkCounts> {
-    let all = known(procfs::net::dev_status()).unwrap_or_default();
+    // The node's own network is the first process's; a container's own is another.
+    let of_node = known(Process::new(1).and_then(|first| first.dev_status()));
+    let all = of_node.or_else(|| known(procfs::net::dev_status())).unwrap_or_default();
     let all: Vec<_> = all.into_values().filter(|link| link.name != "lo").collect();
-    let leaves = |link: &&DeviceStatus| sys_of(link, "device").exists();
+    let mounts = known(Process::myself().and_then(|own| own.mountinfo())).map(|mounts| mounts.0);
+    let devices = devices(&mounts.unwrap_or_default());
+    let leaves = |link: &&DeviceStatus| devices.join(&link.name).join("device").exists();
     let real: Vec<_> = all.iter().filter(leaves).collect();
-    let number = |link: &DeviceStatus, file| fs::read_to_string(sys_of(link, file)).ok();
+    let number = |link: &DeviceStatus, file| fs::read_to_string(devices.join(&link.name).join(file)).ok();
     let is_single = |link: &&DeviceStatus| number(link, "iflink") == number(link, "ifindex");
     let chosen = if real.is_empty() { all.iter().filter(is_single).collect() } else { real };
-    chosen.into_iter().map(|link| (link.name.clone(), counts(link))).collect()
+    chosen.into_iter().map(|link| (link.name.clone(), counts(link, &devices))).collect()
 }
 
-fn counts(link: &DeviceStatus) -> LinkCounts {
-    let speed = fs::read_to_string(sys_of(link, "speed")).ok();
+/// Where the node's network devices are: sysfs shows those of the network in which it was mounted, so that a container has to be given
+/// the node's `/sys/class/net` by a mount of its own (what they lead to is below `/sys/devices`, beside it).
+fn devices(mounts: &[MountInfo]) -> PathBuf {
+    const DEVICES: &str = "/class/net";
+    let given = mounts.iter().find(|mount| mount.fs_type == "sysfs" && mount.root == DEVICES);
+    given.map_or_else(|| Path::new("/sys/class/net").to_owned(), |mount| mount.mount_point.clone())
+}
+
+fn counts(link: &DeviceStatus, devices: &Path) -> LinkCounts {
+    let speed = fs::read_to_string(devices.join(&link.name).join("speed")).ok();
     let megabits = speed.and_then(|text| text.trim().parse::<u64>().ok()).filter(|megabits| *megabits > 0);
     LinkCounts {
         received_bytes: link.recv_bytes,
@@ -90,10 +103,6 @@ fn counts(link: &DeviceStatus) -> LinkCounts {
         drops: link.recv_drop + link.sent_drop,
         bits_per_second: megabits.map(|megabits| megabits * 1_000_000),
     }
-}
-
-fn sys_of(link: &DeviceStatus, file: &str) -> std::path::PathBuf {
-    Path::new("/sys/class/net").join(&link.name).join(file)
 }
 
 /// Of all CPUs: what was dropped because a queue was full. Numbers are hexadecimal (`softnet_seq_show`).
@@ -111,6 +120,15 @@ mod tests {
         let text = "00000010 00000001 0000000f 0\n00000020 0000000a 00000001 0\n";
         assert_eq!(backlog_drops(text), 11);
         assert_eq!(backlog_drops(""), 0);
+    }
+
+    #[test]
+    fn devices_that_a_container_was_given_come_before_its_own() {
+        let own = "30 29 0:21 / /sys ro - sysfs sysfs ro";
+        let given = "31 29 0:22 /class/net /host/sys/class/net ro - sysfs sysfs rw";
+        let parse = |line: &str| MountInfo::from_line(line).expect("a line of mountinfo");
+        assert_eq!(devices(&[parse(own)]), Path::new("/sys/class/net"));
+        assert_eq!(devices(&[parse(own), parse(given)]), Path::new("/host/sys/class/net"));
     }
 
     #[test]

@@ -1,33 +1,178 @@
-//! The capabilities that loading tracing programs takes.
+//! The capabilities that the agent uses, in one table, and which of them this process has. `sysprobe check` and the page of
+//! rights say what the table says, and a test takes capabilities away one by one and compares.
+//!
+//! That a right is missing is told here; what is done about it is the plan's business.
+
+use std::fmt;
 
 use caps::{CapSet, Capability};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The effective capabilities that matter here.
+use super::counters;
+
+/// What the process has of the rights that matter here.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub struct Privilege {
     /// `CAP_BPF`.
     pub bpf: bool,
     /// `CAP_PERFMON`.
     pub perfmon: bool,
-    /// `CAP_SYS_ADMIN`, which stands for both.
+    /// `CAP_SYS_RESOURCE`.
+    pub sys_resource: bool,
+    /// `CAP_SYS_ADMIN`, which stands for the first two.
     pub sys_admin: bool,
+    /// `CAP_DAC_READ_SEARCH`, or `CAP_DAC_OVERRIDE`, which stands for it.
+    pub dac_read_search: bool,
+    /// How much memory maps and programs may take (`RLIMIT_MEMLOCK`); `null` where the kernel does not charge them to this limit
+    /// (5.11 and later), or there is none.
+    pub locked_memory_bytes: Option<u64>,
+    /// Whether performance counters can be opened, by which kprobes are attached; `true` unless the kernel says no.
+    pub counters: bool,
 }
+
+/// A capability, and what the agent does with it.
+#[derive(Debug)]
+pub struct Right {
+    pub capability: Capability,
+    pub kernels: Kernels,
+    pub need: Need,
+    /// What for, after "to".
+    pub does: &'static str,
+    /// What happens otherwise: the rest of a sentence that names the capability first.
+    pub without: &'static str,
+    is_granted: fn(&Privilege) -> bool,
+}
+
+/// Where a capability is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernels {
+    All,
+    /// Older than this version.
+    Before(u32, u32),
+    /// Older than this version, and changed by a distribution so that nobody else opens a performance counter while
+    /// `kernel.perf_event_paranoid` is above 2.
+    GuardedBefore(u32, u32),
+}
+
+/// What depends on a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// Whether programs can be loaded at all.
+    Programs,
+    /// Whether there is room for all of them.
+    Room,
+    /// Whether functions can be hooked by kprobes.
+    Kprobes,
+    /// Whether cgroups are seen into that another user has closed.
+    ClosedCgroups,
+    /// Whether the kernel measures its programs.
+    Statistics,
+}
+
+/// Kernels from this version on charge maps and programs to the memory controller instead.
+const CHARGES_LOCKED_MEMORY: (u32, u32) = (5, 11);
+
+/// Every capability that is of any use, in the order of need. Root has all of them, a container those that it is given.
+pub const RIGHTS: &[Right] = &[
+    Right {
+        capability: Capability::CAP_BPF,
+        kernels: Kernels::All,
+        need: Need::Programs,
+        does: "make maps and load programs",
+        without: "every domain with programs is off, and the agent only starts where the configuration turns all of these off",
+        is_granted: |has| has.bpf || has.sys_admin,
+    },
+    Right {
+        capability: Capability::CAP_PERFMON,
+        kernels: Kernels::All,
+        need: Need::Programs,
+        does: "load programs that read the kernel's memory, and attach them to tracepoints and functions",
+        without: "every domain with programs is off, and the agent only starts where the configuration turns all of these off",
+        is_granted: |has| has.perfmon || has.sys_admin,
+    },
+    Right {
+        capability: Capability::CAP_SYS_RESOURCE,
+        kernels: Kernels::Before(CHARGES_LOCKED_MEMORY.0, CHARGES_LOCKED_MEMORY.1),
+        need: Need::Room,
+        does: "lift the limit on locked memory, to which these kernels charge maps and programs",
+        without: "all maps and programs have to fit into the limit on locked memory (`ulimit -l`, often 64 KiB or 8 MiB), and \
+                  domains that find no room are off",
+        is_granted: |has| has.sys_resource || has.locked_memory_bytes.is_none(),
+    },
+    Right {
+        capability: Capability::CAP_SYS_ADMIN,
+        kernels: Kernels::GuardedBefore(5, 13),
+        need: Need::Kprobes,
+        does: "attach kprobes, where there is no better hook",
+        without: "no function can be hooked by a kprobe (unless `kernel.perf_event_paranoid` is 2 or less): `net` is off before \
+                  5.11, and other domains see less",
+        // Nothing speaks for a lack where counters can be opened.
+        is_granted: |has| has.counters || has.sys_admin,
+    },
+    Right {
+        capability: Capability::CAP_DAC_READ_SEARCH,
+        kernels: Kernels::All,
+        need: Need::ClosedCgroups,
+        does: "look into cgroups that other users own, by delegation, and have closed to everybody else",
+        without: "cgroups in them that are older than the agent have no numbers, and none of their files are read (containers of \
+                  pods cannot close theirs, which are read-only by default)",
+        is_granted: |has| has.dac_read_search,
+    },
+    Right {
+        capability: Capability::CAP_SYS_ADMIN,
+        kernels: Kernels::All,
+        need: Need::Statistics,
+        does: "have the kernel measure its programs, for `sysprobe probes` and `program_statistics`",
+        without: "`sysprobe probes` has no timings, and there is no `sysprobe_agent_program_run_seconds_total`",
+        is_granted: |has| has.sys_admin,
+    },
+];
 
 /// Rights that the kernel asks for and the process does not have.
 #[derive(Debug, thiserror::Error)]
 #[error("the process lacks {}: run it as root, or grant it", .0.join(" and "))]
-pub struct MissingPrivileges(Vec<&'static str>);
+pub struct MissingPrivileges(Vec<String>);
+
+/// A right that is missing, as `check -o json` has it.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Lack {
+    /// The capability's name.
+    capability: String,
+    /// What depends on it.
+    need: Need,
+    /// What it would be used for.
+    does: &'static str,
+    /// What happens without it.
+    without: &'static str,
+}
+
+// === impl Privilege ===
 
 impl Privilege {
-    pub(super) fn collect() -> Self {
+    /// `release` is the kernel's.
+    pub(super) fn collect(release: &str) -> Self {
         let has = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
         Self {
             bpf: has(Capability::CAP_BPF),
             perfmon: has(Capability::CAP_PERFMON),
+            sys_resource: has(Capability::CAP_SYS_RESOURCE),
             sys_admin: has(Capability::CAP_SYS_ADMIN),
+            dac_read_search: has(Capability::CAP_DAC_READ_SEARCH) || has(Capability::CAP_DAC_OVERRIDE),
+            locked_memory_bytes: locked_memory().filter(|_| is_before(release, CHARGES_LOCKED_MEMORY)),
+            counters: counters::can_be_opened(),
         }
+    }
+
+    /// Every right that is missing here. One that a kernel of this release does not ask for is none.
+    pub fn lacks(&self, release: &str) -> impl Iterator<Item = &'static Right> {
+        self.not_granted().filter(move |right| right.kernels.include(release))
+    }
+
+    fn not_granted(&self) -> impl Iterator<Item = &'static Right> {
+        RIGHTS.iter().filter(|right| !(right.is_granted)(self))
     }
 
     /// Fails with what is missing for tracing programs.
@@ -44,11 +189,128 @@ impl Privilege {
 
     /// What is missing for tracing programs. `CAP_SYS_ADMIN` stands for both, as in the kernel.
     #[must_use]
-    pub fn missing(&self) -> Vec<&'static str> {
-        if self.sys_admin {
-            return Vec::new();
+    pub fn missing(&self) -> Vec<String> {
+        let needed = self.not_granted().filter(|right| right.need == Need::Programs);
+        needed.map(|right| right.capability.to_string()).collect()
+    }
+
+    /// That there may not be room for everything, as a sentence: where there is none, the kernel says no more than that something
+    /// is not permitted. What else is missing the domains' own reasons name.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let right = self.not_granted().find(|right| right.need == Need::Room)?;
+        let limit = self.locked_memory_bytes? / 1024;
+        Some(format!(
+            "the process lacks {}, and the limit is {limit} KiB: {}",
+            right.capability, right.without
+        ))
+    }
+}
+
+/// How far the limit can be raised without a right; `None` if there is none.
+fn locked_memory() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the address is of a live value.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) } == 0;
+    (known && limit.rlim_max != libc::RLIM_INFINITY).then_some(limit.rlim_max)
+}
+
+/// A kernel whose release is no number is a new one.
+fn is_before(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse().ok());
+    numbers.next().zip(numbers.next()).is_some_and(|own| own < version)
+}
+
+// === impl Lack ===
+
+impl From<&Right> for Lack {
+    fn from(right: &Right) -> Self {
+        let Right { capability, need, does, without, .. } = right;
+        Self { capability: capability.to_string(), need: *need, does, without }
+    }
+}
+
+// === impl Kernels ===
+
+impl Kernels {
+    fn include(self, release: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Before(major, minor) | Self::GuardedBefore(major, minor) => {
+                is_before(release, (major, minor))
+            }
         }
-        let wanted = [("CAP_BPF", self.bpf), ("CAP_PERFMON", self.perfmon)];
-        wanted.into_iter().filter(|(_, has)| !has).map(|(name, _)| name).collect()
+    }
+}
+
+impl fmt::Display for Kernels {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => formatter.write_str("all"),
+            Self::Before(major, minor) => write!(formatter, "before {major}.{minor}"),
+            Self::GuardedBefore(major, minor) => {
+                write!(
+                    formatter,
+                    "before {major}.{minor}, if `kernel.perf_event_paranoid` is above 2 (as Debian has it)"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: Privilege = Privilege {
+        bpf: true,
+        perfmon: true,
+        sys_resource: true,
+        sys_admin: true,
+        dac_read_search: true,
+        locked_memory_bytes: Some(65_536),
+        counters: true,
+    };
+
+    fn lacks(privilege: &Privilege, release: &str) -> Vec<String> {
+        privilege.lacks(release).map(|right| format!("{} {:?}", right.capability, right.need)).collect()
+    }
+
+    #[test]
+    fn sys_admin_stands_for_what_was_split_off_from_it() {
+        assert!(lacks(&ROOT, "6.1.0").is_empty());
+        let old = Privilege { bpf: false, perfmon: false, ..ROOT };
+        assert!(lacks(&old, "6.1.0").is_empty() && old.require().is_ok());
+        let none = Privilege { sys_admin: false, ..old };
+        let expected = ["CAP_BPF Programs", "CAP_PERFMON Programs", "CAP_SYS_ADMIN Statistics"];
+        assert_eq!(lacks(&none, "6.1.0"), expected);
+        assert_eq!(none.missing(), ["CAP_BPF", "CAP_PERFMON"]);
+    }
+
+    #[test]
+    fn a_limit_matters_where_there_is_one() {
+        let limited = Privilege { sys_resource: false, ..ROOT };
+        assert_eq!(lacks(&limited, "5.10.0"), ["CAP_SYS_RESOURCE Room"]);
+        assert!(limited.require().is_ok(), "the agent starts all the same");
+        let warning = limited.warning().expect("a warning");
+        assert!(warning.contains("CAP_SYS_RESOURCE") && warning.contains("64 KiB"), "{warning}");
+        let unlimited = Privilege { locked_memory_bytes: None, ..limited };
+        assert!(lacks(&unlimited, "5.10.0").is_empty() && unlimited.warning().is_none());
+    }
+
+    #[test]
+    fn kprobes_take_a_right_only_where_the_kernel_says_so_and_nothing_is_better() {
+        let guarded = Privilege { sys_admin: false, counters: false, ..ROOT };
+        assert_eq!(lacks(&guarded, "5.10.0"), ["CAP_SYS_ADMIN Kprobes", "CAP_SYS_ADMIN Statistics"]);
+        assert_eq!(lacks(&guarded, "6.1.0"), ["CAP_SYS_ADMIN Statistics"]);
+        assert_eq!(lacks(&Privilege { counters: true, ..guarded }, "5.10.0"), ["CAP_SYS_ADMIN Statistics"]);
+        assert!(lacks(&Privilege { counters: false, ..ROOT }, "5.10.0").is_empty(), "something else says no");
+    }
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        let old = ["5.10.0-46-cloud-amd64", "5.9-rc1", "4.18.0-553.el8.x86_64"];
+        assert!(old.into_iter().all(|release| is_before(release, (5, 11))));
+        let new = ["5.11.0", "5.11", "6.1.0", "10.0", "?", ""];
+        assert!(!new.into_iter().any(|release| is_before(release, (5, 11))));
     }
 }

@@ -2,8 +2,12 @@
 
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
-use crate::host::{Facts, Layout, Offers};
+use crate::host::{Facts, Layout};
 use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet};
+
+/// Not told by trying programs, which are attached to nothing then.
+const NO_COUNTERS: &str = "this process may not attach kprobes: that takes CAP_SYS_ADMIN here, or kernel.perf_event_paranoid at \
+                           2 or less, and seccomp has to allow perf_event_open";
 
 /// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier begin with.
 pub(super) fn of(
@@ -15,7 +19,7 @@ pub(super) fn of(
     let (mut candidates, mut passed_over) = (Vec::new(), Vec::new());
     for set in probe.tiers.iter().filter(|set| config.attach.is_none_or(|forced| forced == set.tier)) {
         let tier = set.tier;
-        match require(set, &facts.offers).and_then(|()| globals(set, facts)) {
+        match require(set, facts).and_then(|()| globals(set, facts)) {
             Ok(globals) => candidates.push(Candidate { tier, globals: [way.clone(), globals].concat() }),
             Err(reason) => passed_over.push(Reason { tier, reason }),
         }
@@ -23,8 +27,10 @@ pub(super) fn of(
     (candidates, passed_over)
 }
 
-/// Fails with the first thing that the kernel is known not to have. What is unknown shows when it is tried.
-fn require(set: &TierSet, offers: &Offers) -> Result<(), String> {
+/// Fails with the first thing that the kernel is known not to have, or not to give to this process. What is unknown shows when
+/// it is tried.
+fn require(set: &TierSet, facts: &Facts) -> Result<(), String> {
+    let offers = &facts.offers;
     let lacks = |need: &&Need| match need {
         Need::Kprobes => offers.kprobes == Some(false),
         Need::TaskStorage => offers.task_storage == Some(false),
@@ -32,6 +38,9 @@ fn require(set: &TierSet, offers: &Offers) -> Result<(), String> {
     };
     if let Some(need) = set.needs.iter().find(lacks) {
         return Err(format!("this kernel has no {}", need.means()));
+    }
+    if set.needs.contains(&Need::Kprobes) && !facts.privilege.counters {
+        return Err(NO_COUNTERS.to_owned());
     }
     let Some(known) = &offers.targets else { return Ok(()) };
     let mut required = set.programs.iter().filter(|program| program.required);

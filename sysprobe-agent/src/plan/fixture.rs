@@ -22,13 +22,26 @@ pub(crate) fn v1() -> Hierarchy {
     Hierarchy { key, root_id: 1, memory: true, pressure: Pressure::Absent }
 }
 
+/// What a container is given on a newer kernel.
+pub(crate) const fn privilege() -> Privilege {
+    Privilege {
+        bpf: true,
+        perfmon: true,
+        sys_resource: false,
+        sys_admin: false,
+        dac_read_search: false,
+        locked_memory_bytes: None,
+        counters: true,
+    }
+}
+
 /// A host that has everything.
 pub(crate) fn facts() -> Facts {
     Facts {
         kernel: "6.12.0".into(),
         cpus: Cpus { possible: 2, online: vec![0, 1] },
         threads: 10_000,
-        privilege: Privilege { bpf: true, perfmon: true, sys_admin: false },
+        privilege: privilege(),
         layout: Ok(layout()),
         drop_reasons: BTreeMap::new(),
         btf_path: "/sys/kernel/btf/vmlinux".into(),

@@ -167,6 +167,24 @@ fn a_kernel_without_kprobes_or_trampolines_keeps_its_tracepoints() {
     assert_eq!(against, ["kprobe: this kernel has no kprobes (CONFIG_KPROBES)"]);
 }
 
+#[test]
+fn who_may_not_open_counters_has_no_kprobes() {
+    let mut facts = facts();
+    facts.privilege.counters = false;
+    let (tried, against) = tiers(&facts, "cgroup");
+    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp, Tier::Fentry]);
+    assert!(matches!(&*against, [said] if said.contains("perf_event_paranoid")), "{against:?}");
+    assert!(Plan::new(&facts, &Config::default()).warnings.is_empty(), "nothing is worse for it");
+}
+
+#[test]
+fn a_limit_on_locked_memory_is_warned_of() {
+    let mut facts = facts();
+    facts.privilege.locked_memory_bytes = Some(65_536);
+    let warnings = Plan::new(&facts, &Config::default()).warnings;
+    assert!(matches!(&*warnings, [said] if said.contains("CAP_SYS_RESOURCE")), "{warnings:?}");
+}
+
 /// Linux 5.10.
 #[test]
 fn without_task_storage_only_the_hash_is_left() {

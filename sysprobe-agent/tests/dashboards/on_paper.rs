@@ -1,4 +1,4 @@
-//! The files by themselves: they name metrics that there are, pages that there are and commands that there are, and
+//! The files by themselves: they name metrics that there are and pages that there are, and
 //! dashboards are laid out and can be loaded as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,6 @@ use serde_json::Value;
 use sysprobe_agent::metrics::table::{self, Kind};
 
 use super::board::{Board, expand, files, read, root, text};
-use super::support::command;
 
 /// What a rule has under its name, up to the next rule.
 fn rules(kind: &str) -> BTreeMap<String, String> {
@@ -77,23 +76,6 @@ fn every_alert_has_a_page_and_every_page_an_alert() {
             assert!(text.contains(&format!("\n{heading}\n")), "{page} has no {heading}");
         }
     }
-}
-
-#[test]
-fn every_command_of_the_runbook_is_one() {
-    let mut count = 0;
-    for file in files("docs/runbook", ".md") {
-        let text = read(&file);
-        for line in text.lines().filter(|line| line.starts_with("sysprobe ")) {
-            let line = line.split(['|', '#']).next().expect("a command");
-            let arguments: Vec<_> = line.split_whitespace().skip(1).collect();
-            // Arguments are read from the left: what is wrong is found before the help is shown.
-            let outcome = command::run(command::sysprobe().args(&arguments).arg("--help"));
-            assert_eq!(outcome.code, Some(0), "{}: {line}: {}", file.display(), outcome.stderr);
-            count += 1;
-        }
-    }
-    assert!(count > 20, "{count} commands");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::thread::panicking;
 
 use sysprobe_agent::snapshot::Snapshot;
@@ -44,7 +44,12 @@ impl Agent {
     }
 
     pub(crate) fn with(options: Options) -> Self {
-        let agent = Self::spawn(options);
+        Self::prepared(options, |_| ())
+    }
+
+    /// The same, of a command that something was done to before it is started.
+    pub(crate) fn prepared(options: Options, prepare: impl FnOnce(&mut Command)) -> Self {
+        let agent = Self::spawn_prepared(options, prepare);
         until("the agent is ready", || {
             agent.get("/readyz").is_ok_and(|answer| answer.status == 200).then_some(())
         });
@@ -53,6 +58,10 @@ impl Agent {
 
     /// Listening, but maybe not ready. The kernel chooses the port, so no two tests can choose the same.
     pub(crate) fn spawn(options: Options) -> Self {
+        Self::spawn_prepared(options, |_| ())
+    }
+
+    fn spawn_prepared(options: Options, prepare: impl FnOnce(&mut Command)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("sysprobe.toml");
         fs::write(&config, options.config).expect("the configuration is written");
@@ -61,6 +70,7 @@ impl Agent {
         let mut command = command::sysprobe();
         command.args(["agent", "--listen", "127.0.0.1:0", "--config"]).arg(&config);
         command.arg("--socket").arg(&socket).args(options.arguments).stderr(log);
+        prepare(&mut command);
         let process = command.spawn().expect("the agent can be started");
         let mut agent = Self { process, directory, socket, port: 0, stopped: false };
         agent.port = until("the agent listens", || {

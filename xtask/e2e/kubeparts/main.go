@@ -15,10 +15,13 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-const usage = "usage: kubeparts etcd|kube-apiserver|kubelet|kubectl|proxy ..."
+const usage = "usage: kubeparts " +
+	"etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kubelet|kubectl|proxy ..."
 
 func main() {
 	if len(os.Args) < 2 {
@@ -31,6 +34,10 @@ func main() {
 		etcdmain.Main(os.Args)
 	case "kube-apiserver":
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
+	case "kube-controller-manager":
+		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
+	case "kube-scheduler":
+		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
 	case "kubelet":
 		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
 	case "kubectl":

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,7 +39,7 @@ type request struct {
 
 func proxy(arguments []string) error {
 	flags := flag.NewFlagSet("proxy", flag.ExitOnError)
-	listen := flags.String("listen", "", "address for clients")
+	listen := flags.String("listen", "", "addresses for clients, divided by commas")
 	control := flags.String("control", "", "address for orders")
 	upstream := flags.String("upstream", "", "URL of the API server")
 	pki := flags.String("pki", "", "directory with ca.crt, apiserver.crt, apiserver.key")
@@ -50,10 +51,12 @@ func proxy(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error)
 	go func() { failed <- http.ListenAndServe(*control, maker.orders()) }()
-	server := &http.Server{Addr: *listen, Handler: maker, ConnState: maker.connection}
-	go func() { failed <- server.ListenAndServeTLS(*pki+"/apiserver.crt", *pki+"/apiserver.key") }()
+	for _, address := range strings.Split(*listen, ",") {
+		server := &http.Server{Addr: address, Handler: maker, ConnState: maker.connection}
+		go func() { failed <- server.ListenAndServeTLS(*pki+"/apiserver.crt", *pki+"/apiserver.key") }()
+	}
 	return <-failed
 }
 

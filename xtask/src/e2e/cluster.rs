@@ -1,9 +1,10 @@
-//! A cluster of one node: etcd, API server, container runtime, kubelet, and the two doors that the rig itself uses.
+//! A cluster of one node: etcd, API server, controllers, scheduler, container runtime, kubelet, and the two doors that the rig itself uses.
 //! Everything listens on loopback or on the node's address, inside the rig's own network.
 
 pub(super) mod apiserver;
 pub(super) mod audit;
 mod containerd;
+mod controllers;
 pub(super) mod etcd;
 pub(super) mod kubelet;
 mod network;
@@ -38,6 +39,7 @@ pub(super) struct Cluster {
     api: Option<Service>,
     kubelet: Option<Service>,
     _others: [Service; 3],
+    _controllers: [Service; 2],
 }
 
 impl Cluster {
@@ -48,16 +50,18 @@ impl Cluster {
         hide()?;
         network::up(NODE_ADDRESS)?;
         clear_logs()?;
-        pki::make(NODE, NODE_ADDRESS, &apiserver::url()).context("making certificates")?;
+        make_certificates()?;
         let etcd = etcd::start(&parts)?;
         let api = Some(apiserver::start(&parts)?);
         let door = kube::open_door(&parts)?;
+        let controllers = controllers::start(&parts)?;
         let proxy = proxy::start(&parts)?;
         let runtime = Runtime::start(&parts)?;
         runtime.import(&image::make(&parts).context("making the image")?)?;
         let kubelet = Some(kubelet::start(&parts)?);
         kube::node_ready(NODE)?;
-        let cluster = Self { parts, runtime, api, kubelet, _others: [etcd, door, proxy] };
+        let cluster =
+            Self { parts, runtime, api, kubelet, _others: [etcd, door, proxy], _controllers: controllers };
         say::step(format_args!("The cluster is up after {:.1} s.", start.elapsed().as_secs_f64()));
         Ok(cluster)
     }
@@ -98,6 +102,12 @@ fn hide() -> Result<()> {
         cmd::run(cmd::tool("mount").args(["-t", "tmpfs", "-o", "mode=755", "sysprobe-e2e"]).arg(place))?;
     }
     Ok(())
+}
+
+fn make_certificates() -> Result<()> {
+    let node = pki::Node { name: NODE, address: NODE_ADDRESS };
+    let parts = [controllers::MANAGER, controllers::SCHEDULER];
+    pki::make(&node, &apiserver::url(), network::SERVICE_ADDRESS, parts).context("making certificates")
 }
 
 fn clear_logs() -> Result<()> {

@@ -1,4 +1,4 @@
-//! The only image of the rig, made here: a static busybox in an archive of the OCI's layout. It serves the workloads,
+//! The images of the rig: the agent's own, and one that is made here, a static busybox in an archive of the OCI's layout. It serves the workloads,
 //! and as what keeps a pod's namespaces open.
 
 use std::fs;
@@ -14,8 +14,16 @@ use crate::oci::{self, Image};
 
 pub(super) const NAME: &str = "sysprobe.test/busybox:1";
 
+/// The agent's own, as the chart gets it.
+pub(super) const AGENT: &str = "sysprobe.test/sysprobe:e2e";
+
 /// What the workloads call.
-const LINKS: [&str; 4] = ["cat", "sh", "sleep", "usleep"];
+const LINKS: [&str; 7] = ["cat", "dd", "nc", "rm", "sh", "sleep", "usleep"];
+
+/// Where the agent's is once it has been built.
+pub(super) fn agent() -> PathBuf {
+    places::laboratory().join("agent-image.tar")
+}
 
 /// Makes the archive; returns it.
 pub(super) fn make(parts: &Parts) -> Result<PathBuf> {

@@ -49,7 +49,10 @@ fn send(method: &str, path: &str, kind: &str, object: &Value) -> Result<Value> {
 
 pub(super) fn namespace(name: &str) -> Result<()> {
     let namespace = json!({ "metadata": { "name": name } });
-    create("/api/v1/namespaces", &namespace).map(drop)
+    create("/api/v1/namespaces", &namespace)?;
+    // Before it is there, no pod is taken.
+    let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
+    wait::until("the namespace has its account", || Ok(get(&account).is_ok().then_some(())))
 }
 
 pub(super) fn create_pod(pod: &Value) -> Result<Value> {

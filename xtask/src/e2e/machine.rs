@@ -62,9 +62,7 @@ impl Machine {
                 fs::write(path, value).with_context(|| format!("putting back {}", path.display()))?;
             }
         }
-        for cgroup in cgroups() {
-            remove(&cgroup);
-        }
+        remove_cgroups();
         for made in hidden().filter(|path| !self.directories.contains(*path)) {
             // What the rig wrote there it wrote into its own file system. If there is anything, it is somebody else's.
             drop(fs::remove_dir(made));
@@ -120,6 +118,13 @@ fn memory() -> PathBuf {
 
 fn setting(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
+}
+
+/// Removes the rig's cgroups: a static pod has the same in every run, so that what is left in it would be taken for a part of the next.
+pub(super) fn remove_cgroups() {
+    for cgroup in cgroups() {
+        remove(&cgroup);
+    }
 }
 
 /// Removes a cgroup with those below it, as far as no process is in them; the comparison afterwards tells the rest.

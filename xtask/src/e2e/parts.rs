@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::{apt, cmd};
 
 /// Programs of the machine itself.
-const TOOLS: [&str; 4] = ["iproute2", "openssl", "tar", "util-linux"];
+const TOOLS: [&str; 6] = ["curl", "iproute2", "iptables", "openssl", "tar", "util-linux"];
 
 /// Where they are.
 #[derive(Clone, Debug)]

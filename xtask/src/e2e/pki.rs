@@ -22,12 +22,20 @@ struct Certificate {
     places: String,
 }
 
-/// Makes everything in [`places::pki`].
-pub(super) fn make(node: &str, address: &str, api: &str) -> Result<()> {
+/// Whom the kubelet's certificates are for.
+pub(super) struct Node {
+    pub(super) name: &'static str,
+    pub(super) address: &'static str,
+}
+
+/// Makes everything in [`places::pki`]: `api` is the API server's URL, `service` its address for pods, and `parts` are clients of it.
+pub(super) fn make(node: &Node, api: &str, service: &str, parts: [&'static str; 2]) -> Result<()> {
     fs::create_dir_all(places::pki())?;
     authority()?;
-    let certificates = [
-        Certificate::server("apiserver", "/CN=kube-apiserver", "DNS:localhost,IP:127.0.0.1"),
+    let Node { name: node, address } = node;
+    let names = format!("DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:{service}");
+    let mut certificates = vec![
+        Certificate::server("apiserver", "/CN=kube-apiserver", &names),
         Certificate::server(
             "kubelet-serving",
             &format!("/O=system:nodes/CN=system:node:{node}"),
@@ -36,6 +44,7 @@ pub(super) fn make(node: &str, address: &str, api: &str) -> Result<()> {
         Certificate::client("admin", "/O=system:masters/CN=admin"),
         Certificate::client("kubelet", &format!("/O=system:nodes/CN=system:node:{node}")),
     ];
+    certificates.extend(parts.map(|part| Certificate::client(part, &format!("/CN=system:{part}"))));
     for certificate in &certificates {
         sign(certificate)?;
     }
@@ -46,7 +55,7 @@ pub(super) fn make(node: &str, address: &str, api: &str) -> Result<()> {
         .arg(file("service-accounts", "key"))
         .arg("-out")
         .arg(public))?;
-    for name in ["admin", "kubelet"] {
+    for name in ["admin", "kubelet"].into_iter().chain(parts) {
         let user = json!({ "client-certificate": file(name, "crt"), "client-key": file(name, "key") });
         kubeconfig(name, api, &user)?;
     }

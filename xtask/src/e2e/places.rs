@@ -25,6 +25,11 @@ pub(super) fn laboratory() -> PathBuf {
     paths::root().join("target/e2e")
 }
 
+/// What describes the Prometheus operator's kinds.
+pub(super) fn custom_resources() -> PathBuf {
+    laboratory().join("custom-resources")
+}
+
 /// Certificates, configurations, databases: in memory, for one run.
 pub(super) fn state() -> PathBuf {
     laboratory().join("state")

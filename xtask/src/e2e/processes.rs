@@ -113,13 +113,16 @@ fn program(pid: u32) -> Option<PathBuf> {
 }
 
 pub(super) fn kill(pid: u32) {
-    // SAFETY: touches no memory. That it has gone in between is as good.
-    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
+    signal(pid, libc::SIGKILL);
 }
 
 pub(super) fn terminate(pid: u32) {
-    // SAFETY: as above.
-    unsafe { libc::kill(pid.cast_signed(), libc::SIGTERM) };
+    signal(pid, libc::SIGTERM);
+}
+
+pub(super) fn signal(pid: u32, signal: libc::c_int) {
+    // SAFETY: touches no memory. That it has gone in between is as good.
+    unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
 /// Everything below `root`, the dead that nobody has buried yet included.

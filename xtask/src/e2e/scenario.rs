@@ -2,6 +2,7 @@
 
 mod blame;
 mod burst;
+mod chart;
 mod churn;
 mod cluster;
 mod first;
@@ -32,6 +33,8 @@ pub(crate) enum Scenario {
     Blame,
     /// Every pod in every table of the command line
     Views,
+    /// By the chart, from the image, into the hands of a Prometheus
+    Chart,
     /// Writes the pictures of docs/screens; only if it is named
     Screens,
     /// The API server goes, comes back without its history, and is busy
@@ -73,6 +76,7 @@ impl Scenario {
             Self::First => first::run(rig, report),
             Self::Blame => blame::run(rig, report),
             Self::Views => views::run(rig, report),
+            Self::Chart => chart::run(rig, report),
             Self::Screens => screens::run(rig, report),
             Self::Outage => outage::run(rig, report),
             Self::Fleet => fleet::run(rig, report),

@@ -14,7 +14,7 @@ use super::machine::{self, Machine, Traces};
 use super::parts::Parts;
 use super::scenario::Scenario;
 use super::{Args, places, processes};
-use crate::{apt, build, cmd, say};
+use crate::{apt, build, chart, cmd, image, say};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -33,12 +33,16 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if Scenario::chosen(&args.scenarios).contains(&Scenario::Fleet) {
         build_fleet()?;
     }
+    if Scenario::chosen(&args.scenarios).contains(&Scenario::Chart) {
+        build_chart()?;
+    }
     say::step(format_args!("Everything is built after {} s.", start.elapsed().as_secs()));
 
     // What a run left whose supervisor was killed.
     processes::end_programs_below(&places::laboratory())?;
     let mut before = Machine::look();
     before.remember()?;
+    machine::remove_cgroups();
     processes::supervise()?;
     let inside = machine::make_places().and_then(|()| enter(&args.words(agent)));
     let ended = inside.map(|inside| attend(&inside));
@@ -62,6 +66,20 @@ fn build_fleet() -> Result<()> {
     let mut cargo = cmd::cargo();
     cargo.args(["build", "--release", "--locked", "--package", "sysprobe-agent", "--example", "fleet"]);
     cmd::run(&mut cargo)
+}
+
+/// The agent's image, helm, and what the chart's objects are besides Kubernetes' own: inside there is no network to fetch anything by.
+fn build_chart() -> Result<()> {
+    fs::copy(image::make(super::image::AGENT)?.0, super::image::agent()).context("keeping the image")?;
+    chart::Tools::ensure()?;
+    let directory = places::custom_resources();
+    fs::create_dir_all(&directory)?;
+    for file in chart::custom_resources()? {
+        let name = file.file_name().context("a file without a name")?;
+        // The modules' files are read-only, which a copy would be as well.
+        fs::write(directory.join(name), fs::read(&file)?).context("keeping a custom resource")?;
+    }
+    Ok(())
 }
 
 /// Two runs at once would end each other's pods.

@@ -34,13 +34,14 @@ pub(super) struct Part {
 }
 
 /// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups, and of storage
-/// what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show.
-pub(super) const SHORT: [Part; 11] = [
+/// what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show. Old kernels ask for more rights.
+pub(super) const SHORT: [Part; 12] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "memory", tests: &[], kernel: None },
     Part { file: "pressure", tests: &[], kernel: None },
     Part { file: "reclaim", tests: &[], kernel: Some("5.10") },
     Part { file: "tiers", tests: &[], kernel: None },
+    Part { file: "rights", tests: &["the_table", "room", "kprobes"], kernel: Some("5.10") },
     Part { file: "block", tests: &["all_requests", "what_is_written"], kernel: Some("5.10") },
     Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },
     Part { file: "net", tests: &["as_the_kernel_counts", "a_flood"], kernel: Some("6.1") },

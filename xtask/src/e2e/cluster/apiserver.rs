@@ -32,14 +32,17 @@ fn command(parts: &Parts) -> Result<std::process::Command> {
     file("client-ca-file", "ca", "crt");
     file("tls-cert-file", "apiserver", "crt");
     file("tls-private-key-file", "apiserver", "key");
+    // For what is done through the kubelet, such as `kubectl exec`.
+    file("kubelet-client-certificate", "admin", "crt");
+    file("kubelet-client-key", "admin", "key");
+    file("kubelet-certificate-authority", "ca", "crt");
     file("service-account-key-file", "service-accounts", "pub");
     file("service-account-signing-key-file", "service-accounts", "key");
     command.arg(format!("--etcd-servers={}", etcd::url()));
     command.arg(format!("--secure-port={PORT}")).arg(format!("--advertise-address={NODE_ADDRESS}"));
     command.args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.96.0.0/16"]);
     command.args(["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]);
-    // No controller makes the default accounts that this plugin would wait for.
-    command.args(["--disable-admission-plugins=ServiceAccount", "--allow-privileged=true"]);
+    command.args(["--allow-privileged=true", "--kubelet-preferred-address-types=InternalIP"]);
     command.arg("--service-account-issuer=https://kubernetes.default.svc");
     // There is only one, which is nobody's service.
     command.arg("--endpoint-reconciler-type=none");

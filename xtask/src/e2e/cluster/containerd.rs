@@ -47,7 +47,7 @@ impl Runtime {
         Ok(Self { parts, _service: service })
     }
 
-    pub(super) fn import(&self, image: &Path) -> Result<()> {
+    pub(in crate::e2e) fn import(&self, image: &Path) -> Result<()> {
         self.ask(&["images", "import", &image.display().to_string()]).map(drop)
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::apiserver;
+use super::{apiserver, network};
 use crate::e2e::http::{self, Body};
 use crate::e2e::parts::Parts;
 use crate::e2e::service::Service;
@@ -27,7 +27,9 @@ pub(in crate::e2e) struct Request {
 pub(super) fn start(parts: &Parts) -> Result<Service> {
     let mut command = parts.kubernetes("proxy");
     command.args(["--upstream", &apiserver::url()]).arg("--pki").arg(places::pki());
-    command.arg(format!("--listen=127.0.0.1:{PORT}")).arg(format!("--control=127.0.0.1:{ORDERS}"));
+    // Pods come by the second.
+    let places = format!("127.0.0.1:{PORT},{}:443", network::SERVICE_ADDRESS);
+    command.arg(format!("--listen={places}")).arg(format!("--control=127.0.0.1:{ORDERS}"));
     let mut service = Service::start("proxy", command.arg("--requests").arg(list()))?;
     service.ready(|| http::get(ORDERS, "/").is_ok())?;
     Ok(service)

@@ -1,4 +1,4 @@
-//! containerd, runc, the plugins of the network and a static busybox: the distribution's packages, unpacked below
+//! containerd, runc, the plugins of the network, Prometheus and a static busybox: the distribution's packages, unpacked below
 //! `target/e2e` and not installed. A containerd of the machine's own is neither used nor replaced.
 
 use std::fs;
@@ -10,7 +10,8 @@ use super::{complete, is_complete};
 use crate::e2e::places;
 use crate::{apt, cmd, say};
 
-const PACKAGES: [&str; 4] = ["busybox-static", "containerd", "containernetworking-plugins", "runc"];
+const PACKAGES: [&str; 5] =
+    ["busybox-static", "containerd", "containernetworking-plugins", "prometheus", "runc"];
 
 pub(super) fn directory() -> PathBuf {
     places::laboratory().join("packages")

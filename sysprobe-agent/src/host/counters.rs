@@ -1,0 +1,46 @@
+//! Whether the kernel lets this process open performance counters, by which kprobes are attached.
+//!
+//! Not told by capabilities alone: kernels of some distributions ask for `CAP_SYS_ADMIN` where Linux itself asks for
+//! `CAP_PERFMON`, and seccomp may forbid the call. So one is opened, which counts nothing.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use aya_obj::generated::{perf_event_attr, perf_sw_ids, perf_type_id};
+
+/// Only a refusal says no.
+pub(super) fn can_be_opened() -> bool {
+    const THIS_PROCESS: libc::pid_t = 0;
+    const EVERY_CPU: libc::c_int = -1;
+    const NO_GROUP: libc::c_int = -1;
+    /// `PERF_FLAG_FD_CLOEXEC`.
+    const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+    // SAFETY: plain integers, for which zero bytes are valid.
+    let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
+    attr.type_ = perf_type_id::PERF_TYPE_SOFTWARE as u32;
+    attr.config = perf_sw_ids::PERF_COUNT_SW_DUMMY as u64;
+    attr.size = u32::try_from(size_of::<perf_event_attr>()).unwrap_or(0);
+    attr.set_disabled(1);
+    // What anybody may ask for: a process may count itself outside of the kernel.
+    attr.set_exclude_kernel(1);
+    // SAFETY: the attribute lives until the call returns.
+    let counter = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            THIS_PROCESS,
+            EVERY_CPU,
+            NO_GROUP,
+            CLOSE_ON_EXEC,
+        )
+    };
+    match i32::try_from(counter) {
+        Ok(counter) if counter >= 0 => {
+            // SAFETY: a new descriptor that nobody else owns.
+            drop(unsafe { OwnedFd::from_raw_fd(counter) });
+            true
+        }
+        // A kernel that has no counters says so in another way.
+        _ => io::Error::last_os_error().kind() != io::ErrorKind::PermissionDenied,
+    }
+}

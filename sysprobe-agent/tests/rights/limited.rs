@@ -1,0 +1,108 @@
+//! Commands that start with some capabilities only, as a container of Kubernetes does: user 0, a bounding set, and no new
+//! privileges. Which of the table's rights a kernel asks for is told here, too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use caps::Capability;
+use sysprobe_agent::host::{Kernels, Need, RIGHTS, Right};
+
+use crate::support::tiers::kernel;
+
+/// Capabilities by number, as the kernel may have some that nobody has named for us yet.
+pub(crate) type Set = BTreeSet<u8>;
+
+/// What the test itself may pass on.
+pub(crate) fn everything() -> Set {
+    let has = |number: &u8| {
+        // SAFETY: plain values.
+        unsafe { libc::prctl(libc::PR_CAPBSET_READ, libc::c_ulong::from(*number), 0, 0, 0) == 1 }
+    };
+    (0..=last()).filter(has).collect()
+}
+
+fn last() -> u8 {
+    let last = fs::read_to_string("/proc/sys/kernel/cap_last_cap").expect("a number");
+    last.trim().parse().expect("a number")
+}
+
+/// What the table says that this kernel asks for, but for what is optional.
+pub(crate) fn needed() -> Set {
+    let is_optional = |right: &&Right| matches!(right.need, Need::ClosedCgroups | Need::Statistics);
+    asked_for().filter(|right| !is_optional(right)).map(|right| right.capability.index()).collect()
+}
+
+/// The part of the table that is about this kernel.
+pub(crate) fn asked_for() -> impl Iterator<Item = &'static Right> {
+    RIGHTS.iter().filter(|right| match right.kernels {
+        Kernels::All => true,
+        Kernels::Before(major, minor) => kernel() < (major, minor),
+        Kernels::GuardedBefore(major, minor) => kernel() < (major, minor) && is_guarded(),
+    })
+}
+
+/// Whether opening a performance counter takes a right here. Linux itself knows nothing above 2.
+pub(crate) fn is_guarded() -> bool {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    paranoid.trim().parse::<i32>().is_ok_and(|level| level > 2)
+}
+
+pub(crate) fn with(mut set: Set, capability: Capability) -> Set {
+    set.insert(capability.index());
+    set
+}
+
+pub(crate) fn without(mut set: Set, capability: Capability) -> Set {
+    set.remove(&capability.index());
+    set
+}
+
+/// What is said of a capability that is missing.
+pub(crate) fn said_of(right: &Right) -> String {
+    format!("without {}: {}", right.capability, right.without)
+}
+
+/// Has the command start with these capabilities only, and without a way to more.
+pub(crate) fn limit(command: &mut Command, kept: &Set) {
+    let dropped: Vec<u8> = (0..=last()).filter(|number| !kept.contains(number)).collect();
+    let limit = move || {
+        for number in &dropped {
+            // SAFETY: plain values. What user 0 is not bound to, it gets by the exec.
+            done(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(*number), 0, 0, 0) })?;
+        }
+        // SAFETY: plain values.
+        done(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
+    };
+    // SAFETY: the closure only makes system calls.
+    unsafe { command.pre_exec(limit) };
+}
+
+/// As much locked memory as a login has by default on the older kernels, which one without a right cannot raise.
+pub(crate) fn lock_little(command: &mut Command) {
+    let lock = || {
+        let low = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };
+        // SAFETY: the address is of a live value.
+        done(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const low) })
+    };
+    // SAFETY: the closure only makes a system call.
+    unsafe { command.pre_exec(lock) };
+}
+
+/// What a system call returned as a result.
+pub(crate) fn done(returned: libc::c_int) -> io::Result<()> {
+    if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// That a process really has no more than these.
+pub(crate) fn assert_limited(pid: u32, kept: &Set) {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim();
+    let mask = kept.iter().fold(0_u64, |mask, number| mask | 1 << number);
+    for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+        assert_eq!(u64::from_str_radix(line(set), 16), Ok(mask), "{set} of {kept:?}");
+    }
+    assert_eq!((line("NoNewPrivs:"), line("Uid:").split('\t').next()), ("1", Some("0")));
+}

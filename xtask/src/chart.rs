@@ -1,0 +1,53 @@
+//! `cargo xtask chart`: what `deploy` has for Kubernetes. The chart is linted and rendered with every set of values in its `ci` directory;
+//! every manifest is validated against the types of Kubernetes and of the Prometheus operator; the manifests for kustomize are made from
+//! the chart, so that there is one place to change.
+
+mod examples;
+mod kustomize;
+mod render;
+mod schemas;
+mod tools;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::{paths, say};
+
+pub(crate) use schemas::custom_resources;
+pub(crate) use tools::{Tools, helm};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Change nothing; fail if the manifests for kustomize are not the chart's
+    #[arg(long)]
+    check: bool,
+}
+
+impl Args {
+    pub(crate) fn checking() -> Self {
+        Self { check: true }
+    }
+}
+
+pub(crate) fn main(args: &Args) -> Result<()> {
+    let tools = Tools::ensure()?;
+    let schemas = schemas::make()?;
+    let rendered = render::all(&tools)?;
+    for one in &rendered {
+        schemas::validate(&tools, &schemas, &one.name, &one.manifests)?;
+    }
+    render::refused(&tools)?;
+    kustomize::write(&tools, args.check)?;
+    for (name, manifests) in kustomize::built(&tools)? {
+        schemas::validate(&tools, &schemas, &name, &manifests)?;
+    }
+    examples::all(&tools)?;
+    say::step("The chart and the manifests are as they should be.");
+    Ok(())
+}
+
+/// The chart's own directory.
+pub(crate) fn directory() -> PathBuf {
+    paths::root().join("deploy/helm/sysprobe")
+}

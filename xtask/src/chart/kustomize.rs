@@ -1,0 +1,85 @@
+//! Plain manifests for kustomize, made from the chart: `base` with its defaults, and components for what a cluster may have.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::render;
+use super::tools::{Tools, output};
+use crate::{paths, say};
+
+/// Where the base puts it.
+const NAMESPACE: &str = "sysprobe";
+
+/// A file, and which templates of the chart it holds with which values.
+struct File {
+    path: &'static str,
+    templates: &'static [&'static str],
+    values: &'static [&'static str],
+}
+
+const FILES: [File; 2] = [
+    File {
+        path: "base/sysprobe.yaml",
+        templates: &["configmap", "daemonset", "networkpolicy", "rbac", "serviceaccount"],
+        values: &[],
+    },
+    File {
+        path: "components/prometheus-operator/sysprobe.yaml",
+        templates: &["podmonitor", "prometheusrule"],
+        values: &["podMonitor.enabled=true", "prometheusRule.enabled=true"],
+    },
+];
+
+/// What is built from them.
+const BUILT: [&str; 2] = ["base", "overlays/prometheus-operator"];
+
+fn directory() -> PathBuf {
+    paths::root().join("deploy/kustomize")
+}
+
+/// Writes the manifests, or fails where one is not as the chart makes it.
+pub(super) fn write(tools: &Tools, check: bool) -> Result<()> {
+    for file in &FILES {
+        let path = directory().join(file.path);
+        let new = manifests(tools, file)?;
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        if old == new {
+            continue;
+        }
+        if check {
+            bail!("deploy/kustomize/{} is not what the chart makes: run `cargo xtask chart`", file.path);
+        }
+        fs::write(&path, new).with_context(|| format!("writing {}", path.display()))?;
+        say::step(format_args!("Wrote deploy/kustomize/{}.", file.path));
+    }
+    Ok(())
+}
+
+fn manifests(tools: &Tools, file: &File) -> Result<String> {
+    let mut command = render::template(tools, NAMESPACE);
+    for name in file.templates {
+        command.args(["--show-only", &format!("templates/{name}.yaml")]);
+    }
+    for value in file.values {
+        command.args(["--set", value]);
+    }
+    let printed = output(&mut command).with_context(|| format!("rendering {}", file.path))?;
+    // Who made it is not Helm, and Helm's own labels say nothing here.
+    let is_ours = |line: &&str| !line.contains("managed-by: Helm") && !line.contains("helm.sh/chart:");
+    let lines: Vec<_> = printed.lines().filter(is_ours).map(str::trim_end).collect();
+    Ok(format!(
+        "# Made from deploy/helm/sysprobe by `cargo xtask chart`: change it there.\n{}\n",
+        lines.join("\n")
+    ))
+}
+
+/// What `kustomize build` makes of each, by its name.
+pub(super) fn built(tools: &Tools) -> Result<Vec<(String, String)>> {
+    let build = |name: &str| {
+        let manifests = output(tools.command("kustomize").arg("build").arg(directory().join(name)));
+        Ok((format!("deploy/kustomize/{name}"), manifests.with_context(|| format!("building {name}"))?))
+    };
+    BUILT.into_iter().map(build).collect()
+}

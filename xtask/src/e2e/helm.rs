@@ -1,0 +1,75 @@
+//! The chart's release in the cluster, by helm itself.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use super::cluster::Cluster;
+use super::{image, pki, places};
+use crate::{chart, cmd};
+
+pub(super) const NAMESPACE: &str = "observability";
+pub(super) const RELEASE: &str = "sysprobe";
+
+/// Longer than a node takes here to start an agent.
+const LIMIT: &str = "120s";
+
+/// Installs the chart with the image that was just built, and waits until the agent is ready.
+pub(super) fn install(values: &[&str]) -> Result<()> {
+    let mut helm = helm(&["install", RELEASE]);
+    helm.arg(chart::directory()).args(["--create-namespace", "--wait", "--timeout", LIMIT]);
+    let (repository, tag) = image::AGENT.rsplit_once(':').unwrap_or((image::AGENT, ""));
+    for value in [&format!("image.repository={repository}"), &format!("image.tag={tag}")] {
+        helm.args(["--set", value]);
+    }
+    run(helm.args(["--set", "image.pullPolicy=Never"]).args(sets(values)))
+}
+
+/// Changes the release's values, keeping the others, and waits until the new agent is ready.
+pub(super) fn upgrade(values: &[&str]) -> Result<()> {
+    let mut helm = helm(&["upgrade", RELEASE]);
+    helm.arg(chart::directory()).args(["--reuse-values", "--wait", "--timeout", LIMIT]);
+    run(helm.args(sets(values)))
+}
+
+pub(super) fn uninstall() -> Result<()> {
+    run(helm(&["uninstall", RELEASE]).args(["--wait", "--timeout", LIMIT]))
+}
+
+/// What a command in the agent's container prints, as `kubectl exec` shows it.
+pub(super) fn exec(cluster: &Cluster, words: &[&str]) -> Result<String> {
+    let mut kubectl = cluster.parts.kubernetes("kubectl");
+    kubectl.arg("--kubeconfig").arg(pki::file("admin", "kubeconfig"));
+    kubectl.args(["exec", "-n", NAMESPACE, &format!("daemonset/{RELEASE}"), "--"]).args(words);
+    output(&mut kubectl)
+}
+
+fn sets<'a>(values: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    values.iter().flat_map(|value| ["--set", value])
+}
+
+fn helm(words: &[&str]) -> Command {
+    let mut command = chart::helm();
+    command
+        .args(words)
+        .args(["--namespace", NAMESPACE, "--kubeconfig"])
+        .arg(pki::file("admin", "kubeconfig"));
+    // It keeps things in the user's home.
+    for place in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(place, places::state().join("helm"));
+    }
+    command
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    output(command).map(drop)
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let shown = cmd::describe(command);
+    let output = command.output()?;
+    if !output.status.success() {
+        bail!("`{shown}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,117 @@
+//! Programs in Go: what the field has for Kubernetes is written in it, and nobody offers it ready-made where this has to work. Each set is
+//! a module of this repository that pins everything, built once into a directory under `target`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{apt, cmd, paths, say};
+
+/// The oldest Go that the modules take (`go` in each `go.mod`).
+pub(crate) const GO: (u32, u32) = (1, 26);
+
+/// Programs of one module.
+pub(crate) struct Module<'a> {
+    /// Where it is, from the root of the repository.
+    pub(crate) sources: &'a str,
+    /// Where its programs are built to.
+    pub(crate) output: PathBuf,
+    /// For `-ldflags`.
+    pub(crate) linker_flags: String,
+    /// What takes how long, for whoever waits.
+    pub(crate) about: String,
+}
+
+impl Module<'_> {
+    /// Builds what `go build` or `go install` builds of `what`, if the sources have changed since.
+    pub(crate) fn ensure(&self, what: &[&str]) -> Result<()> {
+        let sources = paths::root().join(self.sources);
+        let wanted = texts(&sources)?;
+        let mark = self.output.join("complete");
+        if fs::read_to_string(&mark).is_ok_and(|have| have == wanted) {
+            return Ok(());
+        }
+        let go = go()?;
+        say::step(&self.about);
+        fs::create_dir_all(&self.output)?;
+        let mut build = cmd::tool(go);
+        build.current_dir(&sources).env("CGO_ENABLED", "0").env("GOBIN", &self.output);
+        build.args(["install", "-mod=readonly", "-trimpath", "-ldflags", &self.linker_flags]).args(what);
+        cmd::run(&mut build)?;
+        fs::write(mark, wanted).context("noting what is built")
+    }
+}
+
+/// The directory of a module of somebody else's, with all of its files.
+pub(crate) fn download(module: &str, directory: &Path) -> Result<PathBuf> {
+    let mut download = cmd::tool(go()?);
+    download.args(["mod", "download", "-json", module]).current_dir(directory);
+    let printed = cmd::capture(&mut download).with_context(|| format!("Go cannot fetch {module}"))?;
+    let printed: serde_json::Value = serde_json::from_str(&printed).context("reading what Go says of it")?;
+    let directory = printed["Dir"].as_str().with_context(|| format!("{module} is nowhere: {printed}"))?;
+    Ok(directory.into())
+}
+
+/// All that programs are made of: the module's own files, which pin the others.
+fn texts(sources: &Path) -> Result<String> {
+    let entries = fs::read_dir(sources).with_context(|| format!("looking into {}", sources.display()))?;
+    let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    files.sort();
+    let text =
+        |file: &PathBuf| fs::read_to_string(file).with_context(|| format!("reading {}", file.display()));
+    files.iter().map(text).collect()
+}
+
+/// Finds a Go that is new enough, or installs the distribution's.
+fn go() -> Result<PathBuf> {
+    if let Some(go) = find() {
+        return Ok(go);
+    }
+    if apt::available() {
+        apt::ensure(&["golang-go"], "Kubernetes' programs are written in Go")?;
+    }
+    let Some(go) = find() else {
+        bail!("this needs Go {}.{} or newer: install it, put it on PATH, then run this again", GO.0, GO.1);
+    };
+    Ok(go)
+}
+
+fn find() -> Option<PathBuf> {
+    // Where Go's own archive unpacks; a fresh shell may not have it on its path.
+    let usual = PathBuf::from("/usr/local/go/bin/go");
+    let candidates = paths::find_programs("go").into_iter().chain([usual]);
+    candidates.filter(|go| go.is_file()).find(|go| {
+        let version = cmd::capture(cmd::tool(go).args(["env", "GOVERSION"]));
+        version.and_then(|version| parse(&version)).is_some_and(|version| version >= GO)
+    })
+}
+
+/// `go1.26.8` as numbers.
+fn parse(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.trim().strip_prefix("go")?.split('.');
+    let major = numbers.next()?.parse().ok()?;
+    let minor: String = numbers.next()?.chars().take_while(char::is_ascii_digit).collect();
+    Some((major, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_go_are_compared_as_numbers() {
+        assert_eq!(parse("go1.26.8\n"), Some((1, 26)));
+        assert_eq!(parse("go1.30rc1"), Some((1, 30)));
+        assert_eq!(parse("devel"), None);
+        assert!(parse("go1.9").unwrap() < GO);
+    }
+
+    #[test]
+    fn every_module_wants_this_go() {
+        for sources in ["xtask/chart", "xtask/e2e/kubeparts"] {
+            let module = fs::read_to_string(paths::root().join(sources).join("go.mod")).unwrap();
+            assert!(module.contains(&format!("\ngo {}.{}", GO.0, GO.1)), "{sources} wants another Go");
+        }
+    }
+}

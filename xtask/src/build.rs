@@ -3,6 +3,8 @@
 //! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in `target/ebpf`, without debug
 //! information. An object is replaced only when its content has changed, since the agent is rebuilt whenever one is newer.
 
+mod arch;
+pub(crate) mod cross;
 mod strip;
 
 use std::ffi::OsStr;
@@ -14,6 +16,7 @@ use anyhow::{Context, Result};
 
 use crate::toolchain::Toolchain;
 use crate::{cmd, paths, say, toolchain};
+pub(crate) use arch::Arch;
 
 /// The flags of the eBPF build. BTF comes from debug information. All kernels from 5.10 on know the third
 /// version of the instruction set, whose 32-bit registers and jumps make smaller programs that are verified
@@ -40,15 +43,20 @@ pub(crate) fn release() -> Result<PathBuf> {
     agent("release")
 }
 
-/// Builds the eBPF objects.
+/// Builds the eBPF objects for this machine.
 pub(crate) fn objects() -> Result<()> {
+    objects_for(Arch::HOST)
+}
+
+/// Builds the eBPF objects for kernels of one kind of processor.
+pub(crate) fn objects_for(arch: Arch) -> Result<()> {
     let toolchain = toolchain::ensure()?;
     let names = bins(&paths::ebpf_bins())?;
-    say::step(format_args!("Building the eBPF objects: {}.", names.join(", ")));
-    cmd::run(&mut ebpf_cargo(&toolchain))?;
-    let built = paths::ebpf_build().join(paths::BPF_TARGET).join("release");
+    say::step(format_args!("Building the eBPF objects for {}: {}.", arch.name(), names.join(", ")));
+    cmd::run(&mut ebpf_cargo(&toolchain, arch))?;
+    let built = paths::ebpf_build(arch).join(paths::BPF_TARGET).join("release");
     let objects = names.into_iter().map(|name| Ok((stripped(&built.join(&name))?, name)));
-    publish(&paths::objects(), &objects.collect::<Result<Vec<_>>>()?)
+    publish(&paths::objects(arch), &objects.collect::<Result<Vec<_>>>()?)
 }
 
 fn agent(profile: &str) -> Result<PathBuf> {
@@ -63,28 +71,21 @@ fn agent(profile: &str) -> Result<PathBuf> {
 }
 
 /// Builds the optimised agent as a program that needs no other file, and without names and paths of this machine.
-pub(crate) fn static_agent() -> Result<PathBuf> {
-    say::step("Building the agent (release, static).");
-    let mut cargo = cmd::cargo();
-    cargo.args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "sysprobe-agent",
-        "--target",
-        paths::HOST_TARGET,
-    ]);
+pub(crate) fn static_agent(arch: Arch) -> Result<PathBuf> {
+    say::step(format_args!("Building the agent for {} (release, static).", arch.name()));
+    let cross::Compiler { mut cargo, source } = cross::compiler(arch, "build")?;
+    cargo.args(["--release", "--package", "sysprobe-agent"]);
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), "-Cstrip=symbols".to_owned()];
     flags.push(remap(paths::root(), "/sysprobe"));
     flags.extend(paths::cargo_home().map(|home| remap(&home, "/cargo")));
+    flags.extend(source.map(|source| remap(&source, "/rustc")));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cmd::run(&mut cargo)?;
-    Ok(paths::target().join(paths::HOST_TARGET).join("release/sysprobe"))
+    Ok(arch.static_agent("release"))
 }
 
-fn ebpf_cargo(toolchain: &Toolchain) -> Command {
+fn ebpf_cargo(toolchain: &Toolchain, arch: Arch) -> Command {
     let bin = toolchain.compiler.sysroot.join("bin");
     let linker = format!("-Clinker={}", toolchain.linker.display());
     let flags: Vec<&str> = RUSTFLAGS.into_iter().chain([linker.as_str()]).collect();
@@ -93,10 +94,14 @@ fn ebpf_cargo(toolchain: &Toolchain) -> Command {
     // `-Z` flags are for nightly compilers; any other one obeys them under this name.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    if arch != Arch::HOST {
+        // aya takes the registers that arguments are in for those of the machine that compiles.
+        cargo.env("AYA_BPF_TARGET_ARCH", arch.machine());
+    }
     cargo.args(["build", "--release", "--locked", "--package", "sysprobe-ebpf", "--bins"]);
     cargo
         .args(["-Z", "build-std=core", "--target", paths::BPF_TARGET, "--target-dir"])
-        .arg(paths::ebpf_build());
+        .arg(paths::ebpf_build(arch));
     cargo
 }
 

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use object::Object as _;
 use serde_json::json;
 
+use crate::build::Arch;
 use crate::oci::{self, Image};
 use crate::{build, cmd, paths, say};
 
@@ -25,14 +26,18 @@ pub(crate) struct Args {
     /// The image's name with its tag
     #[arg(long, default_value = concat!("sysprobe:", env!("CARGO_PKG_VERSION")))]
     name: String,
+    /// For which nodes (this machine's kind without it)
+    #[arg(long, value_enum, default_value_t = Arch::HOST)]
+    arch: Arch,
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let (archive, digest) = make(&args.name)?;
+    let (archive, digest) = make_for(args.arch, &args.name)?;
     let (size, mebibytes) = (fs::metadata(&archive)?.len(), 1024.0 * 1024.0);
     say::step(format_args!(
-        "The image {} is {} ({:.1} MiB, digest {}).",
+        "The image {} for {} is {} ({:.1} MiB, digest {}).",
         args.name,
+        args.arch.name(),
         archive.display(),
         size as f64 / mebibytes,
         digest
@@ -41,13 +46,19 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it and the image's digest.
+/// Makes this machine's.
 pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
-    build::objects()?;
-    let program = build::static_agent()?;
+    make_for(Arch::HOST, name)
+}
+
+/// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it and the image's digest.
+fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
+    build::objects_for(arch)?;
+    let program = build::static_agent(arch)?;
     ensure_static(&program)?;
-    let root = paths::root().join(DIRECTORY).join("root");
+    let root = arch.beside(DIRECTORY).join("root");
     fill(&root, &program)?;
+    fs::write(root.join("sbom.cdx.json"), sbom::of_agent(arch)?)?;
     let image = Image {
         name,
         root: &root,
@@ -60,7 +71,7 @@ pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
         }),
         time: git(&["log", "-1", "--format=%ct"])?.parse().context("the time of the last commit")?,
     };
-    oci::archive(&image, &paths::root().join(DIRECTORY).join("archive"))
+    oci::archive_for(arch, &image, &arch.beside(DIRECTORY).join("archive"))
 }
 
 /// The root file system.
@@ -73,7 +84,6 @@ fn fill(root: &Path, program: &Path) -> Result<()> {
     for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(paths::root().join(licence), root.join(licence))?;
     }
-    fs::write(root.join("sbom.cdx.json"), sbom::of_agent()?)?;
     Ok(())
 }
 

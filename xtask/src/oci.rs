@@ -1,13 +1,13 @@
 //! Images as archives of the OCI's layout (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md>), made without a
 //! daemon. The same files make the same bytes: names are sorted, owners and times are fixed.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::build::Arch;
 use crate::cmd;
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -28,15 +28,20 @@ pub(crate) struct Image<'a> {
     pub(crate) time: u64,
 }
 
-/// Makes the archive in a directory, which is emptied first; returns it and the image's digest.
+/// Makes an archive for this machine in a directory, which is emptied first; returns it and the image's digest.
 pub(crate) fn archive(image: &Image, directory: &Path) -> Result<(PathBuf, String)> {
+    archive_for(Arch::HOST, image, directory)
+}
+
+/// The same of programs for one kind of processor.
+pub(crate) fn archive_for(arch: Arch, image: &Image, directory: &Path) -> Result<(PathBuf, String)> {
     if directory.exists() {
         fs::remove_dir_all(directory).with_context(|| format!("emptying {}", directory.display()))?;
     }
     let layout = directory.join("layout");
     let blobs = layout.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;
-    let manifest = manifest(image, directory, &blobs)?;
+    let manifest = manifest(arch, image, directory, &blobs)?;
     let digest = manifest["digest"].as_str().unwrap_or_default().to_owned();
     fs::write(layout.join("oci-layout"), json!({ "imageLayoutVersion": "1.0.0" }).to_string())?;
     let index = json!({ "schemaVersion": 2, "manifests": [manifest] });
@@ -46,7 +51,7 @@ pub(crate) fn archive(image: &Image, directory: &Path) -> Result<(PathBuf, Strin
     Ok((file, digest))
 }
 
-fn manifest(image: &Image, directory: &Path, blobs: &Path) -> Result<Value> {
+fn manifest(arch: Arch, image: &Image, directory: &Path, blobs: &Path) -> Result<Value> {
     let tarball = directory.join("layer.tar");
     tar(image.root, &tarball, image.time)?;
     let diff_id = format!("sha256:{}", digest(&tarball)?);
@@ -57,7 +62,7 @@ fn manifest(image: &Image, directory: &Path, blobs: &Path) -> Result<Value> {
     config["Labels"] = image.labels.clone();
     let config = json!({
         "created": created(image.time)?,
-        "architecture": architecture()?,
+        "architecture": arch.name(),
         "os": "linux",
         "config": config,
         "rootfs": { "type": "layers", "diff_ids": [diff_id] },
@@ -99,13 +104,4 @@ fn created(time: u64) -> Result<String> {
     let at = format!("--date=@{time}");
     let date = cmd::capture(cmd::tool("date").args(["--utc", &at, "+%Y-%m-%dT%H:%M:%SZ"]));
     Ok(date.context("`date` failed")?.trim().to_owned())
-}
-
-/// As Go calls it.
-fn architecture() -> Result<&'static str> {
-    match env::consts::ARCH {
-        "x86_64" => Ok("amd64"),
-        "aarch64" => Ok("arm64"),
-        other => bail!("no image can be made on {other}"),
-    }
 }

@@ -7,12 +7,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::build::Arch;
+
 /// The target triple of the kernel side. Every host this agent supports is little-endian.
 pub(crate) const BPF_TARGET: &str = "bpfel-unknown-none";
-
-/// The target triple of the agent in an image, whose C library can be linked statically.
-pub(crate) const HOST_TARGET: &str =
-    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
 /// The directory with the workspace's `Cargo.toml`.
 ///
@@ -31,15 +29,15 @@ pub(crate) fn ebpf_bins() -> PathBuf {
     root().join("sysprobe-ebpf/src/bin")
 }
 
-/// Finished eBPF objects, as the agent's build script reads them.
-pub(crate) fn objects() -> PathBuf {
-    root().join("target/ebpf")
+/// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each kind of processor has its own.
+pub(crate) fn objects(arch: Arch) -> PathBuf {
+    arch.beside("target/ebpf")
 }
 
 /// Cargo's directory for the eBPF build. It is separate because flags and compiler differ from the host's,
 /// and one directory for both would be locked and rebuilt in turns.
-pub(crate) fn ebpf_build() -> PathBuf {
-    root().join("target/ebpf-build")
+pub(crate) fn ebpf_build(arch: Arch) -> PathBuf {
+    arch.beside("target/ebpf-build")
 }
 
 /// Cargo's directory for host builds.

@@ -1,9 +1,11 @@
 //! `cargo xtask vm`: the kernel tests on kernels that this machine does not run.
 //!
 //! Each kernel is a distribution's own, booted in QEMU with this machine's root file system below a layer of memory.
-//! So the binaries that were built here run there unchanged, with all their files, and nothing they do is left.
+//! So the binaries that were built here run there unchanged, with all their files, and nothing they do is left. A guest with
+//! another kind of processor has programs of its own laid over this machine's.
 //! Emulation is the default: it works everywhere, as a virtual machine inside another does not.
 
+mod board;
 mod cpio;
 mod initramfs;
 mod jobs;
@@ -12,6 +14,7 @@ mod libtest;
 pub(crate) mod measure;
 mod mirror;
 mod modules;
+mod programs;
 mod progress;
 mod qemu;
 mod run;
@@ -19,7 +22,6 @@ mod summary;
 mod tail;
 mod tree;
 
-use std::env::consts::ARCH;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,26 +31,17 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use xtask_init::Job;
 
+use crate::build::Arch;
 use crate::{apt, build, say};
 use qemu::Processor;
 use tree::Kernel;
 
 /// What the laboratory is made of, by package.
-const PACKAGES: [&str; 13] = [
-    "debian-archive-keyring",
-    "dmsetup",
-    "fio",
-    "iproute2",
-    "kmod",
-    "procps",
-    "prometheus",
-    "qemu-system-x86",
-    "strace",
-    "stress-ng",
-    "tmux",
-    "xfsprogs",
-    "xz-utils",
-];
+const PACKAGES: [&str; 3] = ["debian-archive-keyring", "kmod", "xz-utils"];
+
+/// What guests run that have this machine's files.
+const PROGRAMS: [&str; 9] =
+    ["dmsetup", "fio", "iproute2", "procps", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
 
 /// What is run, and on which kernel if not on all of them.
 struct Ordered {
@@ -65,6 +58,9 @@ const LIMIT: u64 = 1200;
 pub(crate) struct Args {
     /// Kernels by series, such as 5.10 or 6.12 (the oldest, one in the middle and the newest if none is given)
     kernels: Vec<String>,
+    /// The guests' kind of processor (this machine's without it)
+    #[arg(long, value_enum, default_value_t = Arch::HOST)]
+    arch: Arch,
     /// Run on every kernel there is
     #[arg(long, conflicts_with = "kernels")]
     all: bool,
@@ -112,14 +108,17 @@ enum Cgroup {
 
 pub(crate) fn main(args: &Args) -> Result<()> {
     let chosen = kernels::select(&args.kernels, args.all)?;
-    prepare()?;
+    args.check()?;
+    prepare(args.arch)?;
     let jobs = jobs(args)?;
-    let init = initramfs::init()?;
+    let init = initramfs::init(args.arch)?;
     let kernels: Vec<_> =
-        chosen.iter().map(|series| tree::ensure(series, args.refresh)).collect::<Result<_>>()?;
+        chosen.iter().map(|series| tree::ensure(series, args.arch, args.refresh)).collect::<Result<_>>()?;
+    let programs = programs::ensure(args.arch, args.refresh)?;
+    let settings = run::Settings { programs: programs.as_deref(), ..args.settings() };
 
     let (mut outcomes, mut broken) = (Vec::new(), Vec::new());
-    for (kernel, ran) in kernels.iter().zip(boot_all(&kernels, &init, &jobs, args)) {
+    for (kernel, ran) in kernels.iter().zip(boot_all(&kernels, &init, &jobs, args.at_once, settings)) {
         let ran = ran?;
         outcomes.extend(ran.outcomes);
         if !ran.complete {
@@ -134,8 +133,14 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 /// Runs every kernel, as many at a time as there are processors: an emulated machine keeps one busy.
-fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Ordered], args: &Args) -> Vec<Result<run::Ran>> {
-    let at_once = args.at_once.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
+fn boot_all(
+    kernels: &[Kernel],
+    init: &Path,
+    jobs: &[Ordered],
+    at_once: Option<usize>,
+    settings: run::Settings<'_>,
+) -> Vec<Result<run::Ran>> {
+    let at_once = at_once.unwrap_or_else(|| available_parallelism().map_or(1, usize::from));
     let next = AtomicUsize::new(0);
     let take = || kernels.get(next.fetch_add(1, Ordering::Relaxed));
     let boot_some = || {
@@ -144,7 +149,7 @@ fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Ordered], args: &Args) -> V
             say::step(format_args!("Booting {}.", kernel.version));
             let own = jobs.iter().filter(|ordered| ordered.kernel.is_none_or(|only| only == kernel.label));
             let own: Vec<Job> = own.map(|ordered| ordered.job.clone()).collect();
-            ran.push((kernel.label, run::run(kernel, init, &own, args.settings())));
+            ran.push((kernel.label, run::run(kernel, init, &own, settings)));
         }
         ran
     };
@@ -160,12 +165,17 @@ fn boot_all(kernels: &[Kernel], init: &Path, jobs: &[Ordered], args: &Args) -> V
 
 /// Builds what the guests run.
 fn jobs(args: &Args) -> Result<Vec<Ordered>> {
-    build::release()?;
+    if args.arch == Arch::HOST {
+        build::release()?;
+    } else {
+        build::objects_for(args.arch)?;
+        build::static_agent(args.arch)?;
+    }
     let everywhere = |job| Ordered { kernel: None, job };
     if let Some(line) = &args.run {
         return Ok(vec![everywhere(jobs::shell(line))]);
     }
-    let tests = jobs::build(&args.test)?;
+    let tests = jobs::build(args.arch, &args.test)?;
     if args.short {
         let parts = tests.iter().filter_map(|tests| Some((tests, jobs::part(tests)?)));
         let ordered = |(tests, part): (&_, jobs::Part)| Ordered {
@@ -179,14 +189,19 @@ fn jobs(args: &Args) -> Result<Vec<Ordered>> {
 }
 
 /// Checks what cannot be installed, installs the rest.
-fn prepare() -> Result<()> {
-    if ARCH != "x86_64" {
-        bail!("the test kernels are for x86_64 and run its programs: this machine has {ARCH}");
+fn prepare(arch: Arch) -> Result<()> {
+    if Arch::HOST != Arch::Amd64 {
+        bail!("test kernels are booted from x86_64 only: this machine has {}", Arch::HOST.machine());
     }
     if !apt::root() {
         bail!("a test kernel sees all of this machine's files: run this as root");
     }
-    apt::ensure(&PACKAGES, "Test kernels run in QEMU")?;
+    let emulator = match arch {
+        Arch::Amd64 => "qemu-system-x86",
+        Arch::Arm64 => "qemu-system-arm",
+    };
+    let own: &[&str] = if arch == Arch::HOST { &PROGRAMS } else { &[] };
+    apt::ensure(&[&PACKAGES[..], &[emulator], own].concat(), "Test kernels run in QEMU")?;
     mirror::check_keyring()
 }
 
@@ -211,6 +226,7 @@ impl Args {
     pub(crate) fn short() -> Self {
         Self {
             kernels: Vec::new(),
+            arch: Arch::HOST,
             all: false,
             kvm: false,
             test: jobs::SHORT.map(|part| part.file.to_owned()).to_vec(),
@@ -226,8 +242,19 @@ impl Args {
         }
     }
 
-    fn settings(&self) -> run::Settings {
+    fn check(&self) -> Result<()> {
+        if self.kvm && self.arch != Arch::HOST {
+            bail!(
+                "`--kvm` runs guests on this machine's own processor, which is not for {}",
+                self.arch.name()
+            );
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> run::Settings<'static> {
         run::Settings {
+            programs: None,
             processor: if self.kvm { Processor::Virtualised } else { Processor::Emulated },
             hybrid: self.cgroup == Cgroup::V1,
             console: self.console,

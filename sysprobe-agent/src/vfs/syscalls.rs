@@ -1,7 +1,9 @@
 //! Which system calls do what to storage.
 
 use sysprobe_common::vfs::Operation::{self, Create, Fsync, Open, Read, Unlink, Write};
-use sysprobe_common::vfs::syscall::{Syscall, WORKING};
+use sysprobe_common::vfs::syscall::Syscall;
+#[cfg(target_arch = "x86_64")]
+use sysprobe_common::vfs::syscall::WORKING;
 
 const fn file(operation: Operation) -> Syscall {
     Syscall::File { operations: operation.bit(), descriptor: 0 }

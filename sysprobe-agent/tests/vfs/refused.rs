@@ -35,10 +35,9 @@ fn after_it(name: &CStr, directory: &CStr) {
         fails(libc::open(name.as_ptr(), libc::O_DIRECTORY | libc::O_RDONLY).into(), libc::ENOTDIR);
         fails(libc::open(directory.as_ptr(), libc::O_WRONLY).into(), libc::EISDIR);
         fails(libc::symlink(name.as_ptr(), name.as_ptr()).into(), libc::EEXIST);
-        let long = [b'n'; 300];
-        let mut long = long.map(u8::cast_signed);
+        let mut long = [b'n'; 300];
         long[299] = 0;
-        fails(libc::open(long.as_ptr(), libc::O_RDONLY).into(), libc::ENAMETOOLONG);
+        fails(libc::open(long.as_ptr().cast(), libc::O_RDONLY).into(), libc::ENAMETOOLONG);
         let written = open(name, libc::O_WRONLY);
         fails(libc::read(written, buffer, 8) as _, libc::EBADF);
         fails(libc::pread(written, buffer, 8, 0) as _, libc::EBADF);

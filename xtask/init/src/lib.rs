@@ -12,6 +12,9 @@ pub const MODULES: &str = "/modules";
 /// The tag of the share that holds the host's root file system.
 pub const SHARE: &str = "host";
 
+/// The tag of the share with programs for a guest that cannot run the host's.
+pub const PROGRAMS: &str = "programs";
+
 /// Between the parts of a line and between lines: characters that no path and no command has.
 const PART: char = '\u{1f}';
 const LINE: char = '\u{1e}';
@@ -24,6 +27,8 @@ const MARK: &str = "##guest ";
 pub struct Orders {
     /// Whether controllers are mounted as v1, with v2 beside them, as on a hybrid host.
     pub hybrid: bool,
+    /// Whether the share [`PROGRAMS`] lies over the host's root.
+    pub foreign: bool,
     /// Files in [`MODULES`], in the order in which they must be loaded.
     pub modules: Vec<String>,
     /// The directory on the host with all modules of this kernel.
@@ -64,6 +69,7 @@ impl Orders {
     pub fn to_text(&self) -> String {
         let mut lines = vec![
             line("hybrid", [&*self.hybrid.to_string()]),
+            line("foreign", [&*self.foreign.to_string()]),
             line("tree", [&*self.tree]),
             line("directory", [&*self.directory]),
             line("path", [&*self.path]),
@@ -85,6 +91,7 @@ impl Orders {
             let mut parts = line.split(PART).map(str::to_owned);
             match (&*parts.next()?, parts.next()?) {
                 ("hybrid", value) => orders.hybrid = value == "true",
+                ("foreign", value) => orders.foreign = value == "true",
                 ("tree", value) => orders.tree = value,
                 ("directory", value) => orders.directory = value,
                 ("path", value) => orders.path = value,
@@ -146,6 +153,7 @@ mod tests {
         };
         let orders = Orders {
             hybrid: true,
+            foreign: true,
             modules: vec!["fuse.ko".to_owned(), "virtiofs.ko".to_owned()],
             tree: "/a/b".to_owned(),
             replaced: vec![("/a".to_owned(), "/b".to_owned())],

@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use xtask_init::{Job, MODULES, ORDERS, Orders, Report, SHARE};
+use xtask_init::{Job, MODULES, ORDERS, Orders, PROGRAMS, Report, SHARE};
 
-/// The second serial port; the first is the kernel's console.
-const REPORTS: &str = "/dev/ttyS1";
+/// The second serial port; the first is the kernel's console, which has a name of another kind on arm64.
+const REPORTS: &str = if cfg!(target_arch = "aarch64") { "/dev/ttyS0" } else { "/dev/ttyS1" };
 
 fn main() {
     if std::process::id() != 1 {
@@ -54,7 +54,7 @@ fn prepare(orders: &Orders) -> Result<()> {
         let image = fs::read(Path::new(MODULES).join(module))?;
         sys::load_module(&image).with_context(|| format!("loading the module {module}"))?;
     }
-    mounts::root(SHARE)?;
+    mounts::root(SHARE, orders.foreign.then_some(PROGRAMS))?;
     mounts::node()?;
     mounts::cgroups(orders.hybrid)?;
     mounts::modules(&orders.tree)?;

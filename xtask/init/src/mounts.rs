@@ -33,13 +33,20 @@ pub(crate) fn early() -> Result<()> {
     Ok(())
 }
 
-/// Makes the host's root, shared under a tag, this process' root. Nothing that is written reaches the host.
-pub(crate) fn root(tag: &str) -> Result<()> {
+/// Makes the host's root, shared under a tag, this process' root, with another share over it. Nothing that is written reaches the
+/// host.
+pub(crate) fn root(tag: &str, over: Option<&str>) -> Result<()> {
     mount("virtiofs", tag, "/lower", libc::MS_RDONLY, "")?;
+    let mut lower = "/lower".to_owned();
+    if let Some(over) = over {
+        mount("virtiofs", over, "/over", libc::MS_RDONLY, "")?;
+        lower.insert_str(0, "/over:");
+    }
     mount("tmpfs", "layer", "/layer", 0, "size=75%")?;
     fs::create_dir_all("/layer/upper")?;
     fs::create_dir_all("/layer/work")?;
-    mount("overlay", "root", "/root", 0, "lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work")?;
+    let layers = format!("lowerdir={lower},upperdir=/layer/upper,workdir=/layer/work");
+    mount("overlay", "root", "/root", 0, &layers)?;
     for name in ["proc", "sys", "dev"] {
         mount("", &format!("/{name}"), &format!("/root/{name}"), libc::MS_MOVE, "")?;
     }

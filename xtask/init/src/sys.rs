@@ -33,8 +33,9 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     check(socket.into())?;
     // SAFETY: zero is a value of every field.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from.cast_signed();
+    for (to, from) in request.ifr_name.iter_mut().zip(c"lo".to_bytes_with_nul()) {
+        // A character has a sign on some processors only.
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP).expect("IFF_UP is 1");
     // SAFETY: the request is valid, and the kernel only reads it.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::build::Arch;
 use crate::cmd;
 
 const ROOT: &str = "sysprobe-agent";
@@ -50,15 +51,9 @@ struct Kind {
 }
 
 /// The document's text.
-pub(super) fn of_agent() -> Result<String> {
+pub(super) fn of_agent(arch: Arch) -> Result<String> {
     let mut cargo = cmd::cargo();
-    cargo.args([
-        "metadata",
-        "--format-version=1",
-        "--locked",
-        "--filter-platform",
-        crate::paths::HOST_TARGET,
-    ]);
+    cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform", arch.target()]);
     let printed = cmd::capture(&mut cargo).context("`cargo metadata` failed")?;
     let metadata: Metadata = serde_json::from_str(&printed).context("reading what cargo says")?;
     Ok(serde_json::to_string_pretty(&document(&metadata)?)? + "\n")

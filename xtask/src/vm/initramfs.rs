@@ -8,21 +8,19 @@ use xtask_init::{MODULES, ORDERS, Orders};
 
 use super::cpio::Archive;
 use super::modules::Module;
+use crate::build::{Arch, cross};
 use crate::{cmd, paths};
-
-/// Its first process needs no other file, because it is linked with everything.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Where the first process mounts things before it has the host's root.
 const DIRECTORIES: [&str; 6] = ["dev", "proc", "sys", "lower", "layer", "root"];
 
-/// Builds the guest's first process.
-pub(super) fn init() -> Result<PathBuf> {
-    let mut cargo = cmd::cargo();
-    cargo.args(["build", "--quiet", "--locked", "--release", "--package", "xtask-init", "--target", TARGET]);
+/// Builds the guest's first process. It needs no other file, because it is linked with everything.
+pub(super) fn init(arch: Arch) -> Result<PathBuf> {
+    let mut cargo = cross::compiler(arch, "build")?.cargo;
+    cargo.args(["--quiet", "--release", "--package", "xtask-init"]);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static");
     cmd::run(&mut cargo)?;
-    Ok(paths::target().join(TARGET).join("release/xtask-init"))
+    Ok(paths::target().join(arch.target()).join("release/xtask-init"))
 }
 
 /// Writes the archive.

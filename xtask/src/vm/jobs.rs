@@ -1,12 +1,14 @@
 //! What the guests run: the agent's integration tests, the same binaries that run on the host.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 use xtask_init::Job;
 
-use crate::{cmd, paths, say};
+use crate::build::{Arch, cross};
+use crate::{cmd, say};
 
 /// Files of tests that stay on the host unless they are asked for by name.
 ///
@@ -58,10 +60,10 @@ pub(super) struct Tests {
 }
 
 /// Builds the tests that guests run, `only` the named ones if any are named.
-pub(super) fn build(only: &[String]) -> Result<Vec<Tests>> {
-    say::step("Building the agent's integration tests.");
-    let mut cargo = cmd::cargo();
-    cargo.args(["test", "--no-run", "--locked", "--package", "sysprobe-agent", "--test", "*"]);
+pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Tests>> {
+    say::step(format_args!("Building the agent's integration tests for {}.", arch.name()));
+    let mut cargo = cargo(arch)?;
+    cargo.args(["--no-run", "--package", "sysprobe-agent", "--test", "*"]);
     let Some(messages) = capture(cargo.args(["--message-format", "json-render-diagnostics"])) else {
         bail!("the agent's integration tests cannot be built, see above");
     };
@@ -79,6 +81,18 @@ pub(super) fn build(only: &[String]) -> Result<Vec<Tests>> {
         say::step(format_args!("Leaving out {what}: {reason}."));
     }
     Ok(tests.into_iter().filter(|tests| !stays_on_host(&tests.name)).collect())
+}
+
+/// For guests that cannot run this machine's programs, tests bring their C library with them.
+fn cargo(arch: Arch) -> Result<Command> {
+    if arch == Arch::HOST {
+        let mut cargo = cmd::cargo();
+        cargo.args(["test", "--locked"]);
+        return Ok(cargo);
+    }
+    let mut cargo = cross::compiler(arch, "test")?.cargo;
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static");
+    Ok(cargo)
 }
 
 fn stays_on_host(name: &str) -> bool {
@@ -107,14 +121,14 @@ pub(super) fn shell(line: &str) -> Job {
 }
 
 /// Where jobs find programs: a line for the shell finds the agent. Tests know where theirs is.
-pub(super) fn search_path() -> String {
-    let agent = paths::agent("release");
+pub(super) fn search_path(arch: Arch) -> String {
+    let agent = arch.agent("release");
     let directory = agent.parent().unwrap_or(Path::new("/"));
     format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", directory.display())
 }
 
 /// Like `cmd::capture`, but compiler errors are shown.
-fn capture(command: &mut std::process::Command) -> Option<String> {
+fn capture(command: &mut Command) -> Option<String> {
     let output = command.stderr(std::process::Stdio::inherit()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }

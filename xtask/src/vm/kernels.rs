@@ -5,6 +5,8 @@
 
 use anyhow::{Context, Result};
 
+use crate::build::Arch;
+
 /// A series and the suites that have it, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Series {
@@ -24,9 +26,13 @@ pub(super) const SERIES: [Series; 4] = [
 pub(super) const SHORT: [&str; 3] = ["5.10", "6.1", "7.3"];
 
 /// What apt-cache shall look for.
-pub(super) const PATTERN: &str = "^linux-(image|binary|modules|base)-.*-cloud-amd64$";
+pub(super) fn pattern(arch: Arch) -> String {
+    format!("^linux-(image|binary|modules|base)-.*{}$", suffix(arch))
+}
 
-const SUFFIX: &str = "-cloud-amd64";
+fn suffix(arch: Arch) -> String {
+    format!("-cloud-{}", arch.name())
+}
 
 /// The kernels asked for, in the table's order.
 pub(super) fn select(labels: &[String], all: bool) -> Result<Vec<Series>> {
@@ -46,27 +52,28 @@ pub(super) fn select(labels: &[String], all: bool) -> Result<Vec<Series>> {
 }
 
 /// The packages of the newest kernel of a series, from the names that a suite has.
-pub(super) fn newest(label: &str, names: &[&str]) -> Option<Vec<String>> {
-    let of = |prefix: &'static str| names.iter().filter_map(move |name| version(name, prefix));
+pub(super) fn newest(arch: Arch, label: &str, names: &[&str]) -> Option<Vec<String>> {
+    let suffix = &*suffix(arch);
+    let of = |prefix: &'static str| names.iter().filter_map(move |name| version(name, prefix, suffix));
     // Kernels from 6.19 on come in parts, and `linux-image` only refers to them: the image, the modules, and (not in
     // all versions) lists of what is built in.
     let split =
         of("linux-modules-").filter(|version| is_of(version, label)).max_by_key(|found| numbers(found));
     if let Some(version) = split {
         let named =
-            |prefix: &str| Some(format!("{prefix}{version}{SUFFIX}")).filter(|name| names.contains(&&**name));
+            |prefix: &str| Some(format!("{prefix}{version}{suffix}")).filter(|name| names.contains(&&**name));
         let mut packages = vec![named("linux-binary-").or_else(|| named("linux-binary-unsigned-"))?];
         packages.extend(["linux-modules-", "linux-base-"].into_iter().filter_map(named));
         return Some(packages);
     }
     let whole =
         of("linux-image-").filter(|version| is_of(version, label)).max_by_key(|found| numbers(found))?;
-    Some(vec![format!("linux-image-{whole}{SUFFIX}")])
+    Some(vec![format!("linux-image-{whole}{suffix}")])
 }
 
 /// `6.12.117+deb12` of `linux-image-6.12.117+deb12-cloud-amd64`.
-fn version<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
-    name.strip_prefix(prefix)?.strip_suffix(SUFFIX)
+fn version<'a>(name: &'a str, prefix: &str, suffix: &str) -> Option<&'a str> {
+    name.strip_prefix(prefix)?.strip_suffix(suffix)
 }
 
 /// Whether a version is one of the series: 6.12.3 is not of 6.1.
@@ -95,10 +102,12 @@ mod tests {
             "linux-image-6.12.9+deb12-cloud-amd64",
             "linux-image-6.12.117+deb12-cloud-amd64",
             "linux-image-cloud-amd64",
+            "linux-image-6.1.0-53-cloud-arm64",
         ];
-        assert_eq!(newest("6.1", &names).unwrap(), ["linux-image-6.1.0-50-cloud-amd64"]);
-        assert_eq!(newest("6.12", &names).unwrap(), ["linux-image-6.12.117+deb12-cloud-amd64"]);
-        assert_eq!(newest("5.10", &names), None);
+        assert_eq!(newest(Arch::Amd64, "6.1", &names).unwrap(), ["linux-image-6.1.0-50-cloud-amd64"]);
+        assert_eq!(newest(Arch::Amd64, "6.12", &names).unwrap(), ["linux-image-6.12.117+deb12-cloud-amd64"]);
+        assert_eq!(newest(Arch::Amd64, "5.10", &names), None);
+        assert_eq!(newest(Arch::Arm64, "6.1", &names).unwrap(), ["linux-image-6.1.0-53-cloud-arm64"]);
     }
 
     #[test]
@@ -111,12 +120,12 @@ mod tests {
         ];
         let modules = "linux-modules-7.3.4+deb13-cloud-amd64";
         assert_eq!(
-            newest("7.3", &names).unwrap(),
+            newest(Arch::Amd64, "7.3", &names).unwrap(),
             ["linux-binary-unsigned-7.3.4+deb13-cloud-amd64", modules]
         );
         let (binary, base) = ("linux-binary-7.3.4+deb13-cloud-amd64", "linux-base-7.3.4+deb13-cloud-amd64");
         names.extend([binary, base]);
-        assert_eq!(newest("7.3", &names).unwrap(), [binary, modules, base]);
+        assert_eq!(newest(Arch::Amd64, "7.3", &names).unwrap(), [binary, modules, base]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::progress::MEASUREMENT;
 use super::qemu::Processor;
 use super::tree::Kernel;
 use super::{initramfs, kernels, prepare, run, tree};
+use crate::build::Arch;
 use crate::say;
 
 /// A measurement says nothing while it loads programs, which takes seconds in emulation, and while it compares calls with and
@@ -36,9 +37,10 @@ impl Laboratory {
     /// Of the named kernels, or of all.
     pub(crate) fn open(labels: &[String]) -> Result<Self> {
         let chosen = kernels::select(labels, labels.is_empty())?;
-        prepare()?;
-        let kernels = chosen.iter().map(|series| tree::ensure(series, false)).collect::<Result<_>>()?;
-        Ok(Self { kernels, init: initramfs::init()? })
+        prepare(Arch::HOST)?;
+        let kernels =
+            chosen.iter().map(|series| tree::ensure(series, Arch::HOST, false)).collect::<Result<_>>()?;
+        Ok(Self { kernels, init: initramfs::init(Arch::HOST)? })
     }
 
     /// Boots each kernel so many times and runs the program there. Boots go side by side: what the host does beside them
@@ -100,9 +102,10 @@ fn job(program: &Path, arguments: &[String]) -> Job {
     }
 }
 
-const fn settings() -> run::Settings {
+const fn settings() -> run::Settings<'static> {
     run::Settings {
         processor: Processor::Counting,
+        programs: None,
         hybrid: false,
         console: false,
         silence: SILENCE,

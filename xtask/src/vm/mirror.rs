@@ -11,14 +11,16 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::kernels;
+use crate::build::Arch;
 use crate::{cmd, say};
 
 /// Signs all of the distribution's releases; package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// One suite of the mirror.
+/// One suite of the mirror, its packages for one kind of processor.
 pub(super) struct Suite {
     name: &'static str,
+    arch: Arch,
     directory: PathBuf,
 }
 
@@ -31,26 +33,27 @@ struct Source {
 
 impl Suite {
     /// Fetches the suite's list of packages.
-    pub(super) fn open(name: &'static str, below: &Path) -> Result<Self> {
-        let suite = Self { name, directory: below.join("apt").join(name) };
-        for directory in ["lists/partial", "cache/archives/partial"] {
+    pub(super) fn open(name: &'static str, arch: Arch, below: &Path) -> Result<Self> {
+        let suite = Self { name, arch, directory: below.join("apt").join(name) };
+        for directory in ["lists/partial", "cache/archives/partial", "state"] {
             fs::create_dir_all(suite.directory.join(directory))?;
         }
         let sources = sources(&machine_sources());
         let uri = mirror(&sources, name).context(
             "apt's sources on this machine name no Debian mirror: test kernels are packages of Debian",
         )?;
-        let list =
-            format!("deb [arch=amd64 lang=none target=Packages signed-by={KEYRING}] {uri} {name} main\n");
+        let options = format!("arch={} lang=none target=Packages signed-by={KEYRING}", arch.name());
+        let list = format!("deb [{options}] {uri} {name} main\n");
         fs::write(suite.directory.join("sources.list"), list)?;
-        say::step(format_args!("Fetching the list of packages of {name}."));
+        say::step(format_args!("Fetching the list of packages of {name} for {}.", arch.name()));
         cmd::run(suite.apt("apt-get").args(["--quiet=2", "update"]))?;
         Ok(suite)
     }
 
     /// Names of the kernel packages that the suite has.
     pub(super) fn kernels(&self) -> Result<Vec<String>> {
-        let found = cmd::capture(self.apt("apt-cache").args(["search", "--names-only", kernels::PATTERN]));
+        let pattern = kernels::pattern(self.arch);
+        let found = cmd::capture(self.apt("apt-cache").args(["search", "--names-only", &pattern]));
         let found = found.with_context(|| format!("apt-cache cannot read the packages of {}", self.name))?;
         Ok(found.lines().filter_map(|line| line.split_once(" - ")).map(|(name, _)| name.to_owned()).collect())
     }
@@ -62,10 +65,25 @@ impl Suite {
         cmd::run(command.args(["--quiet=2", "download"]).args(packages).current_dir(directory))
     }
 
+    /// Downloads packages with all that they depend on; returns the directory of them.
+    pub(super) fn download_whole(&self, packages: &[&str]) -> Result<PathBuf> {
+        say::step(format_args!(
+            "Downloading {} for {} from {}, with what they depend on.",
+            packages.join(" "),
+            self.arch.name(),
+            self.name
+        ));
+        let mut command = self.apt("apt-get");
+        command.args(["--quiet=2", "--yes", "--no-install-recommends", "--download-only", "install"]);
+        cmd::run(command.args(packages))?;
+        Ok(self.directory.join("cache/archives"))
+    }
+
     fn apt(&self, program: &str) -> Command {
         let mut command = cmd::tool(program);
         for (option, place) in [
             ("Dir::Etc::SourceList", "sources.list"),
+            ("Dir::State", "state"),
             ("Dir::State::Lists", "lists"),
             ("Dir::Cache", "cache"),
         ] {
@@ -73,10 +91,14 @@ impl Suite {
             setting.push(self.directory.join(place));
             command.arg("-o").arg(setting);
         }
-        // No other source, no package of this machine, and no user for downloads that may not enter our directory.
-        for setting in ["Dir::Etc::SourceParts=-", "Dir::State::Status=/dev/null", "APT::Sandbox::User=root"]
-        {
+        // No other source, no package of this machine, no user for downloads that may not enter our directory, and no lock,
+        // which would lie beside the status.
+        let none = ["Dir::Etc::SourceParts=-", "Dir::State::Status=/dev/null", "APT::Sandbox::User=root"];
+        for setting in none.into_iter().chain(["Debug::NoLocking=1"]) {
             command.args(["-o", setting]);
+        }
+        for option in ["APT::Architecture", "APT::Architectures"] {
+            command.arg("-o").arg(format!("{option}={}", self.arch.name()));
         }
         command
     }

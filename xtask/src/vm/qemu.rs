@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use xtask_init::SHARE;
+use xtask_init::{PROGRAMS, SHARE};
 
+use super::board::Board;
 use super::tree::Kernel;
 use crate::{cmd, paths};
 
@@ -56,9 +57,9 @@ const COUNTING: [&str; 12] = [
 /// How long the file server may take to be ready.
 const SERVER: Duration = Duration::from_secs(10);
 
-/// Warnings shown, as some faults of the kernel are no more than that. A panic ends the machine at once. Watchdogs
+/// Without the console. Warnings shown, as some faults of the kernel are no more than that. A panic ends the machine at once. Watchdogs
 /// wait long, since everything is slow in emulation and other work may slow the host down.
-const COMMAND_LINE: &str = "console=ttyS0 loglevel=5 oops=panic panic=-1 watchdog_thresh=60 \
+const COMMAND_LINE: &str = "loglevel=5 oops=panic panic=-1 watchdog_thresh=60 \
     rcupdate.rcu_cpu_stall_timeout=100 mitigations=off nokaslr no_timer_check random.trust_cpu=on psi=1";
 
 /// A child that does not outlive us.
@@ -67,33 +68,44 @@ struct Guarded(Child);
 /// A running machine with the files it writes.
 pub(super) struct Machine {
     qemu: Guarded,
-    _files: Guarded,
+    _files: Vec<Guarded>,
     pub(super) console: PathBuf,
     pub(super) reports: PathBuf,
     log: PathBuf,
 }
 
 impl Machine {
-    pub(super) fn start(kernel: &Kernel, initramfs: &Path, processor: Processor) -> Result<Self> {
+    /// `programs` are for a guest that cannot run this machine's.
+    pub(super) fn start(
+        kernel: &Kernel,
+        initramfs: &Path,
+        processor: Processor,
+        programs: Option<&Path>,
+    ) -> Result<Self> {
         let place = |name: &str| kernel.directory.join(name);
         let (console, reports, log) = (place("console"), place("reports"), place("qemu.log"));
         File::create(&console)?;
         File::create(&reports)?;
-        let socket = place("files.sock");
-        let files = share(&socket, &place("files.log"))?;
-        let mut qemu = with_us("qemu-system-x86_64");
-        qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35"]);
-        qemu.args(["-m", MEMORY]).args(processor.arguments());
-        qemu.arg("-append").arg(processor.command_line());
+        let board = Board::of(kernel.arch);
+        let mut qemu = with_us(board.program);
+        qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+        qemu.args(["-machine", board.machine, "-m", MEMORY]).args(processor.arguments(board));
+        qemu.arg("-append").arg(processor.command_line(board));
         qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
         for (id, file) in [("console", &console), ("reports", &reports)] {
             qemu.arg("-chardev").arg(format!("file,id={id},path={}", file.display()));
-            qemu.args(["-serial", &format!("chardev:{id}")]);
         }
+        qemu.args(["-serial", "chardev:console"]).args(board.reports);
         qemu.args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")]);
         qemu.args(["-numa", "node,memdev=memory"]);
-        qemu.arg("-chardev").arg(format!("socket,id=files,path={}", socket.display()));
-        qemu.args(["-device", &format!("vhost-user-fs-pci,chardev=files,tag={SHARE},queue-size=1024")]);
+        let mut files = Vec::new();
+        for (tag, directory) in [(SHARE, Path::new("/"))].into_iter().chain(programs.map(|at| (PROGRAMS, at)))
+        {
+            let socket = place(&format!("{tag}.sock"));
+            files.push(share(directory, &socket, &place(&format!("{tag}.log")))?);
+            qemu.arg("-chardev").arg(format!("socket,id={tag},path={}", socket.display()));
+            qemu.args(["-device", &format!("vhost-user-fs-pci,chardev={tag},tag={tag},queue-size=1024")]);
+        }
         let output = File::create(&log)?;
         let child =
             qemu.stdout(output.try_clone()?).stderr(output).spawn().context("QEMU cannot be started")?;
@@ -112,34 +124,36 @@ impl Machine {
 }
 
 impl Processor {
-    fn arguments(self) -> Vec<&'static str> {
+    fn arguments(self, board: Board) -> Vec<&'static str> {
         match self {
-            Self::Emulated => vec!["-accel", EMULATION, "-cpu", "max", "-smp", CPUS],
+            Self::Emulated => vec!["-accel", EMULATION, "-cpu", board.processor, "-smp", CPUS],
             Self::Virtualised => vec!["-accel", "kvm", "-cpu", "host", "-smp", CPUS],
             Self::Counting => COUNTING.to_vec(),
         }
     }
 
     /// The clock that counts instructions needs no vouching for, and with it the kernel does not start.
-    fn command_line(self) -> String {
-        let clock = if self == Self::Counting { "" } else { " tsc=reliable" };
-        format!("{COMMAND_LINE}{clock}")
+    fn command_line(self, board: Board) -> String {
+        let clock = if self == Self::Counting { "" } else { board.clock };
+        format!("console={} {COMMAND_LINE}{clock}", board.console)
     }
 }
 
-/// Serves the host's files. QEMU brings the server up to version 7; later it is a package, with other options.
-fn share(socket: &Path, log: &Path) -> Result<Guarded> {
+/// Serves a directory of the host. QEMU brings the server up to version 7; later it is a package, with other options.
+fn share(directory: &Path, socket: &Path, log: &Path) -> Result<Guarded> {
     if socket.exists() {
         std::fs::remove_file(socket)?;
     }
     let old = Path::new("/usr/lib/qemu/virtiofsd");
     let mut server = if old.exists() {
         let mut server = with_us(old);
-        server.args(["-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot", "-o", "xattr"]);
+        server.args(["-o", &format!("source={}", directory.display())]);
+        server.args(["-o", "cache=always", "-o", "sandbox=chroot", "-o", "xattr"]);
         server
     } else {
         let mut server = with_us("/usr/libexec/virtiofsd");
-        server.args(["--shared-dir=/", "--cache=always", "--sandbox=chroot", "--xattr"]);
+        server.arg(format!("--shared-dir={}", directory.display()));
+        server.args(["--cache=always", "--sandbox=chroot", "--xattr"]);
         server
     };
     let output = File::create(log)?;

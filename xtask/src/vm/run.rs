@@ -13,6 +13,7 @@ use super::summary::Outcome;
 use super::tail::Tail;
 use super::tree::Kernel;
 use super::{initramfs, jobs, modules};
+use crate::build::Arch;
 use crate::{paths, say};
 
 /// How often the serial ports are looked at.
@@ -24,8 +25,10 @@ const OFF: Duration = Duration::from_secs(10);
 
 /// How a run is made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
+pub(super) struct Settings<'a> {
     pub(super) processor: Processor,
+    /// What guests have instead of programs that they cannot run.
+    pub(super) programs: Option<&'a Path>,
     pub(super) hybrid: bool,
     /// Show the console as it comes.
     pub(super) console: bool,
@@ -43,21 +46,22 @@ pub(super) struct Ran {
 }
 
 /// Runs the jobs on one kernel.
-pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings) -> Result<Ran> {
+pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings<'_>) -> Result<Ran> {
     let start = Instant::now();
     let initramfs = kernel.directory.join("initramfs");
     let modules = modules::boot(&kernel.modules.join(&kernel.version))?;
     let orders = Orders {
         hybrid: settings.hybrid,
+        foreign: settings.programs.is_some(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         tree: kernel.modules.display().to_string(),
-        replaced: if settings.processor == Processor::Counting { Vec::new() } else { vec![agents()] },
+        replaced: agents(kernel.arch, settings.processor).into_iter().collect(),
         directory: paths::root().join("sysprobe-agent").display().to_string(),
-        path: jobs::search_path(),
+        path: jobs::search_path(kernel.arch),
         jobs: jobs.to_vec(),
     };
     initramfs::write(&initramfs, init, &modules, &orders)?;
-    let mut machine = Machine::start(kernel, &initramfs, settings.processor)?;
+    let mut machine = Machine::start(kernel, &initramfs, settings.processor, settings.programs)?;
     let mut progress = Progress::new(kernel.label);
     let fault = listen(&mut machine, &mut progress, settings)?;
     if let Some(fault) = &fault {
@@ -69,14 +73,16 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
 }
 
 /// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in emulation, and
-/// the optimised one is the one that is shipped. What counts instructions is no test and needs no agent.
-fn agents() -> (String, String) {
-    let agent = |profile| paths::agent(profile).display().to_string();
-    (agent("release"), agent("debug"))
+/// the optimised one is the one that is shipped. What counts instructions is no test and needs no agent, and a line for the
+/// shell has the optimised one, also where no test was ever built.
+fn agents(arch: Arch, processor: Processor) -> Option<(String, String)> {
+    let (optimised, own) = (arch.agent("release"), arch.agent("debug"));
+    let replaced = processor != Processor::Counting && own.exists();
+    replaced.then(|| (optimised.display().to_string(), own.display().to_string()))
 }
 
 /// Follows the serial ports to the end; returns what went wrong with the machine, if something did.
-fn listen(machine: &mut Machine, progress: &mut Progress, settings: Settings) -> Result<Option<String>> {
+fn listen(machine: &mut Machine, progress: &mut Progress, settings: Settings<'_>) -> Result<Option<String>> {
     let (mut console, mut reports) = (Tail::open(&machine.console)?, Tail::open(&machine.reports)?);
     let start = Instant::now();
     let mut heard = start;

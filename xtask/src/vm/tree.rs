@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 
 use super::kernels::{self, Series};
 use super::mirror::Suite;
-use crate::{cmd, paths, say};
+use crate::build::Arch;
+use crate::{cmd, say};
 
 /// Written when a tree is complete, with the names of its packages.
 const COMPLETE: &str = "packages";
@@ -18,6 +19,7 @@ const COMPLETE: &str = "packages";
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     pub(super) label: &'static str,
+    pub(super) arch: Arch,
     pub(super) version: String,
     pub(super) image: PathBuf,
     /// `lib/modules` of the unpacked packages.
@@ -27,32 +29,32 @@ pub(super) struct Kernel {
 }
 
 /// Where everything of the laboratory is.
-pub(super) fn laboratory() -> PathBuf {
-    paths::root().join("target/vm")
+pub(super) fn laboratory(arch: Arch) -> PathBuf {
+    arch.beside("target/vm")
 }
 
 /// Finds the kernel on disk, or fetches it.
-pub(super) fn ensure(series: &Series, refresh: bool) -> Result<Kernel> {
-    let directory = laboratory().join(series.label);
+pub(super) fn ensure(series: &Series, arch: Arch, refresh: bool) -> Result<Kernel> {
+    let directory = laboratory(arch).join(series.label);
     let complete = directory.join(COMPLETE);
     let have = fs::read_to_string(&complete).ok();
     if have.is_none() || refresh {
-        let (suite, packages) = newest(series)?;
+        let (suite, packages) = newest(series, arch)?;
         if have != Some(packages.join("\n")) {
             fetch(&suite, &packages, &directory)?;
             fs::write(&complete, packages.join("\n"))?;
         }
     }
-    open(series.label, &directory)
+    open(series.label, arch, &directory)
 }
 
 /// The newest kernel in the first suite that has one of the series.
-fn newest(series: &Series) -> Result<(Suite, Vec<String>)> {
+fn newest(series: &Series, arch: Arch) -> Result<(Suite, Vec<String>)> {
     for name in series.suites {
-        let suite = Suite::open(name, &laboratory())?;
+        let suite = Suite::open(name, arch, &laboratory(arch))?;
         let names = suite.kernels()?;
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-        if let Some(packages) = kernels::newest(series.label, &names) {
+        if let Some(packages) = kernels::newest(arch, series.label, &names) {
             return Ok((suite, packages));
         }
     }
@@ -81,7 +83,7 @@ fn fetch(suite: &Suite, packages: &[String], directory: &Path) -> Result<()> {
     cmd::run(cmd::tool("/sbin/depmod").arg("--basedir").arg(&tree).arg(&version))
 }
 
-fn open(label: &'static str, directory: &Path) -> Result<Kernel> {
+fn open(label: &'static str, arch: Arch, directory: &Path) -> Result<Kernel> {
     let tree = directory.join("tree");
     let modules = tree.join("lib/modules");
     let version = only_entry(&modules)?;
@@ -93,7 +95,7 @@ fn open(label: &'static str, directory: &Path) -> Result<Kernel> {
     ];
     let image = places.iter().find(|place| place.exists());
     let image = image.with_context(|| format!("the packages of {version} have no kernel image"))?.clone();
-    Ok(Kernel { label, version, image, modules, directory: directory.to_owned() })
+    Ok(Kernel { label, arch, version, image, modules, directory: directory.to_owned() })
 }
 
 fn only_entry(directory: &Path) -> Result<String> {

@@ -41,7 +41,9 @@ pub(crate) fn enter(registers: Task, number: u64) {
 
 #[inline(always)]
 pub(crate) fn exit(registers: Task, result: i64) {
-    if registers.u64(&OFF_REGISTER_SYSCALL).and_then(what).is_some() {
+    // The number's lower half on x86-64, all of it on arm64, where the verifier refuses to read beyond.
+    let number = registers.u32(&OFF_REGISTER_SYSCALL).map(u64::from);
+    if number.and_then(what).is_some() {
         let task = current();
         end(task, FRAME, |call| conclude(task, call, result));
     }

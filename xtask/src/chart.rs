@@ -22,17 +22,30 @@ pub(crate) struct Args {
     /// Change nothing; fail if the manifests for kustomize are not the chart's
     #[arg(long)]
     check: bool,
+    /// Whether to go on where what is needed cannot be fetched.
+    #[arg(skip)]
+    lenient: bool,
 }
 
 impl Args {
+    /// As for the advisory database: servers that cannot be reached must not hold other checks up.
     pub(crate) fn checking() -> Self {
-        Self { check: true }
+        Self { check: true, lenient: true }
     }
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
+    let fetched = Tools::fetch().and_then(|()| schemas::fetch());
+    if let Err(error) = fetched {
+        if args.lenient {
+            say::step(format_args!("NOT CHECKED: the chart, for its tools cannot be fetched: {error:#}"));
+            return Ok(());
+        }
+        return Err(error);
+    }
     let tools = Tools::ensure()?;
     let schemas = schemas::make()?;
+    schemas::refused(&tools, &schemas)?;
     let rendered = render::all(&tools)?;
     for one in &rendered {
         schemas::validate(&tools, &schemas, &one.name, &one.manifests)?;

@@ -72,6 +72,17 @@ pub(crate) fn capture(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What a command prints on stdout; what it says besides is only of interest if it fails.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = describe(command);
+    let output = command.output().with_context(|| format!("starting `{shown}`"))?;
+    if !output.status.success() {
+        let said = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy);
+        bail!("`{shown}` failed: {}", said.map(|text| text.trim().to_owned()).join("\n"));
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("what `{shown}` prints is no text"))
+}
+
 fn wait_within(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     let start = Instant::now();
     while start.elapsed() < limit {
@@ -93,7 +104,7 @@ fn succeeded(shown: &str, status: ExitStatus) -> Result<()> {
 }
 
 /// The command as a user would type it, without the directories of the program.
-pub(crate) fn describe(command: &Command) -> String {
+fn describe(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());

@@ -43,6 +43,12 @@ impl Module<'_> {
     }
 }
 
+/// Fetches the modules that a module of this repository needs.
+pub(crate) fn fetch(sources: &str) -> Result<()> {
+    let mut download = cmd::tool(go()?);
+    cmd::output(download.args(["mod", "download"]).current_dir(paths::root().join(sources))).map(drop)
+}
+
 /// The directory of a module of somebody else's, with all of its files.
 pub(crate) fn download(module: &str, directory: &Path) -> Result<PathBuf> {
     let mut download = cmd::tool(go()?);

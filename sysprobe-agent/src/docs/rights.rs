@@ -45,13 +45,16 @@ securityContext:
   read by iterators that see the agent's namespace only. `sysprobe check` then says `processes  all of the host`.
 - **The host's cgroup file systems**, read-only: `/sys/fs/cgroup` as a `hostPath`, anywhere in the container, with `cgroup_root` in the
   configuration (or `--cgroup-root`) naming the place. Names are the host's, whatever cgroup namespace the container has; what it
-  has at its own `/sys/fs/cgroup` is its part of them.
+  has at its own `/sys/fs/cgroup` is its part of them. A mount that is read-only leaves those below it as they are, such as the
+  hierarchies of cgroup v1: `recursiveReadOnly` (Kubernetes 1.31, containerd 2.0, Linux 5.12) makes them read-only as well. Without it user 0 could
+  write there; the agent opens nothing for writing.
 - **The kernel's types**, which every container sees in its own `/sys/kernel/btf/vmlinux`. Nothing has to be mounted.
 - **A directory for the local socket**, writable: `/run/sysprobe`. A `hostPath` lets commands on the node ask the agent; an
   `emptyDir` is enough for `kubectl exec`.
 - **Names of pods**, from one source at least: a service account that may `get`, `list` and `watch` `pods`, and `NODE_NAME` in the environment; or
   the kubelet, with a service account that may `get` `nodes/pods` (`nodes/proxy` before Kubernetes 1.33); or the runtime's socket, as a `hostPath`; or the files in which the
-  runtime keeps what it runs (such as `/run/containerd`), read-only. Only those that are used need to be there (`[pods]` in the
+  runtime keeps what it runs (such as `/run/containerd`), read-only, with the containers' own file systems mounted below them, of which the
+  same is true. The service account is the smallest right of these. Only those that are used need to be there (`[pods]` in the
   configuration).
 - **The node's network devices**, for the links in `sysprobe use` only: `/sys/class/net` and `/sys/devices` as `hostPath`s beside one
   another, read-only. Without them it cannot tell which links leave the node.

@@ -1,45 +1,75 @@
-//! The commands of `docs/install.md`: what is to be installed by helm is rendered with the same arguments, and what is to be applied from
-//! a directory is built.
+//! What `docs/install.md` shows: what helm is to install is rendered with the same arguments and with each value that the page names, and
+//! its kustomization is built, with this repository's manifests in the place of a server's.
 
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use super::tools::{Tools, output};
+use super::render;
+use super::tools::Tools;
+use crate::cmd::output;
 use crate::{paths, say};
 
 const PAGE: &str = "docs/install.md";
 
 pub(super) fn all(tools: &Tools) -> Result<()> {
     let page = fs::read_to_string(paths::root().join(PAGE)).with_context(|| format!("reading {PAGE}"))?;
-    let mut tried = 0;
-    for line in lines(&page) {
-        let words: Vec<_> = line.split_whitespace().collect();
-        let mut command = match &*words {
-            ["helm", "install", rest @ ..] => {
-                let mut helm = tools.command("helm");
-                helm.arg("template").args(rest);
-                helm
-            }
-            ["kubectl", "apply", "-k", directory] => {
-                let mut kustomize = tools.command("kustomize");
-                kustomize.args(["build", directory]);
-                kustomize
-            }
-            _ => continue,
-        };
-        let made = output(command.current_dir(paths::root())).with_context(|| format!("{PAGE}: {line}"))?;
-        ensure!(made.contains("kind: DaemonSet"), "{PAGE}: {line} makes no DaemonSet");
-        tried += 1;
+    installed(tools, &page)?;
+    let values = values(&page);
+    ensure!(values.len() > 5, "{PAGE} names only {values:?}");
+    for value in &values {
+        let made = output(render::template(tools, "sysprobe").args(["--set", render::IMAGE, "--set", value]));
+        made.with_context(|| format!("{PAGE}: {value}"))?;
     }
-    ensure!(tried > 1, "{PAGE} has no commands that install anything");
-    say::step(format_args!("{tried} commands of {PAGE} make what they say."));
+    kustomized(tools, &page)?;
+    say::step(format_args!(
+        "The commands, {} values and the kustomization of {PAGE} are right.",
+        values.len()
+    ));
     Ok(())
 }
 
-/// The lines of shell blocks; what is continued is one.
-fn lines(page: &str) -> Vec<String> {
-    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+fn installed(tools: &Tools, page: &str) -> Result<()> {
+    let installs: Vec<_> =
+        blocks(page, "sh").into_iter().filter(|line| line.starts_with("helm install")).collect();
+    ensure!(!installs.is_empty(), "{PAGE} installs nothing");
+    for line in installs {
+        let mut helm = tools.command("helm");
+        helm.arg("template").args(line.split_whitespace().skip(2)).current_dir(paths::root());
+        let made = output(&mut helm).with_context(|| format!("{PAGE}: {line}"))?;
+        ensure!(made.contains("kind: DaemonSet"), "{PAGE}: {line} makes no DaemonSet");
+    }
+    Ok(())
+}
+
+/// The values in the second column of its table, as `--set` takes them.
+fn values(page: &str) -> Vec<String> {
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1));
+    let codes = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let values = codes.filter(|code| code.contains('=') && !code.contains(' '));
+    values.map(|code| code.trim_matches('\'').to_owned()).collect()
+}
+
+/// It takes the place of the manifests' `ConfigMap` and of their image.
+fn kustomized(tools: &Tools, page: &str) -> Result<()> {
+    let text = blocks(page, "yaml").join("\n");
+    let server = text.lines().find(|line| line.contains("//deploy/kustomize/base?ref="));
+    let server = server.with_context(|| format!("{PAGE} has no kustomization of its own"))?;
+    let here = paths::root().join("target/chart/kustomization");
+    fs::create_dir_all(&here)?;
+    fs::write(here.join("kustomization.yaml"), text.replace(server, "  - ../../../deploy/kustomize/base"))?;
+    fs::write(here.join("sysprobe.toml"), "slots = 4096\n")?;
+    let made = output(tools.command("kustomize").arg("build").arg(&here)).with_context(|| PAGE.to_owned())?;
+    for part in ["image: registry.example.org/sysprobe:0.1.0", "slots = 4096", "name: sysprobe-"] {
+        ensure!(made.contains(part), "{PAGE}: the kustomization makes nothing with `{part}`");
+    }
+    Ok(())
+}
+
+/// The lines of blocks of one language; what is continued is one.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let begin = format!("```{language}\n");
+    let blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
     blocks
         .flat_map(|block| block.replace("\\\n", " ").lines().map(str::to_owned).collect::<Vec<_>>())
         .collect()
@@ -51,6 +81,12 @@ mod tests {
 
     #[test]
     fn continued_lines_are_one() {
-        assert_eq!(lines("a\n```sh\nb \\\n  c\nd\n```\ne\n```yaml\nf\n```\n"), ["b    c", "d"]);
+        assert_eq!(blocks("a\n```sh\nb \\\n  c\nd\n```\ne\n```yaml\nf\n```\n", "sh"), ["b    c", "d"]);
+    }
+
+    #[test]
+    fn values_are_those_of_the_table() {
+        let page = "`x=1`\n| for | set |\n| one | `a.b=true`, `'c={D}'` and `sysctl e=2` |\n| two | `--set-file f` |\n";
+        assert_eq!(values(page), ["a.b=true", "c={D}"]);
     }
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use super::render;
-use super::tools::{Tools, output};
+use super::tools::Tools;
+use crate::cmd::output;
 use crate::{paths, say};
 
 /// Where the base puts it.
@@ -22,13 +23,14 @@ struct File {
 const FILES: [File; 2] = [
     File {
         path: "base/sysprobe.yaml",
-        templates: &["configmap", "daemonset", "networkpolicy", "rbac", "serviceaccount"],
-        values: &[],
+        templates: &["daemonset", "networkpolicy", "rbac", "serviceaccount"],
+        // The name by which `images` of a kustomization finds it.
+        values: &["image.repository=sysprobe"],
     },
     File {
         path: "components/prometheus-operator/sysprobe.yaml",
         templates: &["podmonitor", "prometheusrule"],
-        values: &["podMonitor.enabled=true", "prometheusRule.enabled=true"],
+        values: &["image.repository=sysprobe", "podMonitor.enabled=true", "prometheusRule.enabled=true"],
     },
 ];
 
@@ -59,6 +61,8 @@ pub(super) fn write(tools: &Tools, check: bool) -> Result<()> {
 
 fn manifests(tools: &Tools, file: &File) -> Result<String> {
     let mut command = render::template(tools, NAMESPACE);
+    // Who applies them may have the oldest.
+    command.args(["--kube-version", render::OLDEST]);
     for name in file.templates {
         command.args(["--show-only", &format!("templates/{name}.yaml")]);
     }

@@ -6,16 +6,37 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::tools::{Tools, output};
+use super::tools::Tools;
+use crate::cmd::output;
 use crate::say;
 
 /// Where it is installed to.
 const NAMESPACE: &str = "observability";
 
+/// The one value that has no default.
+pub(super) const IMAGE: &str = "image.repository=registry.example.org/sysprobe";
+
+/// The oldest Kubernetes that the chart takes, and what it does not know.
+pub(super) const OLDEST: &str = "1.25.0";
+const SINCE_1_30: &str = "recursiveReadOnly";
+
 /// Values that make no sense, and a part of what has to be said of them.
-const REFUSED: [(&str, &str); 6] = [
+const REFUSED: [(&str, &str); 16] = [
+    ("image.repository=", "image.repository"),
     ("podNames.source=docker", "source"),
     ("podNames.source=kubelet", "[pods] sources"),
+    ("config=[pods]\nsources = [\"kubelet\"]", "podNames.source=kubelet"),
+    ("podMonitor.enabled=true,serviceMonitor.enabled=true", "twice"),
+    ("serviceAccount.create=false", "serviceAccount.name"),
+    (
+        "image.tag=v1,image.digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+        "only one",
+    ),
+    ("listenAddress=127.0.0.1", "listenAddress"),
+    ("listenAddress=[::1]", "listenAddress"),
+    ("seccompProfile.type=Localhost", "localhostProfile"),
+    ("probes.liveness.successThreshold=2", "successThreshold"),
+    ("podLabels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"),
     ("prot=9937", "prot"),
     ("port=99999", "port"),
     ("capabilities.extra={NET_ADMIN}", "capabilities"),
@@ -31,7 +52,7 @@ pub(super) struct Rendered {
 
 /// Lints and renders all; the first is without any values.
 pub(super) fn all(tools: &Tools) -> Result<Vec<Rendered>> {
-    let mut found = vec![one(tools, "defaults", &[])?];
+    let mut found = vec![one(tools, "defaults", &["--set".into(), IMAGE.into()])?];
     for file in values()? {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         found.push(one(tools, &name, &["--values".into(), file.display().to_string()])?);
@@ -44,6 +65,10 @@ fn one(tools: &Tools, name: &str, words: &[String]) -> Result<Rendered> {
     let mut lint = tools.command("helm");
     lint.args(["lint", "--strict", "--quiet"]).arg(super::directory()).args(words);
     output(&mut lint).with_context(|| format!("linting the chart with {name}"))?;
+    // What the oldest Kubernetes does not know yet it must not be given: there this is only rendered, its types are not at hand.
+    let oldest = output(template(tools, NAMESPACE).args(words).args(["--kube-version", OLDEST]));
+    let oldest = oldest.with_context(|| format!("rendering {name} for Kubernetes {OLDEST}"))?;
+    ensure!(!oldest.contains(SINCE_1_30), "{name} has {SINCE_1_30} for Kubernetes {OLDEST}");
     let manifests = output(template(tools, NAMESPACE).args(words));
     Ok(Rendered { name: name.to_owned(), manifests: manifests.with_context(|| format!("rendering {name}"))? })
 }
@@ -57,8 +82,10 @@ pub(super) fn template(tools: &Tools, namespace: &str) -> Command {
 /// What cannot work is said before anything is installed.
 pub(super) fn refused(tools: &Tools) -> Result<()> {
     for (values, part) in REFUSED {
-        let tried = output(template(tools, NAMESPACE).args(["--set", values]));
+        let tried = output(template(tools, NAMESPACE).args(["--set", IMAGE, "--set", values]));
         let said = tried.err().with_context(|| format!("the chart takes {values}"))?.to_string();
+        // What was asked for is in the message as well.
+        let said = said.rsplit("Error:").next().unwrap_or_default();
         ensure!(said.contains(part), "with {values} nothing is said of {part}: {said}");
     }
     say::step(format_args!("{} sets of values that make no sense are refused.", REFUSED.len()));

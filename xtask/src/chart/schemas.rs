@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use super::tools::{SOURCES, Tools};
@@ -30,6 +30,29 @@ pub(super) fn make() -> Result<PathBuf> {
         customs.len()
     ));
     Ok(directory)
+}
+
+/// Fetches the modules.
+pub(super) fn fetch() -> Result<()> {
+    let sources = paths::root().join(SOURCES);
+    [KUBERNETES, OPERATOR].iter().try_for_each(|module| golang::download(module, &sources).map(drop))
+}
+
+/// A check that finds nothing would find nothing wrong with this either: words that no type knows, where they would do harm.
+pub(super) fn refused(tools: &Tools, schemas: &Path) -> Result<()> {
+    for (name, spec) in [
+        ("hostPid", json!({ "hostPid": true, "containers": [] })),
+        (
+            "readOnlyRootFs",
+            json!({ "containers": [{ "name": "a", "securityContext": { "readOnlyRootFs": true } }] }),
+        ),
+    ] {
+        let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a" }, "spec": spec });
+        let said = validate(tools, schemas, name, &pod.to_string()).err();
+        let said = said.with_context(|| format!("the schemas know of `{name}`"))?.to_string();
+        ensure!(said.contains(name), "not for `{name}` it is refused: {said}");
+    }
+    Ok(())
 }
 
 /// The files with the custom resources that the chart makes objects of.
@@ -66,15 +89,14 @@ fn kubernetes(directory: &Path) -> Result<usize> {
     // OpenAPI 2 has no word for this.
     document["definitions"]["io.k8s.apimachinery.pkg.util.intstr.IntOrString"] =
         json!({ "type": ["integer", "string"] });
-    let types = document["definitions"].as_object().context("the OpenAPI document has no types")?;
+    let types = document["definitions"].as_object_mut().context("the OpenAPI document has no types")?;
+    types.values_mut().for_each(close);
     fs::write(directory.join("_definitions.json"), json!({ "definitions": types }).to_string())?;
     let mut written = 0;
     for schema in types.values() {
         let Some([kind]) = schema["x-kubernetes-group-version-kind"].as_array().map(Vec::as_slice) else {
             continue;
         };
-        let mut schema = schema.clone();
-        schema["additionalProperties"] = json!(false);
         fs::write(directory.join(file_name(kind)), schema.to_string())?;
         written += 1;
     }

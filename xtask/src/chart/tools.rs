@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use crate::golang::Module;
+use crate::golang::{self, Module};
 use crate::{cmd, paths};
 
 /// The module that pins them.
@@ -27,6 +27,11 @@ fn directory() -> PathBuf {
 }
 
 impl Tools {
+    /// Fetches what they are made of.
+    pub(super) fn fetch() -> Result<()> {
+        golang::fetch(SOURCES)
+    }
+
     pub(crate) fn ensure() -> Result<Self> {
         let directory = directory();
         let module = Module {
@@ -42,15 +47,4 @@ impl Tools {
     pub(super) fn command(&self, name: &str) -> Command {
         cmd::tool(self.directory.join(name))
     }
-}
-
-/// What a command prints on stdout; what it says on stderr is only of interest if it fails.
-pub(super) fn output(command: &mut Command) -> Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("starting {name}"))?;
-    if !output.status.success() {
-        let said = [&*output.stdout, &*output.stderr].map(String::from_utf8_lossy);
-        bail!("{name} failed: {}", said.map(|text| text.trim().to_owned()).join("\n"));
-    }
-    String::from_utf8(output.stdout).context("what it prints is no text")
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::cluster::Cluster;
 use super::{image, pki, places};
@@ -22,18 +22,18 @@ pub(super) fn install(values: &[&str]) -> Result<()> {
     for value in [&format!("image.repository={repository}"), &format!("image.tag={tag}")] {
         helm.args(["--set", value]);
     }
-    run(helm.args(["--set", "image.pullPolicy=Never"]).args(sets(values)))
+    cmd::output(helm.args(["--set", "image.pullPolicy=Never"]).args(sets(values))).map(drop)
 }
 
 /// Changes the release's values, keeping the others, and waits until the new agent is ready.
 pub(super) fn upgrade(values: &[&str]) -> Result<()> {
     let mut helm = helm(&["upgrade", RELEASE]);
-    helm.arg(chart::directory()).args(["--reuse-values", "--wait", "--timeout", LIMIT]);
-    run(helm.args(sets(values)))
+    helm.arg(chart::directory()).args(["--reset-then-reuse-values", "--wait", "--timeout", LIMIT]);
+    cmd::output(helm.args(sets(values))).map(drop)
 }
 
 pub(super) fn uninstall() -> Result<()> {
-    run(helm(&["uninstall", RELEASE]).args(["--wait", "--timeout", LIMIT]))
+    cmd::output(helm(&["uninstall", RELEASE]).args(["--wait", "--timeout", LIMIT])).map(drop)
 }
 
 /// What a command in the agent's container prints, as `kubectl exec` shows it.
@@ -41,7 +41,7 @@ pub(super) fn exec(cluster: &Cluster, words: &[&str]) -> Result<String> {
     let mut kubectl = cluster.parts.kubernetes("kubectl");
     kubectl.arg("--kubeconfig").arg(pki::file("admin", "kubeconfig"));
     kubectl.args(["exec", "-n", NAMESPACE, &format!("daemonset/{RELEASE}"), "--"]).args(words);
-    output(&mut kubectl)
+    cmd::output(&mut kubectl)
 }
 
 fn sets<'a>(values: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
@@ -59,17 +59,4 @@ fn helm(words: &[&str]) -> Command {
         command.env(place, places::state().join("helm"));
     }
     command
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    output(command).map(drop)
-}
-
-fn output(command: &mut Command) -> Result<String> {
-    let shown = cmd::describe(command);
-    let output = command.output()?;
-    if !output.status.success() {
-        bail!("`{shown}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -107,6 +107,10 @@ pub(super) fn discover() -> Result<()> {
             for port in container["ports"].as_array().map(Vec::as_slice).unwrap_or_default() {
                 let port = &port["containerPort"];
                 let labels = json!({
+                    // Without a word of the scrape configuration the operator gives targets these, which series must not take.
+                    "namespace": pod["metadata"]["namespace"],
+                    "pod": pod["metadata"]["name"],
+                    "container": container["name"],
                     "__meta_kubernetes_namespace": pod["metadata"]["namespace"],
                     "__meta_kubernetes_pod_name": pod["metadata"]["name"],
                     "__meta_kubernetes_pod_node_name": pod["spec"]["nodeName"],

@@ -41,7 +41,35 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "sysprobe.image" -}}
 {{- with .Values.image }}
+{{- $_ := required "image.repository: there is no public image; name where yours is" .repository }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The field came with Kubernetes 1.30. */}}
+{{- define "sysprobe.recursiveReadOnly" -}}
+{{- if and .Values.recursiveReadOnly (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
+recursiveReadOnly: {{ .Values.recursiveReadOnly }}
+{{- end }}
+{{- end }}
+
+{{/* Values that are each possible and cannot work together. */}}
+{{- define "sysprobe.refuse" -}}
+{{- $asks := regexMatch "(?m)^\\s*sources\\s*=\\s*\\[[^\\]]*[\"']kubelet[\"']" .Values.config }}
+{{- if and (eq .Values.podNames.source "kubelet") (not $asks) }}
+{{- fail "podNames.source=kubelet: the agent asks the kubelet only if `config` says so: [pods] sources = [\"kubelet\"]" }}
+{{- end }}
+{{- if and $asks (ne .Values.podNames.source "kubelet") }}
+{{- fail "`config` names the source kubelet, for which the agent has rights only with podNames.source=kubelet" }}
+{{- end }}
+{{- if and .Values.image.tag .Values.image.digest }}
+{{- fail "image.tag and image.digest: only one of them can be meant" }}
+{{- end }}
+{{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled }}
+{{- fail "podMonitor and serviceMonitor: with both, everything is scraped twice" }}
+{{- end }}
+{{- if and (include "sysprobe.usesToken" .) .Values.rbac.create (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
+{{- fail "serviceAccount.create=false: rbac.create would give the rights to the namespace's default account; name one in serviceAccount.name" }}
 {{- end }}
 {{- end }}
 

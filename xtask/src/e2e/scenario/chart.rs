@@ -94,9 +94,12 @@ fn scraped(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
     let up = prometheus.series("up{job=\"sysprobe\"}")?;
     let [target] = &*up else { bail!("{} targets instead of one", up.len()) };
     ensure!(target["value"][1] == "1" && target["metric"]["instance"] == NODE, "{target}");
-    let own =
-        prometheus.series(&format!("{}{{pod!~\".+\",namespace=\"{}\"}}", truth::ON_CPU, helm::NAMESPACE))?;
-    ensure!(own.is_empty(), "series have the labels of the agent's own pod: {own:?}");
+    let of_agents_namespace =
+        format!("{}{{namespace=\"{}\",container!~\"sysprobe|POD|\"}}", truth::ON_CPU, helm::NAMESPACE);
+    let others = prometheus.series(&of_agents_namespace)?;
+    ensure!(others.is_empty(), "series have the labels of the agent's own pod: {others:?}");
+    let kernel = format!("{}{{namespace=\"\",pod=\"\",container=\"kernel\"}}", truth::ON_CPU);
+    ensure!(!prometheus.series(&kernel)?.is_empty(), "the kernel's own time is somebody else's");
     Ok(format!("{count} containers after {:.1} s, one target named {NODE}", started.elapsed().as_secs_f64()))
 }
 

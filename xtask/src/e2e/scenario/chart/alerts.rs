@@ -40,9 +40,9 @@ const SLOW: &str = "while :; do dd if=/dev/zero of=/disk/slow bs=64k count=16 co
 const SLOW_POD: &str = "slow";
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// Sends to itself over a loopback that loses some of it.
-const LOSSY: &str = "(while :; do nc -l -p 8001 >/dev/null; done) & \
-                     while :; do dd if=/dev/zero bs=64k count=50 2>/dev/null | nc -w 2 127.0.0.1 8001; done";
+/// Sends to itself over a loopback that loses some of it, for as long as the listener's input does not end.
+const LOSSY: &str = "(sleep 100000 | nc -l -p 8001 >/dev/null) & \
+                     while :; do nc -w 2 127.0.0.1 8001 </dev/zero; usleep 200000; done";
 const LOSSY_POD: &str = "lossy";
 const LOSS: &str = "0.05";
 
@@ -64,7 +64,7 @@ pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
         ("deaf", DEAF, json!({})),
         ("busy", BUSY, heavy),
         ("victim", VICTIM, light),
-        (LOSSY_POD, LOSSY, json!({})),
+        (LOSSY_POD, LOSSY, json!({ "limits": { "cpu": "200m" } })),
         (SLOW_POD, SLOW, json!({})),
     ];
     for (name, line, resources) in &pods {
@@ -107,11 +107,13 @@ fn slow_down(pid: u32) -> Result<()> {
     fs::write(format!("/sys/fs/cgroup{file}"), &limit).with_context(|| format!("writing `{limit}` to {file}"))
 }
 
-/// In the pod's own network.
+/// In the pod's own network, where packets come in: who drops what goes out tells TCP.
 fn lose(pid: u32) -> Result<()> {
     let network = format!("--net=/proc/{pid}/ns/net");
+    // Loopback's own is 64 KiB, of which few are sent.
+    cmd::run(cmd::tool("nsenter").args([&network, "ip", "link", "set", "lo", "mtu", "1500"]))?;
     let drop = ["-m", "statistic", "--mode", "random", "--probability", LOSS, "-j", "DROP"];
-    cmd::run(cmd::tool("nsenter").args([&network, "iptables", "-A", "OUTPUT", "-p", "tcp"]).args(drop))
+    cmd::run(cmd::tool("nsenter").args([&network, "iptables", "-A", "INPUT", "-p", "tcp"]).args(drop))
 }
 
 pub(super) fn end_pods() -> Result<()> {

@@ -15,6 +15,13 @@ use crate::e2e::{helm, processes, wait};
 /// `CAP_PERFMON` and `CAP_BPF` of `linux/capability.h`.
 const CAPABILITIES: u64 = 1 << 38 | 1 << 39;
 
+/// Mounts below one that is read-only stay what they are without recursive read-only mounts, which this runtime does not know.
+const BELOW: &str = "/host/sys/fs/cgroup/";
+
+/// What the chart requests by default, in bytes and CPUs.
+const REQUESTED_MEMORY: f64 = 96.0 * 1024.0 * 1024.0;
+const REQUESTED_CPU: f64 = 0.025;
+
 /// How long its CPU time is looked at, in seconds.
 const WHILE: f64 = 20.0;
 
@@ -45,7 +52,11 @@ pub(super) fn rights(rig: &mut Rig) -> Result<String> {
         ensure!(field(name)? == wanted, "{name} is {}, not {wanted}", field(name)?);
     }
     let writable = writable_mounts(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?)?;
-    Ok(format!("CAP_BPF, CAP_PERFMON, no new privileges, seccomp; writable is {}", writable.join(", ")))
+    Ok(format!(
+        "CAP_BPF, CAP_PERFMON, no new privileges, seccomp; writable is {}, and v1 hierarchies below {BELOW} for want of recursive \
+         read-only mounts",
+        writable.join(", ")
+    ))
 }
 
 /// Where it can write: only its socket's directory, and what every container has.
@@ -54,8 +65,6 @@ fn writable_mounts(mountinfo: &str) -> Result<Vec<String>> {
         ["/dev", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/proc", "/run/sysprobe"];
     // An empty file system, with the container's own cgroups in it read-only.
     const OWN: &str = "/sys/fs/cgroup";
-    // Mounts below one that is read-only stay what they are without recursive read-only mounts, which this runtime does not know.
-    const BELOW: &str = "/host/sys/fs/cgroup/";
     let mut found = Vec::new();
     for line in mountinfo.lines() {
         let fields: Vec<_> = line.split(' ').collect();
@@ -77,17 +86,20 @@ pub(super) fn commands(rig: &mut Rig) -> Result<String> {
     for part in ["privileges    sufficient", "processes     all of the host"] {
         ensure!(check.contains(part), "`check` does not say `{part}`: {check}");
     }
-    let top = helm::exec(&rig.cluster, &["/sysprobe", "top", "--once", "--interval", "1", "-o", "json"])?;
-    let top: serde_json::Value = serde_json::from_str(&top)?;
-    let rows = top["workloads"].as_array().context("`top` has no workloads")?;
-    ensure!(rows.iter().any(|row| row["pod"] == "two-containers"), "`top` has no pod of the rig");
+    // The API server is asked only after a random while.
+    let rows = wait::until("`top` has the pods of the rig", || {
+        let top = helm::exec(&rig.cluster, &["/sysprobe", "top", "--once", "--interval", "1", "-o", "json"])?;
+        let top: serde_json::Value = serde_json::from_str(&top)?;
+        let rows = top["workloads"].as_array().context("`top` has no workloads")?;
+        Ok(rows.iter().any(|row| row["pod"] == "two-containers").then_some(rows.len()))
+    })?;
     let used = helm::exec(&rig.cluster, &["/sysprobe", "use", "--once", "--interval", "1", "-o", "json"])?;
     let used: serde_json::Value = serde_json::from_str(&used)?;
     let links = links(&used);
     let real = fs::read_to_string("/proc/1/net/dev")?;
     let missing = links.iter().find(|link| !real.contains(&format!("{link}:")));
     ensure!(missing.is_none() && !links.is_empty(), "links {links:?} are not the node's: {real}");
-    Ok(format!("check, top ({} rows), use (links {links:?})", rows.len()))
+    Ok(format!("check, top ({rows} rows), use (links {links:?})"))
 }
 
 fn links(used: &serde_json::Value) -> Vec<String> {
@@ -110,6 +122,10 @@ pub(super) fn costs(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
         prometheus.value("process_resident_memory_bytes{job=\"sysprobe\"}")?.context("no memory")?;
     let series = prometheus.value("scrape_samples_scraped{job=\"sysprobe\"}")?.context("no samples")?;
     let mebibytes = |bytes: f64| bytes / 1024.0 / 1024.0;
+    ensure!(
+        charged <= REQUESTED_MEMORY && cpu <= REQUESTED_CPU,
+        "{charged} bytes, {cpu} CPUs: more than the chart requests"
+    );
     Ok(format!(
         "{:.1} MiB charged, {:.1} MiB of them resident; {:.2} % of a CPU at a scrape of {series} samples each 2 s",
         mebibytes(charged),

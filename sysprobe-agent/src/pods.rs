@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 
 pub use answer::Answer;
 use directory::Directory;
+pub(crate) use directory::SANDBOX_AFTER;
 use id::ContainerId;
 use misses::Misses;
 pub use plan::{PodFacts, PodsPlan};

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use crate::cgroup::name::Name;
-use crate::pods::{Answer, Pods, PodsPlan};
+use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER};
 use crate::workload::{Bearer, Charge};
 
 /// How long numbers wait for the name of their pod. A pod is known long before its first container, and the API server
-/// tells of a container within a second.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// tells of a container within a second; a sandbox is known after a time.
+const PATIENCE: Duration = Duration::from_secs(SANDBOX_AFTER.as_secs() + 5);
 /// Dead cgroups whose numbers may wait at the same time. What is beyond is charged at once.
 const ORPHANS_MAX: usize = 4096;
 
@@ -25,13 +25,35 @@ pub(super) struct Attribution {
     known: HashMap<u64, Bearer>,
     /// Of cgroups that have gone, and since when: their sockets may outlive them.
     late: HashMap<u64, (Bearer, Instant)>,
-    /// Since when a cgroup waits for its name.
-    waiting: HashMap<u64, Instant>,
+    waiting: HashMap<u64, Wait>,
     orphans: Vec<Orphan>,
     /// Those that died nameless, and since when: others may owe them, or they others.
     nameless: HashMap<u64, (Name, Instant)>,
     /// The pods' changes when the orphans were last looked at.
     looked: u64,
+}
+
+/// A cgroup waits for its name.
+#[derive(Debug)]
+struct Wait {
+    since: Instant,
+    /// Whether its pod is known, so that only its container is not.
+    in_pod: bool,
+}
+
+impl Wait {
+    const fn new(now: Instant) -> Self {
+        Self { since: now, in_pod: false }
+    }
+
+    /// Patience begins anew when the pod becomes known: when the agent starts, all cgroups are there before the source
+    /// has said a word, and the next to ask may be a scrape a minute later.
+    fn is_over(&mut self, answer: &Answer, now: Instant) -> bool {
+        if matches!(answer, Answer::Pod { .. }) && !self.in_pod {
+            *self = Self { since: now, in_pod: true };
+        }
+        now.duration_since(self.since) >= PATIENCE
+    }
 }
 
 /// The last numbers of a cgroup that died nameless, in one domain.
@@ -69,8 +91,9 @@ impl Attribution {
         if is_final(&answer, name) {
             self.accept(id, &answer, name);
         } else if !self.known.contains_key(&id) {
-            let since = *self.waiting.entry(id).or_insert(now);
-            if self.may_come(name) && now.duration_since(since) < PATIENCE {
+            let wait = self.waiting.entry(id).or_insert_with(|| Wait::new(now));
+            let is_over = wait.is_over(&answer, now);
+            if self.may_come(name) && !is_over {
                 return None;
             }
             self.accept(id, &answer, name);
@@ -180,5 +203,27 @@ const fn is_final(answer: &Answer, name: &Name) -> bool {
         Answer::Container { .. } | Answer::Sandbox { .. } | Answer::Plain { .. } => true,
         Answer::Pod { .. } => name.container_id.is_none(),
         Answer::Unknown => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::pods::pod::Pod;
+
+    #[test]
+    fn patience_begins_anew_when_the_pod_becomes_known_and_only_then() {
+        let start = Instant::now();
+        let later = |seconds: u64| start + Duration::from_secs(seconds);
+        let patience = PATIENCE.as_secs();
+        let known = Answer::Pod { pod: Arc::new(Pod::default()) };
+        let mut wait = Wait::new(start);
+        assert!(!wait.is_over(&Answer::Unknown, later(patience - 1)));
+        assert!(!wait.is_over(&known, later(10 * patience)));
+        assert!(!wait.is_over(&known, later(11 * patience - 1)));
+        assert!(wait.is_over(&known, later(11 * patience)));
+        assert!(Wait::new(start).is_over(&Answer::Unknown, later(patience)));
     }
 }

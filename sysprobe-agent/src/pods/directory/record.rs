@@ -10,7 +10,7 @@ use crate::pods::source::SourceKind;
 
 /// A container's id is in the pod's status within a second, of a busy node's within some. What is unknown for longer
 /// in a pod whose containers are all known is its sandbox.
-const SANDBOX_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const SANDBOX_AFTER: Duration = Duration::from_secs(10);
 /// Nobody asks for what has died.
 const STRANGER_FORGOTTEN: Duration = Duration::from_secs(120);
 /// A pod that makes cgroups with names like ids must not fill the memory.

@@ -96,10 +96,11 @@ fn scraped(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
     ensure!(target["value"][1] == "1" && target["metric"]["instance"] == NODE, "{target}");
     let of_agents_namespace =
         format!("{}{{namespace=\"{}\",container!~\"sysprobe|POD|\"}}", truth::ON_CPU, helm::NAMESPACE);
-    // A container goes by its id until the API server tells of it; what is no pod would stay.
-    wait::until("nothing but the agent has the labels of the agent's own pod", || {
-        Ok(prometheus.series(&of_agents_namespace)?.is_empty().then_some(()))
-    })?;
+    let others = prometheus.series(&of_agents_namespace)?;
+    ensure!(
+        others.is_empty(),
+        "by the labels of the agent's own pod, or by an id for want of patience: {others:?}"
+    );
     let kernel = format!("{}{{namespace=\"\",pod=\"\",container=\"kernel\"}}", truth::ON_CPU);
     ensure!(!prometheus.series(&kernel)?.is_empty(), "the kernel's own time is somebody else's");
     Ok(format!("{count} containers after {:.1} s, one target named {NODE}", started.elapsed().as_secs_f64()))

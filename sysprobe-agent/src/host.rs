@@ -61,6 +61,8 @@ pub struct Offers {
     pub targets: Option<BTreeSet<Target>>,
     /// Whether functions can be hooked by kprobes.
     pub kprobes: Option<bool>,
+    /// Whether they can be hooked by BPF trampolines.
+    pub trampolines: Option<bool>,
     /// Storage with each task that tracing programs may use.
     pub task_storage: Option<bool>,
     /// The same with each socket.
@@ -119,14 +121,19 @@ impl Offers {
         // The member came when tracing programs got task storage, in 5.13. The kind of map is older (5.11), and was for
         // security modules.
         const STORAGE: &str = "task_struct.bpf_storage";
+        // A trampoline is a direct call of ftrace. x86-64 has had them for longer than Linux 5.10, whose BTF may not list
+        // functions that cannot be traced themselves; arm64 got them in 6.4, and its trampolines in 6.0, which attach to nothing.
+        const DIRECT_CALLS: Target = Target::Function("register_ftrace_direct");
         // The helper as tracing programs have it.
         const SOCKET_STORAGE: Target = Target::Function("bpf_sk_storage_get_tracing");
+        let has = |target| types.map(|types| !types.targets(std::iter::once(target)).is_empty());
         Self {
             targets: types.map(|types| types.targets(probe::targets())),
             kprobes: kprobes(Path::new("/sys/bus/event_source/devices")),
+            trampolines: has(DIRECT_CALLS).filter(|has| *has || cfg!(target_arch = "aarch64")),
             task_storage: types
                 .map(|types| Layout::of(types, std::iter::once(STORAGE)).get(STORAGE).is_some()),
-            socket_storage: types.map(|types| !types.targets(std::iter::once(SOCKET_STORAGE)).is_empty()),
+            socket_storage: has(SOCKET_STORAGE),
         }
     }
 }
@@ -166,6 +173,9 @@ mod tests {
         std::fs::create_dir(counters.join("kprobe")).expect("made");
         assert_eq!(kprobes(&counters), Some(true));
         let unknown = Offers::collect(None);
-        assert_eq!((unknown.targets, unknown.task_storage, unknown.socket_storage), (None, None, None));
+        assert_eq!(
+            (unknown.targets, unknown.trampolines, unknown.task_storage, unknown.socket_storage),
+            (None, None, None, None)
+        );
     }
 }

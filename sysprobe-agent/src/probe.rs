@@ -109,6 +109,7 @@ pub enum Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     Kprobes,
+    Trampolines,
     TaskStorage,
     SocketStorage,
 }
@@ -299,6 +300,9 @@ impl Need {
     pub const fn means(self) -> &'static str {
         match self {
             Self::Kprobes => "kprobes (CONFIG_KPROBES)",
+            Self::Trampolines => {
+                "direct calls of ftrace, by which programs get onto functions (arm64: Linux 6.4)"
+            }
             Self::SocketStorage => "socket storage for tracing programs (Linux 5.11)",
             Self::TaskStorage => "task storage for tracing programs (Linux 5.13)",
         }

@@ -148,7 +148,10 @@ fn for_nobody(directory: &TempDir) -> Command {
     const NOBODY: u32 = 65_534;
     fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("ours");
     let program = directory.path().join("sysprobe");
-    fs::copy(env!("CARGO_BIN_EXE_sysprobe"), &program).expect("copied");
+    // By another process: what a test beside this one forks would hold a file open that this one writes, and nobody can
+    // run it then (ETXTBSY).
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sysprobe")).arg(&program).status().expect("cp");
+    assert!(copied.success());
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).uid(NOBODY).gid(NOBODY).current_dir("/");
     command

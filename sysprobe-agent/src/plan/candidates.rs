@@ -33,6 +33,7 @@ fn require(set: &TierSet, facts: &Facts) -> Result<(), String> {
     let offers = &facts.offers;
     let lacks = |need: &&Need| match need {
         Need::Kprobes => offers.kprobes == Some(false),
+        Need::Trampolines => offers.trampolines == Some(false),
         Need::TaskStorage => offers.task_storage == Some(false),
         Need::SocketStorage => offers.socket_storage == Some(false),
     };

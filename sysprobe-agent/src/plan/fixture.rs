@@ -48,6 +48,7 @@ pub(crate) fn facts() -> Facts {
         offers: Offers {
             targets: Some(probe::targets().collect()),
             kprobes: Some(true),
+            trampolines: Some(true),
             task_storage: Some(true),
             socket_storage: Some(true),
         },

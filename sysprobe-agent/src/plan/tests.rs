@@ -205,6 +205,20 @@ fn without_task_storage_only_the_hash_is_left() {
 }
 
 #[test]
+fn without_direct_calls_nothing_is_hooked_by_trampolines() {
+    let mut facts = facts();
+    facts.offers.trampolines = Some(false);
+    let (tried, against) = tiers(&facts, "vfs");
+    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp, Tier::Kprobe]);
+    assert_eq!(
+        against,
+        [
+            "fentry: this kernel has no direct calls of ftrace, by which programs get onto functions (arm64: Linux 6.4)"
+        ]
+    );
+}
+
+#[test]
 fn a_function_that_was_inlined_cannot_be_hooked() {
     let mut facts = facts();
     let known = facts.offers.targets.as_mut().expect("known");

@@ -56,7 +56,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("cgroup_died_fe", Fentry("kernfs_remove"), DIED),
             ],
             members: MEMBERS,
-            needs: &[],
+            needs: &[Need::Trampolines],
         },
         TierSet {
             tier: Tier::Kprobe,

@@ -80,7 +80,7 @@ pub(super) const PROBE: Probe = Probe {
                 SEED,
             ],
             members: MEMBERS,
-            needs: &[Need::SocketStorage],
+            needs: &[Need::Trampolines, Need::SocketStorage],
         },
         TierSet {
             tier: Tier::RawTp,

@@ -118,7 +118,7 @@ pub(super) const PROBE: Probe = Probe {
                 DATAGRAMS,
             ],
             members: MEMBERS,
-            needs: &[Need::SocketStorage],
+            needs: &[Need::Trampolines, Need::SocketStorage],
         },
         TierSet {
             tier: Tier::RawTp,

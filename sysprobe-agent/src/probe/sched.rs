@@ -154,7 +154,7 @@ pub(super) const PROBE: Probe = Probe {
                 CENSUS,
             ],
             members: MEMBERS,
-            needs: &[Need::TaskStorage],
+            needs: &[Need::Trampolines, Need::TaskStorage],
         },
         TierSet {
             tier: Tier::Kprobe,

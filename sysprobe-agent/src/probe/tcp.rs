@@ -126,7 +126,7 @@ pub(super) const PROBE: Probe = Probe {
                 CENSUS,
             ],
             members: MEMBERS,
-            needs: &[Need::SocketStorage],
+            needs: &[Need::Trampolines, Need::SocketStorage],
         },
         TierSet {
             tier: Tier::RawTp,

@@ -97,7 +97,7 @@ pub(super) const PROBE: Probe = Probe {
             object: OBJECT,
             programs: functions!(Fentry, Fexit, []),
             members: MEMBERS,
-            needs: &[Need::TaskStorage],
+            needs: &[Need::Trampolines, Need::TaskStorage],
         },
         TierSet {
             tier: Tier::TpBtf,

@@ -75,20 +75,30 @@ pub(crate) fn static_agent(arch: Arch) -> Result<PathBuf> {
     say::step(format_args!("Building the agent for {} (release, static).", arch.name()));
     let cross::Compiler { mut cargo, source } = cross::compiler(arch, "build")?;
     cargo.args(["--release", "--package", "sysprobe-agent"]);
-    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), "-Cstrip=symbols".to_owned()];
-    flags.push(remap(paths::root(), "/sysprobe"));
-    flags.extend(paths::cargo_home().map(|home| remap(&home, "/cargo")));
-    flags.extend(source.map(|source| remap(&source, "/rustc")));
+    flags.extend(remaps("/sysprobe", source.as_deref()));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cmd::run(&mut cargo)?;
     Ok(arch.static_agent("release"))
 }
 
+/// Flags that keep this machine's paths out of what is built: those of the repository, of dependencies, and of the source of the
+/// standard library where that is built, too.
+fn remaps(root: &str, source: Option<&Path>) -> Vec<String> {
+    let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
+    let mut flags = vec![remap(paths::root(), root)];
+    flags.extend(paths::cargo_home().map(|home| remap(&home, "/cargo")));
+    flags.extend(source.map(|source| remap(source, "/rustc")));
+    flags
+}
+
 fn ebpf_cargo(toolchain: &Toolchain, arch: Arch) -> Command {
     let bin = toolchain.compiler.sysroot.join("bin");
-    let linker = format!("-Clinker={}", toolchain.linker.display());
-    let flags: Vec<&str> = RUSTFLAGS.into_iter().chain([linker.as_str()]).collect();
+    let source = toolchain.compiler.sysroot.join("lib/rustlib/src/rust");
+    let mut flags: Vec<String> = RUSTFLAGS.into_iter().map(str::to_owned).collect();
+    flags.push(format!("-Clinker={}", toolchain.linker.display()));
+    // Relative, so that the linker finds the lines of source that the verifier prints.
+    flags.extend(remaps(".", Some(&source)));
     let mut cargo = cmd::tool(bin.join("cargo"));
     cargo.env("RUSTC", bin.join("rustc"));
     // `-Z` flags are for nightly compilers; any other one obeys them under this name.

@@ -55,7 +55,9 @@ pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
 fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
     build::objects_for(arch)?;
     let program = build::static_agent(arch)?;
-    ensure_static(&program)?;
+    let bytes = fs::read(&program).with_context(|| format!("reading {}", program.display()))?;
+    ensure_static(&bytes)?;
+    ensure_from_nowhere(&bytes)?;
     let root = arch.beside(DIRECTORY).join("root");
     fill(&root, &program)?;
     fs::write(root.join("sbom.cdx.json"), sbom::of_agent(arch)?)?;
@@ -88,15 +90,37 @@ fn fill(root: &Path, program: &Path) -> Result<()> {
 }
 
 /// A program that needs a loader has none in an empty image.
-fn ensure_static(program: &Path) -> Result<()> {
-    let bytes = fs::read(program)?;
-    let file = object::File::parse(&*bytes).context("the program is no object file")?;
+fn ensure_static(program: &[u8]) -> Result<()> {
+    let file = object::File::parse(program).context("the program is no object file")?;
     let needs = file.imports().map(|imports| imports.len()).unwrap_or_default();
-    ensure!(needs == 0, "{} imports {needs} symbols of shared libraries", program.display());
+    ensure!(needs == 0, "the program imports {needs} symbols of shared libraries");
+    Ok(())
+}
+
+/// Paths of the machine that built a program make another one of it in each clone.
+fn ensure_from_nowhere(program: &[u8]) -> Result<()> {
+    let homes = [Some(paths::root().to_owned()), paths::cargo_home()];
+    for path in homes.into_iter().flatten() {
+        let place = path.as_os_str().as_encoded_bytes();
+        let holds = program.windows(place.len()).any(|window| window == place);
+        ensure!(!holds, "the program holds the path {}: no other clone builds the same one", path.display());
+    }
     Ok(())
 }
 
 fn git(words: &[&str]) -> Result<String> {
     let printed = cmd::capture(cmd::tool("git").args(words)).context("`git` failed: is this a clone?")?;
     Ok(printed.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_this_machine_is_found_in_a_program() {
+        let panics = format!("at {}/sysprobe-agent/src/main.rs", paths::root().display());
+        assert!(ensure_from_nowhere(panics.as_bytes()).is_err());
+        assert!(ensure_from_nowhere(b"at /sysprobe/sysprobe-agent/src/main.rs").is_ok());
+    }
 }

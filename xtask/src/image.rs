@@ -64,7 +64,13 @@ fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
     let image = Image {
         name,
         root: &root,
-        config: json!({ "Entrypoint": ["/sysprobe"], "Cmd": ["agent"], "ExposedPorts": { "9937/tcp": {} } }),
+        config: json!({
+            "Entrypoint": ["/sysprobe"],
+            "Cmd": ["agent"],
+            // So that `kubectl exec … -- sysprobe` finds it.
+            "Env": ["PATH=/"],
+            "ExposedPorts": { "9937/tcp": {} },
+        }),
         labels: json!({
             "org.opencontainers.image.title": "sysprobe",
             "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),

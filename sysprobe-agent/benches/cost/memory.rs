@@ -40,28 +40,28 @@ const fn hash(value: u64, entries: u32) -> u64 {
 const LAYOUTS: [Layout; 6] = [
     Layout {
         title: "hash by cgroup id",
-        formula: "slots x (56 + 448) + buckets x 16",
+        formula: "slots x (56 + stats) + buckets x 16",
         bytes: |_| hash(STATS, SLOTS),
         map: "BENCH_HASH",
         per_cpu: false,
     },
     Layout {
         title: "per-CPU hash by cgroup id",
-        formula: "slots x (56 + 8 + CPUs x 448) + buckets x 16",
+        formula: "slots x (56 + 8 + CPUs x stats) + buckets x 16",
         bytes: |cpus| hash(8 + cpus * STATS, SLOTS),
         map: "BENCH_PCPU_HASH",
         per_cpu: true,
     },
     Layout {
         title: "slot, per-CPU array",
-        formula: "slots x (8 + CPUs x 448)",
+        formula: "slots x (8 + CPUs x stats)",
         bytes: |cpus| u64::from(SLOTS) * (8 + cpus * STATS),
         map: "BENCH_PCPU",
         per_cpu: true,
     },
     Layout {
         title: "**slot, mapped array, at most 16 shards (product)**",
-        formula: "slots x shards x 448",
+        formula: "slots x shards x stats",
         bytes: |_| u64::from(SLOTS) * u64::from(shards().count()) * STATS,
         map: "BENCH_MMAP",
         per_cpu: false,
@@ -88,7 +88,7 @@ pub(crate) fn report(bench: &Bench) -> Result<String> {
     let mut out = format!(
         "## Kernel memory: 500 pods ({SLOTS} slots), {CPUS} CPUs\n\n\
          KiB; what the kernel accounts is `memlock` of a map of these dimensions. Per-CPU maps always have this \
-         machine's {here} CPUs: their formula is checked for {here}.\n\n\
+         machine's {here} CPUs: their formula is checked for {here}. What is kept of a cgroup (`stats`) has {STATS} bytes.\n\n\
          | layout | formula | KiB for {CPUS} CPUs | formula here | accounted here |\n|---|---|---:|---:|---:|\n",
     );
     for layout in &LAYOUTS {

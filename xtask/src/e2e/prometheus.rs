@@ -184,7 +184,9 @@ fn rules(directory: &std::path::Path) -> Result<Vec<PathBuf>> {
 fn hastened(text: &str) -> String {
     let line = |line: &str| match line.trim_start().strip_prefix("for: ") {
         Some(_) => line.replace(line.trim_start(), &format!("for: {HOLD}")),
-        None => line.replace("[5m]", &format!("[{WINDOW}]")).replace("[10m]", &format!("[{WINDOW}]")),
+        None => ["[2m]", "[3m]", "[5m]", "[10m]"]
+            .iter()
+            .fold(line.to_owned(), |line, window| line.replace(window, &format!("[{WINDOW}]"))),
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

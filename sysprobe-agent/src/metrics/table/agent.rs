@@ -175,7 +175,7 @@ pub(super) static AGENT: &[Metric] = &[
         kind: Kind::Gauge,
         help: "Time since the source that watches the pods was last heard of. No series without such a source.",
         labels: &[],
-        source: "the API server's watch and its bookmarks, the container runtime's events",
+        source: "the API server's watch and its bookmarks, the last list of the container runtime's",
         emit: |snapshot, emit| emit.optional(snapshot.agent.pod_watch_age_ns.map(seconds)),
     },
     Metric {

@@ -8,7 +8,8 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_usage",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "CPU time of the cgroup and those below it, as the kernel accounts it.",
+        help: "CPU time of the cgroup and those below it, as the kernel accounts it. A pod that has a quota of its own has a series \
+               beside its containers' (an empty container), as has a slice with one: they are not to be added up.",
         labels: WORKLOAD,
         source: "cpu.stat usage_usec; cpuacct.usage on cgroup v1",
         emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(seconds(cpu.usage_ns?))),
@@ -37,7 +38,8 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttled",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that the cgroup was throttled, summed over its CPUs.",
+        help: "Time that the cgroup was throttled, summed over its CPUs. Where a pod and its containers have quotas of their own, \
+               both have series, mostly of the same time.",
         labels: WORKLOAD,
         source: "cpu.stat throttled_usec; throttled_time on cgroup v1",
         emit: |snapshot, emit| each_throttling(snapshot, emit, |throttling| seconds(throttling.throttled_ns)),

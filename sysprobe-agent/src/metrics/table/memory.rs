@@ -8,7 +8,8 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_usage",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "Memory that the cgroup and those below it are charged for, page cache included.",
+        help: "Memory that the cgroup and those below it are charged for, page cache included. A pod that has a limit of its own has \
+               a series beside its containers' (an empty container), as has a slice with one: they are not to be added up.",
         labels: WORKLOAD,
         source: "memory.current; memory.usage_in_bytes on cgroup v1",
         emit: |snapshot, emit| each_level(snapshot, emit, |levels| Some(levels.usage_bytes)),

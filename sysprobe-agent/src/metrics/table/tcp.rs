@@ -70,7 +70,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_accept_queue_drops",
-        "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because nobody accepted in time.",
+        "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because nobody accepted in \
+         time; there is no such series where sockets cannot be walked (an iterator over all of them).",
         WORKLOAD,
         "sock.sk_drops of listening sockets",
         |snapshot, emit| {

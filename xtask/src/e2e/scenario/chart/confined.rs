@@ -80,7 +80,7 @@ fn writable_mounts(mountinfo: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// As the chart's notes and the documentation have them.
+/// As the chart's notes and the documentation have them, by path and by name.
 pub(super) fn commands(rig: &mut Rig) -> Result<String> {
     let check = helm::exec(&rig.cluster, &["/sysprobe", "check"])?;
     for part in ["privileges    sufficient", "processes     all of the host"] {
@@ -93,7 +93,7 @@ pub(super) fn commands(rig: &mut Rig) -> Result<String> {
         let rows = top["workloads"].as_array().context("`top` has no workloads")?;
         Ok(rows.iter().any(|row| row["pod"] == "two-containers").then_some(rows.len()))
     })?;
-    let used = helm::exec(&rig.cluster, &["/sysprobe", "use", "--once", "--interval", "1", "-o", "json"])?;
+    let used = helm::exec(&rig.cluster, &["sysprobe", "use", "--once", "--interval", "1", "-o", "json"])?;
     let used: serde_json::Value = serde_json::from_str(&used)?;
     let links = links(&used);
     let real = fs::read_to_string("/proc/1/net/dev")?;

@@ -71,11 +71,17 @@ fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
     const TASK_STORAGE: (u32, u32) = (5, 13);
     /// Tracepoints of what a socket sends and receives.
     const SOCKET_CALLS: (u32, u32) = (6, 3);
+    /// Direct calls of ftrace on arm64; x86-64 has had them for longer than we look back.
+    const DIRECT_CALLS: (u32, u32) = (6, 4);
     let has_no_storage = !matches!(domain, "cgroup" | "block" | "reclaim") && kernel() < TASK_STORAGE;
     let has_no_calls = domain == "net" && kernel() < SOCKET_CALLS;
+    let has_no_direct_calls = cfg!(target_arch = "aarch64") && kernel() < DIRECT_CALLS;
     match tier {
         Tier::TpBtf => has_no_storage || has_no_calls,
-        Tier::Fentry => has_no_storage || (!reason.contains("verifier") && !has_kprobes()),
+        Tier::Fentry => {
+            let has_no_hooks = has_no_direct_calls || !has_kprobes();
+            has_no_storage || (!reason.contains("verifier") && has_no_hooks)
+        }
         Tier::Kprobe => !has_kprobes(),
         Tier::RawTp => has_no_calls,
     }

@@ -19,11 +19,9 @@ pub(super) fn install(values: &[&str]) -> Result<()> {
     let mut helm = helm(&["install", RELEASE]);
     helm.arg(chart::directory()).args(["--create-namespace", "--wait", "--timeout", LIMIT]);
     let (repository, tag) = image::AGENT.rsplit_once(':').unwrap_or((image::AGENT, ""));
-    for value in [&format!("image.repository={repository}"), &format!("image.tag={tag}")] {
-        helm.args(["--set", value]);
-    }
-    // There is no next node that could wait.
-    helm.args(["--set", "image.pullPolicy=Never", "--set", "minReadySeconds=0"]);
+    let (repository, tag) = (format!("image.repository={repository}"), format!("image.tag={tag}"));
+    // There is no next node that could wait to be replaced.
+    helm.args(sets(&[&repository, &tag, "image.pullPolicy=Never", "minReadySeconds=0"]));
     cmd::output(helm.args(sets(values))).map(drop)
 }
 

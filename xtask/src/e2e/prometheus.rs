@@ -199,6 +199,7 @@ mod tests {
     fn rules_are_hastened_and_otherwise_the_same() {
         let text = "expr: rate(a[5m]) > 5\n        for: 15m\n        for_us: [1h]";
         assert_eq!(hastened(text), "expr: rate(a[30s]) > 5\n        for: 4s\n        for_us: [1h]");
+        assert_eq!(hastened("a[2m] or a[3m] or a[10m]"), "a[30s] or a[30s] or a[30s]");
     }
 
     #[test]

@@ -28,7 +28,8 @@ fn main() {
     println!("cargo::rustc-env=SYSPROBE_EBPF={}", objects.display());
 }
 
-/// Kprobes read registers, so the objects for another kind of processor than this machine's lie beside its own.
+/// Kprobes read registers, so the objects for another kind of processor than this machine's lie beside its
+/// own.
 fn directory() -> String {
     let (host, machine) = (env::var("HOST"), env::var("CARGO_CFG_TARGET_ARCH"));
     match (host, machine) {

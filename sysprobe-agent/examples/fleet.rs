@@ -1,8 +1,8 @@
-//! The clients of many agents in one process, for `cargo xtask e2e fleet`: each watches the pods of a node as an agent
-//! does, and nothing else of an agent is there.
+//! The clients of many agents in one process, for `cargo xtask e2e fleet`: each watches the pods of a node as
+//! an agent does, and nothing else of an agent is there.
 //!
-//! `fleet KUBECONFIG CLIENTS NODES RESULT` writes a line of JSON into the file `RESULT` when every client has its list,
-//! and goes on until it is killed.
+//! `fleet KUBECONFIG CLIENTS NODES RESULT` writes a line of JSON into the file `RESULT` when every client has
+//! its list, and goes on until it is killed.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,10 +1,12 @@
-//! Running the engine: as the node agent behind HTTP and the local socket, or inside a command for as long as it shows a table.
+//! Running the engine: as the node agent behind HTTP and the local socket, or inside a command for as long as
+//! it shows a table.
 
-mod census;
-mod collections;
 mod heap;
 mod http;
 mod logging;
+mod pulse;
+mod refusals;
+mod scans;
 mod shared;
 mod socket;
 mod watch;
@@ -12,7 +14,6 @@ mod watch;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch::Receiver;
@@ -58,11 +59,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let (facts, plan) = prepare(&config)?;
-    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+    let listener = http::listen(config.listen).with_context(|| {
         format!("cannot listen on {}: choose another address with --listen", config.listen)
     })?;
     let listen = listener.local_addr().context("asking for the address that is listened on")?;
     let mut socket = socket::Socket::bind(&config.socket).await?;
+    ignore_hangups()?;
     let shared = Shared::default();
     let mut stop = stop_signal()?;
     let servers = [
@@ -76,7 +78,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     shared.own(engine)?;
     info!(%listen, "Ready.");
     let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
-    let census = tokio::spawn(census::take_often(shared.clone(), stop.clone()));
+    let census = tokio::spawn(scans::count_threads_often(shared.clone(), stop.clone()));
     stop.changed().await.context("waiting for the signal to stop")?;
     info!("Stopping.");
     finish(servers).await;
@@ -112,6 +114,18 @@ fn stop_signal() -> anyhow::Result<Receiver<bool>> {
         sender.send_replace(true);
     });
     Ok(receiver)
+}
+
+/// A terminal that goes away, or a supervisor that wants the configuration read again, does not end the
+/// agent.
+fn ignore_hangups() -> anyhow::Result<()> {
+    let mut hangup = signal(SignalKind::hangup()).context("watching for SIGHUP")?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            warn!("SIGHUP is ignored: the configuration is read at the start only.");
+        }
+    });
+    Ok(())
 }
 
 /// Facts and plan; an error if there is nothing worth starting.
@@ -165,6 +179,7 @@ impl Source for Numbers {
         match self {
             Self::Agents(client) => client.next().await,
             Self::Own(local) => {
+                scans::seed_tasks(&local.engine).await?;
                 local.engine.collect(local.query).await?.context("the programs are not loaded")
             }
         }

@@ -1,8 +1,8 @@
-//! `sysprobe blame`: how long one workload's runnable threads waited for a CPU in the last window, why, and who ran
-//! meanwhile.
+//! `sysprobe blame`: how long one workload's runnable threads waited for a CPU in the last window, why, and
+//! who ran meanwhile.
 //!
-//! The waits are taken from two snapshots by `show::waits`; here is how they look (`view`) and their JSON form
-//! (`json`). How a workload is found and watched is the same for all commands that do: `show::watch`.
+//! The waits are taken from two snapshots by `show::waits`; here is how they look (`view`) and their JSON
+//! form (`json`). How a workload is found and watched is the same for all commands that do: `show::watch`.
 
 use crate::{
     show::{

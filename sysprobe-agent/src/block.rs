@@ -1,9 +1,12 @@
 //! The block layer: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
+use std::time::Instant;
+
 use sysprobe_common::block::{self, BlockLoss, BlockStats, DISK_NAME, Operation};
 use sysprobe_common::operation::OperationStats;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::TierSet;
@@ -14,6 +17,7 @@ use crate::snapshot::{BlockSample, LostUpdates};
 pub struct Block {
     loaded: Loaded,
     slots: Slots<BlockStats, DeviceKey>,
+    in_flight: InProgress<Request>,
     losses: MappedArray<u64>,
 }
 
@@ -22,9 +26,14 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceKey(block::Key);
 
-const MAPS: Names = Names { stats: "BLOCK_STATS", known: "BLOCK_SLOTS", free: "BLOCK_FREE" };
-/// Requests that may be on their way at one time: a device has some hundreds, with many queues some thousands.
-pub const IN_FLIGHT: u32 = 8_192;
+/// A request in flight.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Request(block::Request);
+
+const MAPS: Names =
+    Names { stats: "BLOCK_STATS", known: "BLOCK_SLOTS", free: "BLOCK_FREE", room: "BLOCK_ROOM" };
+const IN_FLIGHT: &str = "BLOCK_IN_FLIGHT";
 
 impl Block {
     /// Loads and attaches; from here on every request that is submitted is counted.
@@ -34,13 +43,20 @@ impl Block {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        sizes.push(("BLOCK_IN_FLIGHT", IN_FLIGHT));
+        let mut sizes = MAPS.sizes(plan.sizes.block, Shards::ONE).to_vec();
+        sizes.push((IN_FLIGHT, plan.sizes.requests));
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.sizes.block, Shards::ONE)?;
+        let in_flight = InProgress::new(&mut loaded, IN_FLIGHT, plan.sizes.requests)?;
         let losses = loaded.map_array("BLOCK_LOSSES")?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, losses })
+        Ok(Self { loaded, slots, in_flight, losses })
+    }
+
+    /// Removes requests whose end was not seen, when it is time to.
+    pub fn update(&mut self, now: Instant, now_ns: u64) {
+        let refused = self.losses.read(BlockLoss::InFlightFull as usize).unwrap_or(0);
+        self.in_flight.update(refused, now, now_ns);
     }
 
     pub const fn slots(&mut self) -> &mut Slots<BlockStats, DeviceKey> {
@@ -48,12 +64,19 @@ impl Block {
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("block", &self.losses, BlockLoss::ALL.map(BlockLoss::reason))
+        let losses = slots::losses("block", &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
+        self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason())
+    }
+
+    /// How many requests were in flight when they were last looked at.
+    #[must_use]
+    pub const fn in_flight(&self) -> u64 {
+        self.in_flight.entries()
     }
 
     /// How many slots there were when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> u64 {
+    pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
 }
@@ -66,6 +89,21 @@ impl Running for Block {
 
 // SAFETY: integers without padding between or behind them.
 unsafe impl aya::Pod for DeviceKey {}
+
+// SAFETY: as above.
+unsafe impl aya::Pod for Request {}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self(block::Request { cgroup: 0, begun: 0, started: 0, issued: 0, bytes: 0, failed: 0, flush: 0 })
+    }
+}
+
+impl Begun for Request {
+    fn begun_ns(&self) -> u64 {
+        self.0.begun
+    }
+}
 
 impl Default for DeviceKey {
     fn default() -> Self {
@@ -82,6 +120,9 @@ impl Key for DeviceKey {
         Owner::of_number(self.0.cgroup)
     }
 }
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for BlockStats {}
 
 impl Counters for BlockStats {
     const ZERO: Self = Self {

@@ -1,5 +1,6 @@
 //! The only user of aya and of `bpf(2)`: objects become running programs and readable maps.
 
+mod attach;
 mod batch;
 mod cast;
 mod kprobe;
@@ -8,11 +9,13 @@ mod loader;
 mod memlock;
 mod mmap;
 mod reason;
+mod scan;
 mod shared;
 mod syscall;
 
 pub use batch::Entries;
-pub use loaded::{Loaded, ProgramStatistics, Running, Walk};
+pub use loaded::{Loaded, ProgramStatistics, Running};
 pub use loader::{LoadError, Loader};
-pub use mmap::MappedArray;
+pub use mmap::{MappedArray, Plain};
+pub use scan::{Pass, Scan, ScanStatistics};
 pub use syscall::measure_programs;

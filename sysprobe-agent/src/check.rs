@@ -1,5 +1,5 @@
-//! `sysprobe check`: the facts, the plan, what the kernel takes of it, and what a running agent does; for people or as JSON.
-//! Attaches nothing and changes nothing.
+//! `sysprobe check`: the facts, the plan, what the kernel takes of it, and what a running agent does; for
+//! people or as JSON. Attaches nothing and changes nothing.
 
 mod text;
 mod trial;
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::config::Config;
+use crate::host::known_bugs::{self, KnownBug};
 use crate::host::{Facts, Lack};
 use crate::plan::Plan;
 use crate::show::{Source, args::Output};
@@ -40,6 +41,8 @@ pub(crate) struct Report {
     facts: Facts,
     /// Rights that the agent would use here and this process does not have.
     lacks: Vec<Lack>,
+    /// What is known to be wrong with this kernel and concerns our numbers.
+    known_bugs: Vec<&'static KnownBug>,
     /// What an agent would do here.
     plan: Plan,
     /// What the kernel said; `None` if it was not asked.
@@ -83,7 +86,8 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
 impl Report {
     fn new(facts: Facts, plan: Plan, trials: Option<Vec<Trial>>, agent: Agent) -> Self {
         let lacks = facts.privilege.lacks(&facts.kernel).map(Lack::from).collect();
-        Self { version: VERSION, facts, lacks, plan, trials, agent }
+        let known_bugs = known_bugs::of(&facts).collect();
+        Self { version: VERSION, facts, lacks, known_bugs, plan, trials, agent }
     }
 }
 

@@ -21,7 +21,8 @@ use crate::show::args::{Output, WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
 use crate::{agent, blame, check, completion, docs, latency, probes, resources, schema, top};
 
-/// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups' files.
+/// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups'
+/// files.
 #[derive(Debug, Parser)]
 #[command(name = "sysprobe", version, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -32,7 +33,8 @@ pub struct Cli {
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 failure, 2 wrong arguments, 77 missing privileges, 78 wrong configuration";
 
-const COMPLETIONS_EXAMPLE: &str = "Example: completion in this shell\n  source <(sysprobe completions bash)\n\n\
+const COMPLETIONS_EXAMPLE: &str = "Example: completion in this shell\n  source <(sysprobe completions \
+                                   bash)\n\n\
     Names are those of a running agent at the usual socket.";
 const MAN_EXAMPLE: &str = "Example: the manual of one command\n  \
     sysprobe man /tmp && man /tmp/sysprobe-latency.1";
@@ -53,16 +55,19 @@ enum Command {
     /// Show how long a pod, a systemd unit or a cgroup waited for a CPU, why, and who ran meanwhile.
     #[command(after_help = blame::EXAMPLE)]
     Blame(ShowCommand<WorkloadArgs>),
-    /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by stage.
+    /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by
+    /// stage.
     #[command(after_help = latency::HELP)]
     Latency(ShowCommand<LatencyArgs>),
-    /// Check this node in a minute: of CPU, memory, disks and network what is in use, what waits, what fails, and who is behind it.
+    /// Check this node in a minute: of CPU, memory, disks and network what is in use, what waits, what fails,
+    /// and who is behind it.
     #[command(after_help = resources::EXAMPLE)]
     Use(ShowCommand<WindowArgs>),
     /// Show what each of the agent's kernel programs costs, how full their maps are, and what was lost.
     #[command(after_help = probes::EXAMPLE)]
     Probes(ShowCommand<ProbesArgs>),
-    /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent does.
+    /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent
+    /// does.
     #[command(after_help = check::EXAMPLE)]
     Check(CheckArgs),
     /// Print the JSON Schema of what a command prints with `-o json`.
@@ -88,7 +93,8 @@ enum Command {
 #[derive(Args, Debug)]
 pub struct AgentArgs {
     /// Where to serve /metrics, /healthz and /readyz.
-    #[arg(long, value_name = "ADDRESS:PORT", help = format!("Where to serve /metrics, /healthz and /readyz [default: {DEFAULT_LISTEN}]"))]
+    #[arg(long, value_name = "ADDRESS:PORT", help = format!("Where to serve /metrics, /healthz and /readyz \
+                                                             [default: {DEFAULT_LISTEN}]"))]
     listen: Option<SocketAddr>,
     /// Configuration file (TOML); flags override it.
     #[arg(long, value_name = "FILE")]
@@ -152,7 +158,8 @@ pub struct CheckArgs {
 }
 
 impl Cli {
-    /// Answers if a shell asks how a command goes on, and does not come back then. To be called before anything is written.
+    /// Answers if a shell asks how a command goes on, and does not come back then. To be called before
+    /// anything is written.
     pub fn complete() {
         CompleteEnv::with_factory(Self::command).var(completion::VARIABLE).complete();
     }

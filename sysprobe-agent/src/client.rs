@@ -46,8 +46,8 @@ pub(crate) struct NotAllowed {
 }
 
 impl Client {
-    /// `None` if no agent is there. One that is there but does not answer is an error: programs of one's own beside
-    /// its would be a surprise.
+    /// `None` if no agent is there. One that is there but does not answer is an error: programs of one's own
+    /// beside its would be a surprise.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<Self>> {
         let Err(error) = UnixStream::connect(socket).await else {
             let (socket, query) = (socket.to_owned(), Query::default());
@@ -71,12 +71,13 @@ impl Client {
     }
 
     fn path(&self) -> String {
-        let Query { slow_ns, measure, node, labels, lease_ms } = self.query;
+        let Query { slow_ns, follow, measure, node, labels, lease_ms } = self.query;
         let slow = slow_ns.map(|from| format!("&slow_ns={from}")).unwrap_or_default();
+        let follow = if follow { "&follow=true" } else { "" };
         let measure = if measure { "&measure=true" } else { "" };
         let node = if node { "&node=true" } else { "" };
         let labels = if labels { "&labels=true" } else { "" };
-        format!("{SNAPSHOT_PATH}?lease_ms={lease_ms}{slow}{measure}{node}{labels}")
+        format!("{SNAPSHOT_PATH}?lease_ms={lease_ms}{slow}{follow}{measure}{node}{labels}")
     }
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
@@ -219,8 +220,12 @@ mod tests {
     fn only_what_is_wanted_is_asked_for() {
         let path = |query| Client { socket: "/run/a".into(), query, agents_version: VERSION }.path();
         assert_eq!(path(Query::default()), "/v1/snapshot?lease_ms=0");
-        let all = Query { slow_ns: Some(5), measure: true, node: true, labels: true, lease_ms: 7 };
-        assert_eq!(path(all), "/v1/snapshot?lease_ms=7&slow_ns=5&measure=true&node=true&labels=true");
+        let all =
+            Query { slow_ns: Some(5), follow: true, measure: true, node: true, labels: true, lease_ms: 7 };
+        assert_eq!(
+            path(all),
+            "/v1/snapshot?lease_ms=7&slow_ns=5&follow=true&measure=true&node=true&labels=true"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Completion in the shell: the script that has a shell ask this program, and the names that only a running agent knows.
+//! Completion in the shell: the script that has a shell ask this program, and the names that only a running
+//! agent knows.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -44,7 +45,8 @@ pub(crate) fn script(shell: Shell) -> anyhow::Result<()> {
     )?)
 }
 
-/// The pods, units and cgroups of the agent at the usual socket. Without one there are none: a Tab loads no programs.
+/// The pods, units and cgroups of the agent at the usual socket. Without one there are none: a Tab loads no
+/// programs.
 pub(crate) fn workloads(begun: &OsStr) -> Vec<CompletionCandidate> {
     candidates(begun, names_of)
 }
@@ -74,9 +76,17 @@ fn ask() -> anyhow::Result<Vec<Workload>> {
     Ok(snapshot.into_iter().flat_map(|snapshot| snapshot.workloads).map(|sample| sample.workload).collect())
 }
 
+/// bash puts a candidate on the command line as it is, and runs what is in `$(...)` at Enter; the name of a
+/// cgroup is chosen by the user who makes it. Other shells would have to quote such names, each in its own
+/// way. What is left out can still be typed.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:@/+%".contains(&byte);
+    name.bytes().all(is_plain) && !name.starts_with('-')
+}
+
 fn beginning(known: &[Workload], begun: &str, name_of: fn(&Workload, &str) -> String) -> BTreeSet<String> {
     let names = known.iter().map(|workload| name_of(workload, begun));
-    names.filter(|name| !name.is_empty() && name.starts_with(begun)).collect()
+    names.filter(|name| !name.is_empty() && name.starts_with(begun) && is_plain(name)).collect()
 }
 
 /// Of a pod its name, or with its namespace where that has been begun.

@@ -1,4 +1,5 @@
-//! The agent's configuration: a TOML file, every key optional, unknown keys refused. Command-line flags override it.
+//! The agent's configuration: a TOML file, every key optional, unknown keys refused. Command-line flags
+//! override it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,13 +33,27 @@ pub struct Config {
     pub btf: Option<PathBuf>,
     /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
     pub cgroup_root: Option<PathBuf>,
-    /// How many cgroups with running tasks are told apart at one time, and how many pairs of a cgroup and a block device that
-    /// it uses, or a reason for which packets of its are dropped; more are charged to `unknown`.
+    /// How many cgroups with running tasks are told apart at one time; more are charged to `unknown`. 0 for
+    /// as many as this node needs, within a share of its memory. Other maps follow it.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
-    /// How many tasks, and how many TCP sockets, are told apart where the kernel or the hooks have no storage with them.
+    /// How many tasks, and how many TCP sockets, are told apart where the kernel or the hooks have no storage
+    /// with them.
     #[serde(deserialize_with = "limits::tasks")]
     pub tasks: u32,
+    /// How much kernel memory programs may keep with tasks and sockets, in MiB; 0 for one percent of the
+    /// node's memory. The agent's own memory limit bounds it, too.
+    #[serde(deserialize_with = "limits::storage")]
+    pub storage_mebibytes: u32,
+    /// Where storage is watched by system calls: with more of them than so many in a second, on all CPUs
+    /// together, `vfs` stops until there are fewer, since each costs all programs 0.2 us. 0 for 50,000 for
+    /// each CPU.
+    #[serde(deserialize_with = "limits::calls")]
+    pub vfs_calls_per_second: u64,
+    /// On the receive path, of so many packets one is followed: a power of two up to 64, or 0 for as many as
+    /// cost little, which are all on a quiet node.
+    #[serde(deserialize_with = "limits::one_in")]
+    pub rx_follow_one_in: u32,
     /// Use this tier of hooks only, instead of the first that works.
     pub attach: Option<Tier>,
     /// For developing programs: a directory with compiled objects to take instead of the built-in ones.
@@ -49,7 +64,8 @@ pub struct Config {
     pub grace_seconds: u64,
     /// Whether histograms are exported for whole pods or for each of their containers.
     pub histograms: HistogramScope,
-    /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two clock reads.
+    /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two
+    /// clock reads.
     pub program_statistics: bool,
     pub metrics: MetricsConfig,
     pub domains: Domains,
@@ -97,8 +113,11 @@ impl Default for Config {
             socket: DEFAULT_SOCKET.into(),
             btf: None,
             cgroup_root: None,
-            slots: 2048,
+            slots: 0,
             tasks: 32_768,
+            storage_mebibytes: 0,
+            vfs_calls_per_second: 0,
+            rx_follow_one_in: 0,
             attach: None,
             objects: None,
             grace_seconds: 60,

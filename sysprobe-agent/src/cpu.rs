@@ -1,7 +1,8 @@
-//! The CPU controller's totals and settings of one cgroup, read from its files when asked, on cgroup v1 and v2.
+//! The CPU controller's totals and settings of one cgroup, read from its files when asked, on cgroup v1 and
+//! v2.
 //!
-//! Owns the reading; what the files mean is in `v1` and `v2`, pure. Keeps nothing between two reads but a buffer, so
-//! whoever wants totals of a cgroup that has gone has to remember its last sample. Blocking.
+//! Owns the reading; what the files mean is in `v1` and `v2`, pure. Keeps nothing between two reads but a
+//! buffer, so whoever wants totals of a cgroup that has gone has to remember its last sample. Blocking.
 
 use anyhow::{Context, Result};
 

@@ -1,5 +1,6 @@
 //! The pages of the documentation that are made from the tables, so that they cannot go stale.
 
+mod kernels;
 mod rights;
 
 use std::io::{self, Write};
@@ -14,6 +15,8 @@ use crate::schema::Form;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
     Json,
+    /// The table in `kernels.md`.
+    Kernels,
     Metrics,
     Probes,
     Rights,
@@ -23,6 +26,7 @@ pub(crate) fn run(page: Page) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match page {
         Page::Json => json(&mut out)?,
+        Page::Kernels => kernels::write(&mut out)?,
         Page::Metrics => metrics(&mut out)?,
         Page::Probes => probes(&mut out)?,
         Page::Rights => rights::write(&mut out)?,
@@ -34,17 +38,19 @@ const JSON_HEAD: &str = "# JSON
 
 <!-- Made from the table in `sysprobe-agent/src/schema.rs` by `cargo xtask docs`; edit that. -->
 
-With `-o json` a command prints a document for each window, on a line of its own; `check` prints one. What a document has is said by
-its JSON Schema (draft 2020-12), which is made from the types that are printed: `sysprobe schema DOCUMENT` prints that of the
-program at hand, and those of this version lie in [schema/](schema). What a field's name does not say is said there.
+With `-o json` a command prints a document for each window, on a line of its own; `check` prints
+one. What a document has is said by its JSON Schema (draft 2020-12), which is made from the types
+that are printed: `sysprobe schema DOCUMENT` prints that of the program at hand, and those of this
+version lie in [schema/](schema). What a field's name does not say is said there.
 
 - Names have units: `_seconds`, `_bytes`, `_per_second`, `_ratio` (0..1).
-- A number is `null` where it was not measured or there was nothing to measure; `domains` says what is off, and why. What a workload
-  never did is left out of `io`.
+- A number is `null` where it was not measured or there was nothing to measure; `domains` says what
+  is off, and why. What a workload never did is left out of `io`.
 - Names of containers, systemd units, cgroups and threads are text that others choose.
-- `version` is that of the form, and the last part of the schema's `$id`. Within a version fields keep their names and meanings, and
-  new ones may come. A schema allows none but its own, so that a misspelt one is found: compare a document with the schema of the
-  program that wrote it, and have readers pass over fields that they do not know.
+- `version` is that of the form, and the last part of the schema's `$id`. Within a version fields
+  keep their names and meanings, and new ones may come. A schema allows none but its own, so that a
+  misspelt one is found: compare a document with the schema of the program that wrote it, and have
+  readers pass over fields that they do not know.
 
 | document | what it is | `$id` |
 |---|---|---|
@@ -64,18 +70,38 @@ const METRICS_HEAD: &str = "# Metrics
 
 <!-- Made from the table in `sysprobe-agent/src/metrics/table.rs` by `cargo xtask docs`; edit that. -->
 
-Workload series carry `namespace`, `pod` and `container`. What is no pod has an empty `namespace` and `pod`, and in
-`container` its container id, else its systemd unit, else its cgroup path. `container=\"kernel\"` are the kernel's own
-threads; `container=\"unknown\"` is what could not be attributed, and should stay near zero.
+Workload series carry `namespace`, `pod` and `container`. What is no pod has an empty `namespace`
+and `pod`, and in `container` its container's name or id, else its systemd unit, else its cgroup
+path. Without a namespace, `container=\"kernel\"` are the kernel's own threads,
+`container=\"unknown\"` is what could not be attributed, and should stay near zero, and
+`container=\"other\"` is the sum described below. A container outside of Kubernetes that has one of
+these names is exported as `NAME@ID`, with the first twelve digits of its id; a pod's container
+keeps it, for it has a namespace.
 
-Histograms are exact: each classic bound is a bound of the kernel's own buckets, four per power of two of a second. Who asks for
-protobuf, as Prometheus does with native histograms on, gets those buckets as they are (schema 2) beside the classic ones; all forms come
-compressed to those who take gzip. What never happened has no histogram.
+Histograms are exact: each classic bound is a bound of the kernel's own buckets, four per power of
+two of a second. Who asks for protobuf, as Prometheus does with native histograms on, gets those
+buckets as they are (schema 2) beside the classic ones; all forms come compressed to those who take
+gzip. What never happened has no histogram.
 
-What is exported is chosen by `[metrics]` in the configuration: families, namespaces and pods by regular expressions, the number of
-workloads with series of their own and of series each, the classic buckets. What those do that have none is in the container `other`, so that sums over
-all stay true; `sysprobe_agent_hidden_workloads` and `sysprobe_agent_left_out_series` say what is missing.
-Counters start at zero with the agent, except those that come from the cgroups' own files, which start with the cgroup.
+What is exported is chosen by `[metrics]` in the configuration: families, namespaces and pods by
+regular expressions, the number of workloads with series of their own and of series each, the
+classic buckets. What those do that have none is in the container `other`, so that sums over all
+stay true; `sysprobe_agent_hidden_workloads` and `sysprobe_agent_left_out_series` say what is
+missing.
+
+Counters and histograms begin at 0 when the agent starts, also those that come from the cgroups' own
+files: what a cgroup had done before is a baseline. A cgroup that is made while the agent runs
+counts from its own beginning. A container that restarts goes on where its workload was. So neither
+a restart of the agent nor one of a container adds to what grew.
+
+Since when a series is counted is exported with it: always in protobuf (`start_timestamp`, formerly
+`created_timestamp`), in OpenMetrics with `created_lines = true` in `[metrics]`, in lines that end
+in `_created`; the older text cannot say it. It is when the agent got to know the workload, or the
+collection before its series appeared if that is later. Prometheus puts a 0 there with
+`--enable-feature=created-timestamp-zero-ingestion`, so that a new pod's first increments count, and
+asks for protobuf then. Without that feature it makes a series of each such line, which is why they
+are off by default. They are counted neither by `series_per_workload` nor by
+`sysprobe_agent_series`.
 
 | metric | type | labels | meaning | source |
 |---|---|---|---|---|
@@ -102,9 +128,10 @@ const PROBES_HEAD: &str = "# Probes
 
 <!-- Made from the table in `sysprobe-agent/src/probe.rs` by `cargo xtask docs`; edit that. -->
 
-Every program that the agent can load, domain by domain. A domain has several tiers, which give the same numbers through
-other hooks; the first that the kernel takes is used (`--attach` forces one). A domain that has none left is off, and the
-others go on; `sysprobe_agent_domain_info`, the log and `sysprobe top` say why.
+Every program that the agent can load, domain by domain. A domain has several tiers, which give the
+same numbers through other hooks; the first that the kernel takes is used (`--attach` forces one). A
+domain that has none left is off, and the others go on; `sysprobe_agent_domain_info`, the log and
+`sysprobe top` say why.
 ";
 
 fn probes(out: &mut impl Write) -> io::Result<()> {

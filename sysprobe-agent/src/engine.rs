@@ -1,5 +1,5 @@
-//! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One owner, on one
-//! thread; every method is short and none waits for anything but the kernel.
+//! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One
+//! owner, on one thread; every method is short and none waits for anything but the kernel.
 
 mod attribution;
 mod charging;
@@ -7,10 +7,13 @@ mod files;
 mod identity;
 mod measured;
 mod report;
+mod rotation;
+mod scans;
+mod shedding;
 mod slow;
 mod start;
 mod statistics;
-mod threads;
+mod steering;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
@@ -23,21 +26,25 @@ use crate::bpf::Loader;
 use crate::cgroup::events::Events;
 use crate::host::{self, Facts};
 use crate::plan::Plan;
+use crate::pods::Vitality;
 use crate::sched::load::Pace;
 use crate::snapshot::{DomainState, Query, READABLE_FROM, Snapshot, VERSION, Workload, WorkloadSample};
+use crate::storage::{self, Population};
 use crate::workload::{Admission, Bearer, Registry};
 use attribution::Attribution;
 use charging::Charged;
 use files::Files;
 use identity::Identity;
 use measured::Measured;
-use start::{require_exports, start_domain, tier_in_use};
+use shedding::Shedding;
+use start::{greet_the_new, greeting_meanwhile, require_exports, start_domain, tier_in_use};
 use statistics::Statistics;
+use steering::Steering;
 
 /// Looking for the workloads that have gone goes through all cgroups.
 const EXPIRE_AT_MOST: Duration = Duration::from_secs(1);
-/// Walking all tasks costs milliseconds on a large node.
-const GREET_AT_MOST: Duration = Duration::from_secs(10);
+/// The watcher of cgroups has the engine tick as often.
+const GRANT_EVERY: Duration = Duration::from_millis(900);
 
 /// What must stay open and be asked.
 pub struct Engine {
@@ -54,15 +61,22 @@ pub struct Engine {
     has_departed: bool,
     /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
     greeted: (u64, Instant),
+    /// When storage was granted last.
+    granted: Instant,
+    /// The tasks and sockets that there were then.
+    population: Population,
     /// When the threads are counted.
     pace: Pace,
     statistics: Statistics,
+    steering: Steering,
+    shedding: Shedding,
     started_ns: u64,
+    started_unix_ms: u64,
 }
 
 impl Engine {
-    /// Carries out the plan. A domain that the kernel refuses is off with its reason; only an agent that could do
-    /// nothing at all is an error. The sources of pod names run on `handle`.
+    /// Carries out the plan. A domain that the kernel refuses is off with its reason; only an agent that
+    /// could do nothing at all is an error. The sources of pod names run on `handle`.
     pub fn start(facts: &Facts, plan: Plan, handle: &Handle) -> anyhow::Result<Self> {
         let Some(hierarchy) = plan.hierarchy.clone() else {
             anyhow::bail!("{}", facts.hierarchy.as_ref().err().map_or("no cgroup hierarchy", String::as_str));
@@ -72,19 +86,25 @@ impl Engine {
         let events = start_domain("cgroup", &plan, &mut domains, |set, candidate| {
             Events::start(&loader, set, candidate)
         });
-        let measured = Measured::start(&loader, &plan, &mut domains);
-        let files = Files::start(&plan, &hierarchy.key, &mut domains);
+        // The walk comes after the events are on, so that no birth falls between the two.
+        let mut identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
+        let mut attribution = Attribution::start(&plan.pods, handle);
+        let measured = greeting_meanwhile(&mut identity, &mut attribution, || {
+            Measured::start(&loader, &plan, &mut domains)
+        });
+        let mut files = Files::start(&plan, &hierarchy.key, &mut domains);
         require_exports(&domains)?;
         let plan = plan.settled(|domain| tier_in_use(&domains, domain));
-        // The walk comes after the events are on, so that no birth falls between the two.
-        let identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
+        files.take_baseline(&identity);
         info!(cgroups = identity.tree().alive().count(), "Agent started.");
-        let attribution = Attribution::start(&plan.pods, handle);
         let registry = Registry::new(Admission::new(&plan.metrics));
         let statistics = Statistics::new(plan.program_statistics);
+        let steering = Steering::new(plan.steers_packets);
         Ok(Self {
             greeted: (0, Instant::now()),
             expired: Instant::now(),
+            granted: Instant::now(),
+            population: Population::read(),
             has_departed: false,
             pace: Pace::default(),
             domains,
@@ -95,7 +115,10 @@ impl Engine {
             registry,
             plan,
             statistics,
-            started_ns: monotonic_ns(),
+            steering,
+            shedding: Shedding::default(),
+            started_ns: host::monotonic_ns(),
+            started_unix_ms: host::unix_ms(Instant::now()),
         })
     }
 
@@ -104,27 +127,36 @@ impl Engine {
         self.identity.wake_up()
     }
 
+    /// Whether the source of pod names can only come back with a restart.
+    #[must_use]
+    pub fn vitality(&self) -> Vitality {
+        self.attribution.pods().vitality()
+    }
+
     /// Takes in what happened to cgroups, and takes leave of those that have gone.
     pub fn tick(&mut self) {
         let now = Instant::now();
-        self.identity.update(now);
-        self.greet_the_new(now);
+        greet_the_new(&mut self.identity, &mut self.attribution, now);
         self.bury_the_dead(now);
         let registry = &mut self.registry;
         self.attribution.place_orphans(now, |bearer, gathered| registry.add(bearer, gathered));
-        self.greet_the_unknown(now);
+        self.measured.remove_stale(now, host::monotonic_ns());
+        self.steering.update(&mut self.domains, now);
+        let most_calls = self.plan.vfs_calls_per_second;
+        self.shedding.update(&mut self.measured, most_calls, &mut self.domains, now);
         if let Some(rxpath) = self.measured.rxpath() {
-            rxpath.slow().update(now);
+            rxpath.update(now);
         }
         self.statistics.update(now);
+        self.renew_storage(now);
     }
 
-    /// Asks for their names while those who know them still do: a pod may be gone before the next scrape.
-    fn greet_the_new(&mut self, now: Instant) {
-        for id in self.identity.take_fresh() {
-            if let Some(cgroup) = self.identity.tree().get(id) {
-                self.attribution.settle(id, &cgroup.name, now);
-            }
+    /// Lets programs make as much storage as there is room for now.
+    fn renew_storage(&mut self, now: Instant) {
+        if now.duration_since(self.granted) >= GRANT_EVERY {
+            self.granted = now;
+            self.population = Population::read();
+            storage::renew(&mut self.measured.stores(), &self.plan.storage, &self.population);
         }
     }
 
@@ -147,7 +179,7 @@ impl Engine {
         if let Some(cgroup) = self.identity.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
             for domain in self.measured.charged() {
-                domain.bury(id, &cgroup.name, attribution, registry, now);
+                domain.bury(id, cgroup, attribution, registry, now);
             }
             attribution.retire(id, &cgroup.name, now);
         }
@@ -158,6 +190,11 @@ impl Engine {
     /// Everything as of now, and what somebody asks for beside.
     pub fn answer(&mut self, query: Query) -> Snapshot {
         let lease = query.lease();
+        if query.follow
+            && let Some(rxpath) = self.measured.rxpath()
+        {
+            rxpath.follow_all(Instant::now() + lease);
+        }
         if query.measure {
             self.statistics.ask(lease, Instant::now());
         }
@@ -177,6 +214,7 @@ impl Engine {
         let monotonic_ns = self.collect_slots();
         self.files.collect(&self.identity, &mut self.attribution, &mut self.registry);
         self.expire(start);
+        self.registry.note_collection(start);
         let workloads = self.registry.samples();
         let drop_reasons = self.named_reasons(&workloads);
         let mut agent = self.describe_agent();
@@ -208,7 +246,7 @@ impl Engine {
     /// Says at what moment everything was booked.
     fn collect_slots(&mut self) -> u64 {
         self.measured.book();
-        let flushed = monotonic_ns();
+        let flushed = host::monotonic_ns();
         let mut owners = Vec::new();
         for domain in self.measured.charged() {
             domain.list();
@@ -226,16 +264,6 @@ impl Engine {
         flushed
     }
 
-    /// Tasks that are running but unknown, because their birth was missed, are made known from now on.
-    fn greet_the_unknown(&mut self, now: Instant) {
-        let missed = self.measured.unknown_tasks();
-        if missed == self.greeted.0 || now.duration_since(self.greeted.1) < GREET_AT_MOST {
-            return;
-        }
-        self.greeted = (missed, now);
-        self.measured.seed_again();
-    }
-
     fn expire(&mut self, now: Instant) {
         (self.expired, self.has_departed) = (now, false);
         let grace = Duration::from_secs(self.plan.grace_seconds);
@@ -245,8 +273,4 @@ impl Engine {
         let alive: HashSet<&Workload> = bearers.chain(&own).map(|bearer| &bearer.workload).collect();
         self.registry.expire(|workload| alive.contains(workload), now, grace);
     }
-}
-
-fn monotonic_ns() -> u64 {
-    u64::try_from(host::monotonic().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,23 +1,29 @@
-//! What this host offers, collected once into plain data: the only input of the plan besides the configuration.
-//! Nothing here decides anything, and nothing here changes anything.
+//! What this host offers, collected once into plain data: the only input of the plan besides the
+//! configuration. Nothing here decides anything, and nothing here changes anything.
 
 mod btf;
 mod cgroups;
 mod clock;
 mod counters;
 mod cpus;
+pub mod known_bugs;
 pub(crate) mod node;
+mod own_memory;
 mod privilege;
+mod queues;
+mod scale;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use btf::Types;
 pub use btf::{BtfError, Layout};
-pub use clock::{monotonic, tick_ns};
+pub use clock::{monotonic, monotonic_ns, thread_time, tick_ns, unix_ms};
 pub use cpus::{Cpus, online as online_cpus};
+pub use own_memory::{Charge, MemoryGroup};
 pub(crate) use privilege::Lack;
 pub use privilege::{Kernels, Need, Privilege, RIGHTS, Right};
+pub use scale::Scale;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,6 +31,8 @@ use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
 use crate::pods::PodFacts;
 use crate::probe::{self, Target};
+use crate::storage::Population;
+pub use queues::{Queues, steers_packets};
 
 /// Where the kernel shows its own types.
 pub(crate) const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -35,10 +43,17 @@ pub struct Facts {
     /// Its release, as `uname -r` has it.
     pub kernel: String,
     pub cpus: Cpus,
+    pub queues: Queues,
+    pub scale: Scale,
     pub privilege: Privilege,
     /// How many threads there are now, which is what a map with an entry for each grows with.
     pub threads: u32,
-    /// Offsets of the members and values of the enumerators that the probes want; an error says why there are none.
+    /// How many Internet sockets there are at most; `None` where the kernel does not tell.
+    pub sockets: Option<u64>,
+    /// The agent's own memory cgroups.
+    pub memory_groups: Vec<MemoryGroup>,
+    /// Offsets of the members and values of the enumerators that the probes want; an error says why there are
+    /// none.
     pub layout: Result<Layout, String>,
     /// The kernel's names of why it drops packets, by number; none before 5.17.
     #[serde(skip)]
@@ -53,8 +68,8 @@ pub struct Facts {
     pub pods: PodFacts,
 }
 
-/// What programs can use of the running kernel. It is asked itself and not a file of types, which may hold no more than some
-/// structs. `None` is what nobody knows.
+/// What programs can use of the running kernel. It is asked itself and not a file of types, which may hold no
+/// more than some structs. `None` is what nobody knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Offers {
     /// What can be hooked, of what the probes want.
@@ -99,16 +114,25 @@ impl Facts {
         let btf_path = config.btf.clone().unwrap_or_else(|| KERNEL_BTF.into());
         let types = if config.btf.is_some() { Types::open(&btf_path) } else { own };
         let kernel = read_trimmed(Path::new("/proc/sys/kernel/osrelease"));
+        let population = Population::read();
+        let memory_groups = MemoryGroup::all();
+        let hierarchy = cgroups::collect(config.cgroup_root.as_deref()).map_err(|error| format!("{error:#}"));
         Self {
             privilege: Privilege::collect(&kernel),
             kernel,
             cpus: Cpus::collect(),
-            threads: threads(),
+            scale: Scale::collect(hierarchy.as_ref().ok(), &memory_groups),
+            queues: Queues::collect(),
+            threads: u32::try_from(population.tasks).unwrap_or(0),
+            sockets: Some(population.sockets).filter(|sockets| *sockets != u64::MAX),
+            memory_groups,
             drop_reasons: types.as_ref().map(Types::drop_reasons).unwrap_or_default(),
-            layout: types.map(|types| Layout::of(&types, probe::wanted())).map_err(|error| error.to_string()),
+            layout: types
+                .map(|types| Layout::of(&types, probe::wanted().chain(known_bugs::wanted())))
+                .map_err(|error| error.to_string()),
             btf_path,
             offers,
-            hierarchy: cgroups::collect(config.cgroup_root.as_deref()).map_err(|error| format!("{error:#}")),
+            hierarchy,
             sees_all_processes: sees_all_processes(),
             pods: PodFacts::collect(),
         }
@@ -118,11 +142,12 @@ impl Facts {
 impl Offers {
     /// `types` are the running kernel's.
     fn collect(types: Option<&Types>) -> Self {
-        // The member came when tracing programs got task storage, in 5.13. The kind of map is older (5.11), and was for
-        // security modules.
+        // The member came when tracing programs got task storage, in 5.13. The kind of map is older (5.11),
+        // and was for security modules.
         const STORAGE: &str = "task_struct.bpf_storage";
-        // A trampoline is a direct call of ftrace. x86-64 has had them for longer than Linux 5.10, whose BTF may not list
-        // functions that cannot be traced themselves; arm64 got them in 6.4, and its trampolines in 6.0, which attach to nothing.
+        // A trampoline is a direct call of ftrace. x86-64 has had them for longer than Linux 5.10, whose BTF
+        // may not list functions that cannot be traced themselves; arm64 got them in 6.4, and its trampolines
+        // in 6.0, which attach to nothing.
         const DIRECT_CALLS: Target = Target::Function("register_ftrace_direct");
         // The helper as tracing programs have it.
         const SOCKET_STORAGE: Target = Target::Function("bpf_sk_storage_get_tracing");
@@ -145,13 +170,6 @@ fn kprobes(counters: &Path) -> Option<bool> {
 
 fn read_trimmed(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
-}
-
-/// The fourth field of `/proc/loadavg` is `RUNNING/ALL`.
-fn threads() -> u32 {
-    let loadavg = read_trimmed(Path::new("/proc/loadavg"));
-    let field = loadavg.split(' ').nth(3).and_then(|field| field.split_once('/'));
-    field.and_then(|(_, all)| all.parse().ok()).unwrap_or(0)
 }
 
 /// The inode of the first PID namespace is fixed: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.

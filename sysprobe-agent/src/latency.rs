@@ -1,7 +1,9 @@
-//! `sysprobe latency`: where what one workload received in the last window lost its time before it was read, stage by stage.
+//! `sysprobe latency`: where what one workload received in the last window lost its time before it was read,
+//! stage by stage.
 //!
-//! Two snapshots make a window (`model`), which is shown as a table (`table`, `view`) or as JSON (`json`). How a workload is
-//! found and watched is the same for all commands that do (`show::watch`), and so are its waits for a CPU (`show::waits`).
+//! Two snapshots make a window (`model`), which is shown as a table (`table`, `view`) or as JSON (`json`).
+//! How a workload is found and watched is the same for all commands that do (`show::watch`), and so are its
+//! waits for a CPU (`show::waits`).
 
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use crate::{
     show::{
         Source,
         args::{WorkloadArgs, parse_threshold},
+        chrome,
         page::{Body, Form},
         target::Target,
         waits,
@@ -30,8 +33,8 @@ mod view;
 use model::Finding;
 use slow::Slow;
 
-pub const HELP: &str = "Quantiles are wrong by at most 9.1 %. MAX is the upper bound of the last bucket that holds anything: \
-    nothing took longer.\n\n\
+pub const HELP: &str = "Quantiles are wrong by at most 9.1 %. MAX is the upper bound of the last bucket that \
+                        holds anything: nothing took longer.\n\n\
     Example: where nginx's requests lose time in the next ten seconds\n  \
     sysprobe latency nginx.service --once --interval 10\n\n\
     Example: a pod's requests that took 10 ms or longer, one by one, and who had the CPU meanwhile\n  \
@@ -42,7 +45,8 @@ pub const HELP: &str = "Quantiles are wrong by at most 9.1 %. MAX is the upper b
 pub struct LatencyArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Show each request that takes so long or longer: its stages, its peer, its reader, and who had the reader's CPU.
+    /// Show each request that takes so long or longer: its stages, its peer, its reader, and who had the
+    /// reader's CPU.
     #[arg(long, value_name = "DURATION", value_parser = parse_threshold)]
     pub slow: Option<Duration>,
 }
@@ -53,7 +57,7 @@ impl LatencyArgs {
     pub fn query(&self) -> Query {
         let whole = |slow: Duration| u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
         let lease_ms = lease_ms(self.workload.window.step());
-        Query { slow_ns: self.slow.map(whole), lease_ms, ..self.workload.scope.query() }
+        Query { slow_ns: self.slow.map(whole), follow: true, lease_ms, ..self.workload.scope.query() }
     }
 }
 
@@ -67,6 +71,8 @@ pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> 
 pub(crate) struct Latency {
     subject: Subject,
     received: Finding,
+    /// That not all packets were followed, if so.
+    sampled: Option<String>,
     /// Of all its waits for a CPU, not only of those who read.
     waits: waits::Finding,
     /// If it is asked for.
@@ -89,6 +95,7 @@ impl Report for Latency {
         Some(Self {
             subject: Subject::of(earlier, later, target)?,
             received: Finding::of(earlier, later, target),
+            sampled: chrome::sampled(later),
             waits: waits::Finding::of(earlier, later, target),
             slow: Slow::of(earlier, later, target),
         })

@@ -1,5 +1,5 @@
-//! The sysprobe agent as a library: `main.rs` only parses arguments and maps errors to exit codes; integration tests
-//! use what is here. Modules in reading order.
+//! The sysprobe agent as a library: `main.rs` only parses arguments and maps errors to exit codes;
+//! integration tests use what is here. Modules in reading order.
 
 pub mod cli;
 pub mod config;
@@ -22,9 +22,13 @@ pub mod reclaim;
 pub mod rxpath;
 pub mod sched;
 pub mod slots;
+pub mod storage;
 pub mod tcp;
 pub mod vfs;
 
+#[cfg(test)]
+mod heap_meter;
+pub mod in_progress;
 mod operation;
 mod times;
 

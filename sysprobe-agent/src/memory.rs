@@ -1,10 +1,11 @@
-//! What the memory controller keeps of one cgroup, read from its files when asked, on cgroup v1 and v2. Keeps nothing between two
-//! reads but a buffer. Blocking.
+//! What the memory controller keeps of one cgroup, read from its files when asked, on cgroup v1 and v2. Keeps
+//! nothing between two reads but a buffer. Blocking.
 //!
-//! The numbers are those of the cgroup and everything below it, as limits are: kills are read from v2's `memory.events`
-//! and not from `memory.events.local`, since a container that makes cgroups of its own (an init system, a runtime in it) loses its
-//! processes there. v1 counts kills in the killed task's own cgroup only, whatever is read.
-//! <https://github.com/torvalds/linux/blob/v6.12/Documentation/admin-guide/cgroup-v2.rst#memory-interface-files>
+//! The numbers are those of the cgroup and everything below it, as limits are: kills are read from v2's
+//! `memory.events` and not from `memory.events.local`, since a container that makes cgroups of its own (an
+//! init system, a runtime in it) loses its processes there. v1 counts kills in the killed task's own cgroup
+//! only, whatever is read.
+//! <https://github.com/torvalds/linux/blob/v6.12/Documentation/admin-guide/cgroup-v2.rst>
 
 use std::path::PathBuf;
 
@@ -71,8 +72,8 @@ impl MemoryFiles {
         Some(Self { root: root.clone(), names, files: Files::default() })
     }
 
-    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), the controller is not on for
-    /// it, or it holds others together and has no limit of its own.
+    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), the
+    /// controller is not on for it, or it holds others together and has no limit of its own.
     pub(crate) fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<MemorySample>> {
         let relative = relative(cgroup)?;
         self.files.enter(&self.root, relative);
@@ -80,7 +81,8 @@ impl MemoryFiles {
         sample.with_context(|| format!("reading the memory files of cgroup `{}`", cgroup.escape_debug()))
     }
 
-    /// The largest file comes last: if it is there then, the others were not those of a cgroup that was just removed.
+    /// The largest file comes last: if it is there then, the others were not those of a cgroup that was just
+    /// removed.
     fn read_entered(&mut self, place: Place) -> Result<Option<MemorySample>> {
         let Self { names, files, .. } = self;
         let Some(limit_bytes) = files.read(names.limit, |text| parse_limit(names.limit, text))? else {
@@ -102,8 +104,8 @@ impl MemoryFiles {
     }
 }
 
-/// `max`, or bytes. v1 says "no limit" by the largest number of whole pages in a `long`, which depends on the page's size; no
-/// machine has half of that.
+/// `max`, or bytes. v1 says "no limit" by the largest number of whole pages in a `long`, which depends on the
+/// page's size; no machine has half of that.
 fn parse_limit(file: &'static str, text: &str) -> Result<Option<u64>, ParseError> {
     const UNLIMITED: u64 = 1 << 62;
     match text.trim_end() {

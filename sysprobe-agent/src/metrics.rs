@@ -3,10 +3,11 @@
 pub mod table;
 
 mod buckets;
+mod created;
 mod emit;
 mod format;
 mod render;
 mod text;
 
 pub use format::Format;
-pub use render::render;
+pub use render::{Failed, render, render_to};

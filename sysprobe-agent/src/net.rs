@@ -1,13 +1,16 @@
-//! The network beside TCP: starts the programs, and adds what each cgroup sent, received and lost to its workload's totals.
+//! The network beside TCP: starts the programs, and adds what each cgroup sent, received and lost to its
+//! workload's totals.
 
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats, Protocol};
+use sysprobe_common::shared;
 use sysprobe_common::traffic::{Family, Traffic};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, Tier, TierSet};
 use crate::slots::{self, Counters, Key, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, NetSample, TrafficSample};
+use crate::storage::{Holder, Store};
 
 /// The attached programs and their maps.
 pub struct Net {
@@ -15,6 +18,7 @@ pub struct Net {
     slots: Slots<NetStats>,
     drops: Slots<DropStats, DropKey>,
     losses: MappedArray<u64>,
+    store: Option<Store>,
 }
 
 /// The kernel side's key: a cgroup and a reason.
@@ -22,8 +26,9 @@ pub struct Net {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropKey(net::DropKey);
 
-const MAPS: Names = Names { stats: "NET_STATS", known: "NET_SLOTS", free: "NET_FREE" };
-const DROP_MAPS: Names = Names { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE" };
+const MAPS: Names = Names { stats: "NET_STATS", known: "NET_SLOTS", free: "NET_FREE", room: "NET_ROOM" };
+const DROP_MAPS: Names =
+    Names { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE", room: "NET_DROP_ROOM" };
 
 impl Net {
     /// Loads and attaches; from here on every call that returns is counted.
@@ -33,17 +38,28 @@ impl Net {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut sizes =
-            [MAPS, DROP_MAPS].iter().flat_map(|maps| maps.sizes(plan.slots, Shards::ONE)).collect::<Vec<_>>();
-        if probe::keeps_tasks_in_hash(set.tier) {
+        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
+        sizes.extend(DROP_MAPS.sizes(plan.sizes.drops, Shards::ONE));
+        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        let mut globals = candidate.globals.clone();
+        if in_hash {
             sizes.push(("NET_CALLS", if set.tier == Tier::Kprobe { plan.tasks } else { 1 }));
+        } else {
+            globals.push(("CFG_TCP_SOCKETS", u32::from(loader.shares(shared::TCP_SOCKETS))));
         }
-        let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
+        let mut loaded = loader.load(set, &globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let drops = Slots::new(&mut loaded, DROP_MAPS, plan.slots, Shards::ONE)?;
+        let drops = Slots::new(&mut loaded, DROP_MAPS, plan.sizes.drops, Shards::ONE)?;
         let losses = loaded.map_array("NET_LOSSES")?;
+        let budget = ("net", "NET_BUDGET");
+        let store = Store::of_tier::<net::Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, drops, losses })
+        Ok(Self { loaded, slots, drops, losses, store })
+    }
+
+    /// What it keeps with sockets.
+    pub const fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
     }
 
     /// Of what was sent and received, and of drops.
@@ -57,7 +73,7 @@ impl Net {
 
     /// How many of both there were when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> (u64, u64) {
+    pub fn slots_in_use(&self) -> (u64, u64) {
         (self.slots.in_use(), self.drops.in_use())
     }
 }
@@ -87,6 +103,9 @@ impl Key for DropKey {
     }
 }
 
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for NetStats {}
+
 impl Counters for NetStats {
     const ZERO: Self = Self::ZERO;
 
@@ -103,6 +122,9 @@ pub(crate) fn combine_traffic(own: &mut Traffic, other: &Traffic, wide: fn(u64, 
     own.sent_bytes = wide(own.sent_bytes, other.sent_bytes);
     own.sent_packets = wide(own.sent_packets, other.sent_packets);
 }
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for DropStats {}
 
 impl Counters for DropStats {
     const ZERO: Self = Self::ZERO;

@@ -1,5 +1,5 @@
-//! Facts and configuration to a plan: which domain is on, with which globals and map sizes, or off and why. Pure: the
-//! same facts give the same plan, on any machine, without rights.
+//! Facts and configuration to a plan: which domain is on, with which globals and map sizes, or off and why.
+//! Pure: the same facts give the same plan, on any machine, without rights.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +13,11 @@ use sysprobe_common::cgroup::ROOT_ID;
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
 use crate::config::metrics::MetricsConfig;
-use crate::host::{Facts, Hierarchy};
+use crate::host::{Cpus, Facts, Hierarchy};
 use crate::pods::PodsPlan;
 use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe, Tier};
 use crate::snapshot::HistogramScope;
+use crate::storage;
 
 mod candidates;
 mod files;
@@ -24,25 +25,48 @@ mod files;
 pub(crate) mod fixture;
 mod memory;
 mod shards;
+mod sizes;
 
 use candidates::offset;
 pub use memory::MapMemory;
-pub use shards::Shards;
+pub use shards::{Adding, CPU_SHARDS, CpuShards, Shards};
+pub use sizes::{SizeReason, Sizes};
+
+/// As many as there are of reads and writes.
+#[expect(clippy::cast_possible_truncation, reason = "a handful")]
+const TRANSFER_SHARDS: u32 = sysprobe_common::vfs::SHARDS as u32;
 
 /// What will be done.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Plan {
     /// That whose ids tell workloads apart; `None` if there is none.
     pub hierarchy: Option<Hierarchy>,
-    pub shards: Shards,
+    /// Of what each cgroup waited for a CPU and ran.
+    pub cpu_shards: CpuShards,
+    /// Of what each cgroup read and wrote.
+    pub transfer_shards: CpuShards,
     /// That there may be.
     pub cpus: u32,
+    pub online_cpus: u32,
     /// How many workloads the kernel side can tell apart in each domain.
     pub slots: u32,
+    /// The sizes of what has other numbers of entries.
+    pub sizes: Sizes,
     /// How many tasks or sockets a map has room for where it has an entry for each.
     pub tasks: u32,
     /// How many there are now.
     pub threads: u32,
+    /// How many Internet sockets there are at most; 0 where the kernel does not tell.
+    pub sockets: u32,
+    /// More system calls than these in a second are not looked at.
+    pub vfs_calls_per_second: u64,
+    /// Of so many packets one is followed; 0 for as many as cost little.
+    pub rx_follow_one_in: u32,
+    /// How much programs may keep with tasks and sockets.
+    pub storage: storage::Limits,
+    /// Whether packets are steered to other CPUs than those that receive them (RPS): then they are
+    /// noted before that.
+    pub steers_packets: bool,
     /// How long a workload that has gone is still exported.
     pub grace_seconds: u64,
     pub histograms: HistogramScope,
@@ -98,19 +122,37 @@ pub struct Candidate {
 
 pub type Globals = Vec<(&'static str, u32)>;
 
+/// At 0.2 us for each, one percent of the CPUs' time.
+const CALLS_PER_CPU: u64 = 50_000;
+
+fn calls_per_second(configured: u64, cpus: &Cpus) -> u64 {
+    if configured == 0 { CALLS_PER_CPU * cpus.online.len().max(1) as u64 } else { configured }
+}
+
 impl Plan {
     #[must_use]
     pub fn new(facts: &Facts, config: &Config) -> Self {
-        let shards = Shards::for_cpus(facts.cpus.possible);
         let mut domains: Vec<_> = PROBES.iter().map(|probe| plan_probe(probe, facts, config)).collect();
         domains.extend(files::plan(facts, config));
         let mut plan = Self {
             hierarchy: facts.hierarchy.clone().ok(),
-            shards,
+            cpu_shards: CpuShards::one(),
+            transfer_shards: CpuShards::new(&facts.cpus, TRANSFER_SHARDS),
             cpus: facts.cpus.possible,
-            slots: config.slots,
+            slots: 0,
+            sizes: Sizes::default(),
             tasks: config.tasks,
             threads: facts.threads,
+            sockets: u32::try_from(facts.sockets.unwrap_or(0)).unwrap_or(u32::MAX),
+            vfs_calls_per_second: calls_per_second(config.vfs_calls_per_second, &facts.cpus),
+            rx_follow_one_in: config.rx_follow_one_in,
+            online_cpus: u32::try_from(facts.cpus.online.len()).unwrap_or(u32::MAX),
+            storage: storage::Limits::new(
+                facts.scale.memory_bytes,
+                config.storage_mebibytes,
+                facts.memory_groups.clone(),
+            ),
+            steers_packets: facts.queues.steers_packets,
             grace_seconds: config.grace_seconds,
             histograms: config.histograms,
             metrics: config.metrics.clone(),
@@ -122,6 +164,7 @@ impl Plan {
             drop_reasons: facts.drop_reasons.clone(),
             warnings: warnings(facts),
         };
+        sizes::choose(&mut plan, facts, config.slots);
         plan.maps = memory::of_maps(&plan, |domain| plan.first_tier(domain));
         plan
     }
@@ -195,7 +238,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What every tier needs: rights, BTF, and the globals that lead from a task to its cgroup in the key hierarchy.
+/// What every tier needs: rights, BTF, and the globals that lead from a task to its cgroup in the key
+/// hierarchy.
 fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
     const POINTER: u32 = 8;
     if !config.domains.wants(probe.domain) {
@@ -231,7 +275,8 @@ fn warnings(facts: &Facts) -> Vec<String> {
     }
     if !facts.sees_all_processes {
         warnings.push(
-            "the process is not in the host's PID namespace (hostPID): tasks that are older than the agent stay unknown"
+            "the process is not in the host's PID namespace (hostPID): tasks that are older than the agent \
+             stay unknown"
                 .into(),
         );
     }

@@ -1,7 +1,9 @@
-//! Who the containers are: from the pod UID and container id in a cgroup's path to namespace, pod and container.
+//! Who the containers are: from the pod UID and container id in a cgroup's path to namespace, pod and
+//! container.
 //!
-//! [`Pods`] is what the engine holds. It is synchronous and never waits: what the sources say arrives through a channel
-//! that is emptied before each look-up, and only the runtime's own files are read on the spot. Modules in reading order.
+//! [`Pods`] is what the engine holds. It is synchronous and never waits: what the sources say arrives through
+//! a channel that is emptied before each look-up, and only the runtime's own files are read on the spot.
+//! Modules in reading order.
 
 pub mod config;
 pub mod plan;
@@ -15,6 +17,8 @@ mod directory;
 mod misses;
 mod source;
 mod states;
+mod unread;
+mod vitality;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +37,8 @@ pub use source::SourceKind;
 use source::{Api, Change, Cri, Demand, Feed, Found, Kubelet, Runtime, Source, Update, keep_running};
 pub use states::SourceState;
 use states::States;
+use unread::Losses;
+pub use vitality::{Dead, Vitality};
 
 use crate::cgroup::name::Name;
 
@@ -46,9 +52,11 @@ pub struct Pods {
     runtime: Option<Runtime>,
     misses: Misses,
     states: States,
+    losses: Losses,
     updates: mpsc::Receiver<Update>,
     /// Of the sources that are only asked when something is unknown.
     demands: Vec<Arc<Demand>>,
+    vitality: Vitality,
     /// They end when this is dropped.
     _tasks: JoinSet<()>,
 }
@@ -59,6 +67,8 @@ impl Pods {
     pub fn start(plan: PodsPlan, handle: &Handle) -> Self {
         let (sender, updates) = mpsc::channel(UPDATES_MAX);
         let states = States::new(plan.chosen());
+        let is_only = plan.kubernetes.is_none() && plan.kubelet.is_none();
+        let vitality = Vitality::default();
         let mut starter = Starter { handle, sender, tasks: JoinSet::new(), demands: Vec::new() };
         if let Some(plan) = plan.kubernetes {
             starter.start(Api::new(plan));
@@ -69,21 +79,25 @@ impl Pods {
         }
         if let Some(plan) = plan.cri {
             let demand = starter.demand();
-            starter.start(Cri::new(plan, demand));
+            // Beside another source it is not worth a restart.
+            let own = if is_only { vitality.clone() } else { Vitality::default() };
+            starter.start(Cri::new(plan, demand, own));
         }
         Self {
             directory: Directory::new(plan.grace),
             runtime: plan.runtime.map(Runtime::new),
             misses: Misses::default(),
             states,
+            losses: Losses::default(),
             updates,
             demands: starter.demands,
+            vitality,
             _tasks: starter.tasks,
         }
     }
 
-    /// Takes in what the sources have said, and forgets what has been gone for the grace. To be called every second or
-    /// so, else the sources have to wait.
+    /// Takes in what the sources have said, and forgets what has been gone for the grace. To be called every
+    /// second or so, else the sources have to wait.
     pub fn update(&mut self) {
         self.update_at(Instant::now());
     }
@@ -91,7 +105,10 @@ impl Pods {
     fn update_at(&mut self, now: Instant) {
         while let Ok(update) = self.updates.try_recv() {
             self.states.note(&update);
-            self.directory.apply(update, now);
+            match update.change {
+                Change::Unread(unread) => self.losses.note(update.source, unread),
+                _ => self.directory.apply(update, now),
+            }
         }
         self.directory.expire(now);
         self.misses.sweep(now);
@@ -148,10 +165,30 @@ impl Pods {
         }
     }
 
-    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its first word.
+    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its
+    /// first word.
     #[must_use]
     pub fn watch_age(&self) -> Option<Duration> {
         self.states.watch_age(Instant::now())
+    }
+
+    /// Whether a restart would bring back a source, for callers that may not wait for the engine.
+    #[must_use]
+    pub fn vitality(&self) -> Vitality {
+        self.vitality.clone()
+    }
+
+    /// What was said of pods and could not be used, by reason.
+    pub fn losses(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.losses.counts()
+    }
+
+    /// Whether a source that tells of pods by itself, or is asked for them, has answered when it last should
+    /// have.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        let learns = |state: &SourceState| state.source != SourceKind::Runtime;
+        self.states().iter().any(|state| state.up && learns(state))
     }
 
     /// The sources that were started, the most trustworthy first.

@@ -1,6 +1,6 @@
-//! Pressure stall information of one cgroup, read from its files when asked: for how long tasks of it waited for a resource. The
-//! kernel keeps it on the default hierarchy only. Keeps nothing between two reads but a buffer. Blocking.
-//! <https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst>
+//! Pressure stall information of one cgroup, read from its files when asked: for how long tasks of it waited
+//! for a resource. The kernel keeps it on the default hierarchy only. Keeps nothing between two reads but a
+//! buffer. Blocking. <https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst>
 
 use std::path::PathBuf;
 
@@ -32,8 +32,9 @@ impl PressureFiles {
         }
     }
 
-    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), its pressure is turned off
-    /// (`cgroup.pressure`), or it only holds others together. A pod's is no sum of its containers': they may wait at one time.
+    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), its
+    /// pressure is turned off (`cgroup.pressure`), or it only holds others together. A pod's is no sum of its
+    /// containers': they may wait at one time.
     pub(crate) fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<PressureSample>> {
         let relative = relative(cgroup)?;
         if place == Place::Inner {
@@ -56,8 +57,8 @@ impl PressureFiles {
     }
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, and a line `full` of the same form, which `cpu.pressure` has since Linux
-/// 5.13. The totals are microseconds.
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`, and a line `full` of the same form, which
+/// `cpu.pressure` has since Linux 5.13. The totals are microseconds.
 fn parse(file: &'static str, text: &str) -> Result<StallSample, ParseError> {
     let mut stall = StallSample::default();
     for (index, line) in text.lines().enumerate() {

@@ -1,11 +1,13 @@
-//! The table of probes: which programs a domain has, where they hook, and which kernel members they read. The plan, the
-//! loader, `sysprobe check` and `docs/probes.md` all come from it.
+//! The table of probes: which programs a domain has, where they hook, and which kernel members they read. The
+//! plan, the loader, `sysprobe check` and `docs/probes.md` all come from it.
 //!
-//! A domain has several **tiers**, the cheapest first: sets of programs that give the same numbers through other hooks.
-//! What kernels do differently (missing functions, renamed members, other arguments) is a row here, not a branch in code.
+//! A domain has several **tiers**, the cheapest first: sets of programs that give the same numbers through
+//! other hooks. What kernels do differently (missing functions, renamed members, other arguments) is a row
+//! here, not a branch in code.
 
 mod block;
 mod cgroup;
+mod members;
 mod net;
 mod reclaim;
 mod rxpath;
@@ -74,6 +76,8 @@ pub struct Program {
     pub required: bool,
     /// A global: where the kernel has the member that it stands for, the program is not needed, and left out.
     pub unless: Option<&'static str>,
+    /// A program before it in the table: it is attached only if the kernel refused that one.
+    pub instead_of: Option<&'static str>,
 }
 
 /// How a program gets to run.
@@ -93,8 +97,9 @@ pub enum Hook {
     TaskCensus,
     /// An iterator over all files that tasks have open, run once at start.
     FileIterator,
-    /// An iterator over all sockets that have something in a map of socket storage, run before the agent reads.
-    SocketIterator(&'static str),
+    /// An iterator over all sockets that have something in a map of socket storage, run before the agent
+    /// reads.
+    SocketIterator(&'static [&'static str]),
 }
 
 /// What a hook is in the kernel.
@@ -118,8 +123,8 @@ pub enum Need {
 #[derive(Debug)]
 pub struct Member {
     pub global: &'static str,
-    /// The names it has had, the newest first. An enumerator gives its value, `#` of a member its first bit within the byte, and
-    /// `()` of a tracepoint's type the number of its parameters.
+    /// The names it has had, the newest first. An enumerator gives its value, `#` of a member its first bit
+    /// within the byte, and `()` of a tracepoint's type the number of its parameters.
     pub paths: &'static [&'static str],
     /// Whether the programs can do without it.
     pub required: bool,
@@ -127,6 +132,10 @@ pub struct Member {
 
 /// What a global is set to for a member that the kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
+
+/// The plan sets it to [`ABSENT`] where packets are steered to other CPUs, else to 0. It only
+/// decides on programs.
+pub const UNSTEERED: &str = "CFG_UNSTEERED";
 
 /// Every domain with kernel programs.
 pub static PROBES: &[Probe] = &[
@@ -170,6 +179,7 @@ macro_rules! object {
         }
     };
 }
+use members::socket_members;
 use object;
 
 const fn member(global: &'static str, paths: &'static [&'static str]) -> Member {
@@ -202,7 +212,8 @@ pub fn wanted() -> impl Iterator<Item = &'static str> {
     of_programs.chain([CSS_SET_DEFAULT, CSS_SET_SUBSYS, CPU_CONTROLLER])
 }
 
-/// Whether some program is not needed where the kernel has what this global stands for. Programs themselves may not ask for it.
+/// Whether some program is not needed where the kernel has what this global stands for. Programs themselves
+/// may not ask for it.
 #[must_use]
 pub fn decides_on_programs(global: &str) -> bool {
     let sets = PROBES.iter().flat_map(|probe| probe.tiers);
@@ -215,17 +226,35 @@ pub fn targets() -> impl Iterator<Item = Target> {
     sets.flat_map(|set| set.programs).flat_map(Program::targets)
 }
 
+impl TierSet {
+    /// The programs on these tracepoints, by their names.
+    #[must_use]
+    pub fn on_tracepoints(&self, tracepoints: &[&str]) -> Vec<&'static str> {
+        let is_on = |row: &&Program| match row.hook {
+            Hook::TpBtf(tracepoint) | Hook::RawTp(tracepoint) => tracepoints.contains(&tracepoint),
+            _ => false,
+        };
+        self.programs.iter().filter(is_on).map(|row| row.name).collect()
+    }
+}
+
 impl Program {
     /// A program without which its tier is of no use, on a hook that was always called so.
     #[must_use]
     pub const fn new(name: &'static str, hook: Hook, does: &'static str) -> Self {
-        Self { name, hook, does, older: &[], required: true, unless: None }
+        Self { name, hook, does, older: &[], required: true, unless: None, instead_of: None }
     }
 
     /// The same for kernels without a member.
     #[must_use]
     pub const fn unless(self, global: &'static str) -> Self {
         Self { unless: Some(global), ..self }
+    }
+
+    /// The same where another program cannot be attached.
+    #[must_use]
+    pub const fn instead_of(self, program: &'static str) -> Self {
+        Self { instead_of: Some(program), ..self }
     }
 
     /// What it hooks: its target under the newest name, then under the older ones.

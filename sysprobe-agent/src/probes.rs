@@ -1,5 +1,5 @@
-//! `sysprobe probes`: what each of the agent's kernel programs costs, how full its maps are, and what was lost, in the last
-//! window. The kernel measures its programs only while somebody asks for it.
+//! `sysprobe probes`: what each of the agent's kernel programs costs, how full its maps are, and what was
+//! lost, in the last window. The kernel measures its programs only while somebody asks for it.
 //!
 //! Two snapshots make a window (`model`), which is shown as tables (`view`) or as JSON (`json`).
 
@@ -30,8 +30,8 @@ use model::Order;
 pub use model::SortKey;
 pub(crate) use model::Window;
 
-pub const EXAMPLE: &str = "While it runs the kernel measures every BPF program of the machine, which makes each run some \
-    nanoseconds longer.\n\n\
+pub const EXAMPLE: &str = "While it runs the kernel measures every BPF program of the machine, which makes \
+                           each run some nanoseconds longer.\n\n\
     Example: the five programs that took most CPU time in the next ten seconds\n  \
     sysprobe probes --once --interval 10 | head -8";
 

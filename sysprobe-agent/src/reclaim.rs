@@ -1,8 +1,12 @@
-//! Direct reclaim: starts the programs, and adds what each cgroup's tasks spent on it to its workload's totals.
+//! Direct reclaim: starts the programs, and adds what each cgroup's tasks spent on it to its workload's
+//! totals.
 
-use sysprobe_common::reclaim::{ReclaimLoss, ReclaimStats};
+use std::time::Instant;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use sysprobe_common::reclaim::{self, Kind, ReclaimLoss, ReclaimStats};
+
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::in_progress::{Begun, InProgress};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::TierSet;
 use crate::slots::{self, Counters, Names, Slots};
@@ -12,13 +16,18 @@ use crate::snapshot::{LostUpdates, ReclaimSample};
 pub struct Reclaim {
     loaded: Loaded,
     slots: Slots<ReclaimStats>,
+    begun: InProgress<BegunReclaim>,
     losses: MappedArray<u64>,
 }
 
-const MAPS: Names = Names { stats: "RECLAIM_STATS", known: "RECLAIM_SLOTS", free: "RECLAIM_FREE" };
-/// Tasks that may be at it at one time. The kernel sets 128 entries aside for each CPU that uses a hash of this kind: with fewer than
-/// that on 64 CPUs it would push out what is needed.
-pub const AT_ONCE: u32 = 8_192;
+/// A reclaim in progress.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct BegunReclaim(reclaim::Begun);
+
+const MAPS: Names =
+    Names { stats: "RECLAIM_STATS", known: "RECLAIM_SLOTS", free: "RECLAIM_FREE", room: "RECLAIM_ROOM" };
+const BEGUN: &str = "RECLAIM_BEGUN";
 
 impl Reclaim {
     /// Loads and attaches; from here on every reclaim that begins is counted when it ends.
@@ -29,12 +38,19 @@ impl Reclaim {
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        sizes.push(("RECLAIM_BEGUN", AT_ONCE));
+        sizes.push((BEGUN, plan.sizes.reclaims));
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let begun = InProgress::new(&mut loaded, BEGUN, plan.sizes.reclaims)?;
         let losses = loaded.map_array("RECLAIM_LOSSES")?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, losses })
+        Ok(Self { loaded, slots, begun, losses })
+    }
+
+    /// Removes reclaims whose end was not seen, when it is time to.
+    pub fn update(&mut self, now: Instant, now_ns: u64) {
+        let refused = self.losses.read(ReclaimLoss::NoMemory as usize).unwrap_or(0);
+        self.begun.update(refused, now, now_ns);
     }
 
     pub const fn slots(&mut self) -> &mut Slots<ReclaimStats> {
@@ -42,12 +58,19 @@ impl Reclaim {
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("reclaim", &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason))
+        let losses = slots::losses("reclaim", &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
+        self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason())
+    }
+
+    /// How many were in progress when they were last looked at.
+    #[must_use]
+    pub const fn in_progress(&self) -> u64 {
+        self.begun.entries()
     }
 
     /// How many slots there were when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> u64 {
+    pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
 }
@@ -55,6 +78,24 @@ impl Reclaim {
 impl Running for Reclaim {
     fn loaded(&self) -> &Loaded {
         &self.loaded
+    }
+}
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for ReclaimStats {}
+
+// SAFETY: integers without padding between or behind them.
+unsafe impl aya::Pod for BegunReclaim {}
+
+impl Default for BegunReclaim {
+    fn default() -> Self {
+        Self(reclaim::Begun { at: 0, kind: Kind::Machine as u32, within: 0 })
+    }
+}
+
+impl Begun for BegunReclaim {
+    fn begun_ns(&self) -> u64 {
+        self.0.at
     }
 }
 

@@ -1,8 +1,8 @@
-//! `sysprobe use`: the sixty-second check of a node by the USE method: of each resource how much is in use, what waits for it, what fails, and the
-//! pod that is behind it.
+//! `sysprobe use`: the sixty-second check of a node by the USE method: of each resource how much is in use,
+//! what waits for it, what fails, and the pod that is behind it.
 //!
-//! Two snapshots, with what the kernel says of the whole machine, make a window (`model`), which is shown as a table (`view`) or as JSON
-//! (`json`).
+//! Two snapshots, with what the kernel says of the whole machine, make a window (`model`), which is shown as
+//! a table (`view`) or as JSON (`json`).
 
 use std::time::Duration;
 

@@ -1,17 +1,25 @@
-//! The receive path: starts the programs, and adds how long what each cgroup read had been on its way to its workload's totals.
+//! The receive path: starts the programs, and adds how long what each cgroup read had been on its way to its
+//! workload's totals.
 
-use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats};
+use std::time::Instant;
+
+use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats, Unread};
 use sysprobe_common::shared;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Key, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, RxpathSample};
+use crate::storage::{Holder, Store};
 use crate::times;
 
+mod following;
+mod share;
+mod slices;
 pub mod slow;
 
+use following::Following;
 use slow::SlowRequests;
 
 /// The attached programs and their maps.
@@ -20,6 +28,9 @@ pub struct Rxpath {
     slots: Slots<RxpathStats, ProtocolKey>,
     losses: MappedArray<u64>,
     slow: SlowRequests,
+    store: Option<Store>,
+    /// `None` where all packets are followed.
+    following: Option<Following>,
 }
 
 /// See `rxpath::Key`.
@@ -27,9 +38,8 @@ pub struct Rxpath {
 #[derive(Clone, Copy, Debug)]
 pub struct ProtocolKey(rxpath::Key);
 
-const MAPS: Names = Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE" };
-/// Packets that are remembered between the first device and the connection, as a power of two.
-pub const ARRIVAL_BITS: u32 = 14;
+const MAPS: Names =
+    Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE", room: "RXPATH_ROOM" };
 
 impl Rxpath {
     /// Loads and attaches; from here on what is received is followed to its reader.
@@ -42,28 +52,59 @@ impl Rxpath {
         let in_hash = probe::keeps_tasks_in_hash(set.tier);
         let knows_readers = !in_hash && loader.shares(shared::SCHED_TASKS);
         let mut globals = candidate.globals.clone();
-        globals.push(("CFG_ARRIVAL_BITS", ARRIVAL_BITS));
+        let packets = plan.sizes.packets;
+        globals.push(("CFG_ARRIVAL_BITS", packets.trailing_zeros()));
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
         if in_hash {
             sizes.push(("RXPATH_SOCKETS", plan.tasks));
         } else {
             globals.push(("CFG_SLICES", u32::from(knows_readers)));
         }
-        sizes.extend([("RXPATH_ARRIVALS", 1 << ARRIVAL_BITS), ("RXPATH_IP", 1 << ARRIVAL_BITS)]);
+        sizes.extend([("RXPATH_ARRIVALS", packets), ("RXPATH_IP", packets)]);
         let mut loaded = loader.load(set, &globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let losses = loaded.map_array("RXPATH_LOSSES")?;
         let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
         let slow = SlowRequests::new(&mut loaded)?;
+        let following = (!in_hash).then(|| Following::new(&mut loaded, set, plan)).transpose()?;
+        let budget = ("rxpath", "RXPATH_BUDGET");
+        let store = Store::of_tier::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
         for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {
             seen.write(protocol, u64::from(points));
         }
-        Ok(Self { loaded, slots, losses, slow })
+        Ok(Self { loaded, slots, losses, slow, store, following })
+    }
+
+    /// What it keeps with sockets.
+    pub const fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
     }
 
     pub const fn slots(&mut self) -> &mut Slots<RxpathStats, ProtocolKey> {
         &mut self.slots
+    }
+
+    /// Follows all packets for a while.
+    pub fn follow_all(&mut self, until: Instant) {
+        if let Some(following) = &mut self.following {
+            following.follow_all(until);
+        }
+        self.update(Instant::now());
+    }
+
+    /// Follows as many packets as cost little now, and takes in what took long.
+    pub fn update(&mut self, now: Instant) {
+        if let Some(following) = &mut self.following {
+            following.update(&mut self.loaded, now);
+        }
+        self.slow.update(now);
+    }
+
+    /// What share of the packets is followed.
+    #[must_use]
+    pub fn followed_ratio(&self) -> f64 {
+        self.following.as_ref().map_or(1.0, Following::ratio)
     }
 
     /// What took long, one by one.
@@ -83,7 +124,7 @@ impl Rxpath {
 
     /// How many slots there were when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> u64 {
+    pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
 }
@@ -108,7 +149,9 @@ fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol
     // Storage goes with its socket; what lies in a hash would be another's.
     let forgets = !in_hash || any(&["rxpath_end_kp"]);
     let follows_udp = is_read && forgets && (of_udp != 0 || tells_ready);
-    [common | Point::Transport.bit(), if follows_udp { common | of_udp } else { 0 }]
+    // That a connection has it is seen only where it is not seen that it can be read.
+    let of_tcp = if any(&["rxpath_tcp_tp", "rxpath_tcp_rt"]) { Point::Transport.bit() } else { 0 };
+    [common | of_tcp, if follows_udp { common | of_udp } else { 0 }]
 }
 
 impl Running for Rxpath {
@@ -135,6 +178,9 @@ impl Key for ProtocolKey {
         Owner::of_number(self.0.cgroup)
     }
 }
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for RxpathStats {}
 
 impl Counters for RxpathStats {
     const ZERO: Self = Self::ZERO;

@@ -1,19 +1,23 @@
 //! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
 use std::io;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, OwnedFd};
 
 use sysprobe_common::hist;
+use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
-use sysprobe_common::sched::throttle::{ThrottleStats, holds};
-use sysprobe_common::sched::{Cause, SchedLoss, SchedStats};
+use sysprobe_common::sched::throttle::ThrottleStats;
+use sysprobe_common::sched::{Cause, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::shared;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running, Walk};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::host;
-use crate::plan::{Candidate, Plan, Shards};
+use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample, ThrottleSample};
+use crate::storage::{Holder, Store};
 
 pub(crate) mod blame;
 pub mod census;
@@ -31,11 +35,22 @@ pub struct Sched {
     debts: Debts,
     census: Census,
     losses: MappedArray<u64>,
+    store: Option<Store>,
+    /// Of each CPU; `None` where nothing is noted at each switch.
+    timelines: Option<MappedArray<Timeline>>,
 }
 
 /// Of cgroups that were throttled.
-const THROTTLES: Names = Names { stats: "SCHED_THROTTLES", known: "SCHED_THR_SLOTS", free: "SCHED_THR_FREE" };
-const MAPS: Names = Names { stats: "SCHED_STATS", known: "SCHED_SLOTS", free: "SCHED_FREE" };
+const THROTTLES: Names = Names {
+    stats: "SCHED_THROTTLES",
+    known: "SCHED_THR_SLOTS",
+    free: "SCHED_THR_FREE",
+    room: "SCHED_THR_ROOM",
+};
+const MAPS: Names =
+    Names { stats: "SCHED_STATS", known: "SCHED_SLOTS", free: "SCHED_FREE", room: "SCHED_ROOM" };
+
+const TIMELINES: &str = "SCHED_TIMELINES";
 
 impl Sched {
     /// Loads and attaches; from here on everything that runs is counted.
@@ -45,43 +60,64 @@ impl Sched {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
+        let shards = plan.cpu_shards.shards;
         let mut globals = candidate.globals.clone();
         globals.extend([
             ("CFG_AGENT_TGID", std::process::id()),
-            ("CFG_SHARD_BITS", plan.shards.bits),
-            ("CFG_SHARED", u32::from(plan.shards.shared)),
+            ("CFG_SHARDS", shards.count),
+            ("CFG_ADDING", shards.adding()),
         ]);
-        let mut sizes = MAPS.sizes(plan.slots, plan.shards).to_vec();
+        let mut sizes = MAPS.sizes(plan.slots, shards).to_vec();
         sizes.extend(THROTTLES.sizes(plan.slots, Shards::ONE));
         sizes.extend([
-            ("SCHED_TIMELINES", plan.cpus),
-            ("SCHED_HOLDS", holds(plan.cpus)),
+            (TIMELINES, plan.cpus),
+            ("SCHED_HOLDS", plan.sizes.holds),
+            (debts::MAP, plan.sizes.interference),
             (census::MAP, plan.slots),
         ]);
-        if probe::keeps_tasks_in_hash(set.tier) {
+        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        if in_hash {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
             globals.push(("CFG_STARTED_NANOSECONDS", now.subsec_nanos()));
             sizes.push(("SCHED_TASKS", plan.tasks));
         }
-        let mut loaded = loader.load(set, &globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, plan.shards)?;
+        let table = plan.cpu_shards.table();
+        let mut loaded = loader.load_with_table(set, &globals, Some((CPU_SHARDS, &table)), &sizes)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, shards)?;
         let throttles = Slots::new(&mut loaded, THROTTLES, plan.slots, Shards::ONE)?;
-        let debts = Debts::new(&mut loaded)?;
+        let debts = Debts::new(&mut loaded, plan.sizes.interference)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
         let counts = loaded.map_array(census::MAP)?;
+        let budget = ("sched", "SCHED_BUDGET");
+        let store = Store::of_tier::<StoredTask>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
+        let timelines =
+            probe::tells_causes(set.tier).then(|| loaded.map_descriptor(TIMELINES)).transpose()?;
+        let timelines = timelines.map(|map| mapped_timelines(&map, plan.cpus)).transpose()?;
         loaded.attach()?;
         if probe::remembers_slices(set.tier) {
             loader.share(shared::SCHED_TASKS, loaded.map_descriptor("SCHED_TASKS")?);
-            loader.share(shared::SCHED_TIMELINES, loaded.map_descriptor("SCHED_TIMELINES")?);
+            loader.share(shared::SCHED_TIMELINES, loaded.map_descriptor(TIMELINES)?);
         }
-        let census = Census::new(&loaded, counts)?;
-        Ok(Self { loaded, slots, throttles, debts, census, losses })
+        let census = Census::new(&loaded, counts);
+        Ok(Self { loaded, slots, throttles, debts, census, losses, store, timelines })
     }
 
-    /// Books what runs at this moment, so that a reader sees it.
-    pub fn flush(&self) -> Result<(), LoadError> {
-        self.loaded.run_on("sched_flush", &host::online_cpus())
+    /// Books what runs at this moment, so that a reader sees it. CPUs that have idled since this found them
+    /// idle are left asleep: there is nothing to book.
+    pub fn flush(&mut self) -> Result<(), LoadError> {
+        let mut cpus = host::online_cpus();
+        if let Some(timelines) = &mut self.timelines {
+            let highest = cpus.iter().max().copied().unwrap_or(0);
+            timelines.reach(highest as usize).map_err(|error| unmapped(&error))?;
+            cpus.retain(|cpu| timelines.word(*cpu as usize, offset_of!(Timeline, asleep)) != Some(1));
+        }
+        self.loaded.run_on("sched_flush", &cpus)
+    }
+
+    /// What it keeps with tasks.
+    pub const fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
     }
 
     /// Of what ran and waited, and of throttlings.
@@ -94,8 +130,9 @@ impl Sched {
         &mut self.debts
     }
 
-    /// What goes over all threads, once they can be counted anew; `None` where the kernel has refused that program.
-    pub fn begin_census(&mut self) -> Option<Walk> {
+    /// What goes over all threads, once they can be counted anew; `None` where the kernel has refused that
+    /// program.
+    pub fn begin_census(&mut self) -> Option<Scan> {
         self.census.begin()
     }
 
@@ -116,22 +153,38 @@ impl Sched {
         slots::losses("sched", &self.losses, SchedLoss::ALL.map(SchedLoss::reason))
     }
 
+    /// How long tasks waited for cgroups that could not be noted: nanoseconds without a cause.
+    #[must_use]
+    pub fn unplaced_ns(&self) -> u64 {
+        self.losses.read(SchedLoss::UNPLACED_NS as usize).unwrap_or(0)
+    }
+
     /// Bookings that were lost because nobody knew the task.
     #[must_use]
     pub fn unknown_tasks(&self) -> u64 {
         self.losses.read(SchedLoss::UnknownTask as usize).unwrap_or(0)
     }
 
-    /// Makes every task known that is not.
-    pub fn seed_again(&mut self) -> Result<(), LoadError> {
-        self.loaded.iterate("sched_seed")
+    /// What makes every task known that is not.
+    #[must_use]
+    pub fn seed(&self) -> Option<Scan> {
+        self.loaded.scan("sched_seed")
     }
 
     /// How many cgroups had a slot of each kind when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> (u64, u64) {
+    pub fn slots_in_use(&self) -> (u64, u64) {
         (self.slots.in_use(), self.throttles.in_use())
     }
+}
+
+/// The first few: those of CPUs that are only possible are never mapped.
+fn mapped_timelines(map: &OwnedFd, cpus: u32) -> Result<MappedArray<Timeline>, LoadError> {
+    MappedArray::growing(map.as_fd(), cpus).map_err(|error| unmapped(&error))
+}
+
+fn unmapped(error: &io::Error) -> LoadError {
+    LoadError::Map { map: TIMELINES, reason: error.to_string() }
 }
 
 impl Running for Sched {
@@ -139,6 +192,12 @@ impl Running for Sched {
         &self.loaded
     }
 }
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for ThrottleStats {}
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of such structures, without padding.
+unsafe impl Plain for Timeline {}
 
 impl Counters for ThrottleStats {
     const ZERO: Self = Self { throttled_ns: 0, threads: 0, lengths: [0; hist::BUCKETS] };
@@ -151,6 +210,9 @@ impl Counters for ThrottleStats {
         }
     }
 }
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for SchedStats {}
 
 impl Counters for SchedStats {
     const ZERO: Self = Self {

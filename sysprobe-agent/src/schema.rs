@@ -1,5 +1,6 @@
-//! The published form of what `-o json` prints: for each document a JSON Schema, made from the types that are printed, so that it
-//! cannot say anything else. `sysprobe schema` prints one; a page of the documentation lists them (`docs`).
+//! The published form of what `-o json` prints: for each document a JSON Schema, made from the types that are
+//! printed, so that it cannot say anything else. `sysprobe schema` prints one; a page of the documentation
+//! lists them (`docs`).
 //!
 //! How a schema is made of a type is the business of `generate`.
 
@@ -24,8 +25,9 @@ pub(crate) mod proof;
 use generate::Head;
 pub(crate) use generate::one_of;
 
-pub(crate) const EXAMPLE: &str = "A schema allows no fields but those that it has: compare a document with the schema of the program that \
-    wrote it. The validator is of your choice.\n\n\
+pub(crate) const EXAMPLE: &str = "A schema allows no fields but those that it has: compare a document with \
+                                  the schema of the program that wrote it. The validator is of your \
+                                  choice.\n\n\
     Example: whether a document is what its schema says, by check-jsonschema\n  \
     sysprobe schema io > /tmp/io.schema.json && sysprobe io --once -o json > /tmp/io.json && \\\n  \
     check-jsonschema --schemafile /tmp/io.schema.json /tmp/io.json";
@@ -35,9 +37,11 @@ pub(crate) const EXAMPLE: &str = "A schema allows no fields but those that it ha
 pub(crate) enum Form {
     /// A window of `sysprobe top`: CPU, throttling and waits for a CPU, by workload.
     Top,
-    /// A window of `sysprobe io` and `sysprobe top --view io`: storage operations and requests to block devices, by workload.
+    /// A window of `sysprobe io` and `sysprobe top --view io`: storage operations and requests to block
+    /// devices, by workload.
     Io,
-    /// A window of `sysprobe net` and `sysprobe top --view net`: traffic, retransmissions, round trips and drops, by workload.
+    /// A window of `sysprobe net` and `sysprobe top --view net`: traffic, retransmissions, round trips and
+    /// drops, by workload.
     Net,
     /// A window of `sysprobe top --view latency`: every kind of wait side by side, by workload.
     TopLatency,
@@ -45,11 +49,13 @@ pub(crate) enum Form {
     Blame,
     /// A window of `sysprobe latency`: where what one workload received lost its time before it was read.
     Latency,
-    /// A window of `sysprobe use`: how much of each resource is in use, what waits, what fails, and who is behind it.
+    /// A window of `sysprobe use`: how much of each resource is in use, what waits, what fails, and who is
+    /// behind it.
     Use,
     /// A window of `sysprobe probes`: what each kernel program costs, how full maps are, and what was lost.
     Probes,
-    /// What `sysprobe check` finds: the host, the plan, what the kernel takes of it, and what a running agent does.
+    /// What `sysprobe check` finds: the host, the plan, what the kernel takes of it, and what a running agent
+    /// does.
     Check,
 }
 

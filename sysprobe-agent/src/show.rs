@@ -1,8 +1,8 @@
-//! What the commands have in common that show windows of time, live or once, for people or for scripts: where snapshots
-//! come from ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys, help, and how numbers and
-//! names look. Those whose windows are a page of lines share more (`page`), and of them those that watch one workload (`watch`,
-//! `target`), and what it waited for a CPU (`waits`). What a window is made into is a command's own business: it implements
-//! [`Presenter`].
+//! What the commands have in common that show windows of time, live or once, for people or for scripts: where
+//! snapshots come from ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys,
+//! help, and how numbers and names look. Those whose windows are a page of lines share more (`page`), and of
+//! them those that watch one workload (`watch`, `target`), and what it waited for a CPU (`waits`). What a
+//! window is made into is a command's own business: it implements [`Presenter`].
 
 use std::{
     io::{self, IsTerminal, Write},

@@ -1,20 +1,21 @@
-//! What a domain's programs keep per cgroup: numbers in slots. Which cgroup has which slots, what each slot gathered since it
-//! was last read, and how a slot is taken back.
+//! What a domain's programs keep per cgroup: numbers in slots. Which cgroup has which slots, what each slot
+//! gathered since it was last read, and how a slot is taken back.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError, Stack};
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_common::slot;
+use sysprobe_common::slot::{self, room};
 
-use crate::bpf::{Entries, LoadError, Loaded, MappedArray};
+use crate::bpf::{Entries, LoadError, Loaded, MappedArray, Plain};
 use crate::plan::Shards;
 use crate::snapshot::LostUpdates;
 
 /// The numbers of one slot. Each wraps by itself, so differences are right across a wrap.
-pub trait Counters: Copy {
+pub trait Counters: Plain {
     const ZERO: Self;
 
     /// Combines each number with the other's, the 64-bit ones by `wide` and the 32-bit ones by `narrow`.
@@ -45,6 +46,7 @@ pub struct Names {
     pub stats: &'static str,
     pub known: &'static str,
     pub free: &'static str,
+    pub room: &'static str,
 }
 
 /// Whose numbers a slot holds.
@@ -67,6 +69,9 @@ impl Owner {
     }
 }
 
+/// How many keys of cgroups that have gone are kept with [`slot::UNKNOWN`].
+const GONE: usize = 64;
+
 pub struct Slots<S, K = u64> {
     names: Names,
     stats: MappedArray<S>,
@@ -74,17 +79,21 @@ pub struct Slots<S, K = u64> {
     /// The same map, for reading it in batches.
     descriptor: OwnedFd,
     free: Stack<MapData, u32>,
+    /// Words of `slot::room`.
+    room: MappedArray<u64>,
     entries: Entries<K>,
     shards: Shards,
     /// What each slot held when it was last read; nothing for one that never was.
     last: Vec<Option<Box<S>>>,
+    /// Keys of cgroups that have gone for good, the oldest first.
+    gone: VecDeque<K>,
 }
 
 impl Names {
     /// The sizes of the maps.
     #[must_use]
     pub const fn sizes(&self, slots: u32, shards: Shards) -> [(&'static str, u32); 3] {
-        [(self.stats, slots * shards.count()), (self.known, slots), (self.free, slots)]
+        [(self.stats, slots * shards.count), (self.known, slots), (self.free, slots)]
     }
 }
 
@@ -97,9 +106,11 @@ impl<S: Counters, K: Key> Slots<S, K> {
             descriptor: loaded.map_descriptor(names.known)?,
             known: loaded.take_map(names.known)?,
             free: loaded.take_map(names.free)?,
+            room: loaded.map_array(names.room)?,
             entries: Entries::with_capacity(slots),
             shards,
             last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
+            gone: VecDeque::new(),
         };
         // The stack gives back what was pushed last: low numbers first keep the used memory together.
         for slot in (slot::FIRST_FREE..slots).rev() {
@@ -109,27 +120,36 @@ impl<S: Counters, K: Key> Slots<S, K> {
     }
 
     fn give_back(&mut self, slot: u32) -> Result<(), LoadError> {
-        self.free.push(slot, 0).map_err(|error| failed(self.names.free, &error))
+        self.free.push(slot, 0).map_err(|error| failed(self.names.free, &error))?;
+        // After the push: programs that have found no slot look again when this changes.
+        let freed = self.room.read(room::FREED as usize).unwrap_or(0);
+        self.room.write(room::FREED as usize, freed + 1);
+        Ok(())
     }
 
     /// Looks up who has slots now, for `read`.
     pub fn list(&mut self) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
-        let highest = self.entries.iter().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
+        let highest = self.in_slots().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
         self.reach(highest)
+    }
+
+    /// The listed keys that have slots of their own.
+    fn in_slots(&self) -> impl Iterator<Item = (K, u32)> {
+        self.entries.iter().filter(|(_, slot)| *slot >= slot::FIRST_FREE)
     }
 
     fn reach(&mut self, slot: u32) -> io::Result<()> {
         self.stats.reach(elements(self.shards, slot).end - 1)
     }
 
-    /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is not known
-    /// yet keeps its numbers. No slot has been released since they were listed.
+    /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is
+    /// not known yet keeps its numbers. No slot has been released since they were listed.
     pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(Owner, &S)) {
         for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
             take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
-        for (key, slot) in self.entries.iter() {
+        for (key, slot) in self.entries.iter().filter(|(_, slot)| *slot >= slot::FIRST_FREE) {
             let owner = key.owner();
             if !matches!(owner, Owner::Cgroup(id) if !knows(id)) {
                 take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
@@ -141,6 +161,9 @@ impl<S: Counters, K: Key> Slots<S, K> {
     pub fn release(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
         // Most cgroups never did anything of their own, and so have no slot.
         let Ok(slot) = self.known.get(&key, 0) else { return Ok(()) };
+        if slot < slot::FIRST_FREE {
+            return Ok(());
+        }
         let unmapped = |error: io::Error| LoadError::Map { map: self.names.stats, reason: error.to_string() };
         self.stats.reach(elements(self.shards, slot).end - 1).map_err(unmapped)?;
         take(&gathered(&self.stats, self.shards, &mut self.last, slot));
@@ -154,15 +177,31 @@ impl<S: Counters, K: Key> Slots<S, K> {
         self.give_back(slot)
     }
 
+    /// The same of a cgroup that has gone for good. What is left of it, such as a socket that still has
+    /// something to send, is charged to `unknown` from now on, and gets no slot that would have to be
+    /// released again and again.
+    pub fn retire(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
+        self.release(key, take)?;
+        let wrong = |error: MapError| failed(self.names.known, &error);
+        self.known.insert(key, slot::UNKNOWN, 0).map_err(wrong)?;
+        self.gone.push_back(key);
+        if self.gone.len() > GONE
+            && let Some(oldest) = self.gone.pop_front()
+        {
+            self.known.remove(&oldest).map_err(wrong)?;
+        }
+        Ok(())
+    }
+
     /// Who had which slot when they were last listed, those without a cgroup included.
     pub fn all(&self) -> impl Iterator<Item = (Owner, u32)> {
         let fixed = [(Owner::Unknown, slot::UNKNOWN), (Owner::Kernel, slot::KERNEL)];
-        fixed.into_iter().chain(self.entries.iter().map(|(key, slot)| (key.owner(), slot)))
+        fixed.into_iter().chain(self.in_slots().map(|(key, slot)| (key.owner(), slot)))
     }
 
     /// The keys that had slots when they were last listed, with their cgroups.
     pub fn owners(&self) -> impl Iterator<Item = (K, u64)> {
-        self.entries.iter().filter_map(|(key, _)| match key.owner() {
+        self.in_slots().filter_map(|(key, _)| match key.owner() {
             Owner::Cgroup(id) => Some((key, id)),
             Owner::Kernel | Owner::Unknown => None,
         })
@@ -176,8 +215,8 @@ impl<S: Counters, K: Key> Slots<S, K> {
 
     /// How many slots were in use then.
     #[must_use]
-    pub const fn in_use(&self) -> u64 {
-        self.entries.len() as u64
+    pub fn in_use(&self) -> u64 {
+        self.in_slots().count() as u64
     }
 }
 
@@ -199,8 +238,8 @@ fn failed(map: &'static str, error: &MapError) -> LoadError {
 }
 
 fn elements(shards: Shards, slot: u32) -> std::ops::Range<usize> {
-    let first = (slot << shards.bits) as usize;
-    first..first + shards.count() as usize
+    let first = (slot * shards.count) as usize;
+    first..first + shards.count as usize
 }
 
 /// The sum over a slot's shards, less what it was last time.

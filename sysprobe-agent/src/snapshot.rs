@@ -1,6 +1,7 @@
-//! What the agent knows at one moment, as plain data: the same value is encoded for Prometheus, sent to the CLI over
-//! the local socket, and compared by tests. All numbers are totals since the agent started (or, for what comes from
-//! cgroups' files, since the cgroup was made); rates and quantiles over a window are differences of two snapshots, taken by whoever shows them.
+//! What the agent knows at one moment, as plain data: the same value is encoded for Prometheus, sent to the
+//! CLI over the local socket, and compared by tests. All numbers are totals since the agent started, of a
+//! cgroup that was made later since then; rates and quantiles over a window are differences of two snapshots,
+//! taken by the command that shows them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -39,10 +40,11 @@ pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. It grows with anything that readers can see.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// Since this version, the labels of pods are told to those who ask.
 pub const LABELS_SINCE: u32 = 13;
-/// The oldest version whose readers understand this one: since then, nothing went or changed its meaning, and all that came may be left out.
+/// The oldest version whose readers understand this one: since then, nothing went or changed its meaning, and
+/// all that came may be left out.
 pub const READABLE_FROM: u32 = 11;
 
 /// Everything at one moment.
@@ -51,7 +53,8 @@ pub struct Snapshot {
     pub version: u32,
     /// `READABLE_FROM` of who wrote it.
     pub readable_from: u32,
-    /// `CLOCK_MONOTONIC` in nanoseconds: differences of it are the length of a window, whatever the wall clock does.
+    /// `CLOCK_MONOTONIC` in nanoseconds: differences of it are the length of a window, whatever the wall
+    /// clock does.
     pub monotonic_ns: u64,
     pub domains: Vec<DomainState>,
     /// At most one entry per `Workload`, in no particular order.
@@ -87,6 +90,9 @@ pub enum HistogramScope {
 pub struct PodTotals {
     pub namespace: String,
     pub pod: String,
+    /// As a workload's.
+    #[serde(default)]
+    pub created_ms: u64,
     pub wait: HistogramSample,
     pub vfs: VfsSample,
     pub block: BlockSample,
@@ -101,8 +107,19 @@ pub struct DomainState {
     pub up: bool,
     /// The tier of hooks in use (`tp_btf`), or `file` for a domain that reads files; empty while it is off.
     pub hook: String,
-    /// Why the domain is off, or why it is up through another tier than the cheapest; empty where all is well.
+    /// Why the domain is off, or why it is up through another tier than the cheapest; empty where all is
+    /// well.
     pub reason: String,
+}
+
+/// What the reason begins with of a domain that is not measured for a while, to spare the node its cost.
+pub const SHED: &str = "shed: ";
+
+impl DomainState {
+    #[must_use]
+    pub fn is_shed(&self) -> bool {
+        !self.up && self.reason.starts_with(SHED)
+    }
 }
 
 /// The CPU controller's totals and settings of one workload, as its cgroup files tell them.
@@ -130,12 +147,23 @@ pub struct Throttling {
 /// What the agent says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSample {
-    /// When it started to count, as `Snapshot::monotonic_ns`: totals of another start say nothing of these. 0 before version 13.
+    /// When it started to count, as `Snapshot::monotonic_ns`: totals of another start say nothing of these. 0
+    /// before version 13.
     #[serde(default)]
     pub started_ns: u64,
+    /// The same by the wall clock, in milliseconds since the Unix epoch. 0 before version 14.
+    #[serde(default)]
+    pub started_unix_ms: u64,
+    /// What share of the packets the receive path follows. `None` before version 14, and where it is not
+    /// watched.
+    #[serde(default)]
+    pub rx_followed_ratio: Option<f64>,
     /// Lost or unattributed updates by domain and reason, those that are zero included.
     pub lost_updates: Vec<LostUpdates>,
     pub maps: Vec<MapSample>,
+    /// What programs keep with tasks and sockets; empty before version 14.
+    #[serde(default)]
+    pub storages: Vec<StorageSample>,
     pub programs: Vec<ProgramSample>,
     /// Whether the kernel measures its programs because the agent asks for it.
     pub measuring: Measuring,
@@ -146,12 +174,44 @@ pub struct AgentSample {
     pub cgroups_died_in_kernel: u64,
     /// Who is asked for the names of pods, the most trustworthy first.
     pub pod_sources: Vec<PodSourceSample>,
-    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its first word.
+    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its
+    /// first word.
     pub pod_watch_age_ns: Option<u64>,
     /// Why workloads have no series of their own, and how many.
     pub hidden: Vec<(String, u64)>,
+    /// How long tasks waited for other cgroups while the map had no room for the pair; it is in the cause
+    /// `unknown`. 0 before version 14.
+    #[serde(default)]
+    pub interference_lost_ns: u64,
     /// How long the collection of this snapshot took.
     pub collect_ns: u64,
+    /// What goes over all objects of a kind; nothing before version 14.
+    #[serde(default)]
+    pub scans: Vec<ScanSample>,
+    /// Requests that were answered 503, by reason, those that are zero included; empty before version 14.
+    #[serde(default)]
+    pub refused: Vec<RefusedRequests>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedRequests {
+    pub reason: String,
+    pub count: u64,
+}
+
+/// A kernel program that the agent has run for every object of a kind, or its own walk over all cgroups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScanSample {
+    /// The program's name, or `cgroups`.
+    pub scan: String,
+    pub passes: u64,
+    /// Passes that ended before they had seen everything.
+    pub truncated: u64,
+    /// How long the last pass took.
+    pub last_ns: u64,
+    /// The longest part of the last pass, in time of the CPU, for which a kernel without preemption ran
+    /// nothing else there.
+    pub longest_part_ns: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
@@ -178,7 +238,17 @@ pub struct MapSample {
     pub bytes: u64,
 }
 
-/// Whether the kernel has been asked to measure its programs. The sysctl `kernel.bpf_stats_enabled` does that, too.
+/// Kernel memory that a domain's programs keep with tasks or sockets: an upper bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageSample {
+    pub domain: String,
+    /// `task` or `socket`.
+    pub kind: String,
+    pub bytes: u64,
+}
+
+/// Whether the kernel has been asked to measure its programs. The sysctl `kernel.bpf_stats_enabled` does
+/// that, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measuring {
@@ -189,7 +259,8 @@ pub enum Measuring {
     Refused(String),
 }
 
-/// The kernel's statistics of one program; runs and time stand still while the kernel does not measure its programs.
+/// The kernel's statistics of one program; runs and time stand still while the kernel does not measure its
+/// programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSample {
     pub program: String,

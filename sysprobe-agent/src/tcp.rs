@@ -1,27 +1,43 @@
-//! TCP: starts the programs, has them look at all sockets before a reading, and adds what each cgroup gathered to its
-//! workload's totals.
+//! TCP: starts the programs, has them look at all sockets when the agent is asked, and adds what each cgroup
+//! gathered to its workload's totals.
 
-use sysprobe_common::tcp::{Count, Sockets, TcpLoss, TcpStats, state};
+use std::io;
+
+use sysprobe_common::shared;
+use sysprobe_common::tcp::{Count, STORAGES, Socket, Sockets, TcpLoss, TcpStats, state};
 use sysprobe_common::traffic::Family;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, SocketsSample, TcpSample, TcpTimes};
+use crate::storage::{Holder, Store};
 use crate::{host, times};
 
 /// The attached programs and their maps.
 pub struct Tcp {
     loaded: Loaded,
     slots: Slots<TcpStats>,
-    /// What each slot's owner had at the last census; a hash of sockets has none.
-    census: Option<MappedArray<Sockets>>,
+    /// A hash of sockets has none.
+    census: Option<Census>,
+    /// By owner, at the last complete pass.
+    sockets: Vec<(Owner, SocketsSample)>,
     losses: MappedArray<u64>,
+    store: Option<Store>,
 }
 
-const MAPS: Names = Names { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE" };
+/// What a pass of the socket scan writes.
+struct Census {
+    /// By slot.
+    counts: MappedArray<Sockets>,
+    /// Its number, so that each socket is counted once.
+    pass: MappedArray<u64>,
+    scan: Scan,
+}
+
+const MAPS: Names = Names { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE", room: "TCP_ROOM" };
 
 impl Tcp {
     /// Loads and attaches; from here on what sockets gather is booked.
@@ -36,29 +52,57 @@ impl Tcp {
         sizes.push(if has_census { ("TCP_CENSUS", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let census = has_census.then(|| loaded.map_array("TCP_CENSUS")).transpose()?;
+        let counts = has_census.then(|| loaded.map_array("TCP_CENSUS")).transpose()?;
+        let pass = has_census.then(|| loaded.map_array("TCP_PASS")).transpose()?;
         let losses = loaded.map_array("TCP_LOSSES")?;
+        let budget = ("tcp", "TCP_BUDGET");
+        let store = Store::of_tier::<Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        if has_census {
+            loaded.gather("TCP_SOCKETS", &STORAGES)?;
+        }
         loaded.attach()?;
-        Ok(Self { loaded, slots, census, losses })
+        if has_census {
+            loader.share(shared::TCP_SOCKETS, loaded.map_descriptor("TCP_SOCKETS")?);
+        }
+        let census = match (counts, pass, loaded.scan("tcp_census")) {
+            (Some(counts), Some(pass), Some(scan)) => Some(Census { counts, pass, scan }),
+            _ => None,
+        };
+        Ok(Self { loaded, slots, census, sockets: Vec::new(), losses, store })
     }
 
-    /// Books what every socket has gathered, and counts them anew.
-    pub fn take_census(&mut self) -> Result<(), LoadError> {
-        let Some(census) = &mut self.census else { return Ok(()) };
-        for slot in 0..census.entries() {
-            if census.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
-                census.write(slot, Sockets::NONE);
+    /// What books what every socket has gathered, and counts them from zero. One pass at a time.
+    pub fn begin_scan(&mut self) -> Option<Scan> {
+        let Census { counts, pass, scan } = self.census.as_mut()?;
+        for slot in 0..counts.entries() {
+            if counts.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
+                counts.write(slot, Sockets::NONE);
             }
         }
-        self.loaded.walk("tcp_census")
+        pass.write(0, pass.read(0).unwrap_or(0) + 1);
+        Some(scan.clone())
     }
 
-    /// The sockets that there were at the last census, by owner.
-    pub fn sockets(&self) -> impl Iterator<Item = (Owner, SocketsSample)> {
-        self.census.iter().flat_map(|census| {
-            let of_slot = |slot: u32| census.read(slot as usize).unwrap_or(Sockets::NONE);
-            self.slots.all().map(move |(owner, slot)| (owner, sample(&of_slot(slot))))
-        })
+    /// Takes in what a complete pass has counted.
+    pub fn end_scan(&mut self) -> io::Result<()> {
+        let Some(census) = &self.census else { return Ok(()) };
+        self.slots.list()?;
+        let of_slot = |slot: u32| census.counts.read(slot as usize).unwrap_or(Sockets::NONE);
+        let counted = self.slots.all().map(|(owner, slot)| (owner, of_slot(slot)));
+        let counted = counted.filter(|(_, sockets)| *sockets != Sockets::NONE);
+        self.sockets = counted.map(|(owner, sockets)| (owner, sample(&sockets))).collect();
+        Ok(())
+    }
+
+    /// The sockets that there were at the last complete pass, by owner.
+    #[must_use]
+    pub fn sockets(&self) -> &[(Owner, SocketsSample)] {
+        &self.sockets
+    }
+
+    /// What it keeps with sockets.
+    pub const fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
     }
 
     pub const fn slots(&mut self) -> &mut Slots<TcpStats> {
@@ -71,7 +115,7 @@ impl Tcp {
 
     /// How many slots there were when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> u64 {
+    pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
 }
@@ -81,6 +125,12 @@ impl Running for Tcp {
         &self.loaded
     }
 }
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for TcpStats {}
+
+// SAFETY: as above.
+unsafe impl Plain for Sockets {}
 
 impl Counters for TcpStats {
     const ZERO: Self = Self::ZERO;

@@ -1,8 +1,9 @@
-//! `sysprobe top`, `sysprobe io` and `sysprobe net`: what every workload did in the last window, live or once, for people or for
-//! scripts. They differ in what they are about (`views`) and in their columns.
+//! `sysprobe top`, `sysprobe io` and `sysprobe net`: what every workload did in the last window, live or
+//! once, for people or for scripts. They differ in what they are about (`views`) and in their columns.
 //!
-//! Two snapshots make a window (`rows`), which is shown as a live table (`app`, `keys`, `view`), as plain text (`table`)
-//! or as JSON (`json`). How windows come about and reach a terminal is the same for all commands: `show`.
+//! Two snapshots make a window (`rows`), which is shown as a live table (`app`, `keys`, `view`), as plain
+//! text (`table`) or as JSON (`json`). How windows come about and reach a terminal is the same for all
+//! commands: `show`.
 
 use std::sync::Arc;
 

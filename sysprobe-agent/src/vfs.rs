@@ -1,27 +1,59 @@
 //! Storage: starts the programs, and adds what each cgroup gathered to its workload's totals.
 
+mod limit;
 mod registers;
 mod syscalls;
 
+use std::time::Instant;
+
 use aya::maps::{Array, MapData};
 use sysprobe_common::operation::OperationStats;
-use sysprobe_common::vfs::{Operation, SHARDS, VfsLoss, VfsStats};
+use sysprobe_common::vfs::{self, Entered, Operation, SHARDS, STARTED, TaskCall, VfsLoss, VfsStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::in_progress::{Begun, InProgress};
 use crate::operation;
-use crate::plan::{Candidate, Plan, Shards};
+use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
 use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Names, Slots};
 use crate::snapshot::{LostUpdates, VfsSample};
+use crate::storage::{Holder, Store};
+use limit::Limit;
+pub use limit::Turn;
 
 /// The attached programs and their maps.
 pub struct Vfs {
     loaded: Loaded,
     slots: Slots<VfsStats>,
+    started: InProgress<Started>,
     losses: MappedArray<u64>,
+    store: Option<Store>,
+    /// Where system calls are looked at.
+    calls: Option<Calls>,
 }
 
-const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE" };
+/// Every system call of the node runs the programs, whether it is storage's or not.
+struct Calls {
+    /// By CPU.
+    entered: MappedArray<Entered>,
+    turn: MappedArray<u64>,
+    limit: Limit,
+    programs: Vec<&'static str>,
+}
+
+/// A request of `io_uring` or libaio that has not completed.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Started(vfs::Started);
+
+/// The tracepoints that every system call passes.
+const SYSTEM_CALLS: [&str; 2] = ["sys_enter", "sys_exit"];
+/// Those of `io_uring`, which are looked at as long as system calls are: a part of what a pod does would look
+/// like the whole.
+const RINGS: [&str; 3] = ["io_uring_submit_req", "io_uring_submit_sqe", "io_uring_complete"];
+
+const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE", room: "VFS_ROOM" };
+const REQUESTS: &str = "VFS_STARTED";
 
 impl Vfs {
     /// Loads and attaches; from here on every call that begins is counted.
@@ -33,17 +65,54 @@ impl Vfs {
     ) -> Result<Self, LoadError> {
         let mut globals = candidate.globals.clone();
         globals.extend(registers::GLOBALS);
+        let by_function = set.on_tracepoints(&SYSTEM_CALLS).is_empty();
+        globals.push(("CFG_RING_BY_FUNCTION", u32::from(by_function)));
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        if probe::keeps_tasks_in_hash(set.tier) {
+        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        if in_hash {
             globals.push(registers::RETURN_ADDRESS);
             sizes.push(("VFS_CALLS", plan.tasks));
         }
-        let mut loaded = loader.load(set, &globals, &sizes)?;
+        sizes.push(("VFS_ENTERED", plan.cpus));
+        let table = plan.transfer_shards.table();
+        let mut loaded = loader.load_with_table(set, &globals, Some((CPU_SHARDS, &table)), &sizes)?;
         fill_syscalls(loaded.take_map("VFS_SYSCALLS")?)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let started = InProgress::new(&mut loaded, REQUESTS, STARTED)?;
         let losses = loaded.map_array("VFS_LOSSES")?;
+        let budget = ("vfs", "VFS_BUDGET");
+        let store = Store::of_tier::<TaskCall>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
+        let calls = Calls::of(&mut loaded, set, plan.vfs_calls_per_second)?;
         loaded.attach()?;
-        Ok(Self { loaded, slots, losses })
+        Ok(Self { loaded, slots, started, losses, store, calls })
+    }
+
+    /// Removes requests whose end was not seen, when it is time to.
+    pub fn update(&mut self, now: Instant, now_ns: u64) {
+        let refused = self.losses.read(VfsLoss::BeginningMissed as usize).unwrap_or(0);
+        self.started.update(refused, now, now_ns);
+    }
+
+    /// Stops looking at system calls while there are more than the limit allows, and says so when that
+    /// changes.
+    pub fn keep_to_limit(&mut self, now: Instant) -> Result<Option<Turn>, LoadError> {
+        let Some(calls) = &mut self.calls else { return Ok(None) };
+        let turn = calls.limit.look(now, calls.entered());
+        match turn {
+            Some(Turn::Off) => self.loaded.detach(&calls.programs),
+            Some(Turn::On) => {
+                calls.begin_turn();
+                self.started.clear();
+                self.loaded.attach_again(&calls.programs)?;
+            }
+            None => {}
+        }
+        Ok(turn)
+    }
+
+    /// What it keeps with tasks.
+    pub const fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
     }
 
     pub const fn slots(&mut self) -> &mut Slots<VfsStats> {
@@ -51,13 +120,45 @@ impl Vfs {
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("vfs", &self.losses, VfsLoss::ALL.map(VfsLoss::reason))
+        let losses = slots::losses("vfs", &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
+        self.started.add_removed(losses, VfsLoss::EndMissed.reason())
+    }
+
+    /// How many requests had not completed when they were last looked at.
+    #[must_use]
+    pub const fn started(&self) -> u64 {
+        self.started.entries()
     }
 
     /// How many cgroups had a slot when they were last listed.
     #[must_use]
-    pub const fn slots_in_use(&self) -> u64 {
+    pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
+    }
+}
+
+impl Calls {
+    /// `None` where functions are hooked.
+    fn of(loaded: &mut Loaded, set: &'static TierSet, per_second: u64) -> Result<Option<Self>, LoadError> {
+        let mut programs = set.on_tracepoints(&SYSTEM_CALLS);
+        if programs.is_empty() {
+            return Ok(None);
+        }
+        programs.extend(set.on_tracepoints(&RINGS));
+        let (entered, turn) = (loaded.map_array("VFS_ENTERED")?, loaded.map_array("VFS_TURN")?);
+        let mut calls = Self { entered, turn, limit: Limit::new(per_second), programs };
+        calls.begin_turn();
+        Ok(Some(calls))
+    }
+
+    fn begin_turn(&mut self) {
+        self.turn.write(0, self.turn.read(0).unwrap_or(0) + 1);
+    }
+
+    /// All that were entered so far while the programs looked.
+    fn entered(&self) -> u64 {
+        let cpus = (0..self.entered.entries()).filter_map(|cpu| self.entered.read(cpu));
+        cpus.map(|entered| entered.calls).fold(0, u64::wrapping_add)
     }
 }
 
@@ -74,6 +175,27 @@ fn fill_syscalls(mut map: Array<MapData, u32>) -> Result<(), LoadError> {
         map.set(number, call.encode(), 0).map_err(failed)?;
     }
     Ok(())
+}
+
+// SAFETY: 64-bit integers.
+unsafe impl Plain for Entered {}
+
+// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+unsafe impl Plain for VfsStats {}
+
+// SAFETY: integers without padding between or behind them.
+unsafe impl aya::Pod for Started {}
+
+impl Default for Started {
+    fn default() -> Self {
+        Self(vfs::Started { start: 0, slot: 0, operations: 0 })
+    }
+}
+
+impl Begun for Started {
+    fn begun_ns(&self) -> u64 {
+        self.0.start
+    }
 }
 
 impl Counters for VfsStats {

@@ -1,5 +1,6 @@
-//! The totals of every workload, from the first time it was seen until its grace has ended. Several cgroups may be one
-//! workload (sub-cgroups of a container), and one that goes takes nothing away: totals never go backwards.
+//! The totals of every workload, from the first time it was seen until its grace has ended. Several cgroups
+//! may be one workload (sub-cgroups of a container), and one that goes takes nothing away: totals never go
+//! backwards.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use sysprobe_common::sched::threads::Threads;
 
+use crate::host;
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
 use crate::snapshot::{
@@ -23,7 +25,7 @@ pub(crate) use bearer::Bearer;
 pub(crate) use charge::Charge;
 pub(crate) use reading::Reading;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Registry {
     admission: Admission,
     workloads: HashMap<Workload, Totals>,
@@ -35,6 +37,9 @@ pub(crate) struct Registry {
     pods: HashMap<(String, String), PodTotals>,
     /// When it was last chosen which culprits are named.
     chosen: Option<Instant>,
+    /// When everything was last taken in, or the agent started: what has no totals yet had done nothing by
+    /// then.
+    collected: Instant,
 }
 
 #[derive(Debug)]
@@ -46,9 +51,34 @@ struct Totals {
     hidden: Option<Hidden>,
 }
 
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new(Admission::default())
+    }
+}
+
 impl Registry {
     pub(crate) fn new(admission: Admission) -> Self {
-        Self { admission, ..Self::default() }
+        Self {
+            admission,
+            workloads: HashMap::new(),
+            admitted: 0,
+            other: None,
+            pods: HashMap::new(),
+            chosen: None,
+            collected: Instant::now(),
+        }
+    }
+
+    /// Everything has been taken in.
+    pub(crate) const fn note_collection(&mut self, now: Instant) {
+        self.collected = now;
+    }
+
+    /// Since when new totals are counted: from when the agent knows the cgroup, but no longer than everything
+    /// was last taken in. A server that is told so may put a 0 there, which it refuses to do hours back.
+    fn created_ms(&self, bearer: &Bearer) -> u64 {
+        host::unix_ms(bearer.since.map_or(self.collected, |since| since.max(self.collected)))
     }
 
     /// Adds to a workload's totals. What was never active makes no series.
@@ -59,8 +89,15 @@ impl Registry {
         let is_hidden = self.each_sample(bearer, |sample| gathered.add_to(sample));
         if bearer.pod.is_some() && !is_hidden {
             let Workload { namespace, pod, .. } = &bearer.workload;
-            let new = || PodTotals { namespace: namespace.clone(), pod: pod.clone(), ..PodTotals::default() };
-            gathered.add_to_pod(self.pods.entry((namespace.clone(), pod.clone())).or_insert_with(new));
+            let created_ms = self.created_ms(bearer);
+            let (namespace, pod) = (namespace.clone(), pod.clone());
+            let of_pod = self.pods.entry((namespace, pod)).or_insert_with_key(|(namespace, pod)| PodTotals {
+                namespace: namespace.clone(),
+                pod: pod.clone(),
+                created_ms,
+                ..PodTotals::default()
+            });
+            gathered.add_to_pod(of_pod);
         }
     }
 
@@ -78,7 +115,8 @@ impl Registry {
             } += ns;
         });
         if !is_own && !matches!(culprit.kind, WorkloadKind::Kernel | WorkloadKind::Unknown) {
-            self.totals(victim).blame.add(&culprit.workload.as_culprit(), ns);
+            let created_ms = host::unix_ms(self.collected);
+            self.totals(victim).blame.add(&culprit.workload.as_culprit(), ns, created_ms);
         }
     }
 
@@ -86,7 +124,8 @@ impl Registry {
     pub(crate) fn choose_culprits(&mut self, now: Instant) {
         let since = self.chosen.replace(now);
         let seconds = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
-        self.workloads.values_mut().for_each(|totals| totals.blame.choose(seconds));
+        let created_ms = host::unix_ms(now);
+        self.workloads.values_mut().for_each(|totals| totals.blame.choose(seconds, created_ms));
     }
 
     /// Adds what a cgroup's files say beyond `seen`.
@@ -151,22 +190,26 @@ impl Registry {
     fn each_sample(&mut self, bearer: &Bearer, mut act: impl FnMut(&mut WorkloadSample)) -> bool {
         let totals = self.totals(bearer);
         act(&mut totals.sample);
-        let is_hidden = totals.hidden.is_some();
+        let (is_hidden, created_ms) = (totals.hidden.is_some(), totals.sample.created_ms);
         if is_hidden {
-            act(self
-                .other
-                .get_or_insert_with(|| WorkloadSample::new(Workload::other(), WorkloadKind::Other)));
+            let new = || WorkloadSample {
+                created_ms,
+                ..WorkloadSample::new(Workload::other(), WorkloadKind::Other)
+            };
+            act(self.other.get_or_insert_with(new));
         }
         is_hidden
     }
 
     fn totals(&mut self, bearer: &Bearer) -> &mut Totals {
-        let Bearer { workload, kind, pod } = bearer;
+        let Bearer { workload, kind, pod, .. } = bearer;
         // Two look-ups, so that the usual case (it is known) copies no strings.
         if !self.workloads.contains_key(workload) {
             let hidden = self.admission.hides(bearer, self.admitted);
             self.admitted += usize::from(hidden.is_none());
-            let sample = WorkloadSample { hidden, ..WorkloadSample::new(workload.clone(), *kind) };
+            let created_ms = self.created_ms(bearer);
+            let sample =
+                WorkloadSample { created_ms, hidden, ..WorkloadSample::new(workload.clone(), *kind) };
             let totals = Totals { sample, pod: None, blame: Blame::default(), gone_since: None, hidden };
             self.workloads.insert(workload.clone(), totals);
         }

@@ -1,8 +1,10 @@
-//! Why a task waited for a CPU, for loads of which it is known: the causes sum to the kernel's own total, and the right
-//! one is blamed.
+//! Why a task waited for a CPU, for loads of which it is known: the causes sum to the kernel's own total, and
+//! the right one is blamed.
 //!
 //! All tiers that can tell watch the same load. The load is stopped before the two sides are read.
 
+#[path = "blame/case.rs"]
+mod case;
 #[path = "blame/dividing.rs"]
 mod dividing;
 mod support;
@@ -10,75 +12,25 @@ mod support;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot, ThrottleSample, Throttling};
+use sysprobe_agent::snapshot::{ThrottleSample, Throttling};
 
-use support::agent::Agent;
+use case::{Case, blamed, divided, sched_before};
 use support::cgroup::{Cgroup, Quota};
-use support::process::{self, Load, cpus};
+use support::process::{self, cpus};
 use support::tiers::Watcher;
-use support::totals::{Totals, workload};
+use support::totals::workload;
 use support::{figure, until};
-
-/// A load with a single cgroup, and where the kernel's counters stood when it was still stopped.
-struct Case {
-    cgroup: Cgroup,
-    load: Load,
-    before: Totals,
-}
-
-impl Case {
-    fn new(name: &str, cpus: &[usize], body: impl FnOnce()) -> Self {
-        Self::new_in(Cgroup::new(name), cpus, body)
-    }
-
-    fn new_in(cgroup: Cgroup, cpus: &[usize], body: impl FnOnce()) -> Self {
-        let load = Load::stopped(&cgroup, cpus, body);
-        let before = load.totals();
-        Self { cgroup, load, before }
-    }
-
-    fn so_far(&self) -> Totals {
-        self.load.totals().since(self.before)
-    }
-}
-
-fn sched<'a>(snapshot: &'a Snapshot, cgroup: &Cgroup) -> &'a SchedSample {
-    let workload = workload(snapshot, &cgroup.name).expect("the workload is known");
-    workload.sched.as_ref().expect("it was scheduled")
-}
-
-fn sched_before(agent: &Agent, cgroup: &Cgroup) -> SchedSample {
-    let snapshot = agent.snapshot();
-    let known = workload(&snapshot, &cgroup.name).and_then(|workload| workload.sched.clone());
-    known.unwrap_or_default()
-}
-
-/// What a frozen load waited for since `before`, of which the sum is the kernel's total to the nanosecond.
-fn divided(watcher: &Watcher, case: &Case, before: &SchedSample) -> (SchedSample, CausesSample) {
-    let ours = sched(&watcher.agent.snapshot(), &case.cgroup).since(before).expect("totals grow");
-    let causes = ours.causes.expect("it waited");
-    let (name, truth) = (watcher.tier.name(), case.so_far().wait_ns);
-    figure(&format!("{} by {name}: waited {truth} ns: {causes:?}", case.cgroup.name));
-    assert_eq!(ours.wait.sum_ns, truth, "{name}: the wait is the kernel's");
-    assert_eq!(causes.total_ns(), truth, "{name}: the causes sum to it");
-    (ours, causes)
-}
-
-fn blamed(sample: &SchedSample, culprit: &Cgroup) -> u64 {
-    let culprits = sample.blame.culprits.iter();
-    culprits.filter(|(who, _)| who.container == culprit.name).map(|(_, ns)| ns).sum()
-}
 
 fn close(tolerance: f64, one: u64, other: u64) -> bool {
     support::within(tolerance, one, other)
 }
 
-/// The three of them always want the one CPU, so whenever the victim waits one of the others runs: each is to blame for
-/// exactly the time that it ran.
+/// The three of them always want the one CPU, so whenever the victim waits one of the others runs: each is to
+/// blame for exactly the time that it ran.
 #[test]
 fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
-    /// Other things run on that CPU too, interrupts among them, which are told apart from the spinners here but not in
-    /// the time that the kernel says they ran.
+    /// Other things run on that CPU too, interrupts among them, which are told apart from the spinners here
+    /// but not in the time that the kernel says they ran.
     const TOLERANCE: f64 = 0.05;
     let watchers = dividing::watchers();
     let one = &cpus()[..1];
@@ -138,8 +90,9 @@ fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
         for (watcher, before) in watchers.iter().zip(befores) {
             let (ours, causes) = divided(watcher, case, before);
             assert!(causes.same_pod_ns > ours.wait.sum_ns / 10, "most are its own: {causes:?}");
-            // A timeline reaches back a hundred and twenty-eight stretches: a wait among so many that sleep often, longer than
-            // that, has a beginning that is not known. With the other tests beside it that was 6 %, by itself less than 1.
+            // A timeline reaches back a hundred and twenty-eight stretches: a wait among so many that sleep
+            // often, longer than that, has a beginning that is not known. With the other tests beside it that
+            // was 6 %, by itself less than 1.
             assert!(causes.unknown_ns < ours.wait.sum_ns / 10, "{causes:?}");
         }
     }
@@ -275,8 +228,8 @@ fn assert_lengths(watcher: &Watcher, cgroup: &Cgroup, truth: Throttling) -> Thro
     ours
 }
 
-/// A pod with a limit, and in it one container with a smaller limit of its own and one without: each cgroup has its own
-/// throttlings, and a thread waits for either quota.
+/// A pod with a limit, and in it one container with a smaller limit of its own and one without: each cgroup
+/// has its own throttlings, and a thread waits for either quota.
 #[test]
 fn nested_quotas_are_told_apart() {
     let watchers = dividing::watchers();
@@ -308,13 +261,41 @@ fn nested_quotas_are_told_apart() {
         let (_, causes) = divided(watcher, &limited, before);
         assert_lengths(watcher, &pod, pod_truth);
         assert_lengths(watcher, &limited.cgroup, limited_truth);
-        // It is one thread: whenever its own group is throttled it waits for that, and at other times for the pod's quota.
+        // It is one thread: whenever its own group is throttled it waits for that, and at other times for the
+        // pod's quota.
         let own = limited_truth.throttled_ns;
         assert!(causes.throttled_ns >= own - own / 20, "{causes:?} {own}");
     }
 }
 
-/// Datagrams to a port without a reader are delivered, and refused, in a softirq on the sender's CPU, in its name.
+/// As where a node is a container itself.
+#[test]
+fn a_quota_ten_groups_above_its_threads_has_its_throttlings() {
+    const DEPTH: usize = 10;
+    let watchers = dividing::watchers();
+    let outer = Cgroup::new("deep");
+    outer.enable_controllers_below();
+    outer.set_quota(Quota { quota_us: 2_000, period_us: 50_000 });
+    // The innermost first, as they have to be removed.
+    let mut between = Vec::new();
+    for depth in 1..DEPTH {
+        let cgroup = Cgroup::new(&format!("deep{}", "/in".repeat(depth)));
+        cgroup.enable_controllers_below();
+        between.insert(0, cgroup);
+    }
+    let limited =
+        Case::new_in(Cgroup::new(&format!("deep{}", "/in".repeat(DEPTH))), &cpus()[..1], process::spin);
+    limited.load.resume();
+    until("it was throttled many times", || (outer.throttling().throttled_periods > 20).then_some(()));
+    limited.load.freeze();
+    let truth = throttling_at_rest(&outer);
+    for watcher in watchers.iter() {
+        assert_lengths(watcher, &outer, truth);
+    }
+}
+
+/// Datagrams to a port without a reader are delivered, and refused, in a softirq on the sender's CPU, in its
+/// name.
 #[test]
 fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
     /// As with spinners: what else runs there.
@@ -367,7 +348,8 @@ fn two_thousand_threads_have_causes_for_every_nanosecond() {
     crowd.load.freeze();
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &crowd, before);
-        // What else runs on this machine: two thousand wake-ups at once may reach further back than a timeline.
+        // What else runs on this machine: two thousand wake-ups at once may reach further back than a
+        // timeline.
         assert!(causes.unknown_ns < ours.wait.sum_ns / 20, "{causes:?}");
     }
 }

@@ -1,9 +1,13 @@
-//! Cgroups that come and go: every birth and death is heard, what ran in them is counted, and nothing stays behind.
+//! Cgroups that come and go: every birth and death is heard, what ran in them is counted, and nothing stays
+//! behind.
 //!
 //! Two tests count what others would disturb: each test takes [`HOST`] before it makes a cgroup.
 
 mod support;
 
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,9 +55,9 @@ fn charged(snapshot: &Snapshot, lives: &[(String, u64)]) -> (u64, u64) {
     (ours.sum(), lives.iter().map(|(_, used)| used).sum())
 }
 
-/// Both sides add up the same slices but for that in which a process enters: what it ran since the last tick the kernel
-/// charges to the cgroup that it enters, and we to the one that it leaves. A life here has some milliseconds, of which
-/// that is a small part.
+/// Both sides add up the same slices but for that in which a process enters: what it ran since the last tick
+/// the kernel charges to the cgroup that it enters, and we to the one that it leaves. A life here has some
+/// milliseconds, of which that is a small part.
 const FIRST_SLICE: f64 = 0.1;
 
 #[test]
@@ -61,8 +65,8 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
     const COUNT: u64 = 1000;
     let _host = host();
     let agent = Agent::start();
-    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never takes away:
-    // one attempt of three without such a neighbour is enough.
+    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never
+    // takes away: one attempt of three without such a neighbour is enough.
     for attempt in 1..=3 {
         let (before, start) = (agent.snapshot(), Instant::now());
         let lives = churn(attempt, usize::try_from(COUNT).expect("small"));
@@ -128,7 +132,7 @@ fn short_life(name: &str) -> (String, u64) {
 #[test]
 fn what_ran_in_short_lived_cgroups_is_counted_and_then_forgotten() {
     let _host = host();
-    let agent = Agent::configured("grace_seconds = 2");
+    let agent = Agent::configured("grace_seconds = 5");
     let baseline = slots_in_use(&agent.scrape());
     let lives: Vec<_> = (0..50).map(|at| short_life(&format!("life-{at}"))).collect();
     let snapshot = agent.snapshot();
@@ -230,8 +234,9 @@ fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
     });
 }
 
-/// The kernel reuses memory: what describes a task's cgroups (`css_set`) may lie where that of another cgroup did, in
-/// which the task was before it slept. With so many tasks at once, some of them meet it in every few rounds.
+/// The kernel reuses memory: what describes a task's cgroups (`css_set`) may lie where that of another cgroup
+/// did, in which the task was before it slept. With so many tasks at once, some of them meet it in every few
+/// rounds.
 #[test]
 fn a_process_that_is_moved_twice_in_its_sleep_is_charged_where_it_wakes() {
     const PROCESSES: usize = 64;
@@ -265,4 +270,101 @@ fn a_process_that_is_moved_twice_in_its_sleep_is_charged_where_it_wakes() {
         figure(&format!("moved twice, round {round}: {right} charged right, {wrong} wrong"));
         assert_eq!((right, wrong), (PROCESSES, 0));
     }
+}
+
+/// Cgroups in one another, with the longest names that there are: no path leads to the deepest.
+struct Chain {
+    deepest: OwnedFd,
+    name: CString,
+    levels: usize,
+    top: Cgroup,
+}
+
+impl Chain {
+    fn make(levels: usize) -> Self {
+        let top = Cgroup::new("chain.service");
+        let mut chain = Self {
+            deepest: File::open(top.directory()).expect("there").into(),
+            name: CString::new("n".repeat(255)).expect("no zero"),
+            levels: 0,
+            top,
+        };
+        for _ in 0..levels {
+            // SAFETY: an open directory and a name that ends.
+            let made = unsafe { libc::mkdirat(chain.deepest.as_raw_fd(), chain.name.as_ptr(), 0o755) };
+            assert_eq!(made, 0, "level {}: {}", chain.levels, std::io::Error::last_os_error());
+            chain.levels += 1;
+            chain.deepest = chain.open(&chain.name);
+        }
+        chain
+    }
+
+    fn open(&self, name: &CString) -> OwnedFd {
+        // SAFETY: as above.
+        let opened = unsafe { libc::openat(self.deepest.as_raw_fd(), name.as_ptr(), libc::O_DIRECTORY) };
+        assert!(opened >= 0, "{}", std::io::Error::last_os_error());
+        // SAFETY: it was opened above and belongs to no other.
+        unsafe { OwnedFd::from_raw_fd(opened) }
+    }
+
+    /// Moves a process into the deepest.
+    fn adopt(&self, pid: i32) {
+        let entrance = format!("/proc/self/fd/{}/cgroup.procs", self.deepest.as_raw_fd());
+        fs::write(entrance, pid.to_string()).expect("the process can be moved");
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        for _ in 0..self.levels {
+            self.deepest = self.open(&c"..".to_owned());
+            // SAFETY: as above.
+            unsafe { libc::unlinkat(self.deepest.as_raw_fd(), self.name.as_ptr(), libc::AT_REMOVEDIR) };
+        }
+    }
+}
+
+/// Of the agent, in bytes.
+fn resident(agent: &Agent) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+#[test]
+fn nested_cgroups_without_end_take_bounded_memory_and_are_charged_to_what_they_are_in() {
+    const LEVELS: usize = 1000;
+    const RESIDENT_MAX: u64 = 12 << 20;
+    /// Of the process in the deepest, in nanoseconds.
+    const USED: u64 = 100_000_000;
+    let _host = host();
+    let agent = Agent::start();
+    let before = resident(&agent);
+    let (heard_before, chain) = (heard(&agent.snapshot()).0, Chain::make(LEVELS));
+    let snapshot = until("all were heard of", || {
+        let snapshot = agent.snapshot();
+        (heard(&snapshot).0 - heard_before > LEVELS as u64).then_some(snapshot)
+    });
+    let grown = resident(&agent).saturating_sub(before);
+    figure(&format!("chain: {LEVELS} nested cgroups took {} KiB", grown >> 10));
+    assert!(grown < RESIDENT_MAX, "{grown} bytes");
+    assert!(lost(&snapshot, "cgroup", "path_too_long") > LEVELS as u64 * 9 / 10);
+
+    let name = chain.top.name[1..].to_owned();
+    let body = || while process::own_cpu_ns() < USED {};
+    let load = Load::stopped(&chain.top, &cpus(), body);
+    chain.adopt(load.pid);
+    load.resume();
+    load.finish();
+    let ours = until("the deepest is charged to the unit", || {
+        let ours = Totals::of_workload(&agent.snapshot(), &name).on_cpu_ns;
+        (ours > USED * 9 / 10).then_some(ours)
+    });
+    figure(&format!("chain: {} ms of the deepest were charged to the unit", ours / 1_000_000));
+
+    // Another agent finds them by a walk.
+    let late = Agent::start();
+    assert!(lost(&late.snapshot(), "cgroup", "path_too_long") > LEVELS as u64 * 9 / 10);
+    let log = late.log();
+    assert!(!log.contains("could not be looked into"), "{log}");
 }

@@ -1,5 +1,5 @@
-//! What a user can get wrong, through the real binary: every mistake ends in one sentence with the place, and in the
-//! exit code of its kind.
+//! What a user can get wrong, through the real binary: every mistake ends in one sentence with the place, and
+//! in the exit code of its kind.
 
 mod support;
 
@@ -148,8 +148,8 @@ fn for_nobody(directory: &TempDir) -> Command {
     const NOBODY: u32 = 65_534;
     fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("ours");
     let program = directory.path().join("sysprobe");
-    // By another process: what a test beside this one forks would hold a file open that this one writes, and nobody can
-    // run it then (ETXTBSY).
+    // By another process: what a test beside this one forks would hold a file open that this one writes, and
+    // nobody can run it then (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sysprobe")).arg(&program).status().expect("cp");
     assert!(copied.success());
     let mut command = Command::new(program);
@@ -301,7 +301,8 @@ fn a_btf_file_that_is_none_is_a_wrong_configuration() {
 #[test]
 fn a_configuration_that_leaves_nothing_to_export_is_refused() {
     let (outcome, _directory) = agent_with(
-        b"[domains]\nsched = false\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\nreclaim = false\n\
+        b"[domains]\nsched = false\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = \
+          false\nreclaim = false\n\
           cpu = false\nmemory = false\npressure = false",
     );
     outcome.fails_with(
@@ -310,8 +311,8 @@ fn a_configuration_that_leaves_nothing_to_export_is_refused() {
     );
 }
 
-/// The agent with one tier of hooks only. Whether this host has it, no file tells reliably, so the agent may say: but
-/// then it works by that tier, or names it in its reason.
+/// The agent with one tier of hooks only. Whether this host has it, no file tells reliably, so the agent may
+/// say: but then it works by that tier, or names it in its reason.
 fn assert_works_or_says_why(tier: &str) {
     let agent = Agent::with(Options { arguments: &["--attach", tier], ..Options::default() });
     if agent.scrape().get("sysprobe_agent_domain_up", &[("domain", "sched")]) > 0.5 {

@@ -15,7 +15,8 @@ use sysprobe_agent::snapshot::{CpuSample, Throttling};
 
 const QUOTA: Quota = Quota { quota_us: 20_000, period_us: 100_000 };
 
-/// Two threads that want more than the group may have, until some periods were throttled; then nothing runs any more.
+/// Two threads that want more than the group may have, until some periods were throttled; then nothing runs
+/// any more.
 fn exhaust(cgroup: &Cgroup) {
     let load = Load::running(cgroup, &cpus(), || process::in_threads(2, process::spin));
     let start = cgroup.throttling().throttled_periods;
@@ -25,8 +26,8 @@ fn exhaust(cgroup: &Cgroup) {
     drop(load);
 }
 
-/// The files' numbers and the agent's, from a moment at which they stayed the same: the period's timer runs on for some
-/// periods after the load has gone.
+/// The files' numbers and the agent's, from a moment at which they stayed the same: the period's timer runs
+/// on for some periods after the load has gone.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Throttling, u64, CpuSample) {
     until("the files stay the same", || {
         let before = (cgroup.throttling(), cgroup.usage_ns());
@@ -53,13 +54,28 @@ fn throttling_and_usage_equal_the_files_exactly() {
 }
 
 #[test]
-fn what_was_throttled_before_the_agent_started_is_included() {
+fn counters_begin_at_zero_when_the_agent_starts() {
     let cgroup = Cgroup::new("before");
     cgroup.set_quota(QUOTA);
     exhaust(&cgroup);
+    let (before, used_before) = until("the files stay the same", || {
+        let now = (cgroup.throttling(), cgroup.usage_ns());
+        thread::sleep(Duration::from_millis(250));
+        (now == (cgroup.throttling(), cgroup.usage_ns())).then_some(now)
+    });
     let agent = Agent::start();
+    let (_, _, cpu) = while_quiet(&agent, &cgroup);
+    assert_eq!((cpu.throttling, cpu.usage_ns), (Some(Throttling::default()), Some(0)));
+
+    exhaust(&cgroup);
     let (throttling, usage_ns, cpu) = while_quiet(&agent, &cgroup);
-    assert_eq!((cpu.throttling, cpu.usage_ns), (Some(throttling), Some(usage_ns)));
+    let grown = Throttling {
+        periods: throttling.periods - before.periods,
+        throttled_periods: throttling.throttled_periods - before.throttled_periods,
+        throttled_ns: throttling.throttled_ns - before.throttled_ns,
+    };
+    figure(&format!("before: {before:?}, grown by {grown:?}, agent {cpu:?}"));
+    assert_eq!((cpu.throttling, cpu.usage_ns), (Some(grown), Some(usage_ns - used_before)));
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! What is in `deploy` for Prometheus and Grafana, against a real Prometheus that scrapes a real agent on a node with real loads:
-//! every query of every panel and variable, and every rule, is valid and has data, with classic and with native histograms.
+//! What is in `deploy` for Prometheus and Grafana, against a real Prometheus that scrapes a real agent on a
+//! node with real loads: every query of every panel and variable, and every rule, is valid and has data, with
+//! classic and with native histograms.
 //!
-//! Grafana itself is not here: [`board`] does what it does with variables, and `on_paper` looks at the files only.
+//! Grafana itself is not here: [`board`] does what it does with variables, and `on_paper` looks at the files
+//! only.
 
 #[path = "dashboards/board.rs"]
 mod board;
@@ -47,7 +49,7 @@ fn every_query_and_every_rule_has_data() {
     let start = |native_histograms| {
         Prometheus::with(
             agent.port,
-            &Options { native_histograms, rules: rules.clone(), as_in_a_cluster: true },
+            &Options { native_histograms, rules: rules.clone(), as_in_a_cluster: true, ..Options::default() },
         )
     };
     // At the same time: the rates of one become old while the other is asked.

@@ -1,8 +1,10 @@
-//! What the documents show is what the program takes: every command line in them is accepted by the real program's own definition of
-//! its arguments, every `toml` block is a configuration, every relative link leads to a file and a heading that there are.
+//! What the documents show is what the program takes: every command line in them is accepted by the real
+//! program's own definition of its arguments, every `toml` block is a configuration, every relative link
+//! leads to a file and a heading that there are.
 //!
-//! Nothing is loaded or attached, so this runs without rights. What counts as an example: the lines of `sh` and `bash` blocks, what
-//! follows a prompt in other blocks (the rest is output), and inline code. Words in capitals stand for something.
+//! Nothing is loaded or attached, so this runs without rights. What counts as an example: the lines of `sh`
+//! and `bash` blocks, what follows a prompt in other blocks (the rest is output), and inline code. Words in
+//! capitals stand for something.
 
 #[path = "examples/markdown.rs"]
 mod markdown;
@@ -130,8 +132,8 @@ fn stand_ins(error: &clap::Error) -> Vec<String> {
     }
 }
 
-/// Commands that look at windows compare their flags with each other before anything else, and then find no such file of types: so
-/// they say what is wrong with the flags, and do nothing.
+/// Commands that look at windows compare their flags with each other before anything else, and then find no
+/// such file of types: so they say what is wrong with the flags, and do nothing.
 fn wrong_together(words: &[String]) -> Option<String> {
     const WINDOWS: [&str; 7] = ["top", "io", "net", "blame", "latency", "use", "probes"];
     const WRONG_CONFIGURATION: i32 = 78;

@@ -1,5 +1,5 @@
-//! What goes wrong on purpose: programs that the kernel refuses, and samples that are lost. A refusal turns off no more
-//! than it must and is told everywhere in the same words; a loss is counted.
+//! What goes wrong on purpose: programs that the kernel refuses, and samples that are lost. A refusal turns
+//! off no more than it must and is told everywhere in the same words; a loss is counted.
 
 mod support;
 
@@ -153,8 +153,8 @@ fn an_object_that_is_not_there_is_named() {
     relative.fails_with(2, &["--objects", "the path must be absolute"]);
 }
 
-/// Whether a kernel that has no kprobes may refuse this: it cannot change the entries of its functions, which `fentry`
-/// needs too. No file tells.
+/// Whether a kernel that has no kprobes may refuse this: it cannot change the entries of its functions, which
+/// `fentry` needs too. No file tells.
 fn may_be_refused(tier: &str, facts: &Value) -> bool {
     tier == Tier::Fentry.name() && facts["offers"]["kprobes"] == false
 }
@@ -206,7 +206,8 @@ fn a_socket_that_is_no_agents_does_not_keep_check_from_the_rest() {
     assert!(text.stdout.contains("cannot be asked") && text.stdout.contains("sched"), "{}", text.stdout);
 }
 
-/// Before 5.11 the kernel charges maps and programs to this limit, which is 64 KiB by default. Later it does not care.
+/// Before 5.11 the kernel charges maps and programs to this limit, which is 64 KiB by default. Later it does
+/// not care.
 #[test]
 fn a_low_limit_on_locked_memory_is_raised() {
     for arguments in [&["check"][..], &["top", "--once", "--socket", "/nonexistent/agent.sock"]] {

@@ -1,5 +1,5 @@
-//! The histogram's bucket search as it runs in the kernel, against the same function in user space: one source, two
-//! compilers, and a verifier and a translator between.
+//! The histogram's bucket search as it runs in the kernel, against the same function in user space: one
+//! source, two compilers, and a verifier and a translator between.
 
 mod support;
 

@@ -27,8 +27,8 @@ impl Port {
     }
 }
 
-/// A server that answers with what it was sent, and a client that asks a thousand times a second, over the loopback device.
-/// Dropped in this order: the loads before their cgroups.
+/// A server that answers with what it was sent, and a client that asks a thousand times a second, over the
+/// loopback device. Dropped in this order: the loads before their cgroups.
 struct Echo {
     loads: [Load; 2],
     port: u16,
@@ -202,8 +202,8 @@ fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
     echo.server.set_weight_low();
     echo.server().move_to(cpus()[0]);
     let _hog = Load::running(&hog, &cpus()[..1], spin);
-    // Other tests have this CPU, too, and a virtual machine that does not run for some milliseconds looks like an
-    // interrupt: the hog need not have most of each wait, nor of one in every second.
+    // Other tests have this CPU, too, and a virtual machine that does not run for some milliseconds looks
+    // like an interrupt: the hog need not have most of each wait, nor of one in every second.
     let most = (0..10).find_map(|_| {
         let requests = slow_requests(&agent, &echo);
         let shares: Vec<_> = requests.iter().map(|request| share(request, &hog.name)).collect();
@@ -239,7 +239,8 @@ fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
     requests.to_vec()
 }
 
-/// Of the time in which a request's reader waited for a CPU, in which `hog` had it. Nothing where that is not told.
+/// Of the time in which a request's reader waited for a CPU, in which `hog` had it. Nothing where that is not
+/// told.
 fn share(request: &Value, hog: &str) -> Option<f64> {
     let wait = list(&request["stages"]).iter().find(|stage| stage["stage"] == "wakeup_to_run")?;
     let waited = number(&wait["seconds"]);
@@ -252,7 +253,8 @@ fn share(request: &Value, hog: &str) -> Option<f64> {
     }))
 }
 
-/// Every request is, of two processes on each of which there are hundreds a second: the ring has room for some hundreds.
+/// Every request is, of two processes on each of which there are hundreds a second: the ring has room for
+/// some hundreds.
 #[test]
 fn what_takes_long_and_finds_no_room_is_counted() {
     if agent().is_none() {

@@ -58,6 +58,34 @@ fn the_socket_of_a_killed_agent_is_taken_over() {
     assert_eq!(mode & 0o777, 0o600, "it is for root alone");
 }
 
+#[test]
+fn an_agent_whose_socket_was_removed_keeps_its_name() {
+    let agent = Agent::start();
+    fs::remove_file(agent.socket()).expect("it is there");
+    second_agent_on(agent.socket()).fails_with(1, &["another agent", "--socket"]);
+}
+
+#[test]
+fn a_hangup_does_not_end_the_agent() {
+    let agent = Agent::start();
+    agent.signal(libc::SIGHUP);
+    until("the agent says so", || agent.log().contains("SIGHUP is ignored").then_some(()));
+    assert_eq!(agent.get("/readyz").expect("an answer").status, 200);
+}
+
+#[test]
+fn an_agent_that_has_lost_its_log_goes_on() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let agent = Agent::prepared(Options::default(), |command| {
+        command.stderr(writer);
+        drop(reader);
+    });
+    // It has something to say.
+    agent.signal(libc::SIGHUP);
+    assert_eq!(agent.get("/readyz").expect("it lives").status, 200);
+    assert!(!agent.snapshot().workloads.is_empty());
+}
+
 fn second_agent_on(socket: &Path) -> command::Outcome {
     let mut second = command::sysprobe();
     command::run(second.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(socket))
@@ -101,7 +129,10 @@ fn an_agent_that_ends_leaves_the_socket_of_its_successor() {
     let socket = directory.path().join("agent.sock");
     let options = Options { socket: Some(&socket), ..Options::default() };
     let mut first = Agent::with(options);
-    fs::remove_file(&socket).expect("it is there");
+    // As a program that clears directories does.
+    for file in [&socket, &directory.path().join("agent.sock.lock")] {
+        fs::remove_file(file).expect("it is there");
+    }
     let second = Agent::with(options);
     first.terminate();
     assert_eq!(first.wait().code(), Some(0), "{}", first.log());

@@ -26,8 +26,8 @@ fn sample(snapshot: &Snapshot, name: &str) -> Option<MemorySample> {
     workload(snapshot, name)?.memory.clone()
 }
 
-/// The files' numbers and the agent's, from a moment at which they stayed the same: what each CPU has taken ahead is given back
-/// late, and statistics are summed up now and then.
+/// The files' numbers and the agent's, from a moment at which they stayed the same: what each CPU has taken
+/// ahead is given back late, and statistics are summed up now and then.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Memory, MemorySample) {
     until("the files stay the same", || {
         let before = cgroup.memory();
@@ -110,11 +110,13 @@ fn each_kill_is_one_more_and_outlives_the_cgroup() {
         assert_eq!(kills(&agent), Some(count));
     }
     let later = Agent::start();
-    assert_eq!(kills(&later), Some(3), "what was before the agent is the cgroup's too");
+    assert_eq!(kills(&later), Some(0), "counters begin at 0 when the agent starts");
+    take_too_much(&cgroup);
+    assert_eq!((kills(&agent), kills(&later)), (Some(4), Some(1)));
     let name = cgroup.name.clone();
     cgroup.remove();
     let gone = sample(&agent.snapshot(), &name).expect("in its grace");
-    assert_eq!(gone.oom_kills, Some(3));
+    assert_eq!(gone.oom_kills, Some(4));
 }
 
 /// What the kernel has for the process in `/proc/PID/stat`.
@@ -146,7 +148,8 @@ fn fault_in(path: &Path, bytes: usize) {
 #[test]
 fn major_faults_are_the_processs_own() {
     const BYTES: u64 = 16 * MIB;
-    /// Before 5.13 each CPU keeps up to so many to itself (`MEMCG_CHARGE_BATCH`), for as long as there are no more.
+    /// Before 5.13 each CPU keeps up to so many to itself (`MEMCG_CHARGE_BATCH`), for as long as there are no
+    /// more.
     const KEPT_BACK: u64 = 32;
     let kept_back = if kernel() < (5, 13) { KEPT_BACK * cpus().len() as u64 } else { 0 };
     let agent = Agent::start();

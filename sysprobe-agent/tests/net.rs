@@ -1,5 +1,5 @@
-//! Datagrams and drops of known loads in network namespaces of their own, by every tier that this kernel has at the same time,
-//! against what the kernel counts in each namespace.
+//! Datagrams and drops of known loads in network namespaces of their own, by every tier that this kernel has
+//! at the same time, against what the kernel counts in each namespace.
 
 #[path = "net/drops.rs"]
 mod drops;

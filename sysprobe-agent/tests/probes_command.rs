@@ -1,4 +1,5 @@
-//! `sysprobe probes` as a user or a script runs it. The independent source is the kernel's own count of context switches.
+//! `sysprobe probes` as a user or a script runs it. The independent source is the kernel's own count of
+//! context switches.
 
 mod support;
 
@@ -140,7 +141,8 @@ fn without_the_right_to_it_it_says_so() {
     command::without(&mut sysprobe, &[command::CAP_SYS_ADMIN]);
     let outcome = command::run(&mut sysprobe);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    // Another test's agent may have the kernel measure at the same time: then there are numbers, and nothing to say.
+    // Another test's agent may have the kernel measure at the same time: then there are numbers, and nothing
+    // to say.
     let measured =
         outcome.stdout.lines().any(|line| line.starts_with("sched_switch_") && !line.contains(" - "));
     let says = outcome.stdout.contains("The kernel refuses to measure its programs: ");

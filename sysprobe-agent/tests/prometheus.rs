@@ -1,4 +1,5 @@
-//! A real Prometheus scrapes the agent: it accepts what is exported, and computes what the agent itself would.
+//! A real Prometheus scrapes the agent: it accepts what is exported, and computes what the agent itself
+//! would.
 
 mod support;
 
@@ -54,8 +55,9 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
             "prometheus: q{q} {theirs} s in {lower}..{upper}, ours {:?}",
             sample.wait.quantile(q)
         ));
-        // Prometheus interpolates within the bucket, so its answer lies there, the bounds included; the agent's finer
-        // buckets tell which one. A quantile that falls between two observations of different buckets lies at the bound.
+        // Prometheus interpolates within the bucket, so its answer lies there, the bounds included; the
+        // agent's finer buckets tell which one. A quantile that falls between two observations of different
+        // buckets lies at the bound.
         assert!((lower..=upper).contains(&theirs), "{theirs} is not in {lower}..{upper}");
     }
     let targets = prometheus.ask("/api/v1/targets").expect("targets");

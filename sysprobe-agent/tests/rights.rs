@@ -1,5 +1,6 @@
-//! Capabilities are taken away, and what is then missing is compared with what the table of rights says (`RIGHTS`): what it
-//! names is enough for everything that root gets, each of it is missed as it says, and nothing else is.
+//! Capabilities are taken away, and what is then missing is compared with what the table of rights says
+//! (`RIGHTS`): what it names is enough for everything that root gets, each of it is missed as it says, and
+//! nothing else is.
 //!
 //! The agent and the commands run as in a container: user 0, a bounding set, no new privileges.
 
@@ -288,8 +289,8 @@ fn a_cgroup_that_its_owner_has_closed_takes_a_right_to_look_into() {
     });
 }
 
-/// More than this, and taking them away one by one takes minutes: in emulation. There they are taken away at once, which says the
-/// same, as no capability forbids anything.
+/// More than this, and taking them away one by one takes minutes: in emulation. There they are taken away at
+/// once, which says the same, as no capability forbids anything.
 const TOO_LONG: Duration = Duration::from_secs(12);
 
 fn assert_same_without(number: u8, all: &Set, tier: &[&str], root: &[Value]) {

@@ -1,7 +1,7 @@
 //! The scheduler's numbers per cgroup against the kernel's own, for loads that are known.
 //!
-//! A load is stopped before both sides are read, so that nothing moves between the two readings; what the kernel had
-//! counted before the load began is subtracted on both sides.
+//! A load is stopped before both sides are read, so that nothing moves between the two readings; what the
+//! kernel had counted before the load began is subtracted on both sides.
 
 mod support;
 
@@ -16,8 +16,8 @@ use support::process::{self, Load, cpus};
 use support::totals::{Totals, lost};
 use support::{SharedNumbers, figure, shared, until, within};
 
-/// Of tasks that have gone the kernel keeps only their cgroup's time on CPU, which it adds up from the same slices; on
-/// v2 its file shows whole microseconds.
+/// Of tasks that have gone the kernel keeps only their cgroup's time on CPU, which it adds up from the same
+/// slices; on v2 its file shows whole microseconds.
 const SAME_SLICES: f64 = 0.001;
 
 /// One load under test, with both sides' numbers from before it began.
@@ -41,8 +41,8 @@ impl Case {
         self.load.totals().since(self.kernel)
     }
 
-    /// Of a frozen load: the kernel's numbers and the agent's are the same, because nothing is left to be booked once
-    /// all threads have left their CPUs.
+    /// Of a frozen load: the kernel's numbers and the agent's are the same, because nothing is left to be
+    /// booked once all threads have left their CPUs.
     fn assert_same(&self, agent: &Agent) {
         let truth = self.so_far();
         let ours = Totals::of_workload(&agent.snapshot(), &self.cgroup.name).since(self.agent);
@@ -208,7 +208,8 @@ fn a_thread_that_never_leaves_its_cpu_is_seen_to_run() {
         thread::sleep(Duration::from_millis(100));
         let later = Totals::of_workload(&agent.snapshot(), &case.cgroup.name);
         let end = case.load.totals();
-        // The agent's flush reads the field that the file shows, so its number lies between two readings of the file.
+        // The agent's flush reads the field that the file shows, so its number lies between two readings of
+        // the file.
         let (from, to) = (start.since(case.kernel).on_cpu_ns, end.since(case.kernel).on_cpu_ns);
         let (earlier, later) = (earlier.since(case.agent).on_cpu_ns, later.since(case.agent).on_cpu_ns);
         assert!(from <= earlier && later <= to, "{from} <= {earlier}, {later} <= {to}");
@@ -234,8 +235,8 @@ fn become_urgent() {
 /// Charged where it ran, although nothing is booked at the moment of the move: the task stays on its CPU.
 #[test]
 fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
-    /// A tick (10 ms where it is longest), by which the tiers by function lag behind, and the moment of the move, which
-    /// the two hierarchies of v1 see one after the other.
+    /// A tick (10 ms where it is longest), by which the tiers by function lag behind, and the moment of the
+    /// move, which the two hierarchies of v1 see one after the other.
     const TOLERANCE_NS: u64 = 20_000_000;
     const STAY_NS: u64 = 300_000_000;
     /// Without a switch before the move, so that nothing of it is booked yet: more than the tolerance.
@@ -286,8 +287,9 @@ fn idle_time_is_in_no_workload() {
         let all = u64::try_from(start.elapsed().as_nanos()).expect("small") * online_cpus();
         let unknown = Totals::of_workload(&after, "unknown").since(Totals::of_workload(&before, "unknown"));
         figure(&format!("idle: ran {ran} + idle {idle} of {all} ns, unknown {}", unknown.on_cpu_ns));
-        // Were idle tasks counted, the sum would be over by as much as was idle. Idle time comes in hundredths of a
-        // second per CPU, and time on CPU up to the last tick (10 ms at most): a twentieth of such a window.
+        // Were idle tasks counted, the sum would be over by as much as was idle. Idle time comes in
+        // hundredths of a second per CPU, and time on CPU up to the last tick (10 ms at most): a twentieth of
+        // such a window.
         assert!(ran + idle <= all + all / 20, "{ran} + {idle} > {all}");
         assert_eq!(unknown.on_cpu_ns, 0, "nothing is unknown");
         if idle > all / 10 {

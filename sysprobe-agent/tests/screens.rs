@@ -1,6 +1,6 @@
-//! Whole screens of the live views, compared with what they were before, key by key and at several sizes: the real binary in a real terminal.
-//! The agent is a recording of a real one, taken of pods by `cargo xtask e2e screens`: with one that goes on measuring, no screen is ever the
-//! same again (`terminal.rs` has that).
+//! Whole screens of the live views, compared with what they were before, key by key and at several sizes: the
+//! real binary in a real terminal. The agent is a recording of a real one, taken of pods by `cargo xtask e2e
+//! screens`: with one that goes on measuring, no screen is ever the same again (`terminal.rs` has that).
 
 mod support;
 
@@ -127,7 +127,8 @@ fn a_terminal_that_changes_its_size() {
     let screens = Screens::open((132, 43), &["blame", POD]);
     for (width, height) in [(80, 24), (40, 10), (30, 6)] {
         screens.terminal.resize((width, height));
-        // tmux cuts the old screen to the new size at once. What the program draws now is told by what a key changes.
+        // tmux cuts the old screen to the new size at once. What the program draws now is told by what a key
+        // changes.
         let frozen = screens.terminal.screen()[0].contains("FROZEN");
         screens.terminal.press("p");
         screens.terminal.shows("the other state", |screen| screen[0].contains("FROZEN") != frozen);

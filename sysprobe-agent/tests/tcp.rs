@@ -1,5 +1,5 @@
-//! TCP of known loads in network namespaces of their own, by every tier that this kernel has at the same time, against what
-//! the kernel counts in each namespace.
+//! TCP of known loads in network namespaces of their own, by every tier that this kernel has at the same
+//! time, against what the kernel counts in each namespace.
 
 #[path = "tcp/loads.rs"]
 mod loads;
@@ -22,7 +22,8 @@ use support::tiers::{Watcher, watchers};
 use support::totals::{lost, workload};
 use support::{buckets_apart, figure, left_out, until};
 
-/// Whether it knows all sockets at any moment. Those without socket storage book what a segment did with the next one.
+/// Whether it knows all sockets at any moment. Those without socket storage book what a segment did with the
+/// next one.
 const fn has_census(watcher: &Watcher) -> bool {
     matches!(watcher.tier, Tier::TpBtf | Tier::Fentry)
 }
@@ -75,8 +76,9 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     }
 }
 
-/// A kprobe that is hit while another one's handler runs on that CPU is not run, and before 6.7 nobody says so: one segment in a thousand
-/// may be missing by kprobes (seen on 5.10: one of 6,301), never by anything else.
+/// A kprobe that is hit while another one's handler runs on that CPU is not run, and before 6.7 nobody says
+/// so: one segment in a thousand may be missing by kprobes (seen on 5.10: one of 6,301), never by anything
+/// else.
 fn assert_segments(ours: (u64, u64), kernel: (u64, u64), tier: Tier) {
     let missed =
         |ours: u64, kernel: u64| kernel.checked_sub(ours).is_some_and(|missed| missed <= kernel / 1000);
@@ -285,7 +287,8 @@ fn round_trips_are_as_long_as_the_wire() {
 #[test]
 fn segments_that_overtake_others_are_counted() {
     let wire = Wire::new("reorder");
-    // Each segment by itself: what is merged counts once in the kernel's total, and several times in a socket's.
+    // Each segment by itself: what is merged counts once in the kernel's total, and several times in a
+    // socket's.
     wire.left.ip(&["link", "set", "wire", "gso_max_segs", "1"]);
     if !wire.reorder() {
         return left_out("segments that overtake others", "this kernel has no netem (CONFIG_NET_SCH_NETEM)");

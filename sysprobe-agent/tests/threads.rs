@@ -1,4 +1,5 @@
-//! Threads by state against `/proc`, and load averages against the kernel's arithmetic, for loads that are known.
+//! Threads by state against `/proc`, and load averages against the kernel's arithmetic, for loads that are
+//! known.
 
 mod support;
 
@@ -115,7 +116,8 @@ fn leave_child(body: impl FnOnce()) {
     }
 }
 
-/// Sleeps uninterruptibly until its child ends, which it never does: as `vfork` does, but with memory of the child's own.
+/// Sleeps uninterruptibly until its child ends, which it never does: as `vfork` does, but with memory of the
+/// child's own.
 fn wait_as_vfork_does() {
     let flags = libc::c_long::from(libc::CLONE_VFORK | libc::SIGCHLD);
     // SAFETY: without CLONE_VM this is a fork.
@@ -241,7 +243,8 @@ const SAMPLES: usize = 5;
 /// More than the machine has CPUs, so that its own load is small beside it.
 const BUSY: usize = 12;
 
-/// The averages after each of so many censuses that have met all the threads, and all there was to see at the last.
+/// The averages after each of so many censuses that have met all the threads, and all there was to see at the
+/// last.
 fn follow(watcher: &Watcher, name: &str) -> (Vec<[u64; 3]>, Snapshot) {
     let mut averages: Vec<[u64; 3]> = Vec::new();
     loop {
@@ -289,8 +292,8 @@ fn a_load_average_follows_the_kernels_arithmetic() {
     }
 }
 
-/// The sum over all workloads began at zero, the kernel's average where it was, which is damped since. The two sample at other moments: one
-/// sample more or less, and what else ran for a moment, are accepted.
+/// The sum over all workloads began at zero, the kernel's average where it was, which is damped since. The
+/// two sample at other moments: one sample more or less, and what else ran for a moment, are accepted.
 fn compare_machine(snapshot: &Snapshot, before: f64, after: f64) {
     const DAMPING: f64 = 1884.0 / 2048.0;
     /// A sample is worth a twelfth of its threads.

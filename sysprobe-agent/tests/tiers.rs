@@ -1,5 +1,5 @@
-//! Tier against tier: agents that hook the kernel differently watch the same load at the same time and must tell the
-//! same of it.
+//! Tier against tier: agents that hook the kernel differently watch the same load at the same time and must
+//! tell the same of it.
 //!
 //! One test counts what others would disturb: each test takes [`HOST`] before it makes a cgroup.
 
@@ -26,8 +26,9 @@ fn host() -> MutexGuard<'static, ()> {
     HOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How far `rcu_note_context_switch` is behind with a thread's time on CPU: the kernel brings the total up to date once
-/// a tick, which is 10 ms where it is longest, and after the hook. Twice that for a tick that comes late.
+/// How far `rcu_note_context_switch` is behind with a thread's time on CPU: the kernel brings the total up to
+/// date once a tick, which is 10 ms where it is longest, and after the hook. Twice that for a tick that comes
+/// late.
 const LAG_NS: u64 = 20_000_000;
 
 /// What the scheduler's tests ask a watcher.
@@ -167,8 +168,9 @@ fn all_tiers_tell_the_kernels_numbers_of_one_load() {
     }
 }
 
-/// Waits and arrivals are complete when a thread passes the hook for the last time. Its last moments on the CPU, and
-/// the switch that ends them, are not: one of each per thread, at the beginning of the comparison as at its end.
+/// Waits and arrivals are complete when a thread passes the hook for the last time. Its last moments on the
+/// CPU, and the switch that ends them, are not: one of each per thread, at the beginning of the comparison as
+/// at its end.
 fn assert_lags(ours: Totals, truth: Totals, threads: u64) {
     assert_eq!((ours.wait_ns, ours.arrivals), (truth.wait_ns, truth.arrivals));
     assert!(ours.on_cpu_ns.abs_diff(truth.on_cpu_ns) <= LAG_NS * threads, "{ours:?} {truth:?}");
@@ -176,14 +178,16 @@ fn assert_lags(ours: Totals, truth: Totals, threads: u64) {
     assert!(ours.involuntary.abs_diff(truth.involuntary) <= threads, "{ours:?} {truth:?}");
 }
 
-/// Of children that have gone the kernel keeps the time on CPU only; the rest is compared among the tiers.
+/// Of children that have gone the kernel keeps the time on CPU only; the rest is compared among the tiers. A
+/// sleep that the kernel counts as a wait is left out, and counted, by those that see how tasks are moved.
 fn compare_forks(gathered: &[(&Watcher, Totals)], usage: u64, said: u64) {
     figure(&format!("forks: kernel's usage {usage}, of which the children said {said}"));
     for (watcher, ours) in gathered {
         figure(&format!("  {}: {ours:?}", watcher.tier.name()));
     }
     let exact = gathered.iter().find(|(watcher, _)| watcher.is_exact());
-    let (_, reference) = exact.expect("raw_tp is on every kernel");
+    let (watcher, reference) = exact.expect("raw_tp is on every kernel");
+    let left_out = lost(&watcher.agent.snapshot(), "sched", "delayed_sleeper");
     assert!(within(0.001, reference.on_cpu_ns, usage), "both add up the same slices: {reference:?} {usage}");
     assert!(reference.arrivals >= CHILDREN, "each of them arrived on a CPU");
     for (watcher, ours) in gathered {
@@ -192,7 +196,9 @@ fn compare_forks(gathered: &[(&Watcher, Totals)], usage: u64, said: u64) {
             continue;
         }
         // As in `assert_lags`, for every child: what it did before its last slice is complete.
-        assert_eq!((ours.wait_ns, ours.arrivals), (reference.wait_ns, reference.arrivals));
+        let more = ours.arrivals.checked_sub(reference.arrivals).expect("what is left out is left out there");
+        assert!(more <= left_out, "{more} more, {left_out} are left out");
+        assert!(ours.wait_ns == reference.wait_ns || more > 0 && ours.wait_ns > reference.wait_ns);
         assert!(ours.on_cpu_ns >= said && ours.on_cpu_ns <= usage + LAG_NS, "{ours:?} {said} {usage}");
         let switches = |totals: &Totals| totals.voluntary + totals.involuntary;
         assert!(switches(ours).abs_diff(switches(reference)) <= CHILDREN + 1, "{ours:?} {reference:?}");
@@ -204,8 +210,8 @@ fn all_tiers_hear_the_same_births_and_deaths() {
     const COUNT: u64 = 200;
     let _host = host();
     let watchers = watchers("cgroup");
-    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never takes away:
-    // one attempt without such a neighbour is enough.
+    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never
+    // takes away: one attempt without such a neighbour is enough.
     for attempt in 1..=5 {
         let before: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
         for first in (0..COUNT).step_by(20) {
@@ -216,7 +222,8 @@ fn all_tiers_hear_the_same_births_and_deaths() {
         let after: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
         let heard: Vec<_> = after.iter().zip(&before).map(|(after, before)| heard(after, before)).collect();
         for ((watcher, (born, died)), after) in watchers.iter().zip(&heard).zip(&after) {
-            // A kernel that preempts programs keeps the next of their kind on the CPU from running, and counts it.
+            // A kernel that preempts programs keeps the next of their kind on the CPU from running, and
+            // counts it.
             let missed = missed_runs(after, "cgroup");
             let name = watcher.tier.name();
             figure(&format!("{name}: {born} born, {died} died of {COUNT}, {missed} runs missed"));

@@ -58,9 +58,9 @@ fn spinner(name: &str) -> Spinner {
     Spinner { _load: Load::running(&cgroup, &all[all.len() - 1..], process::spin), cgroup, _cpu: cpu }
 }
 
-/// One core within a tenth. The window is half a second; time on CPU is known up to the last tick, which is 10 ms where
-/// it is longest (2 %), and what others take of the CPU in spite of the weight, plus the time between a window's clock
-/// and its numbers, has the rest.
+/// One core within a tenth. The window is half a second; time on CPU is known up to the last tick, which is
+/// 10 ms where it is longest (2 %), and what others take of the CPU in spite of the weight, plus the time
+/// between a window's clock and its numbers, has the rest.
 fn assert_one_core(row: &Value) {
     let cores = row["cpu_cores"].as_f64().expect("a number");
     figure(&format!("top: {cores} cores"));
@@ -203,8 +203,8 @@ fn every_table_is_what_its_schema_says_and_nothing_else() {
 /// Has the command run as the first process of a new PID namespace.
 fn in_pid_namespace(command: &mut Command) {
     let enter = || {
-        // SAFETY: system calls on plain values. The parent, which `spawn` waits for, only waits for the child: it gives
-        // up the pipe by which `spawn` learns of the exec, and leaves as the child did.
+        // SAFETY: system calls on plain values. The parent, which `spawn` waits for, only waits for the
+        // child: it gives up the pipe by which `spawn` learns of the exec, and leaves as the child did.
         unsafe {
             if libc::unshare(libc::CLONE_NEWPID) != 0 {
                 return Err(io::Error::last_os_error());
@@ -331,7 +331,8 @@ fn a_window_longer_than_the_interval_moves_on_with_it() {
         .collect();
     top.kill().expect("it runs");
     top.wait().expect("it ends");
-    // Twenty intervals are two seconds at least, and the sample whose age is closest to one second is half of that old at least.
+    // Twenty intervals are two seconds at least, and the sample whose age is closest to one second is half of
+    // that old at least.
     assert!(lengths[0] < lengths[5], "it grows at first: {lengths:?}");
     assert!(lengths[19] >= 0.5, "it is as long as was asked for: {lengths:?}");
     let whole: f64 = lengths[10..].iter().sum();

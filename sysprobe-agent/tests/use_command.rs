@@ -1,4 +1,5 @@
-//! `sysprobe use` as a user or a script runs it. The independent sources are the kernel's own counters of the machine.
+//! `sysprobe use` as a user or a script runs it. The independent sources are the kernel's own counters of the
+//! machine.
 
 mod support;
 
@@ -32,7 +33,8 @@ fn measure<'a>(document: &'a Value, resource: &str, what: &str) -> &'a Value {
     found.next().unwrap_or_else(|| panic!("{resource}: {what}: {document}"))
 }
 
-/// Of all CPUs since boot: ticks in which something ran, and all. Idle and waiting for I/O are the fourth and fifth.
+/// Of all CPUs since boot: ticks in which something ran, and all. Idle and waiting for I/O are the fourth and
+/// fifth.
 fn ticks() -> (f64, f64) {
     let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
     let line = stat.lines().next().expect("the CPUs");

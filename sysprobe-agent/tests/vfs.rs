@@ -1,5 +1,5 @@
-//! Storage operations of known loads, by every tier that this kernel has at the same time: each must count what the load
-//! did, no more and no less.
+//! Storage operations of known loads, by every tier that this kernel has at the same time: each must count
+//! what the load did, no more and no less.
 
 #[path = "vfs/absent.rs"]
 mod absent;
@@ -28,7 +28,7 @@ use std::path::Path;
 use support::cgroup::Cgroup;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, kernel, watchers};
+use support::tiers::{Watcher, kernel, sees_functions, watchers};
 use support::totals::{lost, missed_runs, workload};
 use support::{buckets_apart, figure};
 use sysprobe_agent::probe::Tier;
@@ -119,9 +119,9 @@ fn threads_on_one_file_lose_nothing() {
             assert_eq!((*counts, ends_missed), (expected, 0), "{name}");
             continue;
         }
-        // A kretprobe has room for a few calls at a time; on kernels that preempt programs, one that is preempted keeps
-        // others of its CPU from running it. Both are counted, but for the last call of a thread: that its end was missed
-        // shows when the thread calls again.
+        // A kretprobe has room for a few calls at a time; on kernels that preempt programs, one that is
+        // preempted keeps others of its CPU from running it. Both are counted, but for the last call of a
+        // thread: that its end was missed shows when the thread calls again.
         assert!(counts.operations() <= expected.operations(), "{counts:?} by {name}");
         if watcher.tier == Tier::Kprobe && kernel() < TELLS {
             assert!(counts.operations() > 0 && ends_missed > 0, "{counts:?}, {ends_missed} by {name}");
@@ -167,8 +167,8 @@ fn fio_reports_the_same_calls_and_bytes() {
 fn fio_reports_the_same_percentiles_of_fsync() {
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
-    // Between the end of a call and fio's look at its clock, fio may be preempted, which adds to its own numbers only: one
-    // attempt of three in which that moves no percentile is enough.
+    // Between the end of a call and fio's look at its clock, fio may be preempted, which adds to its own
+    // numbers only: one attempt of three in which that moves no percentile is enough.
     let mut apart = Vec::new();
     for attempt in 0..3 {
         let cgroup = Cgroup::new(&format!("percentiles-{attempt}"));

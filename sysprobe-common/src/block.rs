@@ -1,5 +1,5 @@
-//! The block layer: the kinds of requests that are told apart, what is kept of each per cgroup and device, the request that
-//! is on its way, and the ways one can be lost.
+//! The block layer: the kinds of requests that are told apart, what is kept of each per cgroup and device,
+//! the request that is on its way, and the ways one can be lost.
 
 use crate::operation::OperationStats;
 
@@ -63,7 +63,8 @@ pub const DISK_NAME: usize = 32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockStats {
-    /// What the kernel calls the device (`gendisk.disk_name`), zeros behind it; all zero for what stands for several.
+    /// What the kernel calls the device (`gendisk.disk_name`), zeros behind it; all zero for what stands for
+    /// several.
     pub disk: [u8; DISK_NAME],
     /// Nanoseconds of `latency_ns` that passed before the device's driver got the request.
     pub queued_ns: [u64; Operation::COUNT],
@@ -78,8 +79,8 @@ pub struct Request {
     pub cgroup: u64,
     /// When it began, in `CLOCK_MONOTONIC`: by the kernel's stamp, or when it was first seen.
     pub begun: u64,
-    /// What stands where the kernel's stamp is, which tells it from the next request in the same place: that one's is later.
-    /// Merged with an older one it gets the stamp of that.
+    /// What stands where the kernel's stamp is, which tells it from the next request in the same place: that
+    /// one's is later. Merged with an older one it gets the stamp of that.
     pub started: u64,
     /// When the driver got it; 0 before, and of one that is done in steps.
     pub issued: u64,
@@ -97,9 +98,10 @@ const _: () = assert!(size_of::<Request>() == 48);
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLoss {
-    /// The end of a request whose submission was not seen: it is older than the agent, or the kernel left the program out.
+    /// The end of a request whose submission was not seen: it is older than the agent, or the kernel left the
+    /// program out.
     SubmissionMissed = 0,
-    /// No room for another request on its way.
+    /// The table of requests in flight was full: this one was not remembered.
     InFlightFull = 1,
     /// No free slot for a new cgroup or device: charged to `unknown`.
     NoFreeSlot = 2,
@@ -107,16 +109,19 @@ pub enum BlockLoss {
     UnreadableCgroup = 3,
     /// It ended before it began: booked with no time at all.
     BackwardsClock = 4,
+    /// The end of a request was not seen, and the agent removed it from the table. The agent counts these.
+    EndMissed = 5,
 }
 
 impl BlockLoss {
-    pub const COUNT: u32 = 5;
+    pub const COUNT: u32 = 6;
     pub const ALL: [Self; Self::COUNT as usize] = [
         Self::SubmissionMissed,
         Self::InFlightFull,
         Self::NoFreeSlot,
         Self::UnreadableCgroup,
         Self::BackwardsClock,
+        Self::EndMissed,
     ];
 
     /// The value of the `reason` label.
@@ -128,6 +133,7 @@ impl BlockLoss {
             Self::NoFreeSlot => "no_free_slot",
             Self::UnreadableCgroup => "unreadable_cgroup",
             Self::BackwardsClock => "backwards_clock",
+            Self::EndMissed => "end_missed",
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The histogram that every latency is kept in: four buckets per power of two, aligned to powers of two of a
 //! *second*, so that it equals a Prometheus native histogram of schema 2 without any conversion.
 //!
-//! Bucket `k` (except the first and the last) covers `(2^((k-1+MIN)/4), 2^((k+MIN)/4)]` seconds. Values are whole
-//! nanoseconds, and every nanosecond lands in the mathematically right bucket: the bounds below are the exact ones
-//! rounded down to a nanosecond, which changes no comparison of integers.
+//! Bucket `k` (except the first and the last) covers `(2^((k-1+MIN)/4), 2^((k+MIN)/4)]` seconds. Values are
+//! whole nanoseconds, and every nanosecond lands in the mathematically right bucket: the bounds below are the
+//! exact ones rounded down to a nanosecond, which changes no comparison of integers.
 //!
-//! The kernel finds a bucket without a division or a loop. It cuts each power of two (of a nanosecond) into eight
-//! cells; a bucket is wider than a cell, so at most one bound lies inside a cell. One table look-up gives the cell's
-//! first bucket and that bound, one comparison does the rest.
+//! The kernel finds a bucket without a division or a loop. It cuts each power of two (of a nanosecond) into
+//! eight cells; a bucket is wider than a cell, so at most one bound lies inside a cell. One table look-up
+//! gives the cell's first bucket and that bound, one comparison does the rest.
 
 /// Sub-buckets per power of two, as a power of two: the `schema` of a Prometheus native histogram.
 pub const SCHEMA: u32 = 2;
@@ -132,7 +132,8 @@ fn highest_bit(mut value: u64) -> u32 {
 fn cell_of(nanoseconds: u64) -> usize {
     let value = nanoseconds | 1;
     let exponent = highest_bit(value);
-    // Shifting up first keeps one expression for values below eight, whose mantissa has fewer bits than a cell needs.
+    // Shifting up first keeps one expression for values below eight, whose mantissa has fewer bits than a
+    // cell needs.
     let mantissa = ((nanoseconds << CELL_BITS) >> exponent) & ((1 << CELL_BITS) - 1);
     ((exponent as usize) << CELL_BITS) | mantissa as usize
 }

@@ -1,8 +1,9 @@
-//! What the kernel programs and the agent must agree on, byte for byte: the layouts of map values and events, the
-//! names and limits of maps, and the histogram's arithmetic.
+//! What the kernel programs and the agent must agree on, byte for byte: the layouts of map values and events,
+//! the names and limits of maps, and the histogram's arithmetic.
 //!
-//! One module per domain, named as in `sysprobe-ebpf` and `sysprobe-agent`. Integers and arrays only, `repr(C)`, no
-//! hidden padding: both sides see the same bytes. Nothing here allocates, panics or calls the system.
+//! One module per domain, named as in `sysprobe-ebpf` and `sysprobe-agent`. Integers and arrays only,
+//! `repr(C)`, no hidden padding: both sides see the same bytes. Nothing here allocates, panics or calls the
+//! system.
 #![no_std]
 
 pub mod block;
@@ -14,8 +15,10 @@ pub mod operation;
 pub mod reclaim;
 pub mod rxpath;
 pub mod sched;
+pub mod shard;
 pub mod shared;
 pub mod slot;
+pub mod storage;
 pub mod tcp;
 pub mod traffic;
 pub mod vfs;

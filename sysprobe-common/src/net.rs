@@ -1,5 +1,5 @@
-//! The network beside TCP: what is kept per cgroup of datagrams, of packets that were dropped, and the ways a number can
-//! be lost.
+//! The network beside TCP: what is kept per cgroup of datagrams, of packets that were dropped, and the ways a
+//! number can be lost.
 
 use crate::traffic::{Family, Traffic};
 

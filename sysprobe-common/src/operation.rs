@@ -1,9 +1,11 @@
-//! What is kept of one kind of operation, whatever the domain: how many, how long, how many bytes, how many errors.
+//! What is kept of one kind of operation, whatever the domain: how many, how long, how many bytes, how many
+//! errors.
 
 use crate::hist;
 
-/// What a slot holds of one operation, or one of its shards. Seven cache lines; a booking touches the first and the one of its
-/// bucket. All is added to atomically: a program may be interrupted in the middle of it, and other CPUs add as well.
+/// What a slot holds of one operation, or one of its shards. Seven cache lines; a booking touches the first
+/// and the one of its bucket. All is added to atomically: a program may be interrupted in the middle of it,
+/// and other CPUs add as well.
 ///
 /// The 32-bit numbers wrap. The agent reads them more often than they can and keeps 64 bits.
 #[repr(C)]

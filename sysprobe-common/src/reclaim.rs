@@ -1,7 +1,8 @@
-//! Direct reclaim: what is kept per cgroup of tasks that have to free memory themselves, what is remembered of a task meanwhile, and
-//! the ways a number can be lost.
+//! Direct reclaim: what is kept per cgroup of tasks that have to free memory themselves, what is remembered
+//! of a task meanwhile, and the ways a number can be lost.
 
-/// Who asks a task to free memory. The kernel does not start one within the other, and if it ever does, the outer one counts.
+/// Who asks a task to free memory. The kernel does not start one within the other, and if it ever does, the
+/// outer one counts.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -41,11 +42,13 @@ const _: () = assert!(size_of::<Begun>() == 16);
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimLoss {
-    /// An end whose beginning was not seen: it is older than the agent, or was pushed out, or the kernel left the program out.
+    /// An end whose beginning was not remembered: it is older than the agent, or there was no room,
+    /// or the kernel left the program out.
     BeginMissed = 0,
-    /// A task that was at it began again, so an end was not seen; and all that was taken for parts of what had not ended.
+    /// A task that was at it began again, so an end was not seen; and all that was taken for parts
+    /// of what had not ended. Also an entry whose end was not seen and that the agent removed.
     EndMissed = 1,
-    /// A beginning could not be remembered.
+    /// The table of reclaims in progress was full: this one was not remembered.
     NoMemory = 2,
     /// No free slot: charged to `unknown`.
     NoFreeSlot = 3,

@@ -1,5 +1,5 @@
-//! The receive path: the points that what is received passes on its way to its reader, what is kept per cgroup and protocol, what is
-//! remembered of a socket, and the ways a measurement can be lost.
+//! The receive path: the points that what is received passes on its way to its reader, what is kept per
+//! cgroup and protocol, what is remembered of a socket, and the ways a measurement can be lost.
 
 use crate::hist::Times;
 
@@ -19,8 +19,8 @@ pub enum Point {
     Ready = 3,
     /// The reader is runnable.
     Wakeup = 4,
-    /// The reader has waited for a CPU. Where it did so several times before it read, this is so much after `Wakeup` as all of them
-    /// took, and the time between them belongs to the next stage.
+    /// The reader has waited for a CPU. Where it did so several times before it read, this is so much after
+    /// `Wakeup` as all of them took, and the time between them belongs to the next stage.
     Run = 5,
     /// The first byte was copied.
     Read = 6,
@@ -102,17 +102,20 @@ impl RxpathStats {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// When it passed each point, in `CLOCK_MONOTONIC`; 0 for not yet. The last ones are only set to be booked: of what lies in a map
-    /// the verifier does not keep track, and would else go every way of the reader through all that is booked.
+    /// When it passed each point, in `CLOCK_MONOTONIC`; 0 for not yet. The last ones are only set to be
+    /// booked: of what lies in a map the verifier does not keep track, and would else go every way of the
+    /// reader through all that is booked.
     pub moments: [u64; Point::ALL.len()],
     /// TCP: the sequence number of its first byte. UDP: how many datagrams will be read before it.
     pub position: u64,
-    /// 1 if there is something. Whoever takes it away books it: nothing keeps the readers of datagrams apart.
+    /// 1 if there is something. What takes it away books it: nothing keeps the readers of datagrams apart.
     pub waits: u64,
+    /// How many it stands for, itself included.
+    pub weight: u64,
 }
 
 impl Unread {
-    pub const NONE: Self = Self { moments: [0; Point::ALL.len()], position: 0, waits: 0 };
+    pub const NONE: Self = Self { moments: [0; Point::ALL.len()], position: 0, waits: 0, weight: 0 };
 
     /// Whether it may be read.
     #[must_use]
@@ -121,11 +124,42 @@ impl Unread {
     }
 }
 
+/// What the agent says of the packets that are followed, by its place in `RXPATH_SHARE`.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareWord {
+    /// How many bits of a hash must be 0 for what it belongs to to be followed.
+    Bits = 0,
+    /// What is followed stands for two to the power of this many packets: more than the hash says where
+    /// packets are followed a part of the time.
+    WeightBits = 1,
+    /// A [`Phase`].
+    Phase = 2,
+    /// In `CLOCK_MONOTONIC`: whatever came before may have been read while nobody looked.
+    Since = 3,
+}
+
+impl ShareWord {
+    pub const COUNT: usize = 4;
+}
+
+/// What is done about packets, where they are followed a part of the time.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// What comes through a device is noted.
+    Noting = 0,
+    /// Nothing is, but what has been noted is followed to its reader.
+    Reading = 1,
+    /// Nothing is looked at.
+    Paused = 2,
+}
+
 /// Why a measurement was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxpathLoss {
-    /// The packet was not seen at a device, or so many were since that it was forgotten.
+    /// The packet was not seen at a device.
     NoDevice = 0,
     /// There was no memory to remember a socket.
     NoMemory = 1,
@@ -135,12 +169,20 @@ pub enum RxpathLoss {
     UnreadableCgroup = 3,
     /// Somebody asked for what takes long, and there was too much of it.
     SlowRingFull = 4,
+    /// The packet was seen at a device, but another one that came since has taken its place.
+    ArrivalOverwritten = 5,
 }
 
 impl RxpathLoss {
-    pub const COUNT: u32 = 5;
-    pub const ALL: [Self; Self::COUNT as usize] =
-        [Self::NoDevice, Self::NoMemory, Self::NoFreeSlot, Self::UnreadableCgroup, Self::SlowRingFull];
+    pub const COUNT: u32 = 6;
+    pub const ALL: [Self; Self::COUNT as usize] = [
+        Self::NoDevice,
+        Self::NoMemory,
+        Self::NoFreeSlot,
+        Self::UnreadableCgroup,
+        Self::SlowRingFull,
+        Self::ArrivalOverwritten,
+    ];
 
     /// The value of the `reason` label.
     #[must_use]
@@ -151,6 +193,7 @@ impl RxpathLoss {
             Self::NoFreeSlot => "no_free_slot",
             Self::UnreadableCgroup => "unreadable_cgroup",
             Self::SlowRingFull => "slow_ring_full",
+            Self::ArrivalOverwritten => "arrival_overwritten",
         }
     }
 }

@@ -6,7 +6,8 @@
 pub enum Family {
     V4 = 0,
     V6 = 1,
-    /// A socket of version 6 that also takes version 4 and has no peer of its own: the kernel does not say which it was.
+    /// A socket of version 6 that also takes version 4 and has no peer of its own: the kernel does not say
+    /// which it was.
     Either = 2,
 }
 
@@ -27,7 +28,8 @@ impl Family {
     }
 }
 
-/// What went through sockets of one family. Bytes are payload, packets what the protocol calls so: segments, datagrams.
+/// What went through sockets of one family. Bytes are payload, packets what the protocol calls so: segments,
+/// datagrams.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {

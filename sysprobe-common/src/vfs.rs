@@ -1,5 +1,5 @@
-//! Storage as programs see it: the operations that are told apart, what is kept of each per cgroup, the call that a task
-//! is in, and the ways a call can be lost.
+//! Storage as programs see it: the operations that are told apart, what is kept of each per cgroup, the call
+//! that a task is in, and the ways a call can be lost.
 
 pub mod pseudo;
 pub mod syscall;
@@ -20,12 +20,14 @@ pub enum Operation {
     Create = 4,
     /// Whatever removes one: `unlink`, `rmdir`.
     Unlink = 5,
+    /// A major page fault: what is mapped is read from storage while the task waits.
+    Fault = 6,
 }
 
 impl Operation {
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     pub const ALL: [Self; Self::COUNT] =
-        [Self::Read, Self::Write, Self::Fsync, Self::Open, Self::Create, Self::Unlink];
+        [Self::Read, Self::Write, Self::Fsync, Self::Open, Self::Create, Self::Unlink, Self::Fault];
 
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Operation {
             Self::Open => "open",
             Self::Create => "create",
             Self::Unlink => "unlink",
+            Self::Fault => "fault",
         }
     }
 
@@ -52,27 +55,36 @@ impl Operation {
     }
 }
 
-/// How many CPUs add to reads and writes without disturbing each other. What is rarer than those all CPUs share.
+/// How many system calls a CPU has entered so far, whatever they are: in a cache line of its own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entered {
+    pub calls: u64,
+    pub pad: [u64; 7],
+}
+
+/// How many groups of CPUs add to reads and writes without disturbing each other. What is rarer than those
+/// all CPUs share.
 pub const SHARDS: usize = 4;
 
 /// What a slot holds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VfsStats {
-    /// Reads and writes: the shard of CPU `n` is `n % SHARDS`.
+    /// Reads and writes, by shard: see `shard`.
     pub transfers: [[OperationStats; 2]; SHARDS],
     /// The other operations, in their order.
     pub others: [OperationStats; Operation::COUNT - 2],
 }
 
 impl VfsStats {
-    /// Where CPU `cpu` adds to an operation. `None` for no operation at all.
+    /// Where the CPUs of a shard add to an operation. `None` for no operation at all.
     #[inline]
-    pub fn of_mut(&mut self, operation: Operation, cpu: u32) -> Option<&mut OperationStats> {
+    pub fn of_mut(&mut self, operation: Operation, shard: u32) -> Option<&mut OperationStats> {
         let number = operation as usize;
         match number.checked_sub(2) {
             Some(other) => self.others.get_mut(other),
-            None => self.transfers.get_mut(cpu as usize % SHARDS)?.get_mut(number),
+            None => self.transfers.get_mut(shard as usize % SHARDS)?.get_mut(number),
         }
     }
 
@@ -92,8 +104,8 @@ impl VfsStats {
     }
 }
 
-/// The outermost call that a task is in. Calls within it (an overlay's into the file system below, the flush of a
-/// synchronous write) are part of it.
+/// The outermost call that a task is in. Calls within it (an overlay's into the file system below, the flush
+/// of a synchronous write) are part of it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -129,17 +141,34 @@ pub struct TaskCall {
     pub pad: u32,
 }
 
+/// A reading or writing that its caller need not wait for, from its beginning to its completion.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    /// `CLOCK_MONOTONIC` at its beginning.
+    pub start: u64,
+    /// The slot of the cgroup whose task began it.
+    pub slot: u32,
+    /// A bit of [`Operation::bit`].
+    pub operations: u32,
+}
+
+/// How many of them are remembered at once, of all processes of the node: what fast devices have under way.
+pub const STARTED: u32 = 4096;
+
+const _: () = assert!(size_of::<Started>() == 16);
 const _: () = assert!(size_of::<Call>() == 40 && size_of::<TaskCall>() == 56);
 
 /// Why a call was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VfsLoss {
-    /// A function of a file ended whose beginning was not seen: it is older than the agent, or the kernel left the program
-    /// out. Only where the end still knows the file.
+    /// A function of a file ended whose beginning was not seen: it is older than the agent, or the kernel
+    /// left the program out. Only where the end still knows the file. Or there were too many requests of
+    /// `io_uring` and libaio at once.
     BeginningMissed = 0,
-    /// The end of a call was not seen, as shows when its task begins another one where it was. What was taken for a part
-    /// of it meanwhile counts too.
+    /// The end of a call was not seen, as shows when its task begins another one where it was. What was taken
+    /// for a part of it meanwhile counts too.
     EndMissed = 1,
     /// No room for the call of another task.
     TaskStorageFull = 2,

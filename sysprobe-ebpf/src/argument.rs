@@ -2,8 +2,8 @@
 
 use core::ffi::c_void;
 
-/// The second argument or the first. The compiler would make one load at a computed place of it, which the verifier
-/// refuses: a program's context is only read at constant offsets.
+/// The second argument or the first. The compiler would make one load at a computed place of it, which the
+/// verifier refuses: a program's context is only read at constant offsets.
 ///
 /// # Safety
 ///
@@ -17,12 +17,14 @@ pub unsafe fn second_or_first(context: *const c_void, second: bool) -> u64 {
         if second {
             // SAFETY: the verifier checks that there is such an argument.
             unsafe {
-                core::arch::asm!("{to} = *(u64 *)({from} + 8)", to = out(reg) argument, from = in(reg) context);
+                core::arch::asm!("{to} = *(u64 *)({from} + \
+                                  8)", to = out(reg) argument, from = in(reg) context);
             }
         } else {
             // SAFETY: as above.
             unsafe {
-                core::arch::asm!("{to} = *(u64 *)({from} + 0)", to = out(reg) argument, from = in(reg) context);
+                core::arch::asm!("{to} = *(u64 *)({from} + \
+                                  0)", to = out(reg) argument, from = in(reg) context);
             }
         }
         argument

@@ -1,5 +1,6 @@
 //! Atomic instructions, of which `core` offers none for this target. The addition that returns nothing
-//! (`BPF_ATOMIC | BPF_ADD`, known as XADD before 5.12) is in every kernel that has BPF; the comparison with exchange came with 5.12.
+//! (`BPF_ATOMIC | BPF_ADD`, known as XADD before 5.12) is in every kernel that has BPF; the comparison with
+//! exchange came with 5.12.
 
 /// Adds to a counter that other CPUs add to as well.
 #[inline(always)]
@@ -7,7 +8,8 @@ pub fn add_u64(counter: &mut u64, value: u64) {
     #[cfg(target_arch = "bpf")]
     // SAFETY: a live, aligned reference; the instruction touches these eight bytes only.
     unsafe {
-        core::arch::asm!("lock *(u64 *)({counter} + 0) += {value}", counter = in(reg) counter, value = in(reg) value);
+        core::arch::asm!("lock *(u64 *)({counter} + 0) += \
+                          {value}", counter = in(reg) counter, value = in(reg) value);
     }
     #[cfg(not(target_arch = "bpf"))]
     {
@@ -30,6 +32,34 @@ pub fn add_u32(counter: &mut u32, value: u32) {
     #[cfg(not(target_arch = "bpf"))]
     {
         *counter = counter.wrapping_add(value);
+    }
+}
+
+/// As [`replace_u64`], for four bytes.
+#[inline(always)]
+#[must_use]
+pub fn replace_u32(place: &mut u32, expected: u32, new: u32) -> bool {
+    #[cfg(target_arch = "bpf")]
+    {
+        let found: u64;
+        // SAFETY: a live, aligned reference; the instruction touches these four bytes and r0 only.
+        unsafe {
+            core::arch::asm!(
+                "w0 = cmpxchg32_32(r1 + 0, w0, w2)",
+                in("r1") place,
+                in("r2") u64::from(new),
+                inlateout("r0") u64::from(expected) => found,
+            );
+        }
+        found == u64::from(expected)
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        let matches = *place == expected;
+        if matches {
+            *place = new;
+        }
+        matches
     }
 }
 

@@ -12,7 +12,8 @@ settings!(
     OFF_KN_ID,
     OFF_CGROUP_KN,
     OFF_CSS_CGROUP,
-    /// From a `css_set` to the cgroup: `dfl_cgrp` on the default hierarchy; `subsys[cpu]` and its `cgroup` on v1.
+    /// From a `css_set` to the cgroup: `dfl_cgrp` on the default hierarchy; `subsys[cpu]` and its `cgroup` on
+    /// v1.
     OFF_CSS_SET_LINK,
     OFF_TASK_CGROUPS,
     /// 1 where the cgroup is reached through the cpu controller's state (v1), 0 on the default hierarchy.
@@ -48,8 +49,8 @@ pub fn id_of(cgroup: impl Object) -> u64 {
     node_of(cgroup).and_then(|node| node.u64(&OFF_KN_ID)).unwrap_or(0)
 }
 
-/// The id of the cgroup that a task is in, 0 if it cannot be read. The addresses on the way are no substitute for it: a
-/// `css_set` that was freed while the task slept comes back as another cgroup's.
+/// The id of the cgroup that a task is in, 0 if it cannot be read. The addresses on the way are no substitute
+/// for it: a `css_set` that was freed while the task slept comes back as another cgroup's.
 #[inline(always)]
 #[must_use]
 pub fn id_of_task(task: impl Object) -> u64 {

@@ -1,4 +1,5 @@
-//! Counters of rare events, shared by all CPUs: losses, births. Added to atomically, read by the agent through `mmap`.
+//! Counters of rare events, shared by all CPUs: losses, births. Added to atomically, read by the agent
+//! through `mmap`.
 
 use aya_ebpf::btf_maps::Array;
 

@@ -1,11 +1,35 @@
-//! Going over what tasks have open (`iter/task_file`).
+//! Programs that the kernel runs for every object of a kind (`iter/*`): what they all do, and what tasks have
+//! open (`iter/task_file`).
 
 use core::ffi::c_void;
 
-use aya_ebpf::helpers::generated::bpf_sock_from_file;
+use aya_ebpf::bindings::seq_file;
+use aya_ebpf::helpers::generated::{bpf_seq_write, bpf_sock_from_file};
 
 use crate::kernel::Typed;
 use crate::socket::of_file;
+
+/// The member of `bpf_iter_meta` that is used.
+#[repr(C)]
+struct Meta {
+    output: *mut seq_file,
+}
+
+/// Writes a byte for an object. A read of the iterator's file ends when its buffer is full, so the reader
+/// decides how many objects the kernel goes over before it may run something else.
+///
+/// # Safety
+///
+/// `context` is that of an iterator.
+#[inline(always)]
+pub unsafe fn mark(context: *mut c_void) {
+    // SAFETY: the caller's promise; the first member of every such context is the meta data.
+    let output = unsafe { (**context.cast::<*const Meta>()).output };
+    let byte = 0_u8;
+    // SAFETY: a typed pointer, and a live byte. Should the output be full, the kernel ends the read and calls
+    // again.
+    unsafe { bpf_seq_write(output, (&raw const byte).cast_mut().cast(), 1) };
+}
 
 /// The members of `bpf_iter__task_file` that are used.
 #[repr(C)]
@@ -32,6 +56,8 @@ pub unsafe fn socket_of_task(context: *mut c_void) -> Option<(Typed, Typed)> {
     if task.is_null() || file.is_null() {
         return None;
     }
+    // SAFETY: the caller's promise.
+    unsafe { mark(context) };
     // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
     let opened = unsafe { bpf_sock_from_file(file.cast_mut().cast()) };
     if opened.is_null() {

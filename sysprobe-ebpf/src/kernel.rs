@@ -1,7 +1,7 @@
 //! Kernel objects as the programs see them: an address, and members at offsets that are read-only globals.
 //!
-//! rustc emits no CO-RE relocations. The agent looks the offsets up in the running kernel's BTF and sets the globals
-//! before loading; the verifier sees constants.
+//! rustc emits no CO-RE relocations. The agent looks the offsets up in the running kernel's BTF and sets the
+//! globals before loading; the verifier sees constants.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -135,7 +135,8 @@ impl Object for Address {
         self.0
     }
 
-    /// Never: the kernel casts only what it compiles, and programs with addresses are for kernels that interpret, too.
+    /// Never: the kernel casts only what it compiles, and programs with addresses are for kernels that
+    /// interpret, too.
     #[inline(always)]
     fn cast_file(_place: u64) -> Option<Typed> {
         None
@@ -215,8 +216,8 @@ impl Object for Typed {
     }
 }
 
-/// A pointer that the verifier knows to be a BTF-typed kernel object: its members may be loaded directly, and a fault
-/// reads as zero.
+/// A pointer that the verifier knows to be a BTF-typed kernel object: its members may be loaded directly, and
+/// a fault reads as zero.
 #[derive(Clone, Copy)]
 pub struct Typed(*const u8);
 
@@ -305,7 +306,8 @@ impl Typed {
     }
 }
 
-/// Reads eight bytes at `address + offset` of any kernel object. For paths that are walked rarely: a helper call each.
+/// Reads eight bytes at `address + offset` of any kernel object. For paths that are walked rarely: a helper
+/// call each.
 #[inline(always)]
 #[must_use]
 pub fn read_u64(address: u64, offset: &Global<u32>) -> Option<u64> {
@@ -337,7 +339,8 @@ fn read_at<T>(address: u64) -> Option<T> {
     unsafe { bpf_probe_read_kernel(address as *const T) }.ok()
 }
 
-/// Without a branch, of which the verifier would go both ways: where an address is bad, the helper itself leaves zeros.
+/// Without a branch, of which the verifier would go both ways: where an address is bad, the helper itself
+/// leaves zeros.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the size of an integer")]
 fn read_or_zero<T: Default>(address: u64, offset: &Global<u32>) -> T {

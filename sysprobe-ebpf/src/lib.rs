@@ -1,7 +1,8 @@
-//! Helpers that several kernel programs use: reading members at offsets that the agent found in the kernel's BTF, and
-//! maps that `aya-ebpf` does not have.
+//! Helpers that several kernel programs use: reading members at offsets that the agent found in the kernel's
+//! BTF, and maps that `aya-ebpf` does not have.
 //!
-//! Everything is inlined: BPF-to-BPF calls cost more than these bodies. Domains live in `bin/`, one object each.
+//! Everything is inlined: BPF-to-BPF calls cost more than these bodies. Domains live in `bin/`, one object
+//! each.
 #![no_std]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
@@ -9,20 +10,25 @@
 pub mod argument;
 pub mod atomic;
 pub mod cgroup;
+pub mod clock;
 pub mod counter;
 pub mod iteration;
 pub mod kernel;
 pub mod operation;
 pub mod packet;
 pub mod registers;
+pub mod shard;
 pub mod shared;
 pub mod slots;
 pub mod socket;
 pub mod storage;
 pub mod times;
 
-/// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic handler, which the
-/// compiler does, although nothing here can panic.
+/// 2^64 divided by the golden ratio: what is multiplied by it is spread over the upper bits.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic
+/// handler, which the compiler does, although nothing here can panic.
 #[macro_export]
 macro_rules! object {
     () => {

@@ -27,8 +27,9 @@ pub fn is_version_4(packet: impl Object) -> bool {
     packet.u16(&OFF_SKB_PROTOCOL) == Some(ETH_P_IP)
 }
 
-/// The socket that a packet came from. Of a fragment that waits to be put together, kernels before 6.9 keep a number in the place of the
-/// address (CVE-2024-26921): what is there is looked at by a read that may fail, before anybody takes it for a socket.
+/// The socket that a packet came from. Of a fragment that waits to be put together, kernels before 6.9 keep a
+/// number in the place of the address (CVE-2024-26921): what is there is looked at by a read that may fail,
+/// before anybody takes it for a socket.
 #[inline(always)]
 #[must_use]
 pub fn sender<T: Object>(packet: T) -> Option<T> {

@@ -1,4 +1,5 @@
-//! The registers of a task as a `pt_regs` keeps them. Where each is depends on the architecture only: the agent says.
+//! The registers of a task as a `pt_regs` keeps them. Where each is depends on the architecture only: the
+//! agent says.
 
 use aya_ebpf::EbpfContext;
 

@@ -1,5 +1,5 @@
-//! Maps of another domain's object: see `sysprobe-common/src/shared.rs`. Without the other domain nothing may call this, and the
-//! verifier does not see it.
+//! Maps of another domain's object: see `sysprobe-common/src/shared.rs`. Without the other domain nothing may
+//! call this, and the verifier does not see it.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -7,9 +7,11 @@ use core::ptr;
 use aya_ebpf::helpers::generated::{bpf_map_lookup_elem, bpf_task_storage_get};
 use sysprobe_common::sched::Timeline;
 use sysprobe_common::sched::slices::StoredTask;
-use sysprobe_common::shared::{SCHED_TASKS, SCHED_TIMELINES};
+use sysprobe_common::shared::{SCHED_TASKS, SCHED_TIMELINES, TCP_SOCKETS};
+use sysprobe_common::tcp;
 
 use crate::kernel::Typed;
+use crate::storage::{SpreadStorage, storage_of};
 
 /// What `sched` remembers of a task.
 #[inline(always)]
@@ -22,6 +24,17 @@ pub fn sched_task(task: Typed) -> Option<&'static StoredTask> {
     };
     // SAFETY: task storage stays valid while the task does.
     unsafe { stored.cast::<StoredTask>().as_ref() }
+}
+
+/// What `tcp` remembers of a socket.
+#[inline(always)]
+#[must_use]
+pub fn tcp_socket(socket: Typed) -> Option<&'static tcp::Socket> {
+    // SAFETY: the agent puts a map of this kind there, of which only the address is used.
+    let maps = unsafe { &*(TCP_SOCKETS as *const SpreadStorage<tcp::Socket>) };
+    let stored = storage_of(maps, socket)?.get(socket)?;
+    // SAFETY: socket storage stays valid while the socket does.
+    unsafe { stored.as_ref() }
 }
 
 /// What a CPU was occupied with.

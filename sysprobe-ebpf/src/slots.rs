@@ -1,21 +1,32 @@
-//! From a cgroup to its slot. Every domain that charges cgroups has slots of its own, in two maps: the known ones by cgroup
-//! id (or whatever else the domain tells apart), and a stack of free ones that the agent fills.
+//! From a cgroup to its slot. Every domain that charges cgroups has slots of its own, in two maps: the known
+//! ones by cgroup id (or whatever else the domain tells apart), and a stack of free ones that the agent
+//! fills. The stack has one lock for all CPUs, which it takes even if it is empty: a third map tells
+//! beforehand.
 
-use aya_ebpf::bindings::BPF_NOEXIST;
-use aya_ebpf::btf_maps::{HashMap, Stack};
+use core::ffi::c_void;
+use core::ptr;
+
+use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_NOEXIST};
+use aya_ebpf::btf_maps::{Array, HashMap, Stack};
+use aya_ebpf::helpers::generated::bpf_map_pop_elem;
+use sysprobe_common::slot::room::{EXHAUSTED, FREED, RETURNED, WORDS};
 use sysprobe_common::{cgroup, slot};
 
 use crate::kernel::Object;
-use crate::settings;
+use crate::{counter, settings};
 
 settings!(OFF_TASK_FLAGS);
 
 /// `PF_KTHREAD` of include/linux/sched.h; the value has not changed since 2.6.
 const PF_KTHREAD: u32 = 0x0020_0000;
 
+const ENOENT: i64 = 2;
+
 /// Sized by the agent. Preallocated: it may be filled with a run queue locked.
 pub type Known<Key = u64> = HashMap<Key, u32, 1>;
 pub type Free = Stack<u32, 1>;
+/// Words of `slot::room`.
+pub type Room = Array<u64, { WORDS as usize }, { BPF_F_MMAPABLE as usize }>;
 
 /// Why there is no slot; what is charged then goes to `slot::UNKNOWN`.
 pub enum Missing {
@@ -25,9 +36,16 @@ pub enum Missing {
 
 /// The slot of the cgroup that a task is in, a new one if it has none.
 ///
-/// Plain numbers go in and out: of a `Result` the compiler moves parts that nobody has set, which the verifier refuses.
+/// Plain numbers go in and out: of a `Result` the compiler moves parts that nobody has set, which the
+/// verifier refuses.
 #[inline(always)]
-pub fn find(known: &Known, free: &Free, task: impl Object, id: u64, lose: impl Fn(Missing)) -> u32 {
+pub fn find(
+    known: &Known,
+    (free, room): (&Free, &Room),
+    task: impl Object,
+    id: u64,
+    lose: impl Fn(Missing),
+) -> u32 {
     if id == 0 {
         lose(Missing::UnreadableCgroup);
         return slot::UNKNOWN;
@@ -35,7 +53,7 @@ pub fn find(known: &Known, free: &Free, task: impl Object, id: u64, lose: impl F
     if id == cgroup::ROOT_ID && is_kernel_thread(task) {
         return slot::KERNEL;
     }
-    find_key(known, free, id, lose)
+    find_key(known, (free, room), id, lose)
 }
 
 #[inline(always)]
@@ -46,24 +64,66 @@ pub fn is_kernel_thread(task: impl Object) -> bool {
 
 /// The slot of a key, a new one if it has none.
 #[inline(always)]
-pub fn find_key<Key: Copy>(known: &Known<Key>, free: &Free, key: Key, lose: impl Fn(Missing)) -> u32 {
-    known_slot(known, key).unwrap_or_else(|| new_slot(known, free, key, lose))
+pub fn find_key<Key: Copy>(
+    known: &Known<Key>,
+    (free, room): (&Free, &Room),
+    key: Key,
+    lose: impl Fn(Missing),
+) -> u32 {
+    known_slot(known, key).unwrap_or_else(|| new_slot(known, (free, room), key, lose))
 }
 
 /// That of a key that has one.
 #[inline(always)]
 #[must_use]
 pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
-    // SAFETY: an entry may be reused for another cgroup only after the agent has removed it, long after its last task.
+    // SAFETY: an entry may be reused for another cgroup only after the agent has removed it, long after its
+    // last task.
     unsafe { known.get(key) }.copied()
 }
 
+/// Tells apart the times during which all slots are in use; 0 while one may be free. Nothing gets a slot
+/// during such a time, so who has looked for one in vain need not look again before this changes.
 #[inline(always)]
-fn new_slot<Key: Copy>(known: &Known<Key>, free: &Free, key: Key, lose: impl Fn(Missing)) -> u32 {
-    let Ok(Some(slot)) = free.pop() else {
+#[must_use]
+pub fn exhausted(room: &Room) -> u64 {
+    let noted = word(room, EXHAUSTED);
+    if noted == given_back(room) + 1 { noted } else { 0 }
+}
+
+#[inline(always)]
+fn given_back(room: &Room) -> u64 {
+    word(room, FREED) + word(room, RETURNED)
+}
+
+/// Volatile: it is another's.
+#[inline(always)]
+fn word(room: &Room, number: u32) -> u64 {
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    room.get_ptr_mut(number).map_or(0, |word| unsafe { word.read_volatile() })
+}
+
+#[inline(always)]
+fn new_slot<Key: Copy>(
+    known: &Known<Key>,
+    (free, room): (&Free, &Room),
+    key: Key,
+    lose: impl Fn(Missing),
+) -> u32 {
+    let given_back = given_back(room);
+    if word(room, EXHAUSTED) == given_back + 1 {
         lose(Missing::NoFreeSlot);
         return slot::UNKNOWN;
-    };
+    }
+    let (slot, status) = pop(free);
+    if status != 0 {
+        if status == -ENOENT {
+            // A slot that was freed since makes the note worthless.
+            note_exhausted(room, given_back + 1);
+        }
+        lose(Missing::NoFreeSlot);
+        return slot::UNKNOWN;
+    }
     if known.insert(key, slot, u64::from(BPF_NOEXIST)).is_ok() {
         return slot;
     }
@@ -71,8 +131,27 @@ fn new_slot<Key: Copy>(known: &Known<Key>, free: &Free, key: Key, lose: impl Fn(
     if free.push(slot, 0).is_err() {
         lose(Missing::NoFreeSlot);
     }
+    counter::count(room, RETURNED);
     known_slot(known, key).unwrap_or_else(|| {
         lose(Missing::NoFreeSlot);
         slot::UNKNOWN
     })
+}
+
+/// A slot if the status is 0. Plain numbers, as above.
+#[inline(always)]
+fn pop(free: &Free) -> (u32, i64) {
+    let mut slot = slot::UNKNOWN;
+    let stack = ptr::from_ref(free).cast_mut().cast::<c_void>();
+    // SAFETY: a map of plain numbers, and room for one.
+    let status = unsafe { bpf_map_pop_elem(stack, ptr::from_mut(&mut slot).cast()) };
+    (slot, status)
+}
+
+#[inline(always)]
+fn note_exhausted(room: &Room, time: u64) {
+    if let Some(word) = room.get_ptr_mut(EXHAUSTED) {
+        // SAFETY: as in `word`.
+        unsafe { word.write_volatile(time) };
+    }
 }

@@ -31,7 +31,9 @@ const SOCK_DGRAM: u16 = 2;
 /// Part of the ABI.
 pub const IPPROTO_TCP: u16 = 6;
 pub const IPPROTO_UDP: u16 = 17;
-/// Of a call to receive: what is read stays where it is, or is an error message of the kernel's: `MSG_PEEK | MSG_ERRQUEUE`.
+pub const IPPROTO_MPTCP: u16 = 262;
+/// Of a call to receive: what is read stays where it is, or is an error message of the kernel's: `MSG_PEEK |
+/// MSG_ERRQUEUE`.
 pub const NOT_TAKEN: u32 = 0x2 | 0x2000;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
@@ -55,6 +57,13 @@ pub fn protocol(socket: impl Object) -> u16 {
 #[must_use]
 pub fn is_tcp(socket: impl Object) -> bool {
     is_inet(socket) && protocol(socket) == IPPROTO_TCP && is_stream(socket)
+}
+
+/// The same of MPTCP: what a program has open; the TCP sockets below it are the kernel's.
+#[inline(always)]
+#[must_use]
+pub fn is_multipath(socket: impl Object) -> bool {
+    is_inet(socket) && protocol(socket) == IPPROTO_MPTCP && is_stream(socket)
 }
 
 /// The same of UDP.
@@ -153,8 +162,8 @@ pub fn of_file<T: Object>(socket: T) -> Option<T> {
     socket.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0)
 }
 
-/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.15) and the key is its id on the
-/// default hierarchy; 0 if nobody knows.
+/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.15)
+/// and the key is its id on the default hierarchy; 0 if nobody knows.
 #[inline(always)]
 #[must_use]
 pub fn maker(socket: impl Object) -> u64 {

@@ -1,13 +1,20 @@
-//! `cargo xtask bench`: what the programs cost on this machine, beside the alternatives, as markdown on stdout.
+//! `cargo xtask bench`: what the programs cost on this machine, beside the alternatives, as markdown on
+//! stdout.
 //!
-//! Figures are for people and documents. No figure makes this fail: a busy machine would.
+//! Figures are for people and documents. No figure makes this fail: a busy machine would. `overhead` measures
+//! whole requests instead of single programs.
+
+mod overhead;
 
 use anyhow::{Result, bail};
 
 use crate::{apt, build, cmd, say};
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    whole: Option<Whole>,
     /// Sections of the report (all without any): hook, census, slowdown, memory, scrape
     sections: Vec<String>,
     /// How often each variant has its turn
@@ -15,7 +22,24 @@ pub(crate) struct Args {
     rounds: u32,
 }
 
+#[derive(clap::Subcommand)]
+enum Whole {
+    /// Measure what requests cost with the agent, with parts of it, and with other tools
+    Overhead(overhead::Args),
+    /// How `overhead` starts its own loads
+    #[command(hide = true)]
+    Worker { work: overhead::Work },
+}
+
 pub(crate) fn main(args: &Args) -> Result<()> {
+    match &args.whole {
+        Some(Whole::Overhead(args)) => overhead::main(args),
+        Some(Whole::Worker { work }) => overhead::work(*work),
+        None => report(args),
+    }
+}
+
+fn report(args: &Args) -> Result<()> {
     if !apt::root() {
         bail!("the programs are measured in the running kernel: run this as root");
     }
@@ -25,4 +49,28 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     cargo.args(["bench", "--quiet", "--locked", "--package", "sysprobe-agent", "--bench", "cost", "--"]);
     cargo.arg(args.rounds.to_string()).args(&args.sections);
     cmd::run_watched(&mut cargo, |_| {})
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn sections_and_whole_requests_are_told_apart() {
+        let parse = |words: &[&str]| Line::try_parse_from([&["bench"], words].concat()).unwrap().args;
+        let args = parse(&["hook", "census", "--rounds", "3"]);
+        assert_eq!((args.sections, args.rounds), (vec!["hook".to_owned(), "census".to_owned()], 3));
+        assert!(args.whole.is_none());
+        assert!(parse(&[]).whole.is_none());
+        assert!(matches!(parse(&["overhead", "--pairs", "1"]).whole, Some(Whole::Overhead(_))));
+        assert!(matches!(parse(&["worker", "ping-pong"]).whole, Some(Whole::Worker { .. })));
+    }
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask build`: the eBPF objects, then the agent that embeds them.
 //!
-//! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in `target/ebpf`, without debug
-//! information. An object is replaced only when its content has changed, since the agent is rebuilt whenever one is newer.
+//! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in
+//! `target/ebpf`, without debug information. An object is replaced only when its content has changed, since
+//! the agent is rebuilt whenever one is newer.
 
 mod arch;
 pub(crate) mod cross;
@@ -70,7 +71,8 @@ fn agent(profile: &str) -> Result<PathBuf> {
     Ok(paths::agent(profile))
 }
 
-/// Builds the optimised agent as a program that needs no other file, and without names and paths of this machine.
+/// Builds the optimised agent as a program that needs no other file, and without names and paths of this
+/// machine.
 pub(crate) fn static_agent(arch: Arch) -> Result<PathBuf> {
     say::step(format_args!("Building the agent for {} (release, static).", arch.name()));
     let cross::Compiler { mut cargo, source } = cross::compiler(arch, "build")?;
@@ -82,8 +84,8 @@ pub(crate) fn static_agent(arch: Arch) -> Result<PathBuf> {
     Ok(arch.static_agent("release"))
 }
 
-/// Flags that keep this machine's paths out of what is built: those of the repository, of dependencies, and of the source of the
-/// standard library where that is built, too.
+/// Flags that keep this machine's paths out of what is built: those of the repository, of dependencies, and
+/// of the source of the standard library where that is built, too.
 fn remaps(root: &str, source: Option<&Path>) -> Vec<String> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![remap(paths::root(), root)];

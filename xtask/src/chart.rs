@@ -1,6 +1,7 @@
-//! `cargo xtask chart`: what `deploy` has for Kubernetes. The chart is linted and rendered with every set of values in its `ci` directory;
-//! every manifest is validated against the types of Kubernetes and of the Prometheus operator; the manifests for kustomize are made from
-//! the chart, so that there is one place to change.
+//! `cargo xtask chart`: what `deploy` has for Kubernetes. The chart is linted and rendered with every set of
+//! values in its `ci` directory; every manifest is validated against the types of Kubernetes and of the
+//! Prometheus operator; the manifests for kustomize are made from the chart, so that there is one place to
+//! change.
 
 mod examples;
 mod kustomize;

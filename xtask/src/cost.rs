@@ -1,8 +1,10 @@
-//! `cargo xtask cost`: what every program of the agent costs, on this host in nanoseconds and on the test kernels in
-//! instructions, and with `--check` whether one has become dearer.
+//! `cargo xtask cost`: what every program of the agent costs, on this host in nanoseconds and on the test
+//! kernels in instructions, and with `--check` whether one has become dearer.
 //!
-//! The measuring program is the agent's (`sysprobe-agent/benches/cost/programs.rs`). This side runs it, keeps the counts in
-//! `docs/overhead.json`, compares new ones with them, and writes `docs/overhead.md`.
+//! The measuring program is the agent's (`sysprobe-agent/benches/cost/programs.rs`). This side runs it, keeps
+//! the counts in `docs/overhead.json`, compares new ones with them, and writes `docs/overhead.md`.
+//! Whole requests are measured by `cargo xtask bench overhead`, which has its section of that page written
+//! here.
 
 mod compare;
 mod golden;
@@ -22,12 +24,15 @@ use crate::{apt, paths, say};
 use compare::Finding;
 use golden::{Golden, Kernel};
 use page::Section;
+use program::Count;
 
 /// What `--check` takes: of the kernels with every tier, the one that nodes run most.
 const CHECKED: &str = "6.12";
 
 /// `vfsstat` and its like, ready to run; `tcpretrans.bt`.
 const TOOLS: [&str; 2] = ["bpftrace", "libbpf-tools"];
+/// What answers requests.
+const SERVER: [&str; 1] = ["nginx-light"];
 
 /// How often a busy host repeats what a guest does once.
 const HOST_TIMES: u32 = 12;
@@ -51,8 +56,12 @@ pub(crate) struct Args {
     /// Measure nothing; write docs/overhead.md anew from what is known
     #[arg(long, conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "boots"])]
     page_only: bool,
+    /// Write nothing; print what whole requests cost on the test kernels
+    #[arg(long, conflicts_with_all = ["check", "host_only", "lab_only", "page_only", "boots"])]
+    requests: bool,
     /// Boot each kernel so many times and tell how far the counts differ
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 2,
+          value_parser = clap::value_parser!(u32).range(1..))]
     boots: u32,
 }
 
@@ -64,6 +73,7 @@ impl Args {
             host_only: false,
             lab_only: false,
             page_only: false,
+            requests: false,
             boots: 1,
         }
     }
@@ -76,6 +86,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     if !apt::root() {
         bail!("the programs are measured in running kernels: run this as root");
     }
+    apt::ensure(&SERVER, "Whole requests are measured")?;
+    if args.requests {
+        return print_requests(&args.kernels);
+    }
     if args.check { check(&args.kernels) } else { measure(args) }
 }
 
@@ -85,11 +99,12 @@ fn measure(args: &Args) -> Result<()> {
     let mut sections = Vec::new();
     if !args.lab_only {
         say::step("Measuring on this host; this takes some minutes. A quiet machine gives narrower spreads.");
-        sections.push(page::on_host(&program::run(&program, HOST_TIMES)?, &program::load()));
+        let lines = program::run(&program, HOST_TIMES)?;
+        sections.push(page::on_host(&lines, &program::load(), &program::commit()));
     }
     let mut golden = read_golden()?.unwrap_or_default();
     if !args.host_only {
-        let boots = boot(&Laboratory::open(&args.kernels)?, &program, args.boots, true)?;
+        let boots = boot(&Laboratory::open(&args.kernels)?, &program, args.boots, Count::All)?;
         sections.push(page::differences(&boots));
         for kernel in boots {
             golden.replace(Kernel::least(kernel));
@@ -99,14 +114,30 @@ fn measure(args: &Args) -> Result<()> {
     write_page(&golden, sections)
 }
 
-/// Boots the kernels and compares. What is too dear is counted in one more boot: a guest may be disturbed, but not twice.
+fn print_requests(kernels: &[String]) -> Result<()> {
+    let program = program::build()?;
+    let arguments = program::arguments(1, Count::Requests);
+    let mut golden = Golden::default();
+    for (series, boots) in Laboratory::open(kernels)?.boot_all(1, &program, &arguments)? {
+        for rows in boots {
+            let lines = program::parse(&rows)?;
+            say::step(format_args!("Linux {series}, program by program:\n\n{}", page::parts(&lines)));
+            golden.replace(Kernel::of(series, &program::commit(), &lines));
+        }
+    }
+    say::step(format_args!("Instructions of a request:\n\n{}", page::requests_in_lab(&golden)));
+    Ok(())
+}
+
+/// Boots the kernels and compares. What is too dear is counted in one more boot: a guest may be disturbed,
+/// but not twice.
 fn check(kernels: &[String]) -> Result<()> {
     let golden = read_golden()?.context("docs/overhead.json is missing: run `cargo xtask cost`")?;
     let default = [CHECKED.to_owned()];
     let lab = Laboratory::open(if kernels.is_empty() { &default } else { kernels })?;
     let program = program::build()?;
     let mut findings = Vec::new();
-    for mut boots in boot(&lab, &program, 1, false)? {
+    for mut boots in boot(&lab, &program, 1, Count::Programs)? {
         let series = boots[0].series.clone();
         let Some(known) = golden.kernel(&series) else {
             bail!("docs/overhead.json has no kernel {series}: run `cargo xtask cost {series}`");
@@ -117,7 +148,7 @@ fn check(kernels: &[String]) -> Result<()> {
                 "Something has become dearer on {series}: counting once more to be sure."
             ));
             let again = Laboratory::open(std::slice::from_ref(&series))?;
-            boots.extend(boot(&again, &program, 1, false)?.into_iter().flatten());
+            boots.extend(boot(&again, &program, 1, Count::Programs)?.into_iter().flatten());
             found = compare::kernels(known, &Kernel::least(boots));
         }
         findings.extend(found);
@@ -130,8 +161,8 @@ fn judge(findings: &[Finding]) -> Result<()> {
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if faults > 0 {
         bail!(
-            "{faults} figures are worse than docs/overhead.json says or not in it, see above: mend that, or accept them \
-             with `cargo xtask cost`"
+            "{faults} figures are worse than docs/overhead.json says or not in it, see above: mend that, or \
+             accept them with `cargo xtask cost`"
         );
     }
     say::step("No program has become dearer.");
@@ -139,10 +170,11 @@ fn judge(findings: &[Finding]) -> Result<()> {
 }
 
 /// What every boot of every kernel tells.
-fn boot(lab: &Laboratory, program: &Path, boots: u32, with_calls: bool) -> Result<Vec<Vec<Kernel>>> {
-    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, with_calls))?;
+fn boot(lab: &Laboratory, program: &Path, boots: u32, count: Count) -> Result<Vec<Vec<Kernel>>> {
+    let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, count))?;
+    let commit = program::commit();
     let kernels = |(label, boots): (&str, Vec<Vec<String>>)| {
-        boots.iter().map(|rows| Ok(Kernel::of(label, &program::parse(rows)?))).collect()
+        boots.iter().map(|rows| Ok(Kernel::of(label, &commit, &program::parse(rows)?))).collect()
     };
     told.into_iter().map(kernels).collect()
 }
@@ -154,6 +186,16 @@ fn read_golden() -> Result<Option<Golden>> {
     }
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     Golden::parse(&text).map(Some)
+}
+
+/// Builds the program that measures other programs.
+pub(crate) fn measuring_program() -> Result<PathBuf> {
+    program::build()
+}
+
+/// Writes the page with a new section on requests, for `cargo xtask bench overhead`.
+pub(crate) fn write_requests(report: &str) -> Result<()> {
+    write_page(&read_golden()?.unwrap_or_default(), vec![page::requests(report)])
 }
 
 fn write_page(golden: &Golden, sections: Vec<Section>) -> Result<()> {

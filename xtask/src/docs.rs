@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: the pages that come from the agent's own tables.
 //!
-//! The agent prints them (`sysprobe docs PAGE`, `sysprobe schema DOCUMENT`), so a page cannot say anything else than the program
-//! does.
+//! The agent prints them (`sysprobe docs PAGE`, `sysprobe schema DOCUMENT`), so a page cannot say anything
+//! else than the program does.
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +11,11 @@ use anyhow::{Context, Result, bail};
 use crate::{build, cmd, paths, say};
 
 const PAGES: [&str; 4] = ["json", "metrics", "probes", "rights"];
+/// A part of a page that is written by hand, between two comments.
+const PART: (&str, &str) = ("docs/kernels.md", "kernels");
+const PART_BEGINS: &str = "by `cargo xtask docs`; edit that. -->\n";
+const PART_ENDS: &str = "<!-- The end of the table. -->";
+
 /// Documents of `-o json` that have a schema; a test of the agent compares this with what there is.
 const SCHEMAS: [&str; 9] = ["top", "io", "net", "top-latency", "blame", "latency", "use", "probes", "check"];
 
@@ -32,10 +37,15 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let mut stale = Vec::new();
     let pages = PAGES.map(|page| (format!("docs/{page}.md"), ["docs", page]));
     let schemas = SCHEMAS.map(|name| (format!("docs/schema/{name}.schema.json"), ["schema", name]));
-    for (path, arguments) in pages.into_iter().chain(schemas) {
+    let part = [(PART.0.to_owned(), ["docs", PART.1])];
+    for (path, arguments) in pages.into_iter().chain(schemas).chain(part) {
         let file = paths::root().join(&path);
-        let new = generate(&program, &arguments)?;
         let old = fs::read_to_string(&file).unwrap_or_default();
+        let mut new = generate(&program, &arguments)?;
+        if path == PART.0 {
+            new = with_part(&old, &new)
+                .with_context(|| format!("{path} has lost the comments around its table"))?;
+        }
         if old == new {
             continue;
         }
@@ -59,6 +69,13 @@ fn generate(program: &Path, arguments: &[&str]) -> Result<String> {
     text.with_context(|| format!("`sysprobe {}` failed: run it to see why", arguments.join(" ")))
 }
 
+/// The page with another text between the two comments.
+fn with_part(page: &str, part: &str) -> Option<String> {
+    let (before, rest) = page.split_once(PART_BEGINS)?;
+    let (_, after) = rest.split_once(PART_ENDS)?;
+    Some([before, PART_BEGINS, part, PART_ENDS, after].concat())
+}
+
 /// A hint where two versions of a page part.
 fn first_difference(old: &str, new: &str) -> String {
     let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
@@ -69,6 +86,13 @@ fn first_difference(old: &str, new: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_replaced_and_the_rest_stays() {
+        let page = |part: &str| format!("a\n<!-- Made {PART_BEGINS}{part}{PART_ENDS}\nb\n");
+        assert_eq!(with_part(&page("old\n"), "new\n"), Some(page("new\n")));
+        assert_eq!(with_part("a\nb\n", "new\n"), None);
+    }
 
     #[test]
     fn the_first_difference_is_shown() {

@@ -1,14 +1,15 @@
-//! `cargo xtask e2e`: the agent beside a real etcd, API server, kubelet, container runtime and runc on this machine.
+//! `cargo xtask e2e`: the agent beside a real etcd, API server, kubelet, container runtime and runc on this
+//! machine.
 //!
-//! The whole of it lives in a network and under mounts of its own, so nothing of the machine is used but its kernel.
-//! [`supervisor`] is outside and cleans up whatever happens; everything else runs inside.
+//! The whole of it lives in a network and under mounts of its own, so nothing of the machine is used but its
+//! kernel. [`supervisor`] is outside and cleans up whatever happens; everything else runs inside.
 
 mod agent;
 mod boards;
 mod cluster;
 mod container;
 mod helm;
-mod http;
+pub(crate) mod http;
 mod image;
 mod kernel;
 mod kube;
@@ -17,11 +18,11 @@ mod parts;
 mod pki;
 mod places;
 mod pods;
-mod processes;
+pub(crate) mod processes;
 mod prometheus;
 mod report;
 mod rig;
-mod samples;
+pub(crate) mod samples;
 mod scenario;
 mod scraper;
 mod service;

@@ -1,5 +1,6 @@
-//! Programs in Go: what the field has for Kubernetes is written in it, and nobody offers it ready-made where this has to work. Each set is
-//! a module of this repository that pins everything, built once into a directory under `target`.
+//! Programs in Go: what the field has for Kubernetes is written in it, and nobody offers it ready-made where
+//! this has to work. Each set is a module of this repository that pins everything, built once into a
+//! directory under `target`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

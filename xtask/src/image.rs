@@ -1,8 +1,9 @@
-//! `cargo xtask image`: the agent as an image with nothing in it but one static program, the licences, and the list of what the program is
-//! made of. No daemon is needed, and the same commit makes the same bytes.
+//! `cargo xtask image`: the agent as an image with nothing in it but one static program, the licences, and
+//! the list of what the program is made of. No daemon is needed, and the same commit makes the same bytes.
 //!
-//! The program is linked with glibc statically, not with musl: the agent tells glibc's allocator to use one heap (`agent/heap.rs`), and the
-//! target's standard library comes with every Rust. Static glibc looks names up in `/etc/hosts` and the DNS by itself since 2.34.
+//! The program is linked with glibc statically, not with musl: the agent tells glibc's allocator to use one
+//! heap (`agent/heap.rs`), and the target's standard library comes with every Rust. Static glibc looks names
+//! up in `/etc/hosts` and the DNS by itself since 2.34.
 
 mod sbom;
 
@@ -51,7 +52,8 @@ pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
     make_for(Arch::HOST, name)
 }
 
-/// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it and the image's digest.
+/// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it
+/// and the image's digest.
 fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
     build::objects_for(arch)?;
     let program = build::static_agent(arch)?;

@@ -1,5 +1,6 @@
-//! Images as archives of the OCI's layout (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md>), made without a
-//! daemon. The same files make the same bytes: names are sorted, owners and times are fixed.
+//! Images as archives of the OCI's layout
+//! (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md>), made without a daemon. The
+//! same files make the same bytes: names are sorted, owners and times are fixed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ pub(crate) struct Image<'a> {
     pub(crate) time: u64,
 }
 
-/// Makes an archive for this machine in a directory, which is emptied first; returns it and the image's digest.
+/// Makes an archive for this machine in a directory, which is emptied first; returns it and the image's
+/// digest.
 pub(crate) fn archive(image: &Image, directory: &Path) -> Result<(PathBuf, String)> {
     archive_for(Arch::HOST, image, directory)
 }

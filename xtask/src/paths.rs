@@ -29,7 +29,8 @@ pub(crate) fn ebpf_bins() -> PathBuf {
     root().join("sysprobe-ebpf/src/bin")
 }
 
-/// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each kind of processor has its own.
+/// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each kind of
+/// processor has its own.
 pub(crate) fn objects(arch: Arch) -> PathBuf {
     arch.beside("target/ebpf")
 }

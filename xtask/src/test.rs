@@ -1,8 +1,8 @@
 //! `cargo xtask test`: every test there is, and an honest account of it.
 //!
 //! Integration tests load programs into the running kernel and therefore need root. Without root they cannot
-//! run, and a run without them is a failure unless it was asked for. A part of them is then repeated on other kernels
-//! (`vm`), the oldest, one in the middle and the newest.
+//! run, and a run without them is a failure unless it was asked for. A part of them is then repeated on other
+//! kernels (`vm`), the oldest, one in the middle and the newest.
 
 use anyhow::{Result, bail};
 
@@ -152,7 +152,10 @@ mod tests {
         tally.add(
             "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s",
         );
-        tally.add("test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s");
+        tally.add(
+            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished \
+                   in 0.1s",
+        );
         tally.add("test sched::ok ... ok");
         assert_eq!(tally, Tally { passed: 7, failed: 2, ignored: 1 });
     }

@@ -1,8 +1,8 @@
 //! `cargo xtask vm`: the kernel tests on kernels that this machine does not run.
 //!
-//! Each kernel is a distribution's own, booted in QEMU with this machine's root file system below a layer of memory.
-//! So the binaries that were built here run there unchanged, with all their files, and nothing they do is left. A guest with
-//! another kind of processor has programs of its own laid over this machine's.
+//! Each kernel is a distribution's own, booted in QEMU with this machine's root file system below a layer of
+//! memory. So the binaries that were built here run there unchanged, with all their files, and nothing they
+//! do is left. A guest with another kind of processor has programs of its own laid over this machine's.
 //! Emulation is the default: it works everywhere, as a virtual machine inside another does not.
 
 mod board;
@@ -56,7 +56,8 @@ const LIMIT: u64 = 1200;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
-    /// Kernels by series, such as 5.10 or 6.12 (the oldest, one in the middle and the newest if none is given)
+    /// Kernels by series, such as 5.10 or 6.12 (the oldest, one in the middle and the newest if none is
+    /// given)
     kernels: Vec<String>,
     /// The guests' kind of processor (this machine's without it)
     #[arg(long, value_enum, default_value_t = Arch::HOST)]
@@ -76,9 +77,16 @@ pub(crate) struct Args {
     /// Run a line for the shell instead of tests
     #[arg(long, value_name = "LINE", conflicts_with_all = ["test", "filter"])]
     run: Option<String>,
+    /// How many CPUs a guest has; emulated ones take turns, so with many everything is slow
+    #[arg(long, value_name = "NUMBER", default_value_t = qemu::CPUS,
+          value_parser = clap::value_parser!(u32).range(1..=288))]
+    cpus: u32,
     /// How the guest mounts its cgroup controllers
     #[arg(long, value_enum, default_value = "v2")]
     cgroup: Cgroup,
+    /// More for the kernel's command line, such as maxcpus=1
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    append: String,
     /// Show the kernel's console
     #[arg(long)]
     console: bool,
@@ -232,7 +240,9 @@ impl Args {
             test: jobs::SHORT.map(|part| part.file.to_owned()).to_vec(),
             filter: None,
             run: None,
+            cpus: qemu::CPUS,
             cgroup: Cgroup::V2,
+            append: String::new(),
             console: false,
             refresh: false,
             at_once: None,
@@ -252,11 +262,13 @@ impl Args {
         Ok(())
     }
 
-    fn settings(&self) -> run::Settings<'static> {
+    fn settings(&self) -> run::Settings<'_> {
         run::Settings {
             programs: None,
             processor: if self.kvm { Processor::Virtualised } else { Processor::Emulated },
+            cpus: self.cpus,
             hybrid: self.cgroup == Cgroup::V1,
+            append: &self.append,
             console: self.console,
             silence: Duration::from_secs(self.silence),
             limit: Duration::from_secs(self.limit),

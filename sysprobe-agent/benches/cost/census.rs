@@ -1,10 +1,10 @@
-//! What it costs to count all threads, beside what hooks at every wakeup and switch would: with the threads that this machine has, and
-//! with many more that sleep.
+//! What it costs to count all threads, beside what hooks at every wakeup and switch would: with the threads
+//! that this machine has, and with many more that sleep.
 
 use std::fmt::Write;
 use std::sync::{Arc, Barrier};
 use std::thread::{self, Builder};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use aya::sys::{Stats, enable_stats};
@@ -18,15 +18,18 @@ use crate::variants::Bench;
 /// How many sleep in addition.
 const SLEEPERS: [usize; 3] = [0, 2_000, 10_000];
 const REPEATS: usize = 50;
+/// How long a pass may take; it never does.
+const AT_MOST: Duration = Duration::from_secs(60);
 /// Kernel and library want no more of a thread that only sleeps.
 const STACK: usize = 64 << 10;
 
 pub(crate) fn report(bench: &Bench) -> Result<String> {
     let mut sched = bench.product(&bench.plan)?;
     let mut out = format!(
-        "## Counting all threads once\n\nMedian (quartiles) of {REPEATS}. The program's time is by the kernel's statistics, with their own \
-         clock in it; the others are without statistics.\n\n\
-         | sleeping besides | threads | program, ns a thread | whole pass, us of CPU | us of time | ns of CPU a thread |\n\
+        "## Counting all threads once\n\nMedian (quartiles) of {REPEATS}. The program's time is by the \
+         kernel's statistics, with their own clock in it; the others are without statistics.\n\n\
+         | sleeping besides | threads | program, ns a thread | whole pass, us of CPU | us of time | ns of \
+         CPU a thread |\n\
          |---:|---:|---:|---:|---:|---:|\n"
     );
     for sleepers in SLEEPERS {
@@ -67,7 +70,7 @@ fn passes(sched: &mut Sched) -> Result<(Figures, Figures)> {
 
 /// All that the agent does for one, but for finding out whose the cgroups are.
 fn pass(sched: &mut Sched) -> Result<()> {
-    sched.begin_census().context("the kernel refuses the census")?.run()?;
+    sched.begin_census().context("the kernel refuses the census")?.run(AT_MOST)?;
     sched.threads()?;
     Ok(())
 }

@@ -36,9 +36,9 @@ pub(crate) fn report(bench: &Bench, rounds: usize) -> Result<String> {
     let (ring, ring_empty) = measure(bench, &mut Ring::of_cgroups(root)?, rounds)?;
     let mut out = format!(
         "## One wakeup and one switch\n\n\
-         Nanoseconds per run by the kernel's program statistics, net of the empty program on the same hook in the \
-         same run ({pair_empty} and {ring_empty} at the switch): median (quartiles) of {rounds} interleaved runs \
-         of {} ms.\n\n\
+         Nanoseconds per run by the kernel's program statistics, net of the empty program on the same hook \
+         in the same run ({pair_empty} and {ring_empty} at the switch): median (quartiles) of {rounds} \
+         interleaved runs of {} ms.\n\n\
          | | pair: wakeup | switch | both | 20 processes, 10 cgroups: wakeup | switch | both |\n\
          |---|---:|---:|---:|---:|---:|---:|\n",
         MEASURE.as_millis(),
@@ -74,7 +74,7 @@ fn measure(bench: &Bench, ring: &mut Ring, rounds: usize) -> Result<(Vec<Cost>, 
 }
 
 fn measure_once(bench: &Bench, ring: &mut Ring, variant: &Variant) -> Result<(Means, Means)> {
-    let empty = Running::Bench(bench.bench(&EMPTY)?);
+    let empty = Running::Bench(Box::new(bench.bench(&EMPTY)?));
     let running = bench.start(variant)?;
     ring.run(SETTLE)?;
     let before = (empty.programs(), running.programs());
@@ -82,7 +82,8 @@ fn measure_once(bench: &Bench, ring: &mut Ring, variant: &Variant) -> Result<(Me
     Ok((means(&before.0, &empty.programs()), means(&before.1, &running.programs())))
 }
 
-/// All programs at and around a switch make one figure: what they took together, for each run of the most frequent one.
+/// All programs at and around a switch make one figure: what they took together, for each run of the most
+/// frequent one.
 fn means(before: &[ProgramStatistics], after: &[ProgramStatistics]) -> Means {
     let mut means = Means::default();
     let (mut switches, mut switching_ns) = (0, 0);

@@ -1,7 +1,8 @@
-//! What the scheduler's programs cost, in the kernel and in the agent, beside the alternatives: `cargo xtask bench`.
+//! What the scheduler's programs cost, in the kernel and in the agent, beside the alternatives: `cargo xtask
+//! bench`.
 //!
-//! Needs root, loads programs into the running kernel, and prints markdown. The machine may be busy: variants take
-//! turns and medians are reported. Nothing here fails because a figure is high.
+//! Needs root, loads programs into the running kernel, and prints markdown. The machine may be busy: variants
+//! take turns and medians are reported. Nothing here fails because a figure is high.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
 mod census;
@@ -23,6 +24,10 @@ use variants::Bench;
 const PROGRAMS: &str = "programs";
 /// The one that asks for what calls take longer with them, and with other tools.
 const CALLS: &str = "calls";
+/// The one that asks for what requests take longer with them, and nothing else.
+const REQUESTS: &str = "requests";
+/// The argument that asks for empty programs at the agent's hooks: for `cargo xtask bench overhead --floor`.
+const FLOOR: &str = "floor";
 
 /// Sections, in the order of the report.
 const SECTIONS: [&str; 5] = ["hook", "census", "slowdown", "memory", "scrape"];
@@ -33,8 +38,14 @@ fn main() -> Result<()> {
     if words.first().is_some_and(|word| word == ring::RELAY) {
         return ring::relay();
     }
+    if words.first().is_some_and(|word| word == FLOOR) {
+        return programs::floor::hold();
+    }
     if words.first().is_some_and(|word| word == PROGRAMS) {
         let times = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(12);
+        if words.iter().any(|word| word == REQUESTS) {
+            return programs::requests(times);
+        }
         return programs::main(times, words.iter().any(|word| word == CALLS));
     }
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(12);

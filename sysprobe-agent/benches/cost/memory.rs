@@ -1,11 +1,12 @@
-//! What each layout takes of the kernel's memory on a large node: computed, and as the kernel accounts it for maps of
-//! these sizes made on this machine.
+//! What each layout takes of the kernel's memory on a large node: computed, and as the kernel accounts it for
+//! maps of these sizes made on this machine.
 
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
 use aya::{Ebpf, EbpfLoader};
-use sysprobe_agent::plan::{Plan, Shards};
+use sysprobe_agent::host::Cpus;
+use sysprobe_agent::plan::{CpuShards, Plan};
 use sysprobe_common::sched::SchedStats;
 
 use crate::system::{descriptor, memlock, newest_map};
@@ -29,8 +30,14 @@ struct Layout {
     per_cpu: bool,
 }
 
-const fn shards() -> Shards {
-    Shards::for_cpus(CPUS)
+/// Eight CPUs to a cache.
+pub(crate) fn cpus() -> Cpus {
+    let online: Vec<u32> = (0..CPUS).collect();
+    Cpus { possible: CPUS, caches: online.chunks(8).map(<[u32]>::to_vec).collect(), online }
+}
+
+fn shards() -> u32 {
+    CpuShards::new(&cpus(), 16).shards.count
 }
 
 const fn hash(value: u64, entries: u32) -> u64 {
@@ -62,7 +69,7 @@ const LAYOUTS: [Layout; 6] = [
     Layout {
         title: "**slot, mapped array, at most 16 shards (product)**",
         formula: "slots x shards x stats",
-        bytes: |_| u64::from(SLOTS) * u64::from(shards().count()) * STATS,
+        bytes: |_| u64::from(SLOTS) * u64::from(shards()) * STATS,
         map: "BENCH_MMAP",
         per_cpu: false,
     },
@@ -87,9 +94,11 @@ pub(crate) fn report(bench: &Bench) -> Result<String> {
     let object = load(here)?;
     let mut out = format!(
         "## Kernel memory: 500 pods ({SLOTS} slots), {CPUS} CPUs\n\n\
-         KiB; what the kernel accounts is `memlock` of a map of these dimensions. Per-CPU maps always have this \
-         machine's {here} CPUs: their formula is checked for {here}. What is kept of a cgroup (`stats`) has {STATS} bytes.\n\n\
-         | layout | formula | KiB for {CPUS} CPUs | formula here | accounted here |\n|---|---|---:|---:|---:|\n",
+         KiB; what the kernel accounts is `memlock` of a map of these dimensions. Per-CPU maps always have \
+         this machine's {here} CPUs: their formula is checked for {here}. What is kept of a cgroup (`stats`) \
+         has {STATS} bytes.\n\n\
+         | layout | formula | KiB for {CPUS} CPUs | formula here | accounted here \
+         |\n|---|---|---:|---:|---:|\n",
     );
     for layout in &LAYOUTS {
         let map = object.map(layout.map).with_context(|| format!("no map {}", layout.map))?;
@@ -114,7 +123,7 @@ pub(crate) fn report(bench: &Bench) -> Result<String> {
 fn load(cpus: u32) -> Result<Ebpf> {
     let mut loader = EbpfLoader::new();
     loader.allow_unsupported_maps();
-    for (name, entries) in sizes(SLOTS, shards().count(), cpus) {
+    for (name, entries) in sizes(SLOTS, shards(), cpus) {
         loader.map_max_entries(name, entries);
     }
     Ok(loader.load(OBJECT)?)
@@ -123,7 +132,7 @@ fn load(cpus: u32) -> Result<Ebpf> {
 /// All maps of the product as the plan computes them for such a machine, against those that it really makes.
 fn product(bench: &Bench) -> Result<String> {
     let mut facts = bench.facts.clone();
-    facts.cpus.possible = CPUS;
+    facts.cpus = cpus();
     let mut config = bench.config.clone();
     config.slots = SLOTS;
     let plan = Plan::new(&facts, &config);
@@ -136,8 +145,8 @@ fn product(bench: &Bench) -> Result<String> {
     }
     drop(sched);
     Ok(format!(
-        "\nAll maps of `sched` for that machine: {} KiB planned (`sysprobe check`), {} KiB accounted. All domains: \
-         {} KiB planned.\n",
+        "\nAll maps of `sched` for that machine: {} KiB planned (`sysprobe check`), {} KiB accounted. All \
+         domains: {} KiB planned.\n",
         kib(planned),
         kib(accounted),
         kib(plan.map_bytes())

@@ -1,18 +1,23 @@
-//! What each program of the probe table costs per run, tier by tier, and what a switch costs with all of a tier's programs
-//! on: for `cargo xtask cost`, as lines of JSON. Where a clock's nanosecond is an instruction, all of this is instructions.
+//! What each program of the probe table costs per run, tier by tier, and what a switch costs with all of a
+//! tier's programs on: for `cargo xtask cost`, as lines of JSON. Where a clock's nanosecond is an
+//! instruction, all of this is instructions.
 //!
-//! A program's cost is its time by the kernel's statistics, less that of an empty program on the same hook over the same
-//! scripted work. The kernel's own way to a program is not in it: that shows in the round trips.
+//! A program's cost is its time by the kernel's statistics, less that of an empty program on the same hook
+//! over the same scripted work. The kernel's own way to a program is not in it: that shows in the round
+//! trips.
 
 mod acts;
 mod call;
 mod cast;
 mod disk;
 mod empty;
+pub(crate) mod floor;
 mod forked;
+mod limits;
 mod meter;
 mod network;
 pub(crate) mod report;
+mod request;
 mod round_trip;
 mod scripts;
 mod storage;
@@ -28,11 +33,12 @@ use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
 use sysprobe_agent::probe::{self, PROBES, Tier, TierSet};
+use sysprobe_common::slot;
 
 use crate::system;
 use cast::{Cast, Running};
 use meter::Meter;
-use report::{Host, Line, Refused};
+use report::{Host, Line, Program, Refused};
 use scripts::{Dose, Scene, Script};
 
 /// The kernel frees and patches later what was attached or ended, and nothing tells when it has.
@@ -49,16 +55,10 @@ pub(crate) struct Stage {
     times: u32,
 }
 
-/// Measures everything and says it line by line; what calls take longer only if asked to, which takes most of the time.
+/// Measures everything and says it line by line; what calls take longer only if asked to, which takes most of
+/// the time.
 pub(crate) fn main(times: u32, with_calls: bool) -> Result<()> {
-    let facts = Facts::collect(&Config::default());
-    let cpu = *facts.cpus.online.last().context("no CPU is online")?;
-    system::pin(cpu).context("pinning to one CPU")?;
-    system::batch().context("asking for the batch policy")?;
-    say(&Line::Host(Host { release: facts.kernel.clone(), cpus: facts.cpus.possible }))?;
-    let loader = Loader::new(&facts.btf_path);
-    let mut stage =
-        Stage { loader, plan: Plan::new(&facts, &Config::default()), facts, tier: Tier::TpBtf, cpu, times };
+    let mut stage = Stage::open(times)?;
     for tier in Tier::value_variants() {
         stage.turn_to(*tier);
         let mut taken = Vec::new();
@@ -74,10 +74,31 @@ pub(crate) fn main(times: u32, with_calls: bool) -> Result<()> {
             call::of_tier(&stage, &taken)?;
         }
     }
-    if with_calls { call::of_tools(times) } else { Ok(()) }
+    if with_calls {
+        request::of_all_tiers(&stage)?;
+        call::of_tools(times)
+    } else {
+        request::of_default(&stage)
+    }
+}
+
+/// Measures what requests take longer only.
+pub(crate) fn requests(times: u32) -> Result<()> {
+    request::of_all_tiers(&Stage::open(times)?)
 }
 
 impl Stage {
+    /// On the last CPU of this host, which is said.
+    fn open(times: u32) -> Result<Self> {
+        let facts = Facts::collect(&Config::default());
+        let cpu = *facts.cpus.online.last().context("no CPU is online")?;
+        system::pin(cpu).context("pinning to one CPU")?;
+        system::batch().context("asking for the batch policy")?;
+        say(&Line::Host(Host { release: facts.kernel.clone(), cpus: facts.cpus.possible }))?;
+        let (loader, plan) = (Loader::new(&facts.btf_path), Plan::new(&facts, &Config::default()));
+        Ok(Self { loader, plan, facts, tier: Tier::TpBtf, cpu, times })
+    }
+
     fn turn_to(&mut self, tier: Tier) {
         let config = Config { attach: Some(tier), ..Config::default() };
         self.plan = Plan::new(&self.facts, &config);
@@ -96,9 +117,23 @@ impl Stage {
         }
     }
 
+    /// By itself: no other domain's maps are shared with it.
     fn start(&self, domain: &'static str) -> Result<Running, String> {
+        self.loader.share_nothing();
+        self.start_with(domain, &self.plan)
+    }
+
+    /// Several that know of each other.
+    fn start_all(&self, domains: &[&'static str]) -> Result<Vec<Running>> {
+        self.loader.share_nothing();
+        let all: Result<_, String> =
+            domains.iter().map(|domain| self.start_with(domain, &self.plan)).collect();
+        all.map_err(anyhow::Error::msg)
+    }
+
+    fn start_with(&self, domain: &'static str, plan: &Plan) -> Result<Running, String> {
         let (set, candidate) = self.candidate(domain)?;
-        let started = Running::start(&self.loader, domain, set, candidate, &self.plan);
+        let started = Running::start(&self.loader, domain, set, candidate, plan);
         started.map_err(|error| error.to_string())
     }
 
@@ -113,15 +148,45 @@ impl Stage {
                 return Ok(false);
             }
         };
-        let mut cast = Cast::new(&self.loader, set, running)?;
-        let mut meter = Meter::new(set);
-        for script in Script::of(set) {
-            self.play(script, &mut meter, &mut cast)?;
-        }
-        for row in meter.rows(domain, self.tier, &cast) {
+        for row in self.rows(domain, set, running, |_| true)? {
             say(&Line::Program(row))?;
         }
+        self.measure_full(domain, set)?;
         Ok(true)
+    }
+
+    /// What programs cost that book at every turn, where no slot is left for anything: rows of their own.
+    fn measure_full(&self, domain: &'static str, set: &'static TierSet) -> Result<()> {
+        let script = match domain {
+            "sched" => Script::Switch,
+            "vfs" => Script::Read,
+            _ => return Ok(()),
+        };
+        let plan = Plan { slots: slot::FIRST_FREE, ..self.plan.clone() };
+        let running = self.start_with(domain, &plan).map_err(anyhow::Error::msg)?;
+        for row in self.rows(domain, set, running, |other| other == script)? {
+            if row.cost.is_ok() {
+                let name = format!("{} without a slot", row.name);
+                say(&Line::Program(Program { name, ..row }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What each program tells of those scripts that are played.
+    fn rows(
+        &self,
+        domain: &'static str,
+        set: &'static TierSet,
+        running: Running,
+        plays: impl Fn(Script) -> bool,
+    ) -> Result<Vec<Program>> {
+        let mut cast = Cast::new(&self.loader, set, running)?;
+        let mut meter = Meter::new(set);
+        for script in Script::of(set).filter(|script| plays(*script)) {
+            self.play(script, &mut meter, &mut cast)?;
+        }
+        Ok(meter.rows(domain, self.tier, &cast))
     }
 
     fn refused(&self, domain: &str, reason: &str) -> Refused {

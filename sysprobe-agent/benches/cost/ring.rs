@@ -1,5 +1,5 @@
-//! The load: a byte goes round a ring of processes on one CPU, through pipes. With one other process it is the
-//! classic ping-pong: each hop is one wakeup and one switch.
+//! The load: a byte goes round a ring of processes on one CPU, through pipes. With one other process it is
+//! the classic ping-pong: each hop is one wakeup and one switch.
 
 use std::fs::{self, File};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};

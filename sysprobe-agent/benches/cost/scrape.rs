@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sysprobe_agent::config::metrics::MetricsConfig;
 use sysprobe_agent::metrics::{self, Format};
-use sysprobe_agent::plan::Shards;
+use sysprobe_agent::plan::CpuShards;
 use sysprobe_agent::snapshot::{
     AgentSample, BlameSample, BlockSample, CausesSample, CpuSample, Culprit, DeviceSample, HistogramSample,
     HistogramScope, LoadSample, MemoryLevels, MemorySample, NetSample, OperationSample, PathSample,
@@ -35,14 +35,16 @@ type Value = [u64; size_of::<SchedStats>() / 8];
 
 pub(crate) fn report(bench: &Bench) -> Result<String> {
     let mut out = format!(
-        "## One scrape\n\nMicroseconds of CPU, median (quartiles) of {REPEATS}. Maps: {ACTIVE} active cgroups.\n\n\
+        "## One scrape\n\nMicroseconds of CPU, median (quartiles) of {REPEATS}. Maps: {ACTIVE} active \
+         cgroups.\n\n\
          | | us |\n|---|---:|\n"
     );
-    for shards in [bench.plan.shards, Shards::for_cpus(64)] {
+    let many = CpuShards::new(&crate::memory::cpus(), 16);
+    for shards in [&bench.plan.cpu_shards, &many] {
         let (read, flush) = product(bench, shards)?;
-        let count = shards.count();
+        let count = shards.shards.count;
         writeln!(out, "| **product: batched slots, mapped array, {count} shards each** | {read:.0} |")?;
-        if shards == bench.plan.shards {
+        if *shards == bench.plan.cpu_shards {
             writeln!(
                 out,
                 "| product: booking what runs now, {} CPUs | {flush:.1} |",
@@ -87,9 +89,9 @@ fn repeat(mut act: impl FnMut() -> Result<()>) -> Result<Figures> {
 }
 
 /// The shipped way. The slots are entered by hand: what they hold does not matter to who reads it.
-fn product(bench: &Bench, shards: Shards) -> Result<(Figures, Figures)> {
+fn product(bench: &Bench, shards: &CpuShards) -> Result<(Figures, Figures)> {
     let mut plan = bench.plan.clone();
-    plan.shards = shards;
+    plan.cpu_shards = shards.clone();
     plan.slots = plan.slots.max(2 * ACTIVE);
     let mut sched = bench.product(&plan)?;
     let map = MapData::from_id(newest_map("SCHED_SLOTS")?.id())?;
@@ -261,6 +263,7 @@ fn snapshot() -> Snapshot {
             pod: format!("checkout-service-7d9f8b6c5d-{number:05}"),
             container: "checkout".into(),
         },
+        created_ms: 1_700_000_000_000,
         kind: WorkloadKind::Container,
         gone: false,
         hidden: None,
@@ -321,5 +324,5 @@ fn blame(number: u32) -> BlameSample {
         container: String::new(),
     };
     let culprits = (number..number + 10).map(|other| (culprit(other), 12_345_678_901)).collect();
-    BlameSample { culprits, other_ns: 9_876_543_210 }
+    BlameSample { culprits, created_ms: vec![1_700_000_000_000; 10], other_ns: 9_876_543_210 }
 }

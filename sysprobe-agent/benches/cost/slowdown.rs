@@ -28,7 +28,8 @@ pub(crate) fn report(bench: &Bench, pairs: usize) -> Result<String> {
     let mut out = format!(
         "## Ping-pong round trip (two wakeups, two switches)\n\n\
          {pairs} rounds of: nothing, an empty program at the switch, product, nothing; {} ms each. Slowdown: \
-         median of the ratios to the mean of the slices without a program before and after, 95 % interval by bootstrap.\n\n\
+         median of the ratios to the mean of the slices without a program before and after, 95 % interval by \
+         bootstrap.\n\n\
          | | ns per round trip: median (quartiles) | slowdown | 95 % interval |\n|---|---:|---:|---:|\n",
         MEASURE.as_millis(),
     );

@@ -21,8 +21,8 @@ pub(crate) fn pin(cpu: u32) -> io::Result<()> {
     }
 }
 
-/// Has this process, and those that it starts, wait their turn when they wake somebody up. Otherwise a load may settle in
-/// one of several patterns of preemption, which cost different amounts.
+/// Has this process, and those that it starts, wait their turn when they wake somebody up. Otherwise a load
+/// may settle in one of several patterns of preemption, which cost different amounts.
 pub(crate) fn batch() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the kernel reads one live value.
@@ -52,8 +52,8 @@ pub(crate) fn newest_map(name: &str) -> Result<MapInfo> {
     named.max_by_key(MapInfo::id).with_context(|| format!("no map is called {name}"))
 }
 
-/// All entries of a hash in as few calls as it takes; returns how many there are. `values` has room for as many
-/// values as `keys` has elements.
+/// All entries of a hash in as few calls as it takes; returns how many there are. `values` has room for as
+/// many values as `keys` has elements.
 pub(crate) fn read_batch(map: BorrowedFd<'_>, keys: &mut [u64], values: &mut [u8]) -> io::Result<usize> {
     // SAFETY: a union of plain integers, for which zero bytes are valid.
     let mut attr: bpf_attr = unsafe { std::mem::zeroed() };

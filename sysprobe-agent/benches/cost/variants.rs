@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
-use sysprobe_agent::plan::{Candidate, Decision, Plan, Shards};
+use sysprobe_agent::plan::{Candidate, CpuShards, Decision, Plan};
 use sysprobe_agent::probe::{self, Hook, Object, Program, Tier, TierSet};
 use sysprobe_agent::sched::Sched;
 
@@ -56,23 +56,23 @@ pub(crate) struct Variant {
 }
 
 enum Kind {
-    /// The shipped object through the shipped loader; shards other than the plan's, or those.
-    Product(Option<Shards>),
+    /// The shipped object through the shipped loader, with the plan's shards.
+    Product,
+    /// The same with one shard for all CPUs.
+    OneShard,
     Bench(&'static TierSet),
 }
-
-const ONE_SHARD: Shards = Shards { bits: 0, shared: true };
 
 const fn bench(title: &'static str, set: &'static TierSet) -> Variant {
     Variant { title, kind: Kind::Bench(set) }
 }
 
 pub(crate) const PRODUCT: Variant =
-    Variant { title: "**product: `sched.o`, a shard for each CPU**", kind: Kind::Product(None) };
+    Variant { title: "**product: `sched.o`, a shard for each CPU**", kind: Kind::Product };
 
 pub(crate) static VARIANTS: &[Variant] = &[
     PRODUCT,
-    Variant { title: "product, CPUs share shards (atomics)", kind: Kind::Product(Some(ONE_SHARD)) },
+    Variant { title: "product, CPUs share shards (atomics)", kind: Kind::OneShard },
     bench("wait: hash by pid, time stamps; no cgroup", &HASH_BY_PID),
     bench("wait: task storage, time stamps; no cgroup", &TASK_STAMPS),
     bench("wait: `sched_info` totals; no cgroup", &INFO),
@@ -111,7 +111,7 @@ pub(crate) struct Bench {
 /// Attached programs; dropping it detaches them.
 pub(crate) enum Running {
     Product(Box<Sched>),
-    Bench(Loaded),
+    Bench(Box<Loaded>),
 }
 
 impl Bench {
@@ -130,12 +130,12 @@ impl Bench {
 
     pub(crate) fn start(&self, variant: &Variant) -> Result<Running> {
         match variant.kind {
-            Kind::Product(shards) => {
-                let mut plan = self.plan.clone();
-                plan.shards = shards.unwrap_or(plan.shards);
+            Kind::Product => Ok(Running::Product(Box::new(self.product(&self.plan)?))),
+            Kind::OneShard => {
+                let plan = Plan { cpu_shards: CpuShards::one(), ..self.plan.clone() };
                 Ok(Running::Product(Box::new(self.product(&plan)?)))
             }
-            Kind::Bench(probe) => Ok(Running::Bench(self.bench(probe)?)),
+            Kind::Bench(probe) => Ok(Running::Bench(Box::new(self.bench(probe)?))),
         }
     }
 
@@ -147,8 +147,10 @@ impl Bench {
     pub(crate) fn bench(&self, set: &'static TierSet) -> Result<Loaded> {
         let mut globals = self.candidate.globals.clone();
         globals.retain(|(name, _)| WANTED.contains(name));
-        globals.push(("CFG_SHARD_BITS", self.plan.shards.bits));
-        let sizes = sizes(self.config.slots, self.plan.shards.count(), self.facts.cpus.possible);
+        // This layout has a shard for each CPU, at its number.
+        let shards = self.facts.cpus.possible.next_power_of_two();
+        globals.push(("CFG_SHARD_BITS", shards.trailing_zeros()));
+        let sizes = sizes(self.plan.slots, shards, self.facts.cpus.possible);
         let mut loaded = self.loader.load(set, &globals, &sizes)?;
         loaded.attach()?;
         Ok(loaded)

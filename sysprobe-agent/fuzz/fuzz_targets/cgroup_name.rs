@@ -16,6 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     // What is made inside a container stays its own.
     if name.kind == WorkloadKind::Container {
         let inner = name_of(&format!("{path}/inner"));
-        assert_eq!((inner.name, inner.container_id, inner.pod_uid), (name.name, name.container_id, name.pod_uid));
+        let inner = (inner.name, inner.container_id, inner.pod_uid);
+        assert_eq!(inner, (name.name, name.container_id, name.pod_uid));
     }
 });

@@ -15,6 +15,9 @@ pub(super) fn start(log: &Log) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written is lost. Saying so on standard error, which is what has failed, would
+        // end the agent.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     let result = match log.format {
         LogFormat::Text => builder.try_init(),

@@ -1,28 +1,40 @@
-//! The agent's local socket: made for root alone, taken over from an agent that died, removed at the end if it is still
-//! this agent's. No other file is ever removed.
+//! The agent's local socket: made for root alone, taken over from an agent that died, removed at the end if
+//! it is still this agent's. A lock on a file beside it says whose it is. No other file is ever removed.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
+
+/// Connections of commands that were made and not yet accepted.
+const BACKLOG: u32 = 128;
 
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
-    /// The socket's inode. While it is open its number is not given to another, so the number tells whose the file is.
+    /// The socket's inode. While it is open its number is not given to another, so the number tells whose the
+    /// file is.
     inode: File,
     listener: Option<UnixListener>,
+    /// Last, so that it is given back when the socket is gone.
+    _lock: Lock,
 }
 
 impl Socket {
     pub(super) async fn bind(path: &Path) -> anyhow::Result<Self> {
+        let shown = path.display();
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).with_context(|| format!("cannot make the directory of {shown}"))?;
+        }
+        let lock = Lock::take(path)?;
         make_way(path).await?;
         let (listener, inode) =
-            bind_fresh(path).with_context(|| format!("cannot make the socket {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), inode, listener: Some(listener) })
+            bind_fresh(path).with_context(|| format!("cannot make the socket {shown}"))?;
+        Ok(Self { path: path.to_owned(), inode, listener: Some(listener), _lock: lock })
     }
 
     /// The listening socket; the file stays this value's to remove.
@@ -31,20 +43,68 @@ impl Socket {
     }
 
     fn is_still_ours(&self) -> io::Result<bool> {
-        let (ours, there) = (self.inode.metadata()?, fs::symlink_metadata(&self.path)?);
-        Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+        is_at(&self.inode, &self.path)
     }
 }
 
-/// Removes what an agent that died has left; anything else in the way is an error.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let (ours, there) = (file.metadata()?, fs::symlink_metadata(path)?);
+    Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
+}
+
+/// The right to the socket's name: a lock that the kernel takes back when the agent dies. Its file is removed
+/// with it.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lock {
+    fn take(socket: &Path) -> anyhow::Result<Self> {
+        let shown = socket.display();
+        let mut name = socket.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        loop {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            let file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    bail!("another agent answers on {shown}: stop it, or choose another path with --socket")
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+                }
+            }
+            // An agent that ended meanwhile has removed the file: its lock keeps no other from the name.
+            if is_at(&file, &path).unwrap_or(false) {
+                return Ok(Self { path, file });
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if is_at(&self.file, &self.path).unwrap_or(false) {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+}
+
+/// Removes what an agent that died has left; anything else in the way is an error. An agent holds the lock,
+/// so what still listens here is another program's.
 async fn make_way(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     match UnixStream::connect(path).await {
-        Ok(_) => bail!("another agent answers on {shown}: stop it, or choose another path with --socket"),
+        Ok(_) => bail!("another program answers on {shown}: stop it, or choose another path with --socket"),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         // Also the answer for every file that is no socket.
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => remove_abandoned(path),
-        // Such as an agent that is too busy to take up the connection.
+        // Such as a program that is too busy to accept the connection.
         Err(error) => bail!("{shown} seems to be in use ({error}): choose another path with --socket"),
     }
 }
@@ -59,12 +119,14 @@ fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
     fs::remove_file(path).with_context(|| format!("cannot remove the socket {shown} of an agent that died"))
 }
 
+/// The file has the mode of the socket that is bound to it (`unix_bind_bsd`), so it is root's alone from the
+/// start.
 fn bind_fresh(path: &Path) -> io::Result<(UnixListener, File)> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    let socket = UnixSocket::new_stream()?;
+    let descriptor = File::from(socket.as_fd().try_clone_to_owned()?);
+    descriptor.set_permissions(Permissions::from_mode(0o600))?;
+    socket.bind(path)?;
+    let listener = socket.listen(BACKLOG)?;
     // A socket cannot be opened for reading, only looked at.
     let inode = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
     Ok((listener, inode))
@@ -78,3 +140,6 @@ impl Drop for Socket {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

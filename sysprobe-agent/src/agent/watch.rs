@@ -33,7 +33,7 @@ pub(super) async fn watch(shared: Shared, wake_up: Option<OwnedFd>, mut stop: Re
             _ = pace.tick() => {
                 ticks += 1;
                 if ticks % READ_AT_LEAST == 0 {
-                    act(&shared, |engine| drop(engine.collect())).await;
+                    report(shared.read().await);
                 } else {
                     act(&shared, Engine::tick).await;
                 }
@@ -51,7 +51,11 @@ async fn readable(events: Option<&AsyncFd<OwnedFd>>) {
 }
 
 async fn act(shared: &Shared, act: impl FnOnce(&mut Engine) + Send + 'static) {
-    if let Err(error) = shared.with(act).await {
+    report(shared.with(act).await.map(drop));
+}
+
+fn report(outcome: anyhow::Result<()>) {
+    if let Err(error) = outcome {
         error!(%error, "A background task failed.");
     }
 }

@@ -1,4 +1,5 @@
-//! All entries of a hash map in a few system calls (`BPF_MAP_LOOKUP_BATCH`, 5.6), instead of two for each key.
+//! All entries of a hash map in a few system calls (`BPF_MAP_LOOKUP_BATCH`, 5.6), instead of two for each
+//! key.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -39,6 +40,23 @@ impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
         }
     }
 
+    /// Hands all entries of a map to `take`, in parts of this memory's size. What is said of
+    /// [`read`](Self::read) holds here, too.
+    pub fn visit(&mut self, map: BorrowedFd<'_>, mut take: impl FnMut(K, V)) -> io::Result<()> {
+        self.filled = 0;
+        let (mut position, mut first) = (0_u64, true);
+        loop {
+            let (count, end) = self.read_batch(map, &mut position, first)?;
+            for (key, value) in self.keys.iter().zip(&self.values).take(count) {
+                take(*key, *value);
+            }
+            if end {
+                return Ok(());
+            }
+            first = false;
+        }
+    }
+
     /// What the last reading found.
     pub fn iter(&self) -> impl Iterator<Item = (K, V)> {
         self.keys.iter().copied().zip(self.values.iter().copied()).take(self.filled)
@@ -69,7 +87,8 @@ impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
         attr.batch.keys = self.keys[self.filled..].as_mut_ptr() as u64;
         attr.batch.values = self.values[self.filled..].as_mut_ptr() as u64;
         attr.batch.count = u32::try_from(self.keys.len() - self.filled).unwrap_or(u32::MAX);
-        // SAFETY: both vectors have room for `count` entries of the map's sizes, and the positions outlive the call.
+        // SAFETY: both vectors have room for `count` entries of the map's sizes, and the positions outlive
+        // the call.
         let result = unsafe { bpf(bpf_cmd::BPF_MAP_LOOKUP_BATCH, &mut attr) };
         // SAFETY: the kernel has written the number of entries, also when it ends with `ENOENT`.
         let count = unsafe { attr.batch.count } as usize;

@@ -1,6 +1,7 @@
-//! Calls of the kernel's `bpf_rdonly_cast`, which tells the verifier what is at an address. Neither rustc nor aya knows calls
-//! of kernel functions: programs call a number instead (`sysprobe-common/src/cast.rs`), in a branch that is only taken if the
-//! types' numbers are set. Without them the branch is removed unseen, so older kernels take the same programs.
+//! Calls of the kernel's `bpf_rdonly_cast`, which tells the verifier what is at an address. Neither rustc nor
+//! aya knows calls of kernel functions: programs call a number instead (`sysprobe-common/src/cast.rs`), in a
+//! branch that is only taken if the types' numbers are set. Without them the branch is removed unseen, so
+//! older kernels take the same programs.
 
 use aya::Btf;
 use aya_obj::btf::BtfKind;

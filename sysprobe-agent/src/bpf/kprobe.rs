@@ -47,8 +47,8 @@ impl Kprobe {
         }
     }
 
-    /// Hits for which the kernel did not even ask for the program, because they came in the middle of another kprobe.
-    /// 0 before 6.7.
+    /// Hits for which the kernel did not even ask for the program, because they came in the middle of another
+    /// kprobe. 0 before 6.7.
     pub(super) fn missed(&self) -> u64 {
         let Self::Link(link) = self else { return 0 };
         // SAFETY: a union of plain integers, of which the kernel fills the part for kprobes.

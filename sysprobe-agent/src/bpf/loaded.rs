@@ -1,16 +1,19 @@
-//! A loaded object: attaches its programs in the table's order, hands out its maps, and keeps what must stay open.
+//! A loaded object: attaches its programs in the table's order, hands out its maps, and keeps what must stay
+//! open.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
 use aya::maps::Map;
-use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, Program, ProgramError, RawTracePoint};
+use aya::programs::links::FdLink;
+use aya::programs::{FEntry, FExit, KProbe, Program, ProgramError};
 
+use super::attach::{first_name, link_to_all, scan_of, seed, to_tracepoint};
 use super::kprobe::{Kprobe, Place};
 use super::reason::{chain, refusal};
-use super::{LoadError, MappedArray, syscall};
+use super::scan::{Scan, ScanStatistics};
+use super::{LoadError, MappedArray, Plain, syscall};
 use crate::probe::{self, ABSENT, Hook, TierSet};
 
 /// A domain's object with its programs attached. Dropping it detaches and unloads them.
@@ -20,19 +23,19 @@ pub struct Loaded {
     set: &'static TierSet,
     /// Whether `attach` does anything.
     attaches: bool,
+    /// Of programs on tracepoints, by their names.
+    links: Vec<(&'static str, FdLink)>,
     /// By the programs' names.
     kprobes: Vec<(&'static str, Kprobe)>,
-    /// Iterators that are run more than once, by the programs' names.
-    walks: Vec<(&'static str, Walk)>,
+    /// What runs the iterators.
+    scans: Vec<Scan>,
     /// Programs that are not needed on this kernel.
     unneeded: Vec<&'static str>,
+    /// Those that the kernel has attached, by their names; `None` before.
+    attached: Option<Vec<&'static str>>,
     /// Programs that the kernel refused and that are not required, with its reasons.
     left_out: Vec<(&'static probe::Program, String)>,
 }
-
-/// An iterator that can be run again and again.
-#[derive(Debug)]
-pub struct Walk(OwnedFd);
 
 /// What has a domain's programs.
 pub trait Running {
@@ -52,9 +55,11 @@ impl Loaded {
             ebpf,
             set,
             attaches,
+            links: Vec::new(),
             kprobes: Vec::new(),
-            walks: Vec::new(),
+            scans: Vec::new(),
             unneeded: unneeded.map(|row| row.name).collect(),
+            attached: None,
             left_out: Vec::new(),
         }
     }
@@ -64,10 +69,14 @@ impl Loaded {
         if !self.attaches {
             return Ok(());
         }
-        let (mut kprobes, mut walks) = (Vec::new(), Vec::new());
+        let (mut links, mut kprobes, mut scans) = (Vec::new(), Vec::new(), Vec::new());
         let maps = self.walked_maps()?;
+        self.attached = Some(Vec::new());
         self.each_program(|program, row| match row.hook {
-            Hook::TpBtf(_) => <&mut BtfTracePoint>::try_from(program)?.attach().map(drop),
+            Hook::TpBtf(_) | Hook::RawTp(_) => {
+                links.push((row.name, to_tracepoint(program, row)?));
+                Ok(())
+            }
             Hook::Fentry(_) => <&mut FEntry>::try_from(program)?.attach().map(drop),
             Hook::Fexit(_) => <&mut FExit>::try_from(program)?.attach().map(drop),
             Hook::Kprobe(_) | Hook::Kretprobe(_) => {
@@ -77,26 +86,49 @@ impl Loaded {
                 kprobes.push((row.name, first_name(row, attach)?));
                 Ok(())
             }
-            Hook::RawTp(tracepoint) => <&mut RawTracePoint>::try_from(program)?.attach(tracepoint).map(drop),
             Hook::OnDemand => Ok(()),
-            Hook::TaskIterator | Hook::FileIterator => run_iterator(program.try_into()?),
-            Hook::SocketIterator(map) => {
-                let program = <&mut Iter>::try_from(program)?.fd()?.as_fd();
-                let over = maps.iter().find(|(name, _)| *name == map);
-                let over = over.ok_or_else(|| ProgramError::IOError(io::ErrorKind::NotFound.into()))?;
-                let link = syscall::link_to_map(program, over.1.as_fd()).map_err(ProgramError::IOError)?;
-                walks.push((row.name, Walk(link)));
+            Hook::TaskIterator | Hook::FileIterator => {
+                let scan = scan_of(program, row, link_to_all)?;
+                seed(&scan).map_err(ProgramError::IOError)?;
+                scans.push(scan);
+                Ok(())
+            }
+            Hook::SocketIterator(_) => {
+                let links = |program: BorrowedFd<'_>| {
+                    maps.iter().map(|map| syscall::link_to_map(program, map.as_fd())).collect()
+                };
+                scans.push(scan_of(program, row, links)?);
                 Ok(())
             }
             Hook::TaskCensus => {
-                let program = <&mut Iter>::try_from(program)?.fd()?.as_fd();
-                let link = syscall::link_iterator(program).map_err(ProgramError::IOError)?;
-                walks.push((row.name, Walk(link)));
+                scans.push(scan_of(program, row, link_to_all)?);
                 Ok(())
             }
         })?;
+        self.links = links;
         self.kprobes = kprobes;
-        self.walks = walks;
+        self.scans = scans;
+        Ok(())
+    }
+
+    /// Takes programs off their tracepoints. They stay loaded.
+    pub fn detach(&mut self, programs: &[&str]) {
+        self.links.retain(|(name, _)| !programs.contains(name));
+    }
+
+    /// Puts programs back on their tracepoints, in the table's order, unless they are on them.
+    pub fn attach_again(&mut self, programs: &[&str]) -> Result<(), LoadError> {
+        for row in self.set.programs {
+            let is_on = self.links.iter().any(|(name, _)| *name == row.name);
+            if is_on || !programs.contains(&row.name) || self.is_left_out(row) {
+                continue;
+            }
+            let refused = |reason| LoadError::Program { program: row.name, reason };
+            let program = self.ebpf.program_mut(row.name);
+            let program = program.ok_or(LoadError::Absent { kind: "program", name: row.name })?;
+            let link = to_tracepoint(program, row).map_err(|error| refused(refusal(&error)))?;
+            self.links.push((row.name, link));
+        }
         Ok(())
     }
 
@@ -114,7 +146,7 @@ impl Loaded {
                 .program_mut(row.name)
                 .ok_or(LoadError::Absent { kind: "program", name: row.name })?;
             match act(program, row) {
-                Ok(()) => {}
+                Ok(()) => self.attached.iter_mut().for_each(|attached| attached.push(row.name)),
                 Err(error) if row.required => {
                     return Err(LoadError::Program { program: row.name, reason: refusal(&error) });
                 }
@@ -126,7 +158,7 @@ impl Loaded {
 
     /// Or another program on the same function is.
     fn is_left_out(&self, row: &probe::Program) -> bool {
-        if self.unneeded.contains(&row.name) {
+        if self.unneeded.contains(&row.name) || row.instead_of.is_some_and(|other| self.is_attached(other)) {
             return true;
         }
         let is_same = |other: &probe::Program| match row.hook.target() {
@@ -136,9 +168,20 @@ impl Loaded {
         self.left_out.iter().any(|(other, _)| is_same(other))
     }
 
+    fn is_attached(&self, name: &str) -> bool {
+        self.attached.iter().flatten().any(|other| *other == name)
+    }
+
+    /// Whether another program does what this one would do.
+    fn is_replaced(&self, name: &str) -> bool {
+        let mut others = self.set.programs.iter().filter(|row| row.instead_of == Some(name));
+        others.any(|row| self.is_attached(row.name))
+    }
+
     /// What is not seen because the kernel refused a program, as sentences.
     pub fn left_out(&self) -> impl Iterator<Item = String> {
-        self.left_out.iter().map(|(program, reason)| {
+        let missing = self.left_out.iter().filter(|(program, _)| !self.is_replaced(program.name));
+        missing.map(|(program, reason)| {
             let functions: Vec<_> = program.hooked().collect();
             if functions.is_empty() {
                 return format!("{} ({}) is left out: {reason}", program.name, program.does);
@@ -164,12 +207,12 @@ impl Loaded {
     }
 
     /// Takes an array out of the object and maps it.
-    pub fn map_array<T: Copy>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
+    pub fn map_array<T: Plain>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
         self.take_array(name, MappedArray::new)
     }
 
     /// The same of a large one, of which little may be in use.
-    pub fn map_growing_array<T: Copy>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
+    pub fn map_growing_array<T: Plain>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
         self.take_array(name, MappedArray::growing)
     }
 
@@ -191,13 +234,28 @@ impl Loaded {
 
     /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
     pub fn map_descriptor(&self, name: &'static str) -> Result<OwnedFd, LoadError> {
-        let Some(Map::HashMap(data) | Map::Array(data) | Map::SkStorage(data) | Map::Unsupported(data)) =
-            self.ebpf.map(name)
+        let Some(
+            Map::HashMap(data)
+            | Map::Array(data)
+            | Map::SkStorage(data)
+            | Map::ArrayOfMaps(data)
+            | Map::Unsupported(data),
+        ) = self.ebpf.map(name)
         else {
             return Err(LoadError::Absent { kind: "map", name });
         };
         let failed = |error: io::Error| LoadError::Map { map: name, reason: error.to_string() };
         data.fd().as_fd().try_clone_to_owned().map_err(failed)
+    }
+
+    /// Puts maps into an array of maps, in their order.
+    pub fn gather(&self, array: &'static str, maps: &[&'static str]) -> Result<(), LoadError> {
+        let into = self.map_descriptor(array)?;
+        for (place, map) in (0_u32..).zip(maps) {
+            let put = syscall::put_map(into.as_fd(), place, self.map_descriptor(map)?.as_fd());
+            put.map_err(|error| LoadError::Map { map, reason: error.to_string() })?;
+        }
+        Ok(())
     }
 
     /// Runs a program once on each CPU, in an interrupt there. CPUs that have gone meanwhile are passed over.
@@ -216,34 +274,24 @@ impl Loaded {
         Ok(())
     }
 
-    /// Runs an iterator again. Nothing happens where the tier has none.
-    pub fn iterate(&mut self, name: &'static str) -> Result<(), LoadError> {
-        if !self.set.programs.iter().any(|row| row.name == name) {
-            return Ok(());
-        }
-        let program = self.ebpf.program_mut(name).ok_or(LoadError::Absent { kind: "program", name })?;
-        let run = program.try_into().and_then(run_iterator);
-        run.map_err(|error| LoadError::Program { program: name, reason: refusal(&error) })
+    /// What runs an iterator; `None` where the tier has none, or the kernel refused it.
+    #[must_use]
+    pub fn scan(&self, program: &'static str) -> Option<Scan> {
+        self.scans.iter().find(|scan| scan.program() == program).cloned()
     }
 
-    /// Runs an iterator over a map's sockets. Nothing happens where the tier has none.
-    pub fn walk(&self, name: &'static str) -> Result<(), LoadError> {
-        let Some((_, walk)) = self.walks.iter().find(|(other, _)| *other == name) else { return Ok(()) };
-        walk.run().map_err(|error| LoadError::Program { program: name, reason: error.to_string() })
+    /// What the scans have shown so far.
+    pub fn scans(&self) -> impl Iterator<Item = ScanStatistics> {
+        self.scans.iter().map(Scan::statistics)
     }
 
-    /// What runs an iterator without the rest; `None` where the tier has none, or the kernel refused it.
-    pub fn walker(&self, name: &'static str) -> io::Result<Option<Walk>> {
-        let walk = self.walks.iter().find(|(other, _)| *other == name);
-        walk.map(|(_, walk)| walk.try_clone()).transpose()
-    }
-
-    fn walked_maps(&self) -> Result<Vec<(&'static str, OwnedFd)>, LoadError> {
+    /// The maps that an iterator goes over: there is one iterator of the kind in an object at most.
+    fn walked_maps(&self) -> Result<Vec<OwnedFd>, LoadError> {
         let maps = self.set.programs.iter().filter_map(|row| match row.hook {
-            Hook::SocketIterator(map) => Some(map),
+            Hook::SocketIterator(maps) => Some(maps),
             _ => None,
         });
-        maps.map(|map| Ok((map, self.map_descriptor(map)?))).collect()
+        maps.flatten().map(|map| self.map_descriptor(map)).collect()
     }
 
     /// Whose programs these are.
@@ -271,17 +319,6 @@ impl Loaded {
     }
 }
 
-impl Walk {
-    /// Goes over everything once.
-    pub fn run(&self) -> io::Result<()> {
-        read_to_end(syscall::iterator_of(self.0.as_fd())?.into())
-    }
-
-    pub fn try_clone(&self) -> io::Result<Self> {
-        self.0.try_clone().map(Self)
-    }
-}
-
 /// Runs and time stay zero unless the kernel's program statistics are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramStatistics {
@@ -300,47 +337,4 @@ impl ProgramStatistics {
     pub const fn never_run(name: &'static str, hook: Hook) -> Self {
         Self { name, hook, runs: 0, run_ns: 0, missed: 0, verified_instructions: 0 }
     }
-}
-
-/// Tries the names that a function has had, one after the other. What is said of one that the kernel has counts, not that it lacks the
-/// others.
-pub(super) fn first_name<T>(
-    row: &probe::Program,
-    mut act: impl FnMut(&'static str) -> Result<T, ProgramError>,
-) -> Result<T, ProgramError> {
-    let mut tried = Err(ProgramError::IOError(io::Error::other("the table names no function")));
-    for function in row.hooked() {
-        let outcome = act(function);
-        if outcome.is_ok() {
-            return outcome;
-        }
-        if tried.as_ref().is_err_and(is_of_a_name) {
-            tried = outcome;
-        }
-    }
-    tried
-}
-
-/// Whether there is merely no function of that name.
-fn is_of_a_name(error: &ProgramError) -> bool {
-    match error {
-        ProgramError::Btf(_) => true,
-        ProgramError::IOError(error) => {
-            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Other)
-        }
-        ProgramError::SyscallError(error) => error.io_error.kind() == io::ErrorKind::NotFound,
-        _ => false,
-    }
-}
-
-/// Reading an iterator's file to its end is what runs it over every task.
-fn run_iterator(program: &mut Iter) -> Result<(), ProgramError> {
-    let failed = |error: aya::programs::links::LinkError| ProgramError::IOError(io::Error::other(error));
-    let link = program.attach()?;
-    let file = program.take_link(link)?.into_file().map_err(failed)?;
-    read_to_end(file).map_err(ProgramError::IOError)
-}
-
-fn read_to_end(mut file: File) -> io::Result<()> {
-    file.read_to_end(&mut Vec::new()).map(drop)
 }

@@ -8,8 +8,8 @@ use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, ProgramError, Ra
 use aya::{Btf, EbpfLoader};
 use tracing::debug;
 
+use super::attach::first_name;
 use super::cast::Cast;
-use super::loaded::first_name;
 use super::reason::chain;
 use super::shared::Shared;
 use super::{Loaded, memlock};
@@ -31,8 +31,8 @@ pub enum LoadError {
     Map { map: &'static str, reason: String },
 }
 
-/// Loads domains; holds the kernel's BTF meanwhile, which is several megabytes. Without it the tiers that need no types
-/// still work.
+/// Loads domains; holds the kernel's BTF meanwhile, which is several megabytes. Without it the tiers that
+/// need no types still work.
 pub struct Loader {
     btf: Result<Btf, String>,
     /// Absent with types that are not the running kernel's own: in others, a type has another number.
@@ -72,8 +72,8 @@ impl Loader {
         self
     }
 
-    /// What this loader loads is verified as ever, but `attach` does nothing. Maps may have other sizes than they are asked
-    /// to have.
+    /// What this loader loads is verified as ever, but `attach` does nothing. Maps may have other sizes than
+    /// they are asked to have.
     #[must_use]
     pub fn only_trying(mut self, sizes: Vec<(&'static str, u32)>) -> Self {
         self.trial = Some(sizes);
@@ -83,6 +83,11 @@ impl Loader {
     /// Lets the programs that are loaded hereafter use a map, by its number.
     pub fn share(&self, number: u64, map: OwnedFd) {
         self.shared.add(number, map);
+    }
+
+    /// Forgets all of them.
+    pub fn share_nothing(&self) {
+        self.shared.clear();
     }
 
     /// Whether there is a map with this number.
@@ -98,6 +103,17 @@ impl Loader {
         globals: &[(&'static str, u32)],
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
+        self.load_with_table(set, globals, None, map_sizes)
+    }
+
+    /// The same of programs with a global that is a table of bytes.
+    pub fn load_with_table(
+        &self,
+        set: &'static TierSet,
+        globals: &[(&'static str, u32)],
+        table: Option<(&'static str, &[u8])>,
+        map_sizes: &[(&'static str, u32)],
+    ) -> Result<Loaded, LoadError> {
         let mut object = self.read(&set.object)?.into_owned();
         self.shared.put_into(&mut object);
         if let Some(cast) = self.cast.as_ref().filter(|_| Cast::is_wanted_by(&object)) {
@@ -105,13 +121,14 @@ impl Loader {
                 &cast.put_into(&object),
                 set,
                 &[globals, &cast.globals()].concat(),
+                table,
                 map_sizes,
             ) {
                 Err(error) => debug!(object = set.object.file, %error, "Refused with casts."),
                 loaded => return loaded,
             }
         }
-        self.load_object(&object, set, globals, map_sizes)
+        self.load_object(&object, set, globals, table, map_sizes)
     }
 
     fn load_object(
@@ -119,6 +136,7 @@ impl Loader {
         object: &[u8],
         set: &'static TierSet,
         globals: &[(&'static str, u32)],
+        table: Option<(&'static str, &[u8])>,
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
         let mut loader = EbpfLoader::new();
@@ -126,6 +144,9 @@ impl Loader {
         for (name, value) in globals {
             // Some only say which programs are needed.
             loader.override_global(name, value, !probe::decides_on_programs(name));
+        }
+        if let Some((name, bytes)) = table {
+            loader.override_global(name, bytes, true);
         }
         for (name, entries) in map_sizes.iter().chain(self.trial.iter().flatten()) {
             loader.map_max_entries(name, *entries);

@@ -1,11 +1,13 @@
-//! The limit on locked memory, to which kernels before 5.11 charge maps and programs. It is 64 KiB by default.
+//! The limit on locked memory, to which kernels before 5.11 charge maps and programs. It is 64 KiB by
+//! default.
 
 use std::io;
 
 use tracing::debug;
 
-/// Raises the limit as far as this process may. It may not be needed, so it is no error if it cannot be done. aya does so
-/// too, but only after a map has found no room: a program that finds none is refused for lack of memory.
+/// Raises the limit as far as this process may. It may not be needed, so it is no error if it cannot be done.
+/// aya does so too, but only after a map has found no room: a program that finds none is refused for lack of
+/// memory.
 pub(super) fn raise() {
     let set = |limit: libc::rlimit| {
         // SAFETY: the address is of a live value.

@@ -6,10 +6,27 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
+/// A value that a kernel program may have written any bits to: integers and arrays of them, whatever is
+/// between.
+///
+/// ```compile_fail
+/// fn mapped<T: sysprobe_agent::bpf::Plain>() {}
+/// // A `bool` that is neither 0 nor 1 is none.
+/// mapped::<bool>();
+/// ```
+///
+/// # Safety
+///
+/// Every pattern of bits is a valid value, and there is neither a reference nor a lifetime in it.
+pub unsafe trait Plain: Copy + 'static {}
+
+// SAFETY: an integer.
+unsafe impl Plain for u64 {}
+
 /// An array map of plain values, mapped for reading and writing. Kernel programs write to it meanwhile.
 ///
-/// All pages of a mapping count as the process's own memory, touched or not: of a large map only as much is mapped as has been
-/// asked for.
+/// All pages of a mapping count as the process's own memory, touched or not: of a large map only as much is
+/// mapped as has been asked for.
 #[derive(Debug)]
 pub struct MappedArray<T> {
     map: OwnedFd,
@@ -18,7 +35,7 @@ pub struct MappedArray<T> {
     mapping: Mapping<T>,
 }
 
-impl<T: Copy> MappedArray<T> {
+impl<T: Plain> MappedArray<T> {
     /// Maps all of a `BPF_F_MMAPABLE` array whose values have the size of `T`, a multiple of eight.
     pub fn new(map: BorrowedFd<'_>, entries: u32) -> io::Result<Self> {
         let entries = entries as usize;
@@ -49,7 +66,8 @@ impl<T: Copy> MappedArray<T> {
         self.mapping.entries
     }
 
-    /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new, never torn.
+    /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new,
+    /// never torn.
     #[must_use]
     pub fn read(&self, index: usize) -> Option<T> {
         if index >= self.mapping.entries {
@@ -63,11 +81,21 @@ impl<T: Copy> MappedArray<T> {
                 value.as_mut_ptr().cast::<u64>().add(word).write(source.read_volatile());
             }
         }
-        // SAFETY: every word was written, and map values are plain integers, valid whatever their bits.
+        // SAFETY: every word was written, and `Plain` values are valid whatever their bits.
         Some(unsafe { value.assume_init() })
     }
 
-    /// Overwrites one value; for elements that no program writes to any more.
+    /// One word of a value, by its place in bytes.
+    #[must_use]
+    pub fn word(&self, index: usize, offset: usize) -> Option<u64> {
+        let is_inside = index < self.mapping.entries && offset + size_of::<u64>() <= size_of::<T>();
+        // SAFETY: inside the mapping; the place is rounded down to a whole word.
+        is_inside.then(|| unsafe {
+            self.mapping.start.add(index).cast::<u64>().add(offset / size_of::<u64>()).read_volatile()
+        })
+    }
+
+    /// Overwrites one value; for elements that no program writes to, or none any more.
     pub fn write(&mut self, index: usize, value: T) {
         if index < self.mapping.entries {
             // SAFETY: as in `read`.
@@ -88,7 +116,7 @@ struct Mapping<T> {
 // SAFETY: the mapping belongs to this value alone and is only reached through volatile accesses.
 unsafe impl<T: Send> Send for Mapping<T> {}
 
-impl<T: Copy> Mapping<T> {
+impl<T: Plain> Mapping<T> {
     fn new(map: BorrowedFd<'_>, entries: usize) -> io::Result<Self> {
         const {
             assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8, "values are whole words");

@@ -12,8 +12,8 @@ pub(super) fn refusal(error: &ProgramError) -> String {
     }
 }
 
-/// The verifier's log ends with the reason; what is before it, up to thousands of lines, would only hide it. Figures come
-/// after it, and newer kernels (7.3) explain the reason again at length, under a headline.
+/// The verifier's log ends with the reason; what is before it, up to thousands of lines, would only hide it.
+/// Figures come after it, and newer kernels (7.3) explain the reason again at length, under a headline.
 fn last_words(log: &str) -> String {
     const LAST_LINES: usize = 8;
     const FIGURES: [&str; 4] = ["verification time ", "stack depth ", "subprog ", "processed "];
@@ -60,9 +60,11 @@ mod tests {
     #[test]
     fn an_explanation_is_left_to_those_who_have_the_source() {
         let log = format!(
-            "{REASON}\n\nVerification failed: Register Type Safety: Unreadable register\n\nReason:\n  R9 has never been \
-             initialized on this path\n\nSuggestion:\n  Initialize R9 on every path before this instruction.\n\n\
-             verification time 84926 usec\nstack depth max 0\nsubprog 1 (memset) static insns_self 0\nprocessed 1 insns"
+            "{REASON}\n\nVerification failed: Register Type Safety: Unreadable register\n\nReason:\n  R9 has \
+             never been initialized on this path\n\nSuggestion:\n  Initialize R9 on every path before this \
+             instruction.\n\n\
+             verification time 84926 usec\nstack depth max 0\nsubprog 1 (memset) static insns_self \
+             0\nprocessed 1 insns"
         );
         let headline = "Verification failed: Register Type Safety: Unreadable register";
         assert_eq!(last_words(&log), format!("{REASON}\n{headline}"));

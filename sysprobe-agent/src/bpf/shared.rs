@@ -1,5 +1,5 @@
-//! Maps that one domain's programs share with another's. A program names one by a number (`sysprobe-common/src/shared.rs`);
-//! the instruction that loads that number is made one that loads the map.
+//! Maps that one domain's programs share with another's. A program names one by a number
+//! (`sysprobe-common/src/shared.rs`); the instruction that loads that number is made one that loads the map.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,8 +14,15 @@ const MAP: u8 = 1 << 4;
 pub(super) struct Shared(RefCell<Vec<(u64, OwnedFd)>>);
 
 impl Shared {
+    /// In the place of the one that had the number before.
     pub(super) fn add(&self, number: u64, map: OwnedFd) {
-        self.0.borrow_mut().push((number, map));
+        let mut maps = self.0.borrow_mut();
+        maps.retain(|(other, _)| *other != number);
+        maps.push((number, map));
+    }
+
+    pub(super) fn clear(&self) {
+        self.0.borrow_mut().clear();
     }
 
     pub(super) fn has(&self, number: u64) -> bool {

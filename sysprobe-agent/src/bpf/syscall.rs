@@ -21,7 +21,8 @@ pub(super) unsafe fn bpf(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<()
 ///
 /// As for [`bpf`].
 unsafe fn call(command: bpf_cmd, attr: &mut bpf_attr) -> io::Result<i32> {
-    // SAFETY: the attribute is a live reference of the size that is passed; its addresses are the caller's promise.
+    // SAFETY: the attribute is a live reference of the size that is passed; its addresses are the caller's
+    // promise.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, command as libc::c_int, std::ptr::from_mut(attr), size_of::<bpf_attr>())
     };
@@ -55,6 +56,17 @@ pub(super) fn link_to_counter(program: BorrowedFd<'_>, counter: BorrowedFd<'_>) 
     let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
     // SAFETY: a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+/// Puts a map into an array of maps.
+pub(super) fn put_map(array: BorrowedFd<'_>, place: u32, map: BorrowedFd<'_>) -> io::Result<()> {
+    let map = map.as_raw_fd();
+    let mut attr = zeroed();
+    attr.__bindgen_anon_2.map_fd = array.as_raw_fd().cast_unsigned();
+    attr.__bindgen_anon_2.key = std::ptr::from_ref(&place) as u64;
+    attr.__bindgen_anon_2.__bindgen_anon_1.value = std::ptr::from_ref(&map) as u64;
+    // SAFETY: the addresses are those of live values of the sizes of the array's.
+    unsafe { bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr) }
 }
 
 /// Has an iterator go over all there is of its kind (5.8).

@@ -1,4 +1,5 @@
-//! Small files of one cgroup after another, through one path and one buffer: a scrape reads thousands of them.
+//! Small files of one cgroup after another, through one path and one buffer: a scrape reads thousands of
+//! them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,7 +39,8 @@ impl Files {
         self.path.push(relative);
     }
 
-    /// `None` if there is no such file, the cgroup was removed under it, or the kernel does not keep what it would say.
+    /// `None` if there is no such file, the cgroup was removed under it, or the kernel does not keep what it
+    /// would say.
     pub(crate) fn read<T>(
         &mut self,
         file: &'static str,
@@ -56,7 +58,8 @@ impl Files {
         Ok(Some(parse(text)?))
     }
 
-    /// A cgroup's file is one record, which a read with room for it returns whole: a second one would only say that this was all.
+    /// A cgroup's file is one record, which a read with room for it returns whole: a second one would only
+    /// say that this was all.
     fn read_once(&mut self, file: &mut File) -> io::Result<usize> {
         self.text.resize(LENGTH_MAX, 0);
         file.read(&mut self.text)
@@ -67,7 +70,8 @@ impl Files {
     }
 }
 
-/// The path of a cgroup without its leading slashes, which would make it replace the root that it is joined to.
+/// The path of a cgroup without its leading slashes, which would make it replace the root that it is joined
+/// to.
 pub(crate) fn relative(cgroup: &str) -> Result<&str> {
     let relative = cgroup.trim_start_matches('/');
     let inside =

@@ -1,7 +1,8 @@
-//! Where the cgroup hierarchies are mounted, out of `/proc/self/mountinfo`, and which of them tells tasks apart.
+//! Where the cgroup hierarchies are mounted, out of `/proc/self/mountinfo`, and which of them tells tasks
+//! apart.
 //!
-//! Pure: the caller reads the file. Whether a hierarchy can be read, and whether its root is the machine's or only that
-//! of a cgroup namespace, is not known here.
+//! Pure: the caller reads the file. Whether a hierarchy can be read, and whether its root is the machine's or
+//! only that of a cgroup namespace, is not known here.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -21,8 +22,8 @@ pub struct Mounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     pub point: PathBuf,
-    /// The cgroup that is seen at the mount point, relative to the reader's cgroup namespace: `/` is the namespace's
-    /// root, `/../..` lies above it, anything else shows a part of the hierarchy only.
+    /// The cgroup that is seen at the mount point, relative to the reader's cgroup namespace: `/` is the
+    /// namespace's root, `/../..` lies above it, anything else shows a part of the hierarchy only.
     pub root: String,
 }
 
@@ -46,7 +47,8 @@ pub enum KeyHierarchy {
         root: PathBuf,
         /// Where `cpuacct` is: the same directory on most hosts, a hierarchy of its own on some.
         cpuacct: Option<PathBuf>,
-        /// Where `memory` is, nearly always a hierarchy of its own. Runtimes give a cgroup the same path in all.
+        /// Where `memory` is, nearly always a hierarchy of its own. Runtimes give a cgroup the same path in
+        /// all.
         memory: Option<PathBuf>,
     },
 }
@@ -69,7 +71,8 @@ impl Mounts {
         Self::under(mountinfo, Path::new("/"))
     }
 
-    /// Only what is mounted at `directory` or below it: where the host's cgroups are bind-mounted into a container.
+    /// Only what is mounted at `directory` or below it: where the host's cgroups are bind-mounted into a
+    /// container.
     #[must_use]
     pub fn under(mountinfo: &str, directory: &Path) -> Self {
         let entries: Vec<Entry> = mountinfo.lines().filter_map(Entry::parse).collect();
@@ -87,8 +90,8 @@ impl Mounts {
         mounts
     }
 
-    /// The v1 `cpu` hierarchy where there is one, because there the v2 tree (if mounted at all) has neither the
-    /// containers of a cgroupfs driver nor CPU files; else v2.
+    /// The v1 `cpu` hierarchy where there is one, because there the v2 tree (if mounted at all) has neither
+    /// the containers of a cgroupfs driver nor CPU files; else v2.
     #[must_use]
     pub fn key(&self) -> Option<KeyHierarchy> {
         let Some(cpu) = self.controller("cpu") else {
@@ -134,8 +137,8 @@ impl Mount {
         parts.try_fold(0, |levels, part| (part == "..").then_some(levels + 1))
     }
 
-    /// The mount that shows more wins, then the shorter path. In a container with a cgroup namespace of its own the
-    /// host's hierarchy has the root `/../..`, and `/` is merely the container's own part of it.
+    /// The mount that shows more wins, then the shorter path. In a container with a cgroup namespace of its
+    /// own the host's hierarchy has the root `/../..`, and `/` is merely the container's own part of it.
     fn replace_if_better(&mut self, other: &Self) {
         let rank = |mount: &Self| (Reverse(mount.levels_up()), mount.point.as_os_str().len());
         if rank(other) < rank(self) {
@@ -159,8 +162,8 @@ impl KeyHierarchy {
 // === impl Entry ===
 
 impl<'a> Entry<'a> {
-    /// `36 35 98:0 /root /point rw,noatime shared:1 master:2 - cgroup2 source rw`: blanks in names are escaped, and
-    /// the optional fields before the ` - ` vary in number.
+    /// `36 35 98:0 /root /point rw,noatime shared:1 master:2 - cgroup2 source rw`: blanks in names are
+    /// escaped, and the optional fields before the ` - ` vary in number.
     fn parse(line: &'a str) -> Option<Self> {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut mount = mount.split(' ');
@@ -185,7 +188,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The controllers and the name among the options of a v1 superblock. Controllers have no mark of their own there.
+/// The controllers and the name among the options of a v1 superblock. Controllers have no mark of their own
+/// there.
 fn v1_options(options: &str) -> (Vec<String>, Option<String>) {
     const FLAGS: [&str; 8] =
         ["rw", "ro", "seclabel", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods"];

@@ -1,12 +1,15 @@
 //! What a cgroup is called, from its path alone: container, systemd unit, or the path itself.
 //!
-//! Pure, and for text that others choose: whoever may make cgroups names them. A container can only make cgroups below
-//! its own, which is why the outermost container of a path counts; names are bounded and hold nothing unprintable. The
-//! container's and the pod's own names are not in the path, only their ids.
+//! Pure, and for text that others choose: whoever may make cgroups names them. A container can only make
+//! cgroups below its own, which is why the outermost container of a path counts; names are bounded and hold
+//! nothing unprintable. The container's and the pod's own names are not in the path, only their ids.
+
+use std::ops::RangeInclusive;
 
 use crate::snapshot::WorkloadKind;
 
-/// Longer names are cut. A systemd unit or a file name has 255 bytes at most, and `user@0.service/` may precede it.
+/// Longer names are cut. A systemd unit or a file name has 255 bytes at most, and `user@0.service/` may
+/// precede it.
 pub const NAME_MAX: usize = 512;
 
 /// What the path of a cgroup says about the workload it belongs to.
@@ -20,7 +23,8 @@ pub struct Name {
     pub container_id: Option<String>,
     /// With dashes as the API writes it; 32 digits without any for a static pod.
     pub pod_uid: Option<String>,
-    /// This is the cgroup of the workload as a whole, the one with its limits and totals, and not a part of it.
+    /// This is the cgroup of the workload as a whole, the one with its limits and totals, and not a part of
+    /// it.
     pub is_top: bool,
 }
 
@@ -58,14 +62,15 @@ struct Container {
 fn container_at(parts: &[&str], at: usize) -> Option<Container> {
     let part = parts[at];
     let before = at.checked_sub(1).map(|before| parts[before]);
-    // With Podman's cgroupfs driver the pod's own cgroup is a bare id as well; its containers are `libpod-ID` below.
+    // With Podman's cgroupfs driver the pod's own cgroup is a bare id as well; its containers are `libpod-ID`
+    // below.
     if let Some(id) = container_id(part)
         && !(before == Some("libpod_parent") && part.len() == ID_LENGTH)
     {
         return Some(Container { name: id.to_owned(), id: Some(id.to_owned()), depth: at + 1 });
     }
-    // LXC: `lxc.payload.NAME` since 4.0, `lxc.payload/NAME` in 3.1, `lxc/NAME` before and on Proxmox. What runs inside
-    // has systemd units whose names are also the host's.
+    // LXC: `lxc.payload.NAME` since 4.0, `lxc.payload/NAME` in 3.1, `lxc/NAME` before and on Proxmox. What
+    // runs inside has systemd units whose names are also the host's.
     let name = match before {
         Some("lxc" | "lxc.payload") => part,
         _ => part.strip_prefix("lxc.payload.").filter(|name| !name.is_empty())?,
@@ -75,9 +80,9 @@ fn container_at(parts: &[&str], at: usize) -> Option<Container> {
 
 const ID_LENGTH: usize = 64;
 
-/// `ID`, `RUNTIME-ID`, `RUNTIME-ID.scope`, and the `SLICE:RUNTIME:ID` that a runtime makes of systemd's syntax when it
-/// uses cgroupfs itself; `kata_ID` is the sandbox of a pod in a virtual machine. The monitor process of CRI-O and Podman
-/// (`…-conmon-ID.scope`) is outside of the container.
+/// `ID`, `RUNTIME-ID`, `RUNTIME-ID.scope`, and the `SLICE:RUNTIME:ID` that a runtime makes of systemd's
+/// syntax when it uses cgroupfs itself; `kata_ID` is the sandbox of a pod in a virtual machine. The monitor
+/// process of CRI-O and Podman (`…-conmon-ID.scope`) is outside of the container.
 fn container_id(part: &str) -> Option<&str> {
     let stem = part.strip_suffix(".scope").unwrap_or(part);
     let (runtime, id) = stem.rsplit_once(['-', ':', '_']).unwrap_or(("", stem));
@@ -85,8 +90,8 @@ fn container_id(part: &str) -> Option<&str> {
     (is_id && !runtime.ends_with("conmon")).then_some(id)
 }
 
-/// `podUID` (cgroupfs) or `kubepods-QOS-podUID.slice` (systemd, where a dash separates levels and the UID's become
-/// underscores).
+/// `podUID` (cgroupfs) or `kubepods-QOS-podUID.slice` (systemd, where a dash separates levels and the UID's
+/// become underscores).
 fn pod_uid(part: &str) -> Option<String> {
     let uid = match part.split_once(".slice") {
         Some((slice, "")) => kubepods_slice(slice)?,
@@ -110,8 +115,8 @@ fn is_lower_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// The units on the way, and the slice if the path ends in one. A unit inside another is named after both: the
-/// `dbus.service` and `init.scope` of a user are not the system's.
+/// The units on the way, and the slice if the path ends in one. A unit inside another is named after both:
+/// the `dbus.service` and `init.scope` of a user are not the system's.
 fn unit_of(parts: &[&str]) -> Option<(String, bool)> {
     const UNITS: [&str; 5] = ["service", "scope", "socket", "mount", "swap"];
     let last = parts.len().checked_sub(1)?;
@@ -149,14 +154,41 @@ pub(crate) fn printable(text: &str) -> String {
     printable
 }
 
-/// Control characters, and the invisible ones that change the order of what stands around them.
+/// Control characters, and those that show nothing themselves: some change the order of what stands around
+/// them, with others two names look the same.
 fn is_unprintable(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
-        )
+    character.is_control() || INVISIBLE.iter().any(|range| range.contains(&character))
 }
+
+/// All of Unicode's format characters (category Cf), its separators of lines and paragraphs, and what else
+/// fonts shall not show (`Default_Ignorable_Code_Point`), as of version 17.
+const INVISIBLE: [RangeInclusive<char>; 25] = [
+    '\u{ad}'..='\u{ad}',
+    '\u{34f}'..='\u{34f}',
+    '\u{600}'..='\u{605}',
+    '\u{61c}'..='\u{61c}',
+    '\u{6dd}'..='\u{6dd}',
+    '\u{70f}'..='\u{70f}',
+    '\u{890}'..='\u{891}',
+    '\u{8e2}'..='\u{8e2}',
+    '\u{115f}'..='\u{1160}',
+    '\u{17b4}'..='\u{17b5}',
+    '\u{180b}'..='\u{180f}',
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{206f}',
+    '\u{3164}'..='\u{3164}',
+    '\u{fe00}'..='\u{fe0f}',
+    '\u{feff}'..='\u{feff}',
+    '\u{ffa0}'..='\u{ffa0}',
+    '\u{fff0}'..='\u{fffb}',
+    '\u{110bd}'..='\u{110bd}',
+    '\u{110cd}'..='\u{110cd}',
+    '\u{13430}'..='\u{1343f}',
+    '\u{1bca0}'..='\u{1bca3}',
+    '\u{1d173}'..='\u{1d17a}',
+    '\u{e0000}'..='\u{e0fff}',
+];
 
 #[cfg(test)]
 mod tests;

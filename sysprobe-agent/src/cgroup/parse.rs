@@ -33,7 +33,8 @@ impl Entry<'_> {
     }
 }
 
-/// The lines of a flat keyed file. Values are looked at only when asked for: a newer kernel may add keys of any form.
+/// The lines of a flat keyed file. Values are looked at only when asked for: a newer kernel may add keys of
+/// any form.
 pub(crate) fn flat_keyed<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
     text.lines().enumerate().map(move |(index, text)| {
         let key = text.split(' ').next().unwrap_or_default();

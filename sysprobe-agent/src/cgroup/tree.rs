@@ -1,4 +1,7 @@
-//! The cgroups that exist, or did until a moment ago: id to path and name. Fed by events and walks; it does no I/O.
+//! The cgroups that exist, or did until a moment ago: who is in whom, and what each is called. Fed by events
+//! and walks; it does no I/O.
+//!
+//! Of each only its own name is kept: containers decide how long paths become.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -7,49 +10,103 @@ use super::events::{Change, Event};
 use super::name::{Name, name_of};
 use super::walk::Walk;
 
-/// How long after its death a cgroup is kept for what its last tasks still book: a thread leaves its CPU for the last
-/// time shortly after the kernel has let its cgroup be removed.
+/// How long after its death a cgroup is kept for what its last tasks still book: a thread leaves its CPU for
+/// the last time shortly after the kernel has let its cgroup be removed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The system takes 4096 bytes, of which the hierarchy's mount point and a file's name need some. What has a
+/// longer path cannot be looked into, and is a part of the nearest cgroup above it that can.
+const PATH_MAX: usize = 4096 - 512;
 
 #[derive(Debug)]
 pub struct Cgroup {
-    pub path: String,
+    parent: u64,
+    /// What its parent calls it; nothing for the root.
+    own: Box<str>,
+    /// Of its path.
+    length: usize,
     pub name: Name,
+    pub origin: Origin,
+    /// When the agent got to know it: at its birth, or at the walk that found it.
+    pub since: Instant,
     died: Option<Instant>,
+}
+
+/// Which part of a cgroup's lifetime totals is new to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The cgroup may be older than the agent: only what its totals grow by from the first reading on.
+    Older,
+    /// The cgroup was made while the agent ran: everything.
+    Born,
 }
 
 #[derive(Debug, Default)]
 pub struct Tree {
     cgroups: HashMap<u64, Cgroup>,
-    /// Those that were added since somebody asked.
+    /// The highest id that was known after the last walk; `None` before the first one and after one that
+    /// could not see everything.
+    newest: Option<u64>,
+    /// Those that were added since they were last taken.
     fresh: Vec<u64>,
     born: u64,
     died: u64,
+    /// How many had a path that is too long.
+    too_long: u64,
+}
+
+impl Cgroup {
+    /// One that is in no tree.
+    #[cfg(test)]
+    pub(crate) fn of_path(path: &str, since: Instant) -> Self {
+        let own = path.rsplit('/').next().unwrap_or_default().into();
+        let (name, origin) = (name_of(path), Origin::Born);
+        Self { parent: 0, own, length: path.len(), name, origin, since, died: None }
+    }
+
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.own.is_empty()
+    }
 }
 
 impl Tree {
-    /// Takes over what a walk found; what is known but was not found has died without our hearing of it, unless the
-    /// walk could not see everything.
+    /// Takes over what a walk found; what is known but was not found has died without our hearing of it,
+    /// unless the walk could not see everything.
+    ///
+    /// Ids of one hierarchy only ever grow (`kernfs_node.id`: the lower half is cyclic, and each wrap adds to
+    /// the upper one). So what has a higher id than everything that was known after the walk before is
+    /// younger than that walk: its birth went unheard. What has a lower one was missed then, or given up: how
+    /// much of it is new cannot be told.
     pub fn reconcile(&mut self, walk: Walk, now: Instant) {
         let present: HashSet<u64> = walk.found.iter().map(|found| found.id).collect();
-        if walk.unreadable == 0 {
+        let is_complete = walk.unreadable == 0;
+        let newest = present.iter().chain(self.cgroups.keys()).chain(&self.newest).max().copied();
+        let before = std::mem::replace(&mut self.newest, newest.filter(|_| is_complete));
+        if is_complete {
             for (_, cgroup) in self.cgroups.iter_mut().filter(|(id, _)| !present.contains(id)) {
                 cgroup.died.get_or_insert(now);
             }
         }
         for found in walk.found {
-            self.insert(found.id, found.path);
+            let is_younger = before.is_some_and(|newest| found.id > newest);
+            let origin = if is_younger { Origin::Born } else { Origin::Older };
+            if found.name.is_empty() {
+                self.insert_root(found.id, now);
+            } else {
+                // Parents come before their children.
+                self.place(found.id, found.parent, &found.name, (origin, now));
+            }
         }
     }
 
-    /// Applies one event. The answer is `false` if its path cannot be told, because the parent is not known: a walk is
-    /// due.
+    /// Applies one event. The answer is `false` if its path cannot be told, because the parent is not known:
+    /// a walk is due.
     #[must_use]
     pub fn apply(&mut self, event: &Event, now: Instant) -> bool {
         match event.change {
             Change::Born => {
                 self.born += 1;
-                self.place(event)
+                self.place(event.id, event.parent, &event.name, (Origin::Born, now))
             }
             Change::Died => {
                 self.died += 1;
@@ -58,48 +115,95 @@ impl Tree {
                 }
                 true
             }
-            Change::Renamed => {
-                let old = self.cgroups.get(&event.id).map(|cgroup| cgroup.path.clone());
-                let placed = self.place(event);
-                if let (Some(old), Some(new)) = (old, self.cgroups.get(&event.id)) {
-                    let new = new.path.clone();
-                    self.move_descendants(&old, &new);
-                }
-                placed
-            }
+            Change::Renamed => self.place(event.id, event.parent, &event.name, (Origin::Older, now)),
         }
     }
 
-    fn place(&mut self, event: &Event) -> bool {
-        let Some(parent) = self.cgroups.get(&event.parent) else { return false };
-        let path = format!("{}/{}", parent.path.trim_end_matches('/'), event.name);
-        self.insert(event.id, path);
+    fn insert_root(&mut self, id: u64, now: Instant) {
+        let root = || Cgroup {
+            parent: 0,
+            own: "".into(),
+            length: 0,
+            name: name_of("/"),
+            origin: Origin::Older,
+            since: now,
+            died: None,
+        };
+        self.cgroups.entry(id).or_insert_with(root);
+    }
+
+    /// `false` if its parent is not known. The origin of one that is known stays what it was.
+    fn place(&mut self, id: u64, parent: u64, own: &str, (origin, now): (Origin, Instant)) -> bool {
+        if !self.cgroups.contains_key(&parent) {
+            return false;
+        }
+        if let Some(known) = self.cgroups.get_mut(&id) {
+            // An event or a walk has seen it, so it is there.
+            known.died = None;
+            if known.parent != parent || *known.own != *own {
+                (known.parent, known.own) = (parent, own.into());
+                self.name_anew(id);
+            }
+        } else if let Some((length, name)) = self.called(parent, own) {
+            self.too_long += u64::from(length > PATH_MAX);
+            let own = own.into();
+            self.cgroups.insert(id, Cgroup { parent, own, length, name, origin, since: now, died: None });
+            self.fresh.push(id);
+        }
         true
     }
 
-    fn move_descendants(&mut self, old: &str, new: &str) {
-        for cgroup in self.cgroups.values_mut() {
-            let below = cgroup.path.strip_prefix(old).filter(|rest| rest.starts_with('/'));
-            if let Some(path) = below.map(|rest| format!("{new}{rest}")) {
-                cgroup.name = name_of(&path);
-                cgroup.path = path;
+    /// How long the path of a cgroup is that is called `own` in another, and what it is known by; `None` if
+    /// the other is not known.
+    fn called(&self, parent: u64, own: &str) -> Option<(usize, Name)> {
+        let above = self.cgroups.get(&parent)?;
+        let length = above.length + 1 + own.len();
+        let path = if length > PATH_MAX { None } else { self.path_of(above) };
+        let name = match path {
+            Some(path) => name_of(&format!("{}/{own}", path.trim_end_matches('/'))),
+            None => Name { is_top: false, ..above.name.clone() },
+        };
+        Some((length, name))
+    }
+
+    /// Of a cgroup that was renamed, and all below it.
+    fn name_anew(&mut self, id: u64) {
+        let mut children: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (child, cgroup) in &self.cgroups {
+            children.entry(cgroup.parent).or_default().push(*child);
+        }
+        let mut pending = vec![id];
+        while let Some(id) = pending.pop() {
+            // Each once, whatever events said.
+            pending.extend(children.remove(&id).unwrap_or_default());
+            let Some(cgroup) = self.cgroups.get(&id) else { continue };
+            let Some((length, name)) = self.called(cgroup.parent, &cgroup.own) else { continue };
+            if let Some(cgroup) = self.cgroups.get_mut(&id) {
+                (cgroup.length, cgroup.name) = (length, name);
             }
         }
     }
 
-    fn insert(&mut self, id: u64, path: String) {
-        let Some(known) = self.cgroups.get_mut(&id) else {
-            let name = name_of(&path);
-            self.cgroups.insert(id, Cgroup { path, name, died: None });
-            self.fresh.push(id);
-            return;
-        };
-        if known.path != path {
-            known.name = name_of(&path);
-            known.path = path;
+    /// From the hierarchy's root, which itself is `/`; `None` if it is too long, or a part of it is not known
+    /// any more.
+    #[must_use]
+    pub fn path(&self, id: u64) -> Option<String> {
+        self.path_of(self.cgroups.get(&id)?)
+    }
+
+    fn path_of(&self, cgroup: &Cgroup) -> Option<String> {
+        let mut names = Vec::new();
+        let mut at = cgroup;
+        while !at.is_root() {
+            names.push(&*at.own);
+            // Each takes two bytes at least.
+            if cgroup.length > PATH_MAX || names.len() > PATH_MAX / 2 {
+                return None;
+            }
+            at = self.cgroups.get(&at.parent)?;
         }
-        // Whoever sees it, by event or walk, does so while it is there.
-        known.died = None;
+        names.reverse();
+        Some(format!("/{}", names.join("/")))
     }
 
     #[must_use]
@@ -128,10 +232,10 @@ impl Tree {
         self.cgroups.iter().filter(|(_, cgroup)| departed(cgroup)).map(|(id, _)| *id).collect()
     }
 
-    /// The paths that are some living cgroup's parent.
+    /// Those that some living cgroup is in.
     #[must_use]
-    pub fn parents(&self) -> HashSet<&str> {
-        self.alive().filter_map(|(_, cgroup)| parent(&cgroup.path)).collect()
+    pub fn parents(&self) -> HashSet<u64> {
+        self.alive().map(|(_, cgroup)| cgroup.parent).collect()
     }
 
     /// Births and deaths heard of since the start.
@@ -139,128 +243,13 @@ impl Tree {
     pub const fn counts(&self) -> (u64, u64) {
         (self.born, self.died)
     }
-}
 
-fn parent(path: &str) -> Option<&str> {
-    let (parent, name) = path.rsplit_once('/')?;
-    if name.is_empty() { None } else { Some(if parent.is_empty() { "/" } else { parent }) }
+    /// How many cgroups were made a part of the one above them, for their path is too long.
+    #[must_use]
+    pub const fn too_long(&self) -> u64 {
+        self.too_long
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use sysprobe_common::cgroup::ROOT_ID;
-
-    use super::super::walk::Found;
-    use super::*;
-
-    /// Events of cgroups in the root or one below it, which has the id of its first letter.
-    fn event(id: u64, change: Change, path: &str) -> Event {
-        let (parent, name) = path.rsplit_once('/').expect("absolute");
-        let parent = parent.rsplit_once('/').map_or(ROOT_ID, |(_, name)| name.as_bytes()[0].into());
-        Event { id, change, parent, name: name.into() }
-    }
-
-    /// Without the root.
-    fn alive(tree: &Tree) -> Vec<u64> {
-        let mut alive: Vec<_> = tree.alive().map(|(id, _)| id).filter(|id| *id != ROOT_ID).collect();
-        alive.sort_unstable();
-        alive
-    }
-
-    fn tree() -> Tree {
-        let mut tree = Tree::default();
-        tree.reconcile(walk(&[(ROOT_ID, "/")]), Instant::now());
-        tree
-    }
-
-    fn walk(found: &[(u64, &str)]) -> Walk {
-        let found = found.iter().map(|(id, path)| Found { id: *id, path: (*path).into() });
-        Walk { found: found.collect(), unreadable: 0 }
-    }
-
-    fn apply(tree: &mut Tree, events: &[(u64, Change, &str)], now: Instant) {
-        for (id, change, path) in events {
-            assert!(tree.apply(&event(*id, *change, path), now), "no walk is due");
-        }
-    }
-
-    #[test]
-    fn a_dead_cgroup_stays_for_its_last_words_and_then_goes() {
-        let start = Instant::now();
-        let mut tree = tree();
-        apply(&mut tree, &[(5, Change::Born, "/a"), (5, Change::Died, "/a")], start);
-        assert!(alive(&tree).is_empty());
-        assert!(tree.departed(start).is_empty());
-        assert!(tree.get(5).is_some());
-        assert_eq!(tree.departed(start + LAST_WORDS), [5]);
-        assert_eq!(tree.counts(), (1, 1));
-    }
-
-    #[test]
-    fn a_walk_finds_births_and_deaths_that_were_missed() {
-        let start = Instant::now();
-        let mut tree = tree();
-        apply(&mut tree, &[(4, Change::Born, "/gone"), (2, Change::Born, "/stays")], start);
-        tree.reconcile(walk(&[(ROOT_ID, "/"), (2, "/stays"), (3, "/new")]), start);
-        assert_eq!(tree.departed(start + LAST_WORDS), [4]);
-        assert_eq!(alive(&tree), [2, 3]);
-    }
-
-    #[test]
-    fn an_event_after_the_walk_that_saw_it_changes_nothing() {
-        let start = Instant::now();
-        let mut tree = tree();
-        tree.reconcile(walk(&[(ROOT_ID, "/"), (2, "/a")]), start);
-        apply(&mut tree, &[(2, Change::Born, "/a")], start);
-        assert_eq!(alive(&tree).len(), 1);
-    }
-
-    #[test]
-    fn a_rename_moves_the_whole_branch() {
-        let start = Instant::now();
-        let mut tree = tree();
-        let old = u64::from(b'o');
-        apply(
-            &mut tree,
-            &[(old, Change::Born, "/old"), (2, Change::Born, "/old/a"), (3, Change::Born, "/older")],
-            start,
-        );
-        apply(&mut tree, &[(old, Change::Renamed, "/new")], start);
-        let name = |id| tree.get(id).map(|cgroup| cgroup.name.name.as_str());
-        assert_eq!((name(old), name(2), name(3)), (Some("/new"), Some("/new/a"), Some("/older")));
-    }
-
-    #[test]
-    fn a_child_of_nobody_asks_for_a_walk() {
-        let mut tree = tree();
-        assert!(!tree.apply(&event(2, Change::Born, "/unheard/of"), Instant::now()));
-        assert_eq!(tree.counts(), (1, 0));
-    }
-
-    #[test]
-    fn a_walk_that_could_not_see_everything_buries_nobody() {
-        let start = Instant::now();
-        let mut tree = tree();
-        apply(&mut tree, &[(4, Change::Born, "/hidden")], start);
-        tree.reconcile(Walk { unreadable: 1, ..walk(&[]) }, start);
-        assert_eq!(alive(&tree).len(), 1);
-        tree.reconcile(walk(&[]), start);
-        tree.reconcile(walk(&[(4, "/hidden")]), start);
-        assert_eq!(alive(&tree).len(), 1, "seen again, so it was not dead");
-    }
-
-    #[test]
-    fn parents_are_those_of_the_living() {
-        let start = Instant::now();
-        let mut tree = tree();
-        apply(
-            &mut tree,
-            &[(97, Change::Born, "/a"), (98, Change::Born, "/a/b"), (99, Change::Born, "/a/b/c")],
-            start,
-        );
-        apply(&mut tree, &[(99, Change::Died, "/a/b/c")], start);
-        let mut parents: Vec<_> = tree.parents().into_iter().collect();
-        parents.sort_unstable();
-        assert_eq!(parents, ["/", "/a"]);
-    }
-}
+mod tests;

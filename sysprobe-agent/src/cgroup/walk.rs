@@ -1,12 +1,15 @@
 //! Lists the cgroups of a hierarchy: once at start, and whenever events were lost.
 //!
-//! Cgroups come and go during the walk: what is made behind its back is the business of the kernel's events, and what
-//! vanishes is no error. Blocking, and no recursion: containers decide how deep the tree is.
+//! Cgroups come and go during the walk: what is made behind its back is the business of the kernel's events,
+//! and what vanishes is no error. Blocking, and no recursion: containers decide how deep the tree is, and how
+//! long its paths are.
 
-use std::fs::{self, DirEntry};
+use std::fs::{self, DirEntry, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 
@@ -17,34 +20,43 @@ use crate::cgroup::is_gone;
 pub struct Found {
     /// The inode number of the directory, which is the kernel's id of the cgroup (`kn->id`, Linux 5.5).
     pub id: u64,
-    /// From the hierarchy's root, which itself is `/`.
-    pub path: String,
+    /// The id of the cgroup that it is in; 0 of the root.
+    pub parent: u64,
+    /// What it is called there; nothing of the root.
+    pub name: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
     /// The root first, then in no particular order, except that parents come before their children.
     pub found: Vec<Found>,
-    /// Cgroups whose children could not be listed, for instance below a path that is too long for the system.
+    /// Cgroups whose children could not be listed.
     pub unreadable: usize,
 }
 
+/// What is below a longer path is reached from there: the system takes 4096 bytes, and a thousand directories
+/// may be pending.
+const STEP: usize = 512;
+
 /// A directory whose children are still to be listed.
 struct Pending {
+    id: u64,
     directory: PathBuf,
-    path: String,
+    /// Where a directory is reached from an open one, the path holds only as long as that is open.
+    from: Option<Rc<File>>,
 }
 
 /// Fails only if the root itself cannot be read.
 pub fn walk(root: &Path) -> Result<Walk> {
     let context = || format!("listing the cgroups in `{}`", root.display());
     let metadata = fs::metadata(root).with_context(context)?;
-    let mut walk = Walk { found: vec![Found { id: metadata.ino(), path: "/".to_owned() }], unreadable: 0 };
+    let found = Found { id: metadata.ino(), parent: 0, name: String::new() };
+    let mut walk = Walk { found: vec![found], unreadable: 0 };
     let mut pending = Vec::new();
-    let start = Pending { directory: root.to_owned(), path: String::new() };
-    walk.list(&start, metadata.dev(), &mut pending).with_context(context)?;
+    let start = Pending { id: metadata.ino(), directory: root.to_owned(), from: None };
+    walk.list(start, metadata.dev(), &mut pending).with_context(context)?;
     while let Some(next) = pending.pop() {
-        match walk.list(&next, metadata.dev(), &mut pending) {
+        match walk.list(next, metadata.dev(), &mut pending) {
             Err(error) if !is_gone(&error) => walk.unreadable += 1,
             _ => {}
         }
@@ -53,26 +65,38 @@ pub fn walk(root: &Path) -> Result<Walk> {
 }
 
 impl Walk {
-    fn list(&mut self, parent: &Pending, device: u64, pending: &mut Vec<Pending>) -> io::Result<()> {
+    fn list(&mut self, parent: Pending, device: u64, pending: &mut Vec<Pending>) -> io::Result<()> {
+        let parent = parent.shortened()?;
         for entry in fs::read_dir(&parent.directory)? {
             let entry = entry?;
             // The type comes with the listing: the dozens of files of a cgroup cost no system call.
             if !entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
                 continue;
             }
-            let path = format!("{}/{}", parent.path, entry.file_name().to_string_lossy());
-            self.found.push(Found { id: entry.ino(), path: path.clone() });
+            let name = entry.file_name().to_string_lossy().into_owned();
+            self.found.push(Found { id: entry.ino(), parent: parent.id, name });
             if may_have_children(&entry, device) {
-                pending.push(Pending { directory: entry.path(), path });
+                pending.push(Pending { id: entry.ino(), directory: entry.path(), from: parent.from.clone() });
             }
         }
         Ok(())
     }
 }
 
-/// False where another hierarchy is mounted (some mount a v1 controller inside the v2 tree), and for the many cgroups
-/// that are leaves, by their link count: a directory has one link per subdirectory and two more. (File systems that do
-/// not count them say 1.)
+impl Pending {
+    fn shortened(self) -> io::Result<Self> {
+        if self.directory.as_os_str().len() <= STEP {
+            return Ok(self);
+        }
+        let opened = File::open(&self.directory)?;
+        let directory = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        Ok(Self { directory, from: Some(Rc::new(opened)), ..self })
+    }
+}
+
+/// False where another hierarchy is mounted (some mount a v1 controller inside the v2 tree), and for the many
+/// cgroups that are leaves, by their link count: a directory has one link per subdirectory and two more.
+/// (File systems that do not count them say 1.)
 fn may_have_children(entry: &DirEntry, device: u64) -> bool {
     entry.metadata().ok().is_none_or(|metadata| metadata.dev() == device && metadata.nlink() != 2)
 }

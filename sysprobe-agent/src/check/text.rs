@@ -7,10 +7,12 @@ use super::trial::{Trial, Verdict, first_taken};
 use super::{Agent, Report};
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::host::Facts;
+use crate::host::known_bugs::KnownBug;
 use crate::plan::{Decision, DomainPlan, Plan};
 use crate::pods::{PodsPlan, SourceKind};
 use crate::probe::{self, Tier};
 use crate::snapshot::{DomainState, PodSourceSample};
+use crate::storage::Limits;
 
 pub(super) fn write(out: &mut impl Write, report: &Report, socket: &Path) -> io::Result<()> {
     facts(out, &report.facts)?;
@@ -18,8 +20,11 @@ pub(super) fn write(out: &mut impl Write, report: &Report, socket: &Path) -> io:
     for plan in &report.plan.domains {
         domain(out, plan, report.trials.as_deref())?;
     }
+    known_bugs(out, &report.known_bugs)?;
     pods(out, &report.plan.pods)?;
+    sizes(out, &report.plan)?;
     memory(out, &report.plan)?;
+    storage(out, &report.plan.storage)?;
     for warning in &report.plan.warnings {
         writeln!(out, "Warning: {warning}")?;
     }
@@ -34,7 +39,11 @@ fn line(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
 fn facts(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     writeln!(out, "Host")?;
     line(out, "kernel", &facts.kernel)?;
-    line(out, "cpus", &format!("{} online, {} possible", facts.cpus.online.len(), facts.cpus.possible))?;
+    let cpus = &facts.cpus;
+    let (online, possible, caches) = (cpus.online.len(), cpus.possible, cpus.caches.len());
+    line(out, "cpus", &format!("{online} online, {possible} possible; last-level caches: {caches}"))?;
+    let steering = if facts.queues.steers_packets { "to other CPUs (RPS)" } else { "none" };
+    line(out, "steering", steering)?;
     privileges(out, facts)?;
     match &facts.layout {
         Ok(_) => line(out, "btf", &facts.btf_path.display().to_string())?,
@@ -109,12 +118,32 @@ fn row(out: &mut impl Write, tier: Tier, said: &str) -> io::Result<()> {
     lines.try_for_each(|line| writeln!(out, "  {:<22}  {line}", ""))
 }
 
+/// What the documents put in backquotes is plain here.
+fn known_bugs(out: &mut impl Write, bugs: &[&KnownBug]) -> io::Result<()> {
+    if bugs.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "Known bugs of this kernel")?;
+    bugs.iter().try_for_each(|bug| {
+        line(out, bug.name, "")?;
+        [bug.what, bug.remedy].iter().try_for_each(|text| line(out, "", &text.replace('`', "")))
+    })
+}
+
 fn pods(out: &mut impl Write, plan: &PodsPlan) -> io::Result<()> {
     writeln!(out, "Sources of pod names")?;
     for source in SourceKind::ALL {
         let passed_over = plan.passed_over.iter().find(|(passed, _)| *passed == source);
         let said = passed_over.map_or("asked".to_owned(), |(_, reason)| format!("not asked: {reason}"));
         line(out, source.name(), &said)?;
+    }
+    Ok(())
+}
+
+fn sizes(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
+    writeln!(out, "Sizes of the maps")?;
+    for row in &plan.sizes.reasons {
+        writeln!(out, "  {:<14}{:>10}  {}", row.what, row.size, row.reason)?;
     }
     Ok(())
 }
@@ -126,6 +155,22 @@ fn memory(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
         writeln!(out, "  {name:<14}{bytes:>10} KiB  {entries} entries")?;
     }
     writeln!(out, "  {:<14}{:>10} KiB", "total", plan.map_bytes().div_ceil(1024))
+}
+
+/// What bounds the memory that is kept with threads and sockets. Rows of what there is now are among the
+/// maps.
+fn storage(out: &mut impl Write, limits: &Limits) -> io::Result<()> {
+    const MIB: u64 = 1 << 20;
+    writeln!(out, "Kernel memory kept with threads and sockets")?;
+    line(out, "at most", &format!("{} MiB", limits.most_bytes / MIB))?;
+    let limited = limits.groups.iter().filter_map(|group| Some((group, group.charge()?)));
+    for (group, charge) in limited {
+        let (used, limit) = (charge.used / MIB, charge.limit / MIB);
+        let said =
+            format!("{used} of {limit} MiB in use by the agent's cgroup {}", group.directory.display());
+        line(out, "limited by", &said)?;
+    }
+    Ok(())
 }
 
 fn agent(out: &mut impl Write, agent: &Agent, socket: &Path) -> io::Result<()> {

@@ -1,5 +1,6 @@
-//! Has the kernel verify every candidate of the plan, as the domains load them, but with the smallest maps and attaching
-//! nothing. So it says what it would say to the agent. What only shows when a program is attached, the facts have to tell.
+//! Has the kernel verify every candidate of the plan, as the domains load them, but with the smallest maps
+//! and attaching nothing. So it says what it would say to the agent. What only shows when a program is
+//! attached, the facts have to tell.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,6 +53,9 @@ pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
     // Those that are fixed.
     smallest.slots = slot::FIRST_FREE;
     smallest.tasks = 1;
+    let sizes = &mut smallest.sizes;
+    (sizes.block, sizes.drops, sizes.interference) = (slot::FIRST_FREE, slot::FIRST_FREE, 1);
+    (sizes.requests, sizes.reclaims, sizes.packets) = (1, 1, 1);
     let loader = Loader::new(&facts.btf_path).objects_from(plan.objects.as_deref()).only_trying(rings());
     let mut trials = Vec::new();
     for (domain, load) in DOMAINS {

@@ -7,18 +7,44 @@ use std::path::PathBuf;
 use serde::de::{Deserialize, Deserializer, Error};
 use tracing_subscriber::EnvFilter;
 
-/// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 784 MiB of maps.
+/// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 784 MiB of
+/// maps.
 const SLOTS: RangeInclusive<u32> = 16..=65_536;
 /// The upper limit is that of Linux on the number of tasks.
 const TASKS: RangeInclusive<u32> = 1024..=4_194_304;
+/// The upper limit is for ten million sockets.
+const STORAGE_MEBIBYTES: RangeInclusive<u32> = 0..=8192;
+/// The upper limit is none.
+const CALLS: RangeInclusive<u64> = 0..=1_000_000_000;
+const ONE_IN: RangeInclusive<u32> = 0..=64;
 const GRACE_SECONDS: RangeInclusive<u64> = 1..=3600;
 
+/// 0 leaves the choice to the plan.
 pub(super) fn slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
-    within(deserializer, &SLOTS)
+    match u32::deserialize(deserializer)? {
+        0 => Ok(0),
+        slots => check(slots, &SLOTS),
+    }
 }
 
 pub(super) fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     within(deserializer, &TASKS)
+}
+
+pub(super) fn storage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    within(deserializer, &STORAGE_MEBIBYTES)
+}
+
+pub(super) fn calls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    within(deserializer, &CALLS)
+}
+
+pub(super) fn one_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let one_in = within(deserializer, &ONE_IN)?;
+    if one_in == 0 || one_in.is_power_of_two() {
+        return Ok(one_in);
+    }
+    Err(D::Error::custom(format!("{one_in} is no power of two")))
 }
 
 pub(super) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
@@ -30,11 +56,14 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de> + PartialOrd + Display,
 {
-    let value = T::deserialize(deserializer)?;
+    check(T::deserialize(deserializer)?, range)
+}
+
+fn check<T: PartialOrd + Display, E: Error>(value: T, range: &RangeInclusive<T>) -> Result<T, E> {
     if range.contains(&value) {
         return Ok(value);
     }
-    Err(D::Error::custom(format!("{value} is not between {} and {}", range.start(), range.end())))
+    Err(E::custom(format!("{value} is not between {} and {}", range.start(), range.end())))
 }
 
 pub(super) fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {

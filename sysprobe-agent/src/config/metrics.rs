@@ -27,6 +27,9 @@ pub struct MetricsConfig {
     #[serde(deserialize_with = "series")]
     pub series_per_workload: u32,
     pub classic_buckets: ClassicBuckets,
+    /// Whether OpenMetrics says of each counter and histogram since when it is counted, in lines that end in
+    /// `_created`. A server that does not know them makes series of them.
+    pub created_lines: bool,
 }
 
 /// The buckets of histograms for readers of text.
@@ -78,6 +81,7 @@ impl Default for MetricsConfig {
             workloads: 2000,
             series_per_workload: 1000,
             classic_buckets: ClassicBuckets::default(),
+            created_lines: false,
         }
     }
 }

@@ -81,8 +81,8 @@ fn mistakes_are_refused_with_their_place() {
         ("[domains\nsched = true", "line 1"),
         ("slots = 64\nslots = 65", "duplicate key"),
         (
-            "domains = { sched = false, vfs = false, block = false, tcp = false, net = false, rxpath = false, \
-             reclaim = false, cpu = false, memory = false, pressure = false }",
+            "domains = { sched = false, vfs = false, block = false, tcp = false, net = false, rxpath = \
+             false, reclaim = false, cpu = false, memory = false, pressure = false }",
             "all of domains (sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory, pressure) are false",
         ),
     ];

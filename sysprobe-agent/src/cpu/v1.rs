@@ -1,6 +1,5 @@
-//! The CPU files of cgroup v1: bandwidth and shares in the `cpu` hierarchy, usage in the `cpuacct` hierarchy, which may
-//! be another.
-//! <https://github.com/torvalds/linux/blob/v6.12/Documentation/scheduler/sched-bwc.rst>
+//! The CPU files of cgroup v1: bandwidth and shares in the `cpu` hierarchy, usage in the `cpuacct` hierarchy,
+//! which may be another. <https://github.com/torvalds/linux/blob/v6.12/Documentation/scheduler/sched-bwc.rst>
 
 use std::path::Path;
 
@@ -19,8 +18,8 @@ const BURST: &str = "cpu.cfs_burst_us";
 const SHARES: &str = "cpu.shares";
 const USAGE: &str = "cpuacct.usage";
 
-/// `cpu.stat` comes last: if it is there then, the files that were not found before do not exist, and are not those of a
-/// cgroup that was just removed.
+/// `cpu.stat` comes last: if it is there then, the files that were not found before do not exist, and are not
+/// those of a cgroup that was just removed.
 pub(super) fn read(
     files: &mut Files,
     cpu: &Path,

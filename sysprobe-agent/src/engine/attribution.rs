@@ -1,5 +1,6 @@
-//! Whose numbers a cgroup's are: those of its pod and container, else of what its path says. What belongs to a pod that
-//! nobody can name yet waits for a while, so that no number has to move from one series to another.
+//! Whose numbers a cgroup's are: those of its pod and container, else of what its path says. What belongs to
+//! a pod that nobody can name yet waits for a while, so that no number has to move from one series to
+//! another.
 //!
 //! Who the pods are is told by `pods`; this decides what to make of it.
 
@@ -9,12 +10,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use crate::cgroup::name::Name;
+use crate::cgroup::tree::Cgroup;
 use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER};
 use crate::workload::{Bearer, Charge};
 
-/// How long numbers wait for the name of their pod. A pod is known long before its first container, and the API server
-/// tells of a container within a second; a sandbox is known after a time.
+/// How long numbers wait for the name of their pod. A pod is known long before its first container, and the
+/// API server tells of a container within a second; a sandbox is known after a time.
 const PATIENCE: Duration = Duration::from_secs(SANDBOX_AFTER.as_secs() + 5);
+/// The same while nothing is known of the pod, and a source that should know it answers: on a machine that
+/// has too much to do its word comes late, and the numbers of what lives are kept by the kernel meanwhile.
+const PATIENCE_WHILE_ANSWERED: Duration = Duration::from_secs(60);
 /// Dead cgroups whose numbers may wait at the same time. What is beyond is charged at once.
 const ORPHANS_MAX: usize = 4096;
 
@@ -22,6 +27,8 @@ pub(super) struct Attribution {
     pods: Pods,
     /// Whether some source may learn of a pod later than its cgroups are made.
     may_learn: bool,
+    /// Whether any source tells names at all.
+    tells_names: bool,
     known: HashMap<u64, Bearer>,
     /// Of cgroups that have gone, and since when: their sockets may outlive them.
     late: HashMap<u64, (Bearer, Instant)>,
@@ -31,6 +38,8 @@ pub(super) struct Attribution {
     nameless: HashMap<u64, (Name, Instant)>,
     /// The pods' changes when the orphans were last looked at.
     looked: u64,
+    /// How many cgroups of pods got no name in time.
+    without_name: u64,
 }
 
 /// A cgroup waits for its name.
@@ -46,13 +55,13 @@ impl Wait {
         Self { since: now, in_pod: false }
     }
 
-    /// Patience begins anew when the pod becomes known: when the agent starts, all cgroups are there before the source
-    /// has said a word, and the next to ask may be a scrape a minute later.
-    fn is_over(&mut self, answer: &Answer, now: Instant) -> bool {
+    /// Patience begins anew when the pod becomes known: when the agent starts, all cgroups are there before
+    /// the source has said a word, and the next to ask may be a scrape a minute later.
+    fn is_over(&mut self, answer: &Answer, patience: Duration, now: Instant) -> bool {
         if matches!(answer, Answer::Pod { .. }) && !self.in_pod {
             *self = Self { since: now, in_pod: true };
         }
-        now.duration_since(self.since) >= PATIENCE
+        now.duration_since(self.since) >= patience
     }
 }
 
@@ -66,15 +75,18 @@ struct Orphan {
 impl Attribution {
     /// Starts the sources of the plan.
     pub(super) fn start(plan: &PodsPlan, handle: &Handle) -> Self {
+        let may_learn = plan.kubernetes.is_some() || plan.kubelet.is_some() || plan.cri.is_some();
         Self {
             pods: Pods::start(plan.clone(), handle),
-            may_learn: plan.kubernetes.is_some() || plan.kubelet.is_some() || plan.cri.is_some(),
+            may_learn,
+            tells_names: may_learn || plan.runtime.is_some(),
             known: HashMap::new(),
             late: HashMap::new(),
             waiting: HashMap::new(),
             orphans: Vec::new(),
             nameless: HashMap::new(),
             looked: 0,
+            without_name: 0,
         }
     }
 
@@ -83,39 +95,55 @@ impl Attribution {
     }
 
     /// Finds out whose a cgroup is. `None` as long as its name may still come.
-    pub(super) fn settle(&mut self, id: u64, name: &Name, now: Instant) -> Option<&Bearer> {
+    pub(super) fn settle(&mut self, id: u64, cgroup: &Cgroup, now: Instant) -> Option<&Bearer> {
+        let name = &cgroup.name;
         if name.container_id.is_none() && name.pod_uid.is_none() {
-            return Some(self.settle_by_path(id, name));
+            return Some(self.settle_by_path(id, cgroup));
         }
         let answer = self.pods.resolve(name);
         if is_final(&answer, name) {
-            self.accept(id, &answer, name);
+            self.accept(id, &answer, cgroup);
         } else if !self.known.contains_key(&id) {
+            let patience = self.patience(&answer);
             let wait = self.waiting.entry(id).or_insert_with(|| Wait::new(now));
-            let is_over = wait.is_over(&answer, now);
+            let is_over = wait.is_over(&answer, patience, now);
             if self.may_come(name) && !is_over {
                 return None;
             }
-            self.accept(id, &answer, name);
+            self.without_name += u64::from(self.tells_names && name.pod_uid.is_some());
+            self.accept(id, &answer, cgroup);
         }
         // Else a source has forgotten the pod before its last process has gone: what was known stays.
         self.waiting.remove(&id);
         self.known.get(&id)
     }
 
-    fn settle_by_path(&mut self, id: u64, name: &Name) -> &Bearer {
-        let bearer = self.known.entry(id).or_insert_with(|| Bearer::of_path(name));
+    fn settle_by_path(&mut self, id: u64, cgroup: &Cgroup) -> &Bearer {
+        let by_path = || Bearer::of_path(&cgroup.name).since(cgroup.since);
+        let bearer = self.known.entry(id).or_insert_with(by_path);
         // It was renamed.
-        if bearer.workload.container != name.name {
-            *bearer = Bearer::of_path(name);
+        if bearer.workload.container != cgroup.name.name {
+            *bearer = by_path();
         }
         bearer
     }
 
-    fn accept(&mut self, id: u64, answer: &Answer, name: &Name) {
-        if self.known.get(&id).is_none_or(|bearer| !bearer.is_of(answer)) {
-            self.known.insert(id, Bearer::of_answer(answer, name));
+    fn accept(&mut self, id: u64, answer: &Answer, cgroup: &Cgroup) {
+        if self.known.get(&id).is_none_or(|bearer| !bearer.is_of(answer, &cgroup.name)) {
+            self.known.insert(id, Bearer::of_answer(answer, &cgroup.name).since(cgroup.since));
         }
+    }
+
+    fn patience(&self, answer: &Answer) -> Duration {
+        match answer {
+            Answer::Unknown if self.pods.is_answered() => PATIENCE_WHILE_ANSWERED,
+            _ => PATIENCE,
+        }
+    }
+
+    /// How many cgroups of pods go by an id or as unknown, because no source told their names in time.
+    pub(super) const fn without_name(&self) -> u64 {
+        self.without_name
     }
 
     const fn may_come(&self, name: &Name) -> bool {
@@ -188,8 +216,11 @@ impl Attribution {
             bearer.is_none()
         });
         let late = &mut self.late;
+        let without_name = &mut self.without_name;
         self.nameless.retain(|id, (name, since)| {
             let bearer = place(name, *since);
+            let is_unknown = bearer.as_ref().is_some_and(|bearer| *bearer == Bearer::unknown());
+            *without_name += u64::from(is_unknown);
             let is_placed = bearer.is_some();
             late.extend(bearer.map(|bearer| (*id, (bearer, now))));
             !is_placed
@@ -211,6 +242,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::pods::SourceKind;
+    use crate::pods::plan::{CriPlan, KubeletPlan};
     use crate::pods::pod::Pod;
 
     #[test]
@@ -219,11 +252,81 @@ mod tests {
         let later = |seconds: u64| start + Duration::from_secs(seconds);
         let patience = PATIENCE.as_secs();
         let known = Answer::Pod { pod: Arc::new(Pod::default()) };
+        let is_over = |wait: &mut Wait, answer, now| wait.is_over(answer, PATIENCE, now);
         let mut wait = Wait::new(start);
-        assert!(!wait.is_over(&Answer::Unknown, later(patience - 1)));
-        assert!(!wait.is_over(&known, later(10 * patience)));
-        assert!(!wait.is_over(&known, later(11 * patience - 1)));
-        assert!(wait.is_over(&known, later(11 * patience)));
-        assert!(Wait::new(start).is_over(&Answer::Unknown, later(patience)));
+        assert!(!is_over(&mut wait, &Answer::Unknown, later(patience - 1)));
+        assert!(!is_over(&mut wait, &known, later(10 * patience)));
+        assert!(!is_over(&mut wait, &known, later(11 * patience - 1)));
+        assert!(is_over(&mut wait, &known, later(11 * patience)));
+        assert!(is_over(&mut Wait::new(start), &Answer::Unknown, later(patience)));
+    }
+
+    const PATH: &str = "/kubepods/burstable/pod2c48913c-b29f-11e7-9350-020968147796/\
+                        5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
+
+    /// Its sources are never run: the kubelet is well as long as it is not asked, the runtime has not
+    /// answered yet.
+    fn attribution(plan: &PodsPlan) -> (tokio::runtime::Runtime, Attribution) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let attribution = Attribution::start(plan, runtime.handle());
+        (runtime, attribution)
+    }
+
+    fn of_kubelet() -> PodsPlan {
+        let kubelet = KubeletPlan {
+            url: "https://node1:10250".into(),
+            ca: "/ca".into(),
+            server_name: None,
+            token: "/token".into(),
+            insecure: false,
+        };
+        let others = [SourceKind::Kubernetes, SourceKind::Cri, SourceKind::Runtime];
+        let passed_over = others.map(|kind| (kind, String::new())).into();
+        PodsPlan { kubelet: Some(kubelet), passed_over, ..PodsPlan::default() }
+    }
+
+    fn of_runtime() -> PodsPlan {
+        let others = [SourceKind::Kubernetes, SourceKind::Kubelet, SourceKind::Runtime];
+        let passed_over = others.map(|kind| (kind, String::new())).into();
+        let cri = Some(CriPlan { socket: "/none".into(), others: Vec::new() });
+        PodsPlan { cri, passed_over, ..PodsPlan::default() }
+    }
+
+    #[test]
+    fn a_name_is_waited_for_as_long_as_a_source_answers_and_then_its_lack_is_counted() {
+        for (plan, patience) in [(of_kubelet(), PATIENCE_WHILE_ANSWERED), (of_runtime(), PATIENCE)] {
+            let (_runtime, mut attribution) = attribution(&plan);
+            let start = Instant::now();
+            let cgroup = Cgroup::of_path(PATH, start);
+            for early in [Duration::ZERO, patience.mul_f64(0.99)] {
+                assert_eq!(attribution.settle(7, &cgroup, start + early), None, "{patience:?}");
+            }
+            assert_eq!(attribution.without_name(), 0);
+            let bearer = attribution.settle(7, &cgroup, start + patience).expect("by its id");
+            assert_eq!(Some(&bearer.workload.container), cgroup.name.container_id.as_ref());
+            attribution.settle(7, &cgroup, start + patience * 2).expect("as before");
+            assert_eq!(attribution.without_name(), 1);
+        }
+    }
+
+    /// A pod that lived for less than the patience, and whose name never came: no series of its own may be
+    /// left.
+    #[test]
+    fn what_dies_before_its_name_comes_is_unknown_and_not_an_id() {
+        let (_runtime, mut attribution) = attribution(&of_kubelet());
+        let start = Instant::now();
+        let cgroup = Cgroup::of_path(PATH, start);
+        let died = start + PATIENCE + Duration::from_secs(5);
+        assert_eq!(attribution.settle(7, &cgroup, start), None);
+        assert_eq!(
+            attribution.settle(7, &cgroup, died),
+            None,
+            "it lived for longer than the shorter patience"
+        );
+        attribution.retire(7, &cgroup.name, died);
+        assert!(attribution.is_nameless(7));
+        attribution.place_orphans(died + PATIENCE, |_, _| ());
+        assert_eq!(attribution.bearer(7), Some(&Bearer::unknown()));
+        assert_eq!(attribution.without_name(), 1);
     }
 }

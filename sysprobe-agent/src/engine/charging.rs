@@ -7,7 +7,7 @@ use tracing::error;
 
 use super::attribution::Attribution;
 use super::identity::Identity;
-use crate::cgroup::name::Name;
+use crate::cgroup::tree::Cgroup;
 use crate::sched::debts::{Debts, Taken};
 use crate::slots::{Counters, Key, Owner, Slots};
 use crate::snapshot::SocketsSample;
@@ -31,7 +31,7 @@ pub(super) trait Charged {
     fn bury(
         &mut self,
         id: u64,
-        name: &Name,
+        cgroup: &Cgroup,
         attribution: &mut Attribution,
         registry: &mut Registry,
         now: Instant,
@@ -63,7 +63,7 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
     fn bury(
         &mut self,
         id: u64,
-        name: &Name,
+        cgroup: &Cgroup,
         attribution: &mut Attribution,
         registry: &mut Registry,
         now: Instant,
@@ -71,9 +71,9 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
         let keys = K::of_cgroup(id).map_or_else(|| self.keys_of(id), |key| vec![key]);
         for key in keys {
             let released = self.release(key, |gathered| {
-                if let Some(bearer) = attribution.settle(id, name, now) {
+                if let Some(bearer) = attribution.settle(id, cgroup, now) {
                     registry.add(bearer, gathered);
-                } else if !attribution.adopt(name, Box::new(*gathered), now) {
+                } else if !attribution.adopt(&cgroup.name, Box::new(*gathered), now) {
                     registry.add(&Bearer::unknown(), gathered);
                 }
             });
@@ -84,17 +84,19 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
     }
 }
 
-/// Finds out whose these cgroups are, all domains' at once: there is one walk for those that nobody has heard of.
+/// Finds out whose these cgroups are, all domains' at once: there is one walk for those that nobody has heard
+/// of.
 pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut Attribution) {
     let now = Instant::now();
-    // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a name.
+    // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a
+    // name.
     identity.update(now);
     if owners.iter().any(|id| identity.tree().get(*id).is_none() && !attribution.is_late(*id)) {
         identity.look_again(now);
     }
     let tree = identity.tree();
     for (id, cgroup) in owners.iter().filter_map(|id| Some((*id, tree.get(*id)?))) {
-        attribution.settle(id, &cgroup.name, now);
+        attribution.settle(id, cgroup, now);
     }
 }
 
@@ -111,20 +113,24 @@ fn charge<S: Counters + Charge, K: Key>(
     );
 }
 
-/// Adds the sockets that each owner has now.
+/// Adds the sockets that each owner had at the last scan. Those of a cgroup that has no name yet, or none any
+/// more, are left out: levels need not be kept for it.
 pub(super) fn count_sockets(
-    sockets: impl Iterator<Item = (Owner, SocketsSample)>,
+    sockets: &[(Owner, SocketsSample)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
     let nobodys = Nobodys::default();
     registry.forget_sockets();
     for (owner, sockets) in sockets {
-        registry.add_sockets(nobodys.or_bearer(owner, attribution), &sockets);
+        if !matches!(owner, Owner::Cgroup(id) if attribution.bearer(*id).is_none()) {
+            registry.add_sockets(nobodys.or_bearer(*owner, attribution), sockets);
+        }
     }
 }
 
-/// Adds the threads that each owner has now. Those of a cgroup that has no name yet are left out: levels need not be kept for it.
+/// Adds the threads that each owner has now. Those of a cgroup that has no name yet are left out: levels need
+/// not be kept for it.
 pub(super) fn count_threads(
     threads: &[(Owner, Threads)],
     attribution: &Attribution,
@@ -193,7 +199,9 @@ impl Nobodys {
     }
 }
 
-/// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, so nobody can be charged.
+/// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, or
+/// something of theirs, such as a socket, has outlived them by more than the grace. What comes after that is
+/// charged to `unknown` without a slot.
 fn release_unheard<S: Counters + Charge, K: Key>(
     slots: &mut Slots<S, K>,
     identity: &Identity,
@@ -206,7 +214,7 @@ fn release_unheard<S: Counters + Charge, K: Key>(
     let is_unheard = |id: u64| identity.tree().get(id).is_none() && !attribution.is_late(id);
     let unheard: Vec<K> = slots.owners().filter(|(_, id)| is_unheard(*id)).map(|(key, _)| key).collect();
     for key in unheard {
-        if let Err(error) = slots.release(key, |gathered| registry.add(&Bearer::unknown(), gathered)) {
+        if let Err(error) = slots.retire(key, |gathered| registry.add(&Bearer::unknown(), gathered)) {
             error!(%error, "The slot of a cgroup that has gone is lost.");
         }
     }

@@ -1,5 +1,5 @@
-//! Keeps the tree of cgroups true: the walk at start, the kernel's events after it, and a walk whenever an event was
-//! lost or cannot be placed. Without the events' domain, a walk now and then is all there is.
+//! Keeps the tree of cgroups true: the walk at start, the kernel's events after it, and a walk whenever an
+//! event was lost or cannot be placed. Without the events' domain, a walk now and then is all there is.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use crate::bpf::{Loaded, Running as _};
 use crate::cgroup::events::{Counts, Events};
 use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;
+use crate::snapshot::ScanSample;
 
 /// How often the hierarchy is walked when the kernel does not tell of changes.
 const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
@@ -31,6 +32,10 @@ pub(super) struct Identity {
     stale: bool,
     complete: bool,
     malformed: u64,
+    /// How many walks there were, how many of them did not see everything, and how long the last one took.
+    walks: u64,
+    incomplete: u64,
+    walk_took: Duration,
 }
 
 impl Identity {
@@ -44,6 +49,9 @@ impl Identity {
             stale: false,
             complete: false,
             malformed: 0,
+            walks: 0,
+            incomplete: 0,
+            walk_took: Duration::ZERO,
         };
         identity.walk(Instant::now()).with_context(|| format!("walking {}", identity.root.display()))?;
         Ok(identity)
@@ -64,7 +72,8 @@ impl Identity {
         match self.walk(now) {
             Ok(()) => (self.made_good, self.stale) = (lost, false),
             Err(error) => {
-                warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be walked.");
+                warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be \
+                                                                                  walked.");
             }
         }
     }
@@ -86,6 +95,7 @@ impl Identity {
     }
 
     fn walk(&mut self, now: Instant) -> anyhow::Result<()> {
+        let begun = Instant::now();
         let walk = walk(&self.root)?;
         if walk.unreadable > 0 {
             warn!(count = walk.unreadable, "Some cgroups could not be looked into.");
@@ -93,6 +103,9 @@ impl Identity {
         self.complete = walk.unreadable == 0;
         self.tree.reconcile(walk, now);
         self.walked = now;
+        self.walks += 1;
+        self.incomplete += u64::from(!self.complete);
+        self.walk_took = begun.elapsed();
         Ok(())
     }
 
@@ -115,7 +128,19 @@ impl Identity {
         self.complete
     }
 
-    /// Walks because somebody met a cgroup that is not in the tree, but not more often than is good for the node.
+    pub(super) fn walks(&self) -> ScanSample {
+        ScanSample {
+            scan: "cgroups".into(),
+            passes: self.walks,
+            truncated: self.incomplete,
+            last_ns: u64::try_from(self.walk_took.as_nanos()).unwrap_or(u64::MAX),
+            // Each directory is opened and read by system calls of its own.
+            longest_part_ns: 0,
+        }
+    }
+
+    /// Walks because somebody met a cgroup that is not in the tree, but not more often than is good for the
+    /// node.
     pub(super) fn look_again(&mut self, now: Instant) {
         self.stale = true;
         self.complete = false;

@@ -1,6 +1,7 @@
 //! The domains whose programs keep numbers per cgroup, as far as they could be started.
 
 use std::io;
+use std::time::Instant;
 
 use sysprobe_common::sched::threads::Threads;
 use tracing::warn;
@@ -8,7 +9,7 @@ use tracing::warn;
 use super::charging::Charged;
 use super::start::start_domain;
 use crate::block::Block;
-use crate::bpf::{Loaded, Loader, Running as _, Walk};
+use crate::bpf::{Loaded, Loader, Running as _, Scan};
 use crate::net::Net;
 use crate::plan::Plan;
 use crate::reclaim::Reclaim;
@@ -17,6 +18,7 @@ use crate::sched::Sched;
 use crate::sched::debts::Debts;
 use crate::slots::Owner;
 use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
+use crate::storage::Store;
 use crate::tcp::Tcp;
 use crate::vfs::Vfs;
 
@@ -61,12 +63,21 @@ impl Measured {
 
     /// Has what is going on at this moment booked, so that a reader sees it.
     pub(super) fn book(&mut self) {
-        if let Some(Err(error)) = self.tcp.as_mut().map(Tcp::take_census) {
-            warn!(%error, "The sockets could not be looked at.");
-        }
-        // Last, for the caller takes the time of it, and many sockets take milliseconds.
-        if let Some(Err(error)) = self.sched.as_ref().map(Sched::flush) {
+        if let Some(Err(error)) = self.sched.as_mut().map(Sched::flush) {
             warn!(%error, "What is running now could not be booked.");
+        }
+    }
+
+    /// Removes what is in progress for so long that its end was missed.
+    pub(super) fn remove_stale(&mut self, now: Instant, now_ns: u64) {
+        if let Some(vfs) = &mut self.vfs {
+            vfs.update(now, now_ns);
+        }
+        if let Some(block) = &mut self.block {
+            block.update(now, now_ns);
+        }
+        if let Some(reclaim) = &mut self.reclaim {
+            reclaim.update(now, now_ns);
         }
     }
 
@@ -89,18 +100,32 @@ impl Measured {
     }
 
     /// The sockets that there were when they were last looked at.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = (Owner, SocketsSample)> {
-        self.tcp.iter().flat_map(Tcp::sockets)
+    pub(super) fn sockets(&self) -> &[(Owner, SocketsSample)] {
+        self.tcp.as_ref().map_or(&[], Tcp::sockets)
+    }
+
+    /// See [`Tcp::begin_scan`].
+    pub(super) fn begin_socket_scan(&mut self) -> Option<Scan> {
+        self.tcp.as_mut()?.begin_scan()
+    }
+
+    /// See [`Tcp::end_scan`].
+    pub(super) fn end_socket_scan(&mut self) -> io::Result<()> {
+        self.tcp.as_mut().map_or(Ok(()), Tcp::end_scan)
     }
 
     /// See [`Sched::begin_census`].
-    pub(super) fn begin_census(&mut self) -> Option<Walk> {
+    pub(super) fn begin_census(&mut self) -> Option<Scan> {
         self.sched.as_mut()?.begin_census()
     }
 
     /// The threads that there were when they were last counted.
     pub(super) fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
         self.sched.as_mut().map_or_else(|| Ok(Vec::new()), Sched::threads)
+    }
+
+    pub(super) const fn vfs(&mut self) -> Option<&mut Vfs> {
+        self.vfs.as_mut()
     }
 
     pub(super) const fn rxpath(&mut self) -> Option<&mut Rxpath> {
@@ -112,16 +137,23 @@ impl Measured {
         self.sched.as_mut().map(Sched::debts)
     }
 
+    /// How long tasks waited for cgroups that could not be noted.
+    pub(super) fn unplaced_ns(&self) -> u64 {
+        self.sched.as_ref().map_or(0, Sched::unplaced_ns)
+    }
+
     /// How many bookings were lost because nobody knew the task.
     pub(super) fn unknown_tasks(&self) -> u64 {
         self.sched.as_ref().map_or(0, Sched::unknown_tasks)
     }
 
-    /// Makes every task known that is not.
-    pub(super) fn seed_again(&mut self) {
-        if let Some(Err(error)) = self.sched.as_mut().map(Sched::seed_again) {
-            warn!(%error, "Tasks whose birth was missed stay unknown.");
+    /// What makes every task known that is not, unless there is no room for another one.
+    pub(super) fn task_seed(&mut self) -> Option<Scan> {
+        let sched = self.sched.as_mut()?;
+        if sched.store().is_some_and(|store| store.is_exhausted()) {
+            return None;
         }
+        sched.seed()
     }
 
     pub(super) fn loaded(&self) -> impl Iterator<Item = &Loaded> {
@@ -137,6 +169,18 @@ impl Measured {
         domains.into_iter().flatten()
     }
 
+    /// What programs keep with tasks and sockets.
+    pub(super) fn stores(&mut self) -> Vec<&mut Store> {
+        let stores = [
+            self.sched.as_mut().and_then(Sched::store),
+            self.vfs.as_mut().and_then(Vfs::store),
+            self.tcp.as_mut().and_then(Tcp::store),
+            self.net.as_mut().and_then(Net::store),
+            self.rxpath.as_mut().and_then(Rxpath::store),
+        ];
+        stores.into_iter().flatten().collect()
+    }
+
     pub(super) fn losses(&self) -> Vec<LostUpdates> {
         let mut losses: Vec<_> = self.sched.iter().flat_map(Sched::losses).collect();
         losses.extend(self.vfs.iter().flat_map(Vfs::losses));
@@ -148,18 +192,21 @@ impl Measured {
         losses
     }
 
-    /// How full a map of slots is.
+    /// How full a map is.
     pub(super) fn entries(&self, map: &str) -> Option<u64> {
         match map {
             "SCHED_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().0),
             "SCHED_THR_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().1),
             "SCHED_DEBTS" => self.sched.as_ref().map(Sched::debts_in_use),
             "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
+            "VFS_STARTED" => self.vfs.as_ref().map(Vfs::started),
+            "BLOCK_IN_FLIGHT" => self.block.as_ref().map(Block::in_flight),
             "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
             "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
             "NET_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().0),
             "NET_DROP_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().1),
             "RXPATH_SLOTS" => self.rxpath.as_ref().map(Rxpath::slots_in_use),
+            "RECLAIM_BEGUN" => self.reclaim.as_ref().map(Reclaim::in_progress),
             "RECLAIM_SLOTS" => self.reclaim.as_ref().map(Reclaim::slots_in_use),
             _ => None,
         }

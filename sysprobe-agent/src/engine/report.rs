@@ -6,7 +6,8 @@ use super::Engine;
 use crate::bpf::Loaded;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
-use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample};
+use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample, ScanSample};
+use crate::storage;
 
 impl Engine {
     pub(super) fn describe_agent(&mut self) -> AgentSample {
@@ -17,19 +18,29 @@ impl Engine {
             reason: reason.into(),
             count,
         };
+        let stores = self.measured.stores();
+        lost_updates.extend(stores.iter().map(|store| store.loss()));
+        let storages = storage::samples(&stores, &self.population);
         let counted = self.identity.counted();
         lost_updates.extend([
             lost("cgroup", "ring_buffer_full", counted.ring_full),
             lost("cgroup", "unreadable", counted.unreadable),
             lost("cgroup", "malformed", self.identity.malformed()),
+            lost("cgroup", "path_too_long", self.identity.tree().too_long()),
         ]);
+        let of_pods = self.attribution.pods().losses();
+        lost_updates.extend(of_pods.map(|(reason, count)| lost("pods", reason, count)));
+        lost_updates.push(lost("pods", "no_name", self.attribution.without_name()));
         lost_updates.extend(self.files.losses());
         let loaded = self.identity.loaded().into_iter().chain(self.measured.loaded());
         let programs = loaded.flat_map(program_samples).collect();
         AgentSample {
             started_ns: self.started_ns,
+            started_unix_ms: self.started_unix_ms,
+            rx_followed_ratio: self.measured.rxpath().map(|rxpath| rxpath.followed_ratio()),
             lost_updates,
             maps: self.map_samples(),
+            storages,
             programs,
             measuring: self.statistics.state(),
             cgroups_born,
@@ -39,8 +50,22 @@ impl Engine {
             pod_sources: self.attribution.pods().states().into_iter().map(source_sample).collect(),
             pod_watch_age_ns: self.attribution.pods().watch_age().map(nanoseconds),
             hidden: self.registry.hidden().map(|(hidden, count)| (hidden.name().to_owned(), count)).collect(),
+            interference_lost_ns: self.measured.unplaced_ns(),
             collect_ns: 0,
+            scans: self.scan_samples(),
+            refused: Vec::new(),
         }
+    }
+
+    fn scan_samples(&self) -> Vec<ScanSample> {
+        let programs = self.measured.loaded().flat_map(Loaded::scans).map(|scan| ScanSample {
+            scan: scan.program.into(),
+            passes: scan.passes,
+            truncated: scan.cut,
+            last_ns: scan.took_ns,
+            longest_part_ns: scan.longest_ns,
+        });
+        programs.chain([self.identity.walks(), self.files.scan()]).collect()
     }
 
     fn map_samples(&mut self) -> Vec<MapSample> {

@@ -16,8 +16,8 @@ use crate::slots::Owner;
 use crate::snapshot::{Occupant, SlowRequest, SlowSample, Who, Workload};
 
 impl Engine {
-    /// Each that took long of late. What the question before this one had no answer for yet is in it. `None` where the receive path
-    /// is not watched.
+    /// Each that took long of late. What the question before this one had no answer for yet is in it. `None`
+    /// where the receive path is not watched.
     pub(super) fn slow(&mut self, from_ns: u64, lease: Duration) -> Option<SlowSample> {
         let rxpath = self.measured.rxpath()?;
         rxpath.slow().ask(from_ns, lease, Instant::now());

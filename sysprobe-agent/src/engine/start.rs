@@ -1,16 +1,60 @@
-//! Starts one domain after the other, each by the first of its tiers that the kernel takes.
+//! Starts one domain after the other, each by the first of its tiers that the kernel takes. New cgroups are
+//! heard of meanwhile.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::ValueEnum;
 use tracing::{info, warn};
 
+use super::attribution::Attribution;
+use super::identity::Identity;
 use crate::bpf::{LoadError, Running};
 use crate::plan::{Candidate, Decision, Plan, Reason};
 use crate::probe::{self, Tier, TierSet};
 use crate::snapshot::DomainState;
 
-/// Tries the plan's candidates until the kernel takes one. What speaks against the tiers before it is the reason, also of
-/// a domain that is up.
+/// What runs in a container lives longer, and so do the runtime's files that tell its name.
+const GREET_EVERY: Duration = Duration::from_millis(50);
+
+/// Takes in what happened to cgroups, and asks for the names of the new ones while those who know them still
+/// do: a pod may be gone before the next scrape.
+pub(super) fn greet_the_new(identity: &mut Identity, attribution: &mut Attribution, now: Instant) {
+    identity.update(now);
+    for id in identity.take_fresh() {
+        if let Some(cgroup) = identity.tree().get(id) {
+            attribution.settle(id, cgroup, now);
+        }
+    }
+}
+
+/// Greets while `load` keeps this thread busy for a second or two, in which a container may come and go.
+pub(super) fn greeting_meanwhile<T>(
+    identity: &mut Identity,
+    attribution: &mut Attribution,
+    load: impl FnOnce() -> T,
+) -> T {
+    let (loading, over) = mpsc::channel::<()>();
+    let greet = move || {
+        while over.recv_timeout(GREET_EVERY) == Err(RecvTimeoutError::Timeout) {
+            greet_the_new(identity, attribution, Instant::now());
+        }
+    };
+    thread::scope(|scope| {
+        let greeter = thread::Builder::new().name("greeter".into()).spawn_scoped(scope, greet);
+        if let Err(error) = greeter {
+            warn!(%error, "Containers that end while the agent starts may go by their ids.");
+        }
+        let loaded = load();
+        drop(loading);
+        loaded
+    })
+}
+
+/// Tries the plan's candidates until the kernel takes one. What speaks against the tiers before it is the
+/// reason, also of a domain that is up.
 pub(super) fn start_domain<T: Running>(
     name: &'static str,
     plan: &Plan,

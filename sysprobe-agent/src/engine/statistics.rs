@@ -1,5 +1,5 @@
-//! Whether the kernel measures its programs: always, by configuration, or for as long as somebody asks. It costs two clock
-//! reads for each run of every BPF program of the machine.
+//! Whether the kernel measures its programs: always, by configuration, or for as long as somebody asks. It
+//! costs two clock reads for each run of every BPF program of the machine.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The types of a kernel (BTF), opened and searched by name. What is looked up in them is in `layout` and `targets`.
+//! The types of a kernel (BTF), opened and searched by name. What is looked up in them is in `layout` and
+//! `targets`.
 
 mod layout;
 mod targets;
@@ -62,15 +63,15 @@ impl Types {
         named.collect()
     }
 
-    /// All types of a name. This passes over the names of all types (0.7 ms for a hundred thousand), so nothing should be
-    /// asked for twice.
+    /// All types of a name. This passes over the names of all types (0.7 ms for a hundred thousand), so
+    /// nothing should be asked for twice.
     fn named(&self, name: &str) -> Vec<Type> {
         self.0.resolve_types_by_name(name).unwrap_or_default()
     }
 }
 
-/// Mapping the file and searching it costs a hundredth of the crate's default, which builds an index. The kernel's own file
-/// can be mapped since 6.16; before, a copy in memory can.
+/// Mapping the file and searching it costs a hundredth of the crate's default, which builds an index. The
+/// kernel's own file can be mapped since 6.16; before, a copy in memory can.
 fn map(path: &Path) -> Result<Btf, Box<dyn std::error::Error>> {
     if let Ok(btf) = Btf::from_file_with_backend(path, Backend::Mmap) {
         return Ok(btf);

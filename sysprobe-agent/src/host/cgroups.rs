@@ -20,7 +20,8 @@ pub(super) fn collect(under: Option<&Path>) -> anyhow::Result<Hierarchy> {
     };
     let Some(key) = mounts.key() else {
         bail!(
-            "no cgroup hierarchy is mounted: mount one, or name the directory of the host's with --cgroup-root"
+            "no cgroup hierarchy is mounted: mount one, or name the directory of the host's with \
+             --cgroup-root"
         );
     };
     let root = key.root();

@@ -1,7 +1,7 @@
 //! Whether the kernel lets this process open performance counters, by which kprobes are attached.
 //!
-//! Not told by capabilities alone: kernels of some distributions ask for `CAP_SYS_ADMIN` where Linux itself asks for
-//! `CAP_PERFMON`, and seccomp may forbid the call. So one is opened, which counts nothing.
+//! Not told by capabilities alone: kernels of some distributions ask for `CAP_SYS_ADMIN` where Linux itself
+//! asks for `CAP_PERFMON`, and seccomp may forbid the call. So one is opened, which counts nothing.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -1,7 +1,12 @@
-//! How many CPUs there are and can be.
+//! How many CPUs there are and can be, and which of them share a cache.
+
+use std::fs;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+
+const CPUS: &str = "/sys/devices/system/cpu";
 
 /// CPU numbers go up to `possible - 1`; `online` is where a program can run now.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -10,13 +15,17 @@ pub struct Cpus {
     pub possible: u32,
     /// The numbers of those that can run something now.
     pub online: Vec<u32>,
+    /// The same by the last-level cache that they share; by package where the kernel does not tell of caches.
+    pub caches: Vec<Vec<u32>>,
 }
 
 impl Cpus {
-    pub(super) fn collect() -> Self {
+    #[must_use]
+    pub fn collect() -> Self {
         let online = read_list("online");
         let highest = read_list("possible").into_iter().max().or(online.iter().copied().max()).unwrap_or(0);
-        Self { possible: highest + 1, online }
+        let caches = caches(Path::new(CPUS), &online);
+        Self { possible: highest + 1, online, caches }
     }
 }
 
@@ -27,8 +36,40 @@ pub fn online() -> Vec<u32> {
 }
 
 fn read_list(name: &str) -> Vec<u32> {
-    let list = std::fs::read_to_string(format!("/sys/devices/system/cpu/{name}")).unwrap_or_default();
-    parse_list(&list)
+    list_in(&Path::new(CPUS).join(name))
+}
+
+fn list_in(file: &Path) -> Vec<u32> {
+    parse_list(&fs::read_to_string(file).unwrap_or_default())
+}
+
+/// Each CPU in one group, the groups in the order of their first CPUs.
+fn caches(directory: &Path, online: &[u32]) -> Vec<Vec<u32>> {
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    for cpu in online {
+        if groups.iter().any(|group| group.contains(cpu)) {
+            continue;
+        }
+        let mut group = sharing(&directory.join(format!("cpu{cpu}")));
+        let is_free =
+            |other: &u32| online.contains(other) && !groups.iter().flatten().any(|known| known == other);
+        group.retain(is_free);
+        if !group.contains(cpu) {
+            group = vec![*cpu];
+        }
+        groups.push(group);
+    }
+    groups
+}
+
+/// The CPUs with the same last-level cache as this one, those of its package where no cache is told of.
+fn sharing(cpu: &Path) -> Vec<u32> {
+    let number = |file: &Path| fs::read_to_string(file).ok()?.trim().parse::<u32>().ok();
+    let entries = fs::read_dir(cpu.join("cache")).into_iter().flatten().flatten();
+    let caches = entries.filter_map(|entry| Some((number(&entry.path().join("level"))?, entry.path())));
+    let last = caches.max_by_key(|(level, _)| *level).map(|(_, cache)| cache.join("shared_cpu_list"));
+    let files = last.into_iter().chain([cpu.join("topology/package_cpus_list")]);
+    files.map(|file| list_in(&file)).find(|cpus| !cpus.is_empty()).unwrap_or_default()
 }
 
 /// The kernel's list format: `0-3,8,10-11`.
@@ -49,5 +90,25 @@ mod tests {
         assert_eq!(parse_list("0-2,5,7-8\n"), [0, 1, 2, 5, 7, 8]);
         assert_eq!(parse_list("0\n"), [0]);
         assert!(parse_list("\n").is_empty());
+    }
+
+    #[test]
+    fn cpus_belong_together_by_their_last_cache_and_otherwise_by_package() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |file: &str, text: &str| {
+            let file = directory.path().join(file);
+            fs::create_dir_all(file.parent().expect("a parent")).expect("made");
+            fs::write(file, text).expect("written");
+        };
+        // The first and third share a cache, of which a CPU is offline; the second has no cache; the fourth
+        // nothing at all.
+        for cpu in [0, 2] {
+            write(&format!("cpu{cpu}/cache/index0/level"), "1\n");
+            write(&format!("cpu{cpu}/cache/index0/shared_cpu_list"), &format!("{cpu}\n"));
+            write(&format!("cpu{cpu}/cache/index3/level"), "3\n");
+            write(&format!("cpu{cpu}/cache/index3/shared_cpu_list"), "0,2,7\n");
+        }
+        write("cpu1/topology/package_cpus_list", "1,4\n");
+        assert_eq!(caches(directory.path(), &[0, 1, 2, 3, 4]), [vec![0, 2], vec![1, 4], vec![3]]);
     }
 }

@@ -75,8 +75,7 @@ fn links() -> BTreeMap<String, LinkCounts> {
     let of_node = known(Process::new(1).and_then(|first| first.dev_status()));
     let all = of_node.or_else(|| known(procfs::net::dev_status())).unwrap_or_default();
     let all: Vec<_> = all.into_values().filter(|link| link.name != "lo").collect();
-    let mounts = known(Process::myself().and_then(|own| own.mountinfo())).map(|mounts| mounts.0);
-    let devices = devices(&mounts.unwrap_or_default());
+    let devices = network_devices();
     let leaves = |link: &&DeviceStatus| devices.join(&link.name).join("device").exists();
     let real: Vec<_> = all.iter().filter(leaves).collect();
     let number = |link: &DeviceStatus, file| fs::read_to_string(devices.join(&link.name).join(file)).ok();
@@ -85,8 +84,19 @@ fn links() -> BTreeMap<String, LinkCounts> {
     chosen.into_iter().map(|link| (link.name.clone(), counts(link, &devices))).collect()
 }
 
-/// Where the node's network devices are: sysfs shows those of the network in which it was mounted, so that a container has to be given
-/// the node's `/sys/class/net` by a mount of its own (what they lead to is below `/sys/devices`, beside it).
+pub(super) fn network_devices() -> PathBuf {
+    let mounts = known(Process::myself().and_then(|own| own.mountinfo())).map(|mounts| mounts.0);
+    devices(&mounts.unwrap_or_default())
+}
+
+/// The machine's memory; 0 if it is not known.
+pub(super) fn memory_bytes() -> u64 {
+    known(Meminfo::current()).map_or(0, |info| info.mem_total)
+}
+
+/// Where the node's network devices are: sysfs shows those of the network in which it was mounted, so that a
+/// container has to be given the node's `/sys/class/net` by a mount of its own (what they lead to is below
+/// `/sys/devices`, beside it).
 fn devices(mounts: &[MountInfo]) -> PathBuf {
     const DEVICES: &str = "/class/net";
     let given = mounts.iter().find(|mount| mount.fs_type == "sysfs" && mount.root == DEVICES);
@@ -111,6 +121,17 @@ fn backlog_drops(softnet: &str) -> u64 {
     softnet.lines().filter_map(dropped).sum()
 }
 
+/// All that the network layer got since the machine started: on all CPUs, of all namespaces.
+pub(crate) fn packets_received() -> u64 {
+    processed(&fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default())
+}
+
+/// The number of each CPU wraps at 32 bits; the agent looks every second.
+fn processed(softnet: &str) -> u64 {
+    let received = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
+    softnet.lines().filter_map(received).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +141,7 @@ mod tests {
         let text = "00000010 00000001 0000000f 0\n00000020 0000000a 00000001 0\n";
         assert_eq!(backlog_drops(text), 11);
         assert_eq!(backlog_drops(""), 0);
+        assert_eq!(processed(text), 48);
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The capabilities that the agent uses, in one table, and which of them this process has. `sysprobe check` and the page of
-//! rights say what the table says, and a test takes capabilities away one by one and compares.
+//! The capabilities that the agent uses, in one table, and which of them this process has. `sysprobe check`
+//! and the page of rights say what the table says, and a test takes capabilities away one by one and
+//! compares.
 //!
 //! That a right is missing is told here; what is done about it is the plan's business.
 
@@ -25,10 +26,11 @@ pub struct Privilege {
     pub sys_admin: bool,
     /// `CAP_DAC_READ_SEARCH`, or `CAP_DAC_OVERRIDE`, which stands for it.
     pub dac_read_search: bool,
-    /// How much memory maps and programs may take (`RLIMIT_MEMLOCK`); `null` where the kernel does not charge them to this limit
-    /// (5.11 and later), or there is none.
+    /// How much memory maps and programs may take (`RLIMIT_MEMLOCK`); `null` where the kernel does not charge
+    /// them to this limit (5.11 and later), or there is none.
     pub locked_memory_bytes: Option<u64>,
-    /// Whether performance counters can be opened, by which kprobes are attached; `true` unless the kernel says no.
+    /// Whether performance counters can be opened, by which kprobes are attached; `true` unless the kernel
+    /// says no.
     pub counters: bool,
 }
 
@@ -51,8 +53,8 @@ pub enum Kernels {
     All,
     /// Older than this version.
     Before(u32, u32),
-    /// Older than this version, and changed by a distribution so that nobody else opens a performance counter while
-    /// `kernel.perf_event_paranoid` is above 2.
+    /// Older than this version, and changed by a distribution so that nobody else opens a performance counter
+    /// while `kernel.perf_event_paranoid` is above 2.
     GuardedBefore(u32, u32),
 }
 
@@ -75,14 +77,16 @@ pub enum Need {
 /// Kernels from this version on charge maps and programs to the memory controller instead.
 const CHARGES_LOCKED_MEMORY: (u32, u32) = (5, 11);
 
-/// Every capability that is of any use, in the order of need. Root has all of them, a container those that it is given.
+/// Every capability that is of any use, in the order of need. Root has all of them, a container those that it
+/// is given.
 pub const RIGHTS: &[Right] = &[
     Right {
         capability: Capability::CAP_BPF,
         kernels: Kernels::All,
         need: Need::Programs,
         does: "make maps and load programs",
-        without: "every domain with programs is off, and the agent only starts where the configuration turns all of these off",
+        without: "every domain with programs is off, and the agent only starts where the configuration turns \
+                  all of these off",
         is_granted: |has| has.bpf || has.sys_admin,
     },
     Right {
@@ -90,7 +94,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Programs,
         does: "load programs that read the kernel's memory, and attach them to tracepoints and functions",
-        without: "every domain with programs is off, and the agent only starts where the configuration turns all of these off",
+        without: "every domain with programs is off, and the agent only starts where the configuration turns \
+                  all of these off",
         is_granted: |has| has.perfmon || has.sys_admin,
     },
     Right {
@@ -98,8 +103,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::Before(CHARGES_LOCKED_MEMORY.0, CHARGES_LOCKED_MEMORY.1),
         need: Need::Room,
         does: "lift the limit on locked memory, to which these kernels charge maps and programs",
-        without: "all maps and programs have to fit into the limit on locked memory (`ulimit -l`, often 64 KiB or 8 MiB), and \
-                  domains that find no room are off",
+        without: "all maps and programs have to fit into the limit on locked memory (`ulimit -l`, often 64 \
+                  KiB or 8 MiB), and domains that find no room are off",
         is_granted: |has| has.sys_resource || has.locked_memory_bytes.is_none(),
     },
     Right {
@@ -107,8 +112,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::GuardedBefore(5, 13),
         need: Need::Kprobes,
         does: "attach kprobes, where there is no better hook",
-        without: "no function can be hooked by a kprobe (unless `kernel.perf_event_paranoid` is 2 or less): `net` is off before \
-                  5.11, and other domains see less",
+        without: "no function can be hooked by a kprobe (unless `kernel.perf_event_paranoid` is 2 or less): \
+                  `net` is off before 5.11, and other domains see less",
         // Nothing speaks for a lack where counters can be opened.
         is_granted: |has| has.counters || has.sys_admin,
     },
@@ -117,8 +122,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::ClosedCgroups,
         does: "look into cgroups that other users own, by delegation, and have closed to everybody else",
-        without: "cgroups in them that are older than the agent have no numbers, and none of their files are read (containers of \
-                  pods cannot close theirs, which are read-only by default)",
+        without: "cgroups in them that are older than the agent have no numbers, and none of their files are \
+                  read (containers of pods cannot close theirs, which are read-only by default)",
         is_granted: |has| has.dac_read_search,
     },
     Right {
@@ -126,7 +131,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Statistics,
         does: "have the kernel measure its programs, for `sysprobe probes` and `program_statistics`",
-        without: "`sysprobe probes` has no timings, and there is no `sysprobe_agent_program_run_seconds_total`",
+        without: "`sysprobe probes` has no timings, and there is no \
+                  `sysprobe_agent_program_run_seconds_total`",
         is_granted: |has| has.sys_admin,
     },
 ];
@@ -194,8 +200,8 @@ impl Privilege {
         needed.map(|right| right.capability.to_string()).collect()
     }
 
-    /// That there may not be room for everything, as a sentence: where there is none, the kernel says no more than that something
-    /// is not permitted. What else is missing the domains' own reasons name.
+    /// That there may not be room for everything, as a sentence: where there is none, the kernel says no more
+    /// than that something is not permitted. What else is missing the domains' own reasons name.
     pub(crate) fn warning(&self) -> Option<String> {
         let right = self.not_granted().find(|right| right.need == Need::Room)?;
         let limit = self.locked_memory_bytes? / 1024;

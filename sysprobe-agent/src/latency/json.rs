@@ -25,11 +25,14 @@ pub const VERSION: u32 = 1;
 
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
-    /// What was received and read, by protocol; empty for nothing, `null` where the receive path is not watched.
+    /// What was received and read, by protocol; empty for nothing, `null` where the receive path is not
+    /// watched.
     pub received: Option<Vec<PathDocument<'a>>>,
-    /// All of the workload's waits for a CPU, not those of what it received alone; `null` where the scheduler is not watched.
+    /// All of the workload's waits for a CPU, not those of what it received alone; `null` where the scheduler
+    /// is not watched.
     pub waits: Option<WaitsDocument<'a>>,
-    /// What took long, one by one; `null` unless it is asked for (`--slow`), and where the receive path is not watched.
+    /// What took long, one by one; `null` unless it is asked for (`--slow`), and where the receive path is
+    /// not watched.
     pub slow: Option<SlowDocument<'a>>,
 }
 
@@ -67,8 +70,8 @@ pub struct SlowRequestDocument<'a> {
     pub thread: &'a str,
     /// In the order of the way; they sum to `seconds`.
     pub stages: Vec<SlowStageDocument<'a>>,
-    /// Who had the CPU on which it was read while the reader waited for one, the longest first. Less than the wait where more is not
-    /// known.
+    /// Who had the CPU on which it was read while the reader waited for one, the longest first. Less than the
+    /// wait where more is not known.
     pub occupants: Vec<OccupantDocument<'a>>,
 }
 
@@ -107,7 +110,8 @@ pub enum OccupantKind {
     Unknown,
 }
 
-/// What found nothing unread in its socket, from the first network device to the first byte copied to the reader.
+/// What found nothing unread in its socket, from the first network device to the first byte copied to the
+/// reader.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct PathDocument<'a> {
     /// `tcp` or `udp`.
@@ -123,7 +127,8 @@ pub struct PathDocument<'a> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct StageDocument<'a> {
-    /// `FROM_to_TO`, of `device`, `ip`, the protocol, `ready`, `wakeup`, `run` and `read`. What a kernel cannot tell apart is one.
+    /// `FROM_to_TO`, of `device`, `ip`, the protocol, `ready`, `wakeup`, `run` and `read`. What a kernel
+    /// cannot tell apart is one.
     pub stage: &'a str,
     #[serde(flatten)]
     pub times: TimesDocument,
@@ -133,8 +138,8 @@ pub struct StageDocument<'a> {
 
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct SumDocument {
-    /// `kernel_network` (what ends with `wakeup` or before), `scheduler` (`wakeup_to_run`) and `application` (`run_to_read`); or
-    /// `kernel_network` and `reader`, where the kernel does not tell the other two apart.
+    /// `kernel_network` (what ends with `wakeup` or before), `scheduler` (`wakeup_to_run`) and `application`
+    /// (`run_to_read`); or `kernel_network` and `reader`, where the kernel does not tell the other two apart.
     #[schemars(schema_with = "sums")]
     pub sum: &'static str,
     pub seconds: f64,
@@ -155,7 +160,8 @@ pub struct TimesDocument {
     pub p90_seconds: Option<f64>,
     /// As `p50_seconds`.
     pub p99_seconds: Option<f64>,
-    /// The upper bound of the last bucket that holds any: none was longer, unless `above_range`: then at least one was.
+    /// The upper bound of the last bucket that holds any: none was longer, unless `above_range`: then at
+    /// least one was.
     pub max_seconds: Option<f64>,
     /// Whether one was longer than the histogram reaches (32 s).
     pub above_range: bool,

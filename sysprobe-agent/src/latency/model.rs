@@ -1,5 +1,5 @@
-//! Where what a workload received in a window lost its time: the difference of two snapshots. Pure; how it looks is not its
-//! business.
+//! Where what a workload received in a window lost its time: the difference of two snapshots. Pure; how it
+//! looks is not its business.
 
 use crate::{
     show::{bar::Mark, target::Target},
@@ -89,7 +89,8 @@ impl Finding {
 
 impl Path {
     fn new(protocol: &str, path: &PathSample) -> Self {
-        // Not that of the whole, which is read a moment later: what is booked meanwhile would be missing from the parts.
+        // Not that of the whole, which is read a moment later: what is booked meanwhile would be missing from
+        // the parts.
         let all_ns: u64 = path.stages.iter().map(|stage| stage.latency.sum_ns).sum();
         let is_split = path.stages.iter().all(|stage| whose(&stage.name) != Whose::Reader);
         let whose = |name: &str| match whose(name) {

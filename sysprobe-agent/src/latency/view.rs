@@ -1,5 +1,5 @@
-//! How a window looks: how much was followed; then, and these scroll, the stages of each protocol, why the workload waited
-//! for a CPU, and what took long, if it is asked for.
+//! How a window looks: how much was followed; then, and these scroll, the stages of each protocol, why the
+//! workload waited for a CPU, and what took long, if it is asked for.
 
 use ratatui::{style::Style, text::Line};
 
@@ -15,7 +15,6 @@ use crate::show::{
         self, Cause,
         table::{self as causes, Table as Causes},
     },
-    watch::Subject,
 };
 
 pub(super) fn body(latency: &Latency, form: &Form) -> Body {
@@ -43,19 +42,21 @@ pub(super) fn received(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
         Finding::Off(reason) => vec![Line::raw(format!("rxpath is off: {}", format::clean(reason)))],
         Finding::Nothing => vec![Line::raw("Nothing that it received was read in this window.")],
         Finding::Received(paths) => {
-            let summary = Line::styled(summary(paths, &latency.subject), Style::new().bold());
+            let summary = Line::styled(summary(paths, latency), Style::new().bold());
             let table = Table::fit(form);
             std::iter::once(summary).chain(paths.iter().flat_map(|path| table.lines(path))).collect()
         }
     }
 }
 
-fn summary(paths: &[Path], subject: &Subject) -> String {
+fn summary(paths: &[Path], latency: &Latency) -> String {
     let rate = |path: &Path| {
-        let rate = format::or_nothing(subject.per_second(path.total.count as f64), format::rate);
+        let rate = format::or_nothing(latency.subject.per_second(path.total.count as f64), format::rate);
         format!("{rate} {}", format::clean(&path.protocol))
     };
-    format!("Followed to its reader: {}.", paths.iter().map(rate).collect::<Vec<_>>().join(", "))
+    let rates: Vec<_> = paths.iter().map(rate).collect();
+    let sampled = latency.sampled.as_ref().map(|sampled| format!(" ({sampled})")).unwrap_or_default();
+    format!("Followed to its reader: {}{sampled}.", rates.join(", "))
 }
 
 /// The causes that there were. Who it was says `blame`.
@@ -79,12 +80,11 @@ fn why_it_waited(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
 pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
     let stages = [
         ("device_to_ip", "taken off the first device's queue"),
-        ("ip_to_tcp", "filters, routes, other devices"),
-        ("tcp_to_ready", "the connection takes it, in order"),
+        ("ip_to_ready", "filters, routes, the connection"),
         ("ready_to_wakeup", "readable; its reader still slept"),
         ("wakeup_to_run", "it was runnable, without a CPU"),
         ("run_to_read", "it ran, or slept, before it read"),
-        ("device_to_tcp", "stages that this kernel cannot tell"),
+        ("device_to_ready", "stages that this kernel cannot tell"),
         ("ready_to_read", "  apart are one, such as these"),
         ("udp", "its stages: udp in the place of tcp"),
     ];

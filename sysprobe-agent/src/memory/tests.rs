@@ -39,7 +39,8 @@ const V2_STAT: &str =
     "anon 5000\nfile 3000\nactive_anon 1\ninactive_file 2000\nactive_file 1000\npgfault 99\npgmajfault 17\n";
 const V2_EVENTS: &str = "low 0\nhigh 0\nmax 12\noom 4\noom_kill 3\noom_group_kill 1\n";
 /// What the cgroup itself has comes before what is below it as well.
-const V1_STAT: &str = "cache 1\ninactive_file 1\npgmajfault 1\nhierarchical_memory_limit 9223372036854771712\n\
+const V1_STAT: &str = "cache 1\ninactive_file 1\npgmajfault 1\nhierarchical_memory_limit \
+                       9223372036854771712\n\
     total_cache 1\ntotal_pgmajfault 17\ntotal_inactive_file 2000\ntotal_active_file 1\n";
 const V1_OOM: &str = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
 

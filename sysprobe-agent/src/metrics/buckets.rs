@@ -1,5 +1,6 @@
-//! The kernel's buckets in the two forms that Prometheus has: classic ones, merged, for readers of text; and as they are, as a native
-//! histogram. Both are exact: every classic bound is one of the kernel's, and these are those of the native schema.
+//! The kernel's buckets in the two forms that Prometheus has: classic ones, merged, for readers of text; and
+//! as they are, as a native histogram. Both are exact: every classic bound is one of the kernel's, and these
+//! are those of the native schema.
 
 use prometheus_client::encoding::{NativeHistogram, NativeHistogramBuckets};
 use sysprobe_common::hist;
@@ -7,8 +8,8 @@ use sysprobe_common::hist;
 use crate::config::metrics::ClassicBuckets;
 use crate::snapshot::{HistogramSample, bucket_upper};
 
-/// The classic buckets: powers of two from 4 microseconds to 8 seconds. Finer would be dear for a server that keeps one series per
-/// bucket.
+/// The classic buckets: powers of two from 4 microseconds to 8 seconds. Finer would be dear for a server that
+/// keeps one series per bucket.
 const CLASSIC: std::ops::RangeInclusive<i32> = -18..=3;
 /// The native index of what is longer than any number (`+Inf`): the bucket after that of the largest one.
 const INFINITE: i32 = (f64::MAX_EXP << hist::SCHEMA) + 1;

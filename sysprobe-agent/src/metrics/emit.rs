@@ -10,7 +10,7 @@ use super::buckets::{Buckets, Width};
 use super::format::Format;
 use super::table::{self, Kind};
 use crate::config::metrics::ClassicBuckets;
-use crate::snapshot::{Culprit, HistogramSample, Workload, WorkloadSample};
+use crate::snapshot::{Culprit, HistogramSample, Snapshot, Workload, WorkloadSample};
 
 /// Takes the series of one family. The first error is kept: a writer that failed once fails the scrape.
 pub struct Emit<'a> {
@@ -30,10 +30,23 @@ pub(super) struct State {
     buckets: Buckets,
     /// How many series each family has, by its full name.
     counted: Vec<(String, u64)>,
-    /// How many each workload has, by a hash of it.
-    of_workloads: HashMap<u64, u64>,
+    /// By a hash of the workload.
+    of_workloads: HashMap<u64, OfWorkload>,
+    /// Since when the agent's own series are counted.
+    started_ms: u64,
+    /// Since when the series of the family at hand are counted, in their order, in milliseconds since the
+    /// Unix epoch; 0 of what is not known.
+    pub(super) created_ms: Vec<u64>,
     /// How many found no room among a workload's.
     left_out: u64,
+}
+
+#[derive(Debug, Default)]
+struct OfWorkload {
+    /// How many series it has so far.
+    series: u64,
+    /// Since when its totals are counted.
+    created_ms: u64,
 }
 
 /// How it is wanted.
@@ -45,24 +58,44 @@ pub(super) struct Export {
 }
 
 impl State {
+    pub(super) fn new(snapshot: &Snapshot) -> Self {
+        let workloads = snapshot.workloads.iter().map(|row| {
+            let Workload { namespace, pod, container } = &row.workload;
+            (hash([namespace, pod, container]), row.created_ms)
+        });
+        // A pod that has a limit of its own is a workload as well.
+        let pods = snapshot.pods.iter().map(|pod| (hash([&pod.namespace, &pod.pod, ""]), pod.created_ms));
+        let mut of_workloads = HashMap::new();
+        for (workload, created_ms) in pods.chain(workloads) {
+            let of_workload = of_workloads.entry(workload).or_insert(OfWorkload { series: 0, created_ms });
+            // The earlier: neither had counted anything then.
+            of_workload.created_ms = of_workload.created_ms.min(created_ms);
+        }
+        Self { of_workloads, started_ms: snapshot.agent.started_unix_ms, ..Self::default() }
+    }
+
     pub(super) fn note(&mut self, family: String, series: u64) {
         self.counted.push((family, series));
     }
 
-    /// Whether a workload may have so many series more.
-    fn has_room(&mut self, labels: Labels, series: u64, limit: u64) -> bool {
-        let [namespace @ ("namespace", _), pod, container, ..] = labels else { return true };
-        let mut hasher = DefaultHasher::new();
-        (namespace.1, pod.1, container.1).hash(&mut hasher);
-        let so_far = self.of_workloads.entry(hasher.finish()).or_default();
-        let has_room = *so_far + series <= limit;
+    /// Since when what has these labels is counted, if it may have so many series more.
+    fn admit(&mut self, labels: Labels, series: u64, limit: u64) -> Option<u64> {
+        let [namespace @ ("namespace", _), pod, container, ..] = labels else { return Some(self.started_ms) };
+        let workload = self.of_workloads.entry(hash([namespace.1, pod.1, container.1])).or_default();
+        let has_room = workload.series + series <= limit;
         if has_room {
-            *so_far += series;
+            workload.series += series;
         } else {
             self.left_out += series;
         }
-        has_room
+        has_room.then_some(workload.created_ms)
     }
+}
+
+fn hash(workload: [&str; 3]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    workload.hash(&mut hasher);
+    hasher.finish()
 }
 
 type Labels<'a> = &'a [(&'a str, &'a str)];
@@ -96,16 +129,23 @@ impl<'a> Emit<'a> {
         self.state.left_out
     }
 
-    fn may_write(&mut self, labels: Labels, series: u64) -> bool {
+    /// Notes also since when it is counted.
+    fn may_write(&mut self, labels: Labels, series: u64, created_ms: Option<u64>) -> bool {
         let limit = self.export.series_per_workload;
-        let may = self.result.is_ok() && self.state.has_room(labels, series, limit);
-        self.series += if may { series } else { 0 };
-        may
+        let admitted = if self.result.is_ok() { self.state.admit(labels, series, limit) } else { None };
+        let Some(of_workload) = admitted else { return false };
+        self.state.created_ms.push(created_ms.unwrap_or(of_workload));
+        self.series += series;
+        true
     }
 
     /// One number with these labels.
     pub(super) fn value(&mut self, labels: Labels, value: f64) {
-        if self.may_write(labels, 1) {
+        self.value_since(labels, None, value);
+    }
+
+    fn value_since(&mut self, labels: Labels, created_ms: Option<u64>, value: f64) {
+        if self.may_write(labels, 1, created_ms) {
             self.result = self.encode(labels, value);
         }
     }
@@ -139,15 +179,22 @@ impl<'a> Emit<'a> {
         self.value(&[namespace, pod, container, label], value);
     }
 
-    /// Of who made it wait.
-    pub(super) fn culprit(&mut self, row: &WorkloadSample, culprit: &Culprit, value: f64) {
+    /// Of who made it wait, and since when that is counted, if not since the workload is.
+    pub(super) fn culprit(
+        &mut self,
+        row: &WorkloadSample,
+        culprit: &Culprit,
+        created_ms: Option<u64>,
+        value: f64,
+    ) {
         let [namespace, pod, container] = labels_of(&row.workload);
         let culprit = [
             ("culprit_namespace", culprit.namespace.as_str()),
             ("culprit_pod", &culprit.pod),
             ("culprit_container", &culprit.container),
         ];
-        self.value(&[namespace, pod, container, culprit[0], culprit[1], culprit[2]], value);
+        let labels = [namespace, pod, container, culprit[0], culprit[1], culprit[2]];
+        self.value_since(&labels, created_ms, value);
     }
 
     /// Of a protocol and a family.
@@ -185,7 +232,7 @@ impl<'a> Emit<'a> {
         self.state.buckets.fill_classic(sample, width, self.export.classic);
         // A native histogram is one series; else there is one for each bucket, and count and sum.
         let of_text = self.state.buckets.classic.len() as u64 + 2;
-        if !self.may_write(labels, if is_native { 1 } else { of_text }) {
+        if !self.may_write(labels, if is_native { 1 } else { of_text }, None) {
             return;
         }
         let sum = table::seconds(sample.sum_ns);

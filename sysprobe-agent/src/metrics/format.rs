@@ -1,5 +1,5 @@
-//! What a reader may ask for: protobuf, with native histograms; OpenMetrics 1.0; and the older text format for readers that do not
-//! ask.
+//! What a reader may ask for: protobuf, with native histograms; OpenMetrics 1.0; and the older text format
+//! for readers that do not ask.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -9,8 +9,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// What an `Accept` header asks for: of what it names and we have, what it likes best; of what it likes alike, the first. Prometheus
-    /// names protobuf where native histograms are on, else OpenMetrics; a browser or curl gets the plain form.
+    /// How many there are.
+    pub const COUNT: usize = 3;
+
+    /// What an `Accept` header asks for: of what it names and we have, what it likes best; of what it likes
+    /// alike, the first. Prometheus names protobuf where native histograms are on, else OpenMetrics; a
+    /// browser or curl gets the plain form.
     #[must_use]
     pub fn negotiate(accept: &str) -> Self {
         let mut best = (0.0, Self::Plain);
@@ -78,11 +82,13 @@ mod tests {
 
     #[test]
     fn prometheus_with_native_histograms_gets_protobuf() {
-        let accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,\
-                      application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
+        let accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
+                      encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,\
+                      application/openmetrics-text;version=0.0.1;q=0.4,\
                       text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
         assert_eq!(Format::negotiate(accept), Format::Protobuf);
-        let other = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=text,text/plain;q=0.1";
+        let other = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
+                     encoding=text,text/plain;q=0.1";
         assert_eq!(Format::negotiate(other), Format::Plain, "a form of it that we do not have");
     }
 }

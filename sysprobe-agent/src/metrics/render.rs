@@ -1,13 +1,17 @@
-//! Walks the table over a snapshot and encodes it, family by family. Nothing is registered: a scrape is a value that is written out.
+//! Walks the table over a snapshot and encodes it, family by family. Nothing is registered: a scrape is a
+//! value that is written out.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_protobuf};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit as ExportedUnit};
+use prost::Message as _;
 
+use super::created;
 use super::emit::{Emit, Export, State};
 use super::format::Format;
 use super::table::{self, Kind, Metric, Unit};
@@ -15,26 +19,53 @@ use super::text;
 use crate::config::metrics::MetricsConfig;
 use crate::snapshot::Snapshot;
 
-/// Writes what is wanted of a snapshot in one of the forms.
+/// What is wanted of a snapshot in one of the forms.
 pub fn render(snapshot: Snapshot, format: Format, wanted: &MetricsConfig) -> Result<Vec<u8>, Failed> {
-    let (snapshot, state) = (Arc::new(exported(snapshot)), Arc::new(Mutex::new(State::default())));
+    let mut out = Vec::new();
+    render_to(&mut out, snapshot, format, wanted)?;
+    Ok(out)
+}
+
+/// Writes the same family by family, so that the whole need not be in memory.
+pub fn render_to(
+    out: &mut impl Write,
+    snapshot: Snapshot,
+    format: Format,
+    wanted: &MetricsConfig,
+) -> Result<(), Failed> {
+    let snapshot = Arc::new(exported(snapshot));
+    let state = Arc::new(Mutex::new(State::new(&snapshot)));
     let export = Export {
         format,
         classic: wanted.classic_buckets,
         series_per_workload: wanted.series_per_workload.into(),
     };
-    let mut out = Vec::new();
+    let created_lines = format == Format::OpenMetrics && wanted.created_lines;
     // One at a time: the tree that protobuf is encoded from is several times as large as what comes out.
     for metric in table::all().filter(|metric| wanted.families.wants(&metric.full_name())) {
         let mut registry = Registry::default();
         let family = Family { snapshot: Arc::clone(&snapshot), metric, export, state: Arc::clone(&state) };
         registry.register_collector(Box::new(family));
-        append(&mut out, &registry, format)?;
+        match format {
+            Format::Protobuf => write_protobuf(out, &registry, &state)?,
+            Format::Plain => {
+                let mut plain = Vec::new();
+                text::plain_from_openmetrics(&mut plain, &text_of(&registry)?);
+                out.write_all(&plain)?;
+            }
+            Format::OpenMetrics if created_lines => {
+                let text = text_of(&registry)?;
+                let created_ms = &lock(&state).created_ms;
+                let lines = created::with_lines(&text, &metric.family_name(), metric.kind, created_ms);
+                out.write_all(lines.as_bytes())?;
+            }
+            Format::OpenMetrics => out.write_all(text_of(&registry)?.as_bytes())?,
+        }
     }
     if format == Format::OpenMetrics {
-        out.extend_from_slice(text::END.as_bytes());
+        out.write_all(text::END.as_bytes())?;
     }
-    Ok(out)
+    Ok(())
 }
 
 /// What the hidden ones did is exported as one workload.
@@ -55,19 +86,28 @@ impl From<fmt::Error> for Failed {
     }
 }
 
-fn append(out: &mut Vec<u8>, registry: &Registry, format: Format) -> Result<(), Failed> {
-    if format == Format::Protobuf {
-        let family = prometheus_protobuf::encode_to_vec(registry);
-        out.extend(family.map_err(|error| Failed(error.to_string()))?);
-        return Ok(());
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
     }
-    let mut family = String::new();
-    prometheus_client::encoding::text::encode_registry(&mut family, registry)?;
-    match format {
-        Format::Plain => text::plain_from_openmetrics(out, &family),
-        _ => out.extend_from_slice(family.as_bytes()),
+}
+
+fn text_of(registry: &Registry) -> Result<String, Failed> {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode_registry(&mut text, registry)?;
+    Ok(text)
+}
+
+fn write_protobuf(out: &mut impl Write, registry: &Registry, state: &Mutex<State>) -> Result<(), Failed> {
+    for mut family in prometheus_protobuf::encode(registry)? {
+        created::stamp(&mut family.metric, &lock(state).created_ms);
+        out.write_all(&family.encode_length_delimited_to_vec())?;
     }
     Ok(())
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Family {
@@ -87,7 +127,8 @@ impl fmt::Debug for Family {
 impl Collector for Family {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         let Metric { name, help, unit, kind, .. } = self.metric;
-        let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *lock(&self.state);
+        state.created_ms.clear();
         let unit = unit.exported();
         let family = encoder.encode_descriptor(name, help, unit.as_ref(), kind.exported())?;
         let mut emit = Emit::new(family, *kind, state, self.export);

@@ -1,6 +1,6 @@
-//! The table of metrics: name, help, unit, type, labels, and where the numbers come from. `/metrics`, `docs/metrics.md`
-//! and the checks of dashboards and alerts all come from it. Units are base units; a counter's `_total` and the unit are
-//! not part of `name` and get appended.
+//! The table of metrics: name, help, unit, type, labels, and where the numbers come from. `/metrics`,
+//! `docs/metrics.md` and the checks of dashboards and alerts all come from it. Units are base units; a
+//! counter's `_total` and the unit are not part of `name` and get appended.
 
 use super::emit::Emit;
 pub(crate) use crate::snapshot::seconds;
@@ -89,9 +89,14 @@ impl Metric {
     #[must_use]
     pub fn full_name(&self) -> String {
         let total = if self.kind == Kind::Counter { "_total" } else { "" };
+        format!("{}{total}", self.family_name())
+    }
+
+    /// The family's name in OpenMetrics.
+    pub(super) fn family_name(&self) -> String {
         match self.unit.suffix() {
-            Some(unit) => format!("{}_{unit}{total}", self.name),
-            None => format!("{}{total}", self.name),
+            Some(unit) => format!("{}_{unit}", self.name),
+            None => self.name.to_owned(),
         }
     }
 }

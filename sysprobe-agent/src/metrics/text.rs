@@ -1,5 +1,5 @@
-//! The older Prometheus text format, from OpenMetrics. They differ in three things: the type line of a counter carries `_total` in the
-//! older one, which has no unit lines and no end mark.
+//! The older Prometheus text format, from OpenMetrics. They differ in three things: the type line of a
+//! counter carries `_total` in the older one, which has no unit lines and no end mark.
 
 /// The end of a text in OpenMetrics.
 pub(super) const END: &str = "# EOF\n";
@@ -40,7 +40,8 @@ mod tests {
 
     #[test]
     fn a_counters_comments_get_its_full_name() {
-        let openmetrics = "# HELP a_seconds Time.\n# TYPE a_seconds counter\n# UNIT a_seconds seconds\na_seconds_total 1.0\n# EOF\n";
+        let openmetrics = "# HELP a_seconds Time.\n# TYPE a_seconds counter\n# UNIT a_seconds \
+                           seconds\na_seconds_total 1.0\n# EOF\n";
         let expected = "# HELP a_seconds_total Time.\n# TYPE a_seconds_total counter\na_seconds_total 1.0\n";
         assert_eq!(plain(openmetrics), expected);
     }

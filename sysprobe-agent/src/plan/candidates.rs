@@ -3,13 +3,14 @@
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
 use crate::host::{Facts, Layout};
-use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet};
+use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet, UNSTEERED};
 
 /// Not told by trying programs, which are attached to nothing then.
-const NO_COUNTERS: &str = "this process may not attach kprobes: that takes CAP_SYS_ADMIN here, or kernel.perf_event_paranoid at \
-                           2 or less, and seccomp has to allow perf_event_open";
+const NO_COUNTERS: &str = "this process may not attach kprobes: that takes CAP_SYS_ADMIN here, or \
+                           kernel.perf_event_paranoid at 2 or less, and seccomp has to allow perf_event_open";
 
-/// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier begin with.
+/// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier
+/// begin with.
 pub(super) fn of(
     probe: &Probe,
     facts: &Facts,
@@ -27,8 +28,8 @@ pub(super) fn of(
     (candidates, passed_over)
 }
 
-/// Fails with the first thing that the kernel is known not to have, or not to give to this process. What is unknown shows when
-/// it is tried.
+/// Fails with the first thing that the kernel is known not to have, or not to give to this process. What is
+/// unknown shows when it is tried.
 fn require(set: &TierSet, facts: &Facts) -> Result<(), String> {
     let offers = &facts.offers;
     let lacks = |need: &&Need| match need {
@@ -58,13 +59,18 @@ fn names(program: &Program) -> String {
     program.targets().map(|target| target.to_string()).collect::<Vec<_>>().join(" or ")
 }
 
+/// What the table's members and conditions are on this host.
 fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
     let value = |member: &Member| match offset(layout, member.paths) {
         Err(_) if !member.required => Ok(ABSENT),
         found => found,
     };
-    set.members.iter().map(|member| Ok((member.global, value(member)?))).collect()
+    let members = set.members.iter().map(|member| Ok((member.global, value(member)?)));
+    let has_steered = set.programs.iter().any(|program| program.unless == Some(UNSTEERED));
+    let steered = if facts.queues.steers_packets { ABSENT } else { 0 };
+    let steering = has_steered.then_some(Ok((UNSTEERED, steered)));
+    members.chain(steering).collect()
 }
 
 /// The offset under the first name that this kernel has.

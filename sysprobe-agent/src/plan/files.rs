@@ -41,8 +41,9 @@ fn requires_pressure(hierarchy: &Hierarchy) -> Result<(), &'static str> {
         (KeyHierarchy::V1 { .. }, _) => Err("cgroup v1 has no pressure stall information, only v2 has"),
         (_, Pressure::Kept) => Ok(()),
         (_, Pressure::Off) => Err("pressure stall information is turned off: start the kernel with psi=1"),
-        (_, Pressure::Absent) => Err(
-            "this kernel keeps no pressure stall information for cgroups (CONFIG_PSI, cgroup_disable=pressure)",
-        ),
+        (_, Pressure::Absent) => {
+            Err("this kernel keeps no pressure stall information for cgroups (CONFIG_PSI, \
+             cgroup_disable=pressure)")
+        }
     }
 }

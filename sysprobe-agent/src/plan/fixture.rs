@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cgroup::mounts::KeyHierarchy;
-use crate::host::{Cpus, Facts, Hierarchy, Layout, Offers, Pressure, Privilege};
+use crate::host::{Cpus, Facts, Hierarchy, Layout, Offers, Pressure, Privilege, Queues, Scale};
 use crate::pods::PodFacts;
 use crate::probe;
 
@@ -35,12 +35,22 @@ pub(crate) const fn privilege() -> Privilege {
     }
 }
 
+/// So many CPUs, all online, eight to a cache.
+pub(crate) fn cpus(count: u32) -> Cpus {
+    let online: Vec<u32> = (0..count).collect();
+    Cpus { possible: count, caches: online.chunks(8).map(<[u32]>::to_vec).collect(), online }
+}
+
 /// A host that has everything.
 pub(crate) fn facts() -> Facts {
     Facts {
         kernel: "6.12.0".into(),
-        cpus: Cpus { possible: 2, online: vec![0, 1] },
+        cpus: cpus(2),
+        scale: Scale { memory_bytes: 16 << 30, memory_limit_bytes: None, cgroups: 200, disks: 2 },
+        queues: Queues::default(),
         threads: 10_000,
+        sockets: Some(2_000),
+        memory_groups: Vec::new(),
         privilege: privilege(),
         layout: Ok(layout()),
         drop_reasons: BTreeMap::new(),

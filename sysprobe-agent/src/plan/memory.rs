@@ -9,18 +9,16 @@ use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
 use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats, Unread, slow};
 use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
-use sysprobe_common::sched::throttle::{Hold, ThrottleStats, holds};
-use sysprobe_common::sched::timeline::DEBTS_IN_MAP;
+use sysprobe_common::sched::throttle::{Hold, ThrottleStats};
 use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
-use sysprobe_common::tcp::{Socket, Sockets, TcpLoss, TcpStats};
+use sysprobe_common::slot::room::WORDS;
+use sysprobe_common::tcp::{LISTENERS, Socket, Sockets, TcpLoss, TcpStats};
 use sysprobe_common::vfs::syscall::TABLE;
-use sysprobe_common::vfs::{Call, VfsLoss, VfsStats};
+use sysprobe_common::vfs::{Call, STARTED, Started, TaskCall, VfsLoss, VfsStats};
 
-use super::{Plan, Shards};
-use crate::block::IN_FLIGHT;
+use super::{Plan, Sizes};
 use crate::probe::{self, Tier};
-use crate::reclaim::AT_ONCE;
-use crate::rxpath::ARRIVAL_BITS;
+use crate::storage;
 
 /// One map's size.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -39,9 +37,6 @@ const HASH_ELEMENT: u64 = 48;
 const HASH_BUCKET: u64 = 16;
 /// Positions and headers of a ring buffer beside its data, in pages of 4 KiB.
 const RING_OVERHEAD: u64 = 3 * 4096;
-/// A task's list of what is stored with it, and the head of an element, before the kernel's allocator rounds them.
-const STORAGE_LIST: u64 = 192;
-const STORAGE_ELEMENT: u64 = 64;
 
 /// The numbers of system calls.
 const SYSCALLS: u32 = 512;
@@ -54,11 +49,11 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
         maps.push(map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD));
     }
     if let Some(sched) = tier("sched") {
-        maps.extend(sched_maps(plan.slots, plan.shards, plan.cpus));
+        maps.extend(sched_maps(plan));
         maps.push(if probe::keeps_tasks_in_hash(sched) {
             map("sched", "SCHED_TASKS", plan.tasks, hash_bytes(plan.tasks, size_of::<HashedTask>()))
         } else {
-            map("sched", "SCHED_TASKS", plan.threads, storage_bytes::<StoredTask>(plan.threads))
+            stored::<StoredTask>("sched", "SCHED_TASKS", plan.threads)
         });
     }
     if let Some(vfs) = tier("vfs") {
@@ -66,108 +61,123 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
         maps.push(if probe::keeps_tasks_in_hash(vfs) {
             map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<Call>()))
         } else {
-            map("vfs", "VFS_TASKS", plan.threads, storage_bytes::<Call>(plan.threads))
+            stored::<TaskCall>("vfs", "VFS_TASKS", plan.threads)
         });
     }
     if tier("block").is_some() {
-        maps.extend(block_maps(plan.slots));
+        maps.extend(block_maps(plan.sizes.block, plan.sizes.requests));
     }
     if let Some(tcp) = tier("tcp") {
         maps.extend(tcp_maps(plan.slots));
-        maps.push(if probe::keeps_tasks_in_hash(tcp) {
-            map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan.tasks, size_of::<Socket>()))
+        if probe::keeps_tasks_in_hash(tcp) {
+            maps.push(map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan.tasks, size_of::<Socket>())));
         } else {
-            map("tcp", "TCP_CENSUS", plan.slots, u64::from(plan.slots) * size_of::<Sockets>() as u64)
-        });
+            let bytes = u64::from(plan.slots) * size_of::<Sockets>() as u64;
+            maps.push(map("tcp", "TCP_CENSUS", plan.slots, bytes));
+            maps.push(map("tcp", "TCP_LISTENERS", LISTENERS, hash_bytes(LISTENERS, size_of::<u64>())));
+            maps.push(stored::<Socket>("tcp", "TCP_SOCKETS", plan.sockets));
+            maps.push(map("tcp", "TCP_PASS", 1, 4096));
+        }
     }
     if let Some(net) = tier("net") {
-        maps.extend(net_maps(plan.slots));
+        maps.extend(net_maps(plan.slots, plan.sizes.drops));
         if net == Tier::Kprobe {
             maps.push(map("net", "NET_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<net::Call>())));
         }
+        if !probe::keeps_tasks_in_hash(net) {
+            maps.push(stored::<net::Socket>("net", "NET_SOCKETS", plan.sockets));
+        }
     }
     if let Some(rxpath) = tier("rxpath") {
-        maps.extend(rxpath_maps(plan.slots));
+        maps.extend(rxpath_maps(plan.slots, plan.sizes.packets));
         if probe::keeps_tasks_in_hash(rxpath) {
             let bytes = hash_bytes(plan.tasks, size_of::<Unread>());
             maps.push(map("rxpath", "RXPATH_SOCKETS", plan.tasks, bytes));
+        } else {
+            maps.push(stored::<Unread>("rxpath", "RXPATH_SOCKETS", plan.sockets));
         }
     }
     if tier("reclaim").is_some() {
-        maps.extend(reclaim_maps(plan.slots));
+        maps.extend(reclaim_maps(plan.slots, plan.sizes.reclaims));
     }
     maps
 }
 
-fn sched_maps(slots: u32, shards: Shards, cpus: u32) -> [MapMemory; 11] {
-    let elements = slots * shards.count();
+fn sched_maps(plan: &Plan) -> [MapMemory; 13] {
+    let (slots, cpus, elements) = (plan.slots, plan.cpus, plan.slots * plan.cpu_shards.shards.count);
+    let Sizes { holds, interference, .. } = plan.sizes;
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
         map("sched", "SCHED_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
+        map("sched", "SCHED_ROOM", WORDS, 4096),
         map("sched", "SCHED_TIMELINES", cpus, u64::from(cpus) * size_of::<Timeline>() as u64),
         map("sched", "SCHED_THROTTLES", slots, u64::from(slots) * size_of::<ThrottleStats>() as u64),
         map("sched", "SCHED_THR_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_THR_FREE", slots, u64::from(slots) * 4),
-        map("sched", "SCHED_HOLDS", holds(cpus), hash_bytes(holds(cpus), size_of::<Hold>())),
-        map("sched", "SCHED_DEBTS", DEBTS_IN_MAP, slots_bytes::<Debtor>(DEBTS_IN_MAP)),
+        map("sched", "SCHED_THR_ROOM", WORDS, 4096),
+        map("sched", "SCHED_HOLDS", holds, hash_bytes(holds, size_of::<Hold>())),
+        map("sched", "SCHED_DEBTS", interference, slots_bytes::<Debtor>(interference)),
         map("sched", "SCHED_CENSUS", slots, u64::from(slots) * size_of::<Threads>() as u64),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
     ]
 }
 
-fn vfs_maps(slots: u32) -> [MapMemory; 5] {
+fn vfs_maps(slots: u32) -> [MapMemory; 7] {
     [
         map("vfs", "VFS_STATS", slots, u64::from(slots) * size_of::<VfsStats>() as u64),
         map("vfs", "VFS_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("vfs", "VFS_FREE", slots, u64::from(slots) * 4),
+        map("vfs", "VFS_ROOM", WORDS, 4096),
         map("vfs", "VFS_LOSSES", VfsLoss::COUNT, 4096),
+        map("vfs", "VFS_STARTED", STARTED, hash_bytes(STARTED, size_of::<Started>())),
         map("vfs", "VFS_SYSCALLS", SYSCALLS, u64::from(SYSCALLS) * 8),
     ]
 }
 
-fn block_maps(slots: u32) -> [MapMemory; 5] {
+fn block_maps(slots: u32, requests: u32) -> [MapMemory; 6] {
     [
         map("block", "BLOCK_STATS", slots, u64::from(slots) * size_of::<BlockStats>() as u64),
         map("block", "BLOCK_SLOTS", slots, slots_bytes::<block::Key>(slots)),
         map("block", "BLOCK_FREE", slots, u64::from(slots) * 4),
-        map("block", "BLOCK_IN_FLIGHT", IN_FLIGHT, hash_bytes(IN_FLIGHT, size_of::<block::Request>())),
+        map("block", "BLOCK_ROOM", WORDS, 4096),
+        map("block", "BLOCK_IN_FLIGHT", requests, hash_bytes(requests, size_of::<block::Request>())),
         map("block", "BLOCK_LOSSES", BlockLoss::COUNT, 4096),
     ]
 }
 
-/// Beside these, each socket's own storage where there is no hash: the kernel accounts it to the socket.
-fn tcp_maps(slots: u32) -> [MapMemory; 4] {
+fn tcp_maps(slots: u32) -> [MapMemory; 5] {
     [
         map("tcp", "TCP_STATS", slots, u64::from(slots) * size_of::<TcpStats>() as u64),
         map("tcp", "TCP_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("tcp", "TCP_FREE", slots, u64::from(slots) * 4),
+        map("tcp", "TCP_ROOM", WORDS, 4096),
         map("tcp", "TCP_LOSSES", TcpLoss::COUNT, 4096),
     ]
 }
 
-/// Beside these, each socket's own storage.
-fn net_maps(slots: u32) -> [MapMemory; 7] {
+fn net_maps(slots: u32, drops: u32) -> [MapMemory; 9] {
     [
         map("net", "NET_STATS", slots, u64::from(slots) * size_of::<NetStats>() as u64),
         map("net", "NET_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("net", "NET_FREE", slots, u64::from(slots) * 4),
-        map("net", "NET_DROPS", slots, u64::from(slots) * size_of::<DropStats>() as u64),
-        map("net", "NET_DROP_SLOTS", slots, slots_bytes::<net::DropKey>(slots)),
-        map("net", "NET_DROP_FREE", slots, u64::from(slots) * 4),
+        map("net", "NET_ROOM", WORDS, 4096),
+        map("net", "NET_DROPS", drops, u64::from(drops) * size_of::<DropStats>() as u64),
+        map("net", "NET_DROP_SLOTS", drops, slots_bytes::<net::DropKey>(drops)),
+        map("net", "NET_DROP_FREE", drops, u64::from(drops) * 4),
+        map("net", "NET_DROP_ROOM", WORDS, 4096),
         map("net", "NET_LOSSES", NetLoss::COUNT, 4096),
     ]
 }
 
-/// Beside these, each socket's own storage where there is no hash.
-fn rxpath_maps(slots: u32) -> [MapMemory; 9] {
-    let arrivals = 1 << ARRIVAL_BITS;
+fn rxpath_maps(slots: u32, packets: u32) -> [MapMemory; 10] {
     [
         map("rxpath", "RXPATH_STATS", slots, u64::from(slots) * size_of::<RxpathStats>() as u64),
         map("rxpath", "RXPATH_SLOTS", slots, slots_bytes::<rxpath::Key>(slots)),
         map("rxpath", "RXPATH_FREE", slots, u64::from(slots) * 4),
-        map("rxpath", "RXPATH_ARRIVALS", arrivals, u64::from(arrivals) * 8),
-        map("rxpath", "RXPATH_IP", arrivals, u64::from(arrivals) * 8),
+        map("rxpath", "RXPATH_ROOM", WORDS, 4096),
+        map("rxpath", "RXPATH_ARRIVALS", packets, u64::from(packets) * 8),
+        map("rxpath", "RXPATH_IP", packets, u64::from(packets) * 8),
         map("rxpath", "RXPATH_POINTS", Protocol::COUNT, 4096),
         map("rxpath", "RXPATH_SLOW_FROM", 1, 4096),
         map("rxpath", "RXPATH_SLOW", slow::RING_BYTES, u64::from(slow::RING_BYTES) + RING_OVERHEAD),
@@ -175,12 +185,13 @@ fn rxpath_maps(slots: u32) -> [MapMemory; 9] {
     ]
 }
 
-fn reclaim_maps(slots: u32) -> [MapMemory; 5] {
+fn reclaim_maps(slots: u32, reclaims: u32) -> [MapMemory; 6] {
     [
         map("reclaim", "RECLAIM_STATS", slots, u64::from(slots) * size_of::<ReclaimStats>() as u64),
         map("reclaim", "RECLAIM_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("reclaim", "RECLAIM_FREE", slots, u64::from(slots) * 4),
-        map("reclaim", "RECLAIM_BEGUN", AT_ONCE, hash_bytes(AT_ONCE, size_of::<reclaim::Begun>())),
+        map("reclaim", "RECLAIM_ROOM", WORDS, 4096),
+        map("reclaim", "RECLAIM_BEGUN", reclaims, hash_bytes(reclaims, size_of::<reclaim::Begun>())),
         map("reclaim", "RECLAIM_LOSSES", ReclaimLoss::COUNT, 4096),
     ]
 }
@@ -190,9 +201,9 @@ fn slots_bytes<K>(slots: u32) -> u64 {
     hash_bytes(slots, size_of::<K>() - 8 + size_of::<u64>())
 }
 
-/// Of task storage. An estimate: the kernel accounts it to nobody.
-fn storage_bytes<T>(tasks: u32) -> u64 {
-    u64::from(tasks) * (STORAGE_LIST + (STORAGE_ELEMENT + size_of::<T>() as u64).next_power_of_two())
+/// What lies with the tasks or sockets that there are now, at most. The kernel accounts it to no map.
+fn stored<T>(domain: &'static str, name: &'static str, holders: u32) -> MapMemory {
+    map(domain, name, holders, u64::from(holders) * storage::bytes_of(size_of::<T>()))
 }
 
 /// Of a preallocated hash with keys of eight bytes and values that are rounded up to it.

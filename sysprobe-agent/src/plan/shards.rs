@@ -1,53 +1,203 @@
-//! How the CPUs share the memory of a slot.
+//! How the CPUs share the memory of a slot: by the last-level caches that they share.
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use sysprobe_common::shard::{self, adding};
 
-/// It bounds the maps on large machines. With more CPUs than this, several share a shard and add atomically.
-const MAX_SHARDS: u32 = 16;
+use crate::host::Cpus;
 
-/// A CPU's shard of a slot is element `slot << bits | cpu % count`.
+/// The programs' table of the CPUs' shards.
+pub const CPU_SHARDS: &str = "CPU_SHARDS";
+
+/// A shard of a slot is element `slot * count + shard`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Shards {
-    pub bits: u32,
-    /// Whether a shard may belong to several CPUs.
-    pub shared: bool,
+    pub count: u32,
+    pub adding: Adding,
+}
+
+/// Whether CPUs have to add atomically.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adding {
+    /// None has to: each has a shard of its own.
+    Alone,
+    /// All have to.
+    Together,
+    /// Those that were not online at the start have to, for they share one shard.
+    Mixed,
+}
+
+/// Which shard each CPU adds to.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct CpuShards {
+    pub shards: Shards,
+    /// By the CPU's number, as the programs have it: see `sysprobe_common::shard`.
+    #[serde(skip)]
+    bytes: Vec<u8>,
 }
 
 impl Shards {
     /// For what all CPUs add to.
-    pub const ONE: Self = Self { bits: 0, shared: true };
+    pub const ONE: Self = Self { count: 1, adding: Adding::Together };
 
+    /// `CFG_ADDING` of the programs.
     #[must_use]
-    pub const fn for_cpus(possible: u32) -> Self {
-        let shards = if possible < MAX_SHARDS { possible.next_power_of_two() } else { MAX_SHARDS };
-        Self { bits: shards.trailing_zeros(), shared: possible > MAX_SHARDS }
+    pub const fn adding(self) -> u32 {
+        match self.adding {
+            Adding::Alone => adding::ALONE,
+            Adding::Together => adding::TOGETHER,
+            Adding::Mixed => adding::MIXED,
+        }
+    }
+}
+
+impl CpuShards {
+    /// One for all CPUs.
+    #[must_use]
+    pub fn one() -> Self {
+        Self { shards: Shards::ONE, bytes: Vec::new() }
     }
 
+    /// A shard for each CPU that is online, if there are `most` or fewer; otherwise `most` of them, which
+    /// only CPUs of one cache share as long as there are not more caches than that. CPUs that come later
+    /// share one, and add to it atomically.
     #[must_use]
-    pub const fn count(self) -> u32 {
-        1 << self.bits
+    pub fn new(cpus: &Cpus, most: u32) -> Self {
+        let most = most.clamp(1, shard::MOST - 1);
+        let online = u32::try_from(cpus.online.len()).unwrap_or(u32::MAX);
+        let has_late = cpus.possible > online;
+        let is_shared = online > most;
+        let mut bytes = vec![0; cpus.possible as usize];
+        let places = if is_shared { by_cache(&cpus.caches, most) } else { one_each(&cpus.online) };
+        let used = places.iter().map(|(_, place)| place + 1).max().unwrap_or(1);
+        let adding = match (is_shared, has_late) {
+            (true, _) => Adding::Together,
+            (false, true) => Adding::Mixed,
+            (false, false) => Adding::Alone,
+        };
+        let count = if adding == Adding::Mixed { used + 1 } else { used };
+        let late = shard::SHARED | byte(count - 1);
+        bytes.fill(late);
+        for (cpu, place) in places {
+            if let Some(own) = bytes.get_mut(cpu as usize) {
+                *own = byte(place) | if is_shared { shard::SHARED } else { 0 };
+            }
+        }
+        Self { shards: Shards { count, adding }, bytes }
     }
+
+    /// For all CPUs that any kernel can have. What is not possible here is not there to ask.
+    #[must_use]
+    pub fn table(&self) -> [u8; shard::CPUS] {
+        let mut table = [shard::SHARED; shard::CPUS];
+        for (place, byte) in table.iter_mut().zip(&self.bytes) {
+            *place = *byte;
+        }
+        table
+    }
+}
+
+fn one_each(online: &[u32]) -> Vec<(u32, u32)> {
+    online.iter().copied().zip(0..).collect()
+}
+
+/// As many for each cache as fit, one after the other in turn. With more caches than shards, neighbours share
+/// one.
+fn by_cache(caches: &[Vec<u32>], most: u32) -> Vec<(u32, u32)> {
+    let groups = u32::try_from(caches.len()).unwrap_or(u32::MAX).max(1);
+    let each = (most / groups).max(1);
+    let mut places = Vec::new();
+    let mut first = 0;
+    for (group, cpus) in (0..groups).zip(caches) {
+        if groups > most {
+            first = u32::try_from(u64::from(group) * u64::from(most) / u64::from(groups)).unwrap_or(0);
+        }
+        let own = each.min(u32::try_from(cpus.len()).unwrap_or(u32::MAX)).max(1);
+        places.extend(cpus.iter().zip(0..).map(|(cpu, number)| (*cpu, first + number % own)));
+        first += own;
+    }
+    places
+}
+
+/// Fewer than `shard::MOST` are planned.
+fn byte(place: u32) -> u8 {
+    u8::try_from(place).unwrap_or(0) & !shard::SHARED
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::plan::fixture::cpus;
+
+    const MOST: u32 = 16;
+
+    /// The CPUs by shard, those that are not online included.
+    fn users(cpus: &Cpus, most: u32) -> (CpuShards, BTreeMap<u8, Vec<u32>>) {
+        let planned = CpuShards::new(cpus, most);
+        let table = planned.table();
+        let mut users = BTreeMap::<u8, Vec<u32>>::new();
+        for cpu in 0..cpus.possible {
+            users.entry(table[cpu as usize] & !shard::SHARED).or_default().push(cpu);
+        }
+        (planned, users)
+    }
 
     #[test]
-    fn cpus_share_a_shard_only_where_they_are_told_to_be_careful() {
-        for possible in 1..=4096 {
-            let shards = Shards::for_cpus(possible);
-            assert!(shards.count() <= MAX_SHARDS, "{possible} CPUs");
-            assert_eq!(shards.shared, possible > shards.count(), "{possible} CPUs");
+    fn no_two_cpus_add_to_a_shard_without_atomics() {
+        for online in [1, 2, 3, 15, 16, 17, 64, 96, 256, 512] {
+            for possible in [online, online + 1, 4 * online] {
+                let cpus = Cpus { possible, ..cpus(online) };
+                let (planned, users) = users(&cpus, MOST);
+                let table = planned.table();
+                let is_careful = |cpu: u32| match planned.shards.adding {
+                    Adding::Alone => false,
+                    Adding::Together => true,
+                    Adding::Mixed => table[cpu as usize] & shard::SHARED != 0,
+                };
+                for (number, cpus) in &users {
+                    assert!(u32::from(*number) < planned.shards.count, "{online} of {possible} CPUs");
+                    let careful = cpus.iter().all(|cpu| is_careful(*cpu));
+                    assert!(careful || cpus.len() == 1, "{online} of {possible} CPUs: {cpus:?}");
+                }
+            }
         }
     }
 
     #[test]
-    fn small_machines_share_nothing() {
-        assert_eq!(Shards::for_cpus(1), Shards { bits: 0, shared: false });
-        assert_eq!(Shards::for_cpus(3), Shards { bits: 2, shared: false });
-        assert_eq!(Shards::for_cpus(16), Shards { bits: 4, shared: false });
-        assert_eq!(Shards::for_cpus(64), Shards { bits: 4, shared: true });
+    fn cpus_of_different_caches_share_no_shard() {
+        for online in [17, 32, 64, 96, 128] {
+            let cpus = cpus(online);
+            let (planned, users) = users(&cpus, MOST);
+            assert!(planned.shards.count <= MOST);
+            for sharing in users.values() {
+                let caches: Vec<_> = cpus
+                    .caches
+                    .iter()
+                    .filter(|cache| sharing.iter().any(|cpu| cache.contains(cpu)))
+                    .collect();
+                assert_eq!(caches.len(), 1, "{online} CPUs: {sharing:?} lie in {caches:?}");
+            }
+        }
+        // 16 would do for 64 CPUs in eight caches: each cache has two of its own.
+        assert_eq!(CpuShards::new(&cpus(64), MOST).shards.count, 16);
+    }
+
+    #[test]
+    fn more_caches_than_shards_are_shared_by_neighbours() {
+        let (planned, users) = users(&cpus(256), MOST);
+        assert_eq!(planned.shards, Shards { count: 16, adding: Adding::Together });
+        assert!(users.values().all(|cpus| cpus.len() == 16 && cpus[15] - cpus[0] == 15), "{users:?}");
+    }
+
+    #[test]
+    fn cpus_that_are_only_possible_cost_one_shard_together() {
+        let hot_add = Cpus { possible: 128, ..cpus(2) };
+        assert_eq!(CpuShards::new(&hot_add, MOST).shards, Shards { count: 3, adding: Adding::Mixed });
+        assert_eq!(CpuShards::new(&cpus(2), MOST).shards, Shards { count: 2, adding: Adding::Alone });
+        let gap = Cpus { possible: 4, online: vec![0, 3], caches: vec![vec![0, 3]] };
+        assert_eq!(CpuShards::new(&gap, MOST).table()[..4], [0, shard::SHARED | 2, shard::SHARED | 2, 1]);
     }
 }

@@ -11,15 +11,15 @@ use super::source::SourceKind;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodsConfig {
-    /// `["auto"]`, or any of `kubernetes`, `kubelet`, `cri`, `runtime`; none means that containers are known by their
-    /// ids.
+    /// `["auto"]`, or any of `kubernetes`, `kubelet`, `cri`, `runtime`; none means that containers are known
+    /// by their ids.
     pub sources: Sources,
     /// This node's name in Kubernetes, if the environment variable `NODE_NAME` does not have it.
     pub node: Option<String>,
     /// A kubeconfig file instead of the service account.
     pub kubeconfig: Option<PathBuf>,
-    /// The list of pods is asked for after a random time of up to this many seconds, so that agents that start together
-    /// do not ask together.
+    /// The list of pods is asked for after a random time of up to this many seconds, so that agents that
+    /// start together do not ask together.
     #[serde(deserialize_with = "jitter")]
     pub jitter_seconds: u64,
     pub kubelet: KubeletConfig,
@@ -40,8 +40,8 @@ pub enum Sources {
 pub struct KubeletConfig {
     /// Instead of port 10250 of the address in the environment variable `NODE_IP`, else of the node's name.
     pub url: Option<String>,
-    /// Who signed the kubelet's certificate, if it was not the cluster. A kubelet that signed its own has it in
-    /// `/var/lib/kubelet/pki/kubelet.crt`.
+    /// Who signed the kubelet's certificate, if it was not the cluster. A kubelet that signed its own has it
+    /// in `/var/lib/kubelet/pki/kubelet.crt`.
     pub ca: Option<PathBuf>,
     /// The name in the kubelet's certificate, if it is not the URL's.
     pub server_name: Option<String>,
@@ -58,8 +58,8 @@ pub struct CriConfig {
     pub socket: Option<PathBuf>,
 }
 
-/// Where container runtimes keep what they know of running containers. Several places may be named for each; those
-/// that do not exist cost nothing.
+/// Where container runtimes keep what they know of running containers. Several places may be named for each;
+/// those that do not exist cost nothing.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {

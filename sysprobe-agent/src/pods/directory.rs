@@ -1,8 +1,8 @@
 //! All that the sources have said, merged: from a cgroup's pod UID and container id to names.
 //!
-//! Pure and synchronous: time comes as an argument. The first source to know a pod wins; where several know it, the
-//! more trustworthy one is right (`merge.rs`). Every look-up is a look-up in a hash table. What has gone stays known for a
-//! grace, because the last numbers of its cgroup come later.
+//! Pure and synchronous: time comes as an argument. The first source to know a pod wins; where several know
+//! it, the more trustworthy one is right (`merge.rs`). Every look-up is a look-up in a hash table. What has
+//! gone stays known for a grace, because the last numbers of its cgroup come later.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Directory {
                     self.remove(&key, source, now);
                 }
             }
-            Change::Alive | Change::Failed(_) => return,
+            Change::Alive | Change::Unread(_) | Change::Failed(_) => return,
         }
         self.changes += 1;
     }
@@ -160,7 +160,8 @@ impl Directory {
         }
         let mut seen = HashSet::new();
         for pod in pods {
-            // Two with one key: a mirror and what pretends to be one. The first stays, as it does between lists.
+            // Two with one key: a mirror and what pretends to be one. The first stays, as it does between
+            // lists.
             if seen.insert(Arc::clone(pod.key())) {
                 let key = Arc::clone(pod.key());
                 if self.view_uid(&key, source).is_some_and(|uid| *uid != pod.uid) {
@@ -202,7 +203,8 @@ impl Directory {
         self.set(source, Arc::new(pod), now);
     }
 
-    /// The source knows it no more. Less trustworthy ones are not asked all the time and have not noticed yet.
+    /// The source knows it no more. Less trustworthy ones are not asked all the time and have not noticed
+    /// yet.
     fn remove(&mut self, key: &str, source: SourceKind, now: Instant) {
         let Some((key, _)) = self.pods.get_key_value(key) else { return };
         let key = Arc::clone(key);

@@ -1,5 +1,5 @@
-//! Containers that nobody knows, and when it is worth asking for each again: at once, after a second, after two, after
-//! four... What is never known costs next to nothing.
+//! Containers that nobody knows, and when it is worth asking for each again: at once, after a second, after
+//! two, after four... What is never known costs next to nothing.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Facts and configuration to a plan: which sources of pod names are asked, and why not the others. Pure but for
-//! `PodFacts::collect`, which decides nothing.
+//! Facts and configuration to a plan: which sources of pod names are asked, and why not the others. Pure but
+//! for `PodFacts::collect`, which decides nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -83,7 +83,10 @@ pub struct KubeletPlan {
 
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CriPlan {
+    /// It is tried first.
     pub socket: PathBuf,
+    /// What may be a container runtime's, too, if that is none.
+    pub others: Vec<PathBuf>,
 }
 
 pub type RuntimePlan = RuntimeConfig;
@@ -202,9 +205,14 @@ fn plan_kubelet(facts: &PodFacts, config: &PodsConfig) -> Result<KubeletPlan, St
 }
 
 fn plan_cri(facts: &PodFacts, config: &PodsConfig) -> Result<CriPlan, String> {
-    let socket = config.cri.socket.as_ref().or(facts.cri_sockets.first());
-    let socket = socket.ok_or_else(|| format!("there is no socket at {}", CRI_SOCKETS.join(", ")))?;
-    Ok(CriPlan { socket: socket.clone() })
+    if let Some(socket) = &config.cri.socket {
+        return Ok(CriPlan { socket: socket.clone(), others: Vec::new() });
+    }
+    let (socket, others) = facts
+        .cri_sockets
+        .split_first()
+        .ok_or_else(|| format!("there is no socket at {}", CRI_SOCKETS.join(", ")))?;
+    Ok(CriPlan { socket: socket.clone(), others: others.to_vec() })
 }
 
 #[cfg(test)]

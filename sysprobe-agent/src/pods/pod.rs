@@ -1,5 +1,5 @@
-//! What is kept of a pod, whoever told of it: names, ids, and what the command line shows. Nothing else of an object
-//! that may have a hundred kilobytes.
+//! What is kept of a pod, whoever told of it: names, ids, and what the command line shows. Nothing else of an
+//! object that may have a hundred kilobytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub type Labels = BTreeMap<String, String>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     pub uid: Arc<str>,
-    /// The hash of a static pod's manifest. The API shows a mirror of such a pod with a UID of the mirror's own, while
-    /// the kubelet uses the hash as UID: it is what the cgroups carry.
+    /// The hash of a static pod's manifest. The API shows a mirror of such a pod with a UID of the mirror's
+    /// own, while the kubelet uses the hash as UID: it is what the cgroups carry.
     pub static_hash: Option<Arc<str>>,
     pub namespace: Arc<str>,
     pub name: Arc<str>,

@@ -1,7 +1,7 @@
 //! Where knowledge of pods comes from: the four sources, and what keeps those running that are tasks.
 //!
-//! A source only says what it learns. It may fail at any time and for as long as it likes: it is tried again after a
-//! growing pause, and what it has said before stays true until it says otherwise.
+//! A source only says what it learns. It may fail at any time and for as long as it likes: it is tried again
+//! after a growing pause, and what it has said before stays true until it says otherwise.
 
 mod api;
 mod backoff;
@@ -12,6 +12,7 @@ mod fake;
 mod feed;
 mod kubelet;
 mod runtime;
+mod sieve;
 
 use std::future::Future;
 
@@ -26,6 +27,9 @@ pub(super) use cri::Cri;
 pub(super) use feed::{Change, Demand, Feed, Update};
 pub(super) use kubelet::Kubelet;
 pub(super) use runtime::{Found, Runtime};
+#[cfg(test)]
+pub(super) use sieve::Sieve;
+pub(super) use sieve::{Sifted, Want};
 
 use crate::cgroup::name::printable;
 

@@ -45,11 +45,11 @@ impl States {
         let Some(contact) = self.sources.iter_mut().find(|contact| contact.source == update.source) else {
             return;
         };
-        if let Change::Failed(reason) = &update.change {
-            contact.reason = Some(reason.clone());
-        } else {
-            contact.heard = Some(update.at);
-            contact.reason = None;
+        match &update.change {
+            Change::Failed(reason) => contact.reason = Some(reason.clone()),
+            // A stream of nothing else would be no watch.
+            Change::Unread(_) => {}
+            _ => (contact.heard, contact.reason) = (Some(update.at), None),
         }
     }
 

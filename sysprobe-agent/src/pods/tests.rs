@@ -35,8 +35,10 @@ impl Fixture {
             runtime: Some(Runtime::new(runtime)),
             misses: Misses::default(),
             states: States::new(vec![SourceKind::Kubernetes, SourceKind::Kubelet, SourceKind::Runtime]),
+            losses: Losses::default(),
             updates,
             demands: vec![Arc::clone(&demand)],
+            vitality: Vitality::default(),
             _tasks: JoinSet::new(),
         };
         Self { pods, sender, demand, state, start: Instant::now() }
@@ -45,7 +47,8 @@ impl Fixture {
     fn bundle(&self) {
         let directory = self.state.path().join(Path::new("io.containerd.runtime.v2.task/k8s.io").join(A));
         fs::create_dir_all(&directory).expect("a directory");
-        let annotations = r#""io.kubernetes.cri.container-name": "web", "io.kubernetes.cri.sandbox-name": "web-0",
+        let annotations = r#""io.kubernetes.cri.container-name": "web",
+                             "io.kubernetes.cri.sandbox-name": "web-0",
                              "io.kubernetes.cri.sandbox-namespace": "shop""#;
         fs::write(directory.join("config.json"), format!("{{\"annotations\": {{{annotations}}}}}"))
             .expect("a file");
@@ -130,7 +133,7 @@ fn news_are_taken_in_before_the_answer() {
 #[tokio::test]
 async fn sources_that_cannot_work_are_down_with_a_reason_and_nothing_else() {
     let plan = PodsPlan {
-        cri: Some(plan::CriPlan { socket: "/nonexistent/cri.sock".into() }),
+        cri: Some(plan::CriPlan { socket: "/nonexistent/cri.sock".into(), others: vec![] }),
         passed_over: [SourceKind::Kubernetes, SourceKind::Kubelet, SourceKind::Runtime]
             .map(|kind| (kind, String::new()))
             .into(),

@@ -1,5 +1,5 @@
-//! A pod as the API server and the kubelet write it (`v1.Pod` in JSON), cut down while it is parsed: what is not named
-//! here is skipped and takes no memory.
+//! A pod as the API server and the kubelet write it (`v1.Pod` in JSON), and what is wanted of it: all else is
+//! dropped while it arrives (`source/sieve.rs`).
 
 use std::sync::Arc;
 
@@ -7,19 +7,70 @@ use serde::{Deserialize, Deserializer};
 
 use super::id::ContainerId;
 use super::pod::{ContainerKind, Labels, Owner, Pod, Qos, labels, text};
+use super::source::{Sifted, Want};
+use super::unread::{Unread, Why};
 
 /// The Deployment's controller sets this label, and ends the `ReplicaSet`'s name with it.
 const TEMPLATE_HASH: &str = "pod-template-hash";
+const HASH: &str = "kubernetes.io/config.hash";
+const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Containers of one pod that are kept: a pod of the largest size that etcd takes has fewer.
 const CONTAINERS_MAX: usize = 512;
 
-/// The answer to a list request.
+/// Of one list. A kubelet runs 110 pods unless it is told otherwise.
+const PODS_MAX: usize = 16_384;
+/// The text of all pods of one list: a thousand of 64 KiB each.
+const TEXT_MAX: usize = 64 << 20;
+/// So many that cannot be read are told of one by one.
+const UNREAD_MAX: usize = 256;
+
+/// What the types below read, by the names in JSON.
+const METADATA: Want = Want::Members(&[
+    ("uid", Want::All),
+    ("namespace", Want::All),
+    ("name", Want::All),
+    ("resourceVersion", Want::All),
+    ("labels", Want::All),
+    ("annotations", Want::Members(&[(HASH, Want::All), (MIRROR, Want::All)])),
+    (
+        "ownerReferences",
+        Want::Members(&[("kind", Want::All), ("name", Want::All), ("controller", Want::All)]),
+    ),
+]);
+const CONTAINERS: Want = Want::Members(&[("name", Want::All), ("restartPolicy", Want::All)]);
+const SPEC: Want = Want::Members(&[
+    ("nodeName", Want::All),
+    ("hostNetwork", Want::All),
+    ("initContainers", CONTAINERS),
+    ("containers", CONTAINERS),
+    ("ephemeralContainers", CONTAINERS),
+]);
+const STATE: Want = Want::Members(&[("terminated", Want::Members(&[("containerID", Want::All)]))]);
+const STATUSES: Want =
+    Want::Members(&[("name", Want::All), ("containerID", Want::All), ("state", STATE), ("lastState", STATE)]);
+const STATUS: Want = Want::Members(&[
+    ("qosClass", Want::All),
+    ("initContainerStatuses", STATUSES),
+    ("containerStatuses", STATUSES),
+    ("ephemeralContainerStatuses", STATUSES),
+]);
+const POD: Want = Want::Members(&[("metadata", METADATA), ("spec", SPEC), ("status", STATUS)]);
+/// A `v1.Status` where an event tells of an error.
+const POD_OR_ERROR: Want = Want::Members(&[
+    ("metadata", METADATA),
+    ("spec", SPEC),
+    ("status", STATUS),
+    ("code", Want::All),
+    ("message", Want::All),
+]);
+pub(super) static LIST: Want = Want::Members(&[("metadata", METADATA), ("items", Want::Elements(&POD))]);
+pub(super) static EVENT: Want = Want::Members(&[("type", Want::All), ("object", POD_OR_ERROR)]);
+
+/// The answer to a list request, around its pods.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WirePodList {
+pub(super) struct WireList {
     pub(super) metadata: ListMeta,
-    #[serde(deserialize_with = "nullable")]
-    pub(super) items: Vec<WirePod>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -214,9 +265,49 @@ impl ContainerStatus {
     }
 }
 
-/// All pods of a list, each behind its own pointer.
-pub(super) fn trim_all(list: WirePodList) -> Vec<Arc<Pod>> {
-    list.items.into_iter().filter_map(WirePod::trim).map(Arc::new).collect()
+/// The pods of a list as they arrive, each behind its own pointer, and those that cannot be read.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub(super) pods: Vec<Arc<Pod>>,
+    pub(super) unread: Vec<Unread>,
+    /// The text of all so far.
+    bytes: usize,
+}
+
+impl Listed {
+    /// Of a source that has read them itself.
+    pub(super) const fn of(pods: Vec<Arc<Pod>>, unread: Vec<Unread>) -> Self {
+        Self { pods, unread, bytes: 0 }
+    }
+
+    pub(super) fn take(&mut self, element: &Sifted) {
+        self.bytes += element.text.len();
+        if self.pods.len() >= PODS_MAX || self.bytes > TEXT_MAX {
+            return self.pass_over(Unread::new(Why::NoRoom, &element.text, "the list is too long"));
+        }
+        match read::<WirePod>(element) {
+            Ok(pod) => self.pods.extend(pod.trim().map(Arc::new)),
+            Err(unread) => self.pass_over(unread),
+        }
+    }
+
+    fn pass_over(&mut self, unread: Unread) {
+        let is_full = self.unread.len() >= UNREAD_MAX;
+        match self.unread.last_mut() {
+            Some(last) if is_full && last.why == unread.why => last.count += 1,
+            _ => self.unread.push(unread),
+        }
+    }
+}
+
+/// What was kept of an object, as what it should be.
+pub(super) fn read<'a, T: Deserialize<'a>>(of: &'a Sifted) -> Result<T, Unread> {
+    if of.is_cut {
+        let error = format!("what is wanted of it has more than {} bytes", of.text.len());
+        return Err(Unread::new(Why::TooLarge, &of.text, &error));
+    }
+    serde_json::from_slice(&of.text)
+        .map_err(|error| Unread::new(Why::Malformed, &of.text, &error.to_string()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-const NEW: &str = "some avg10=0.11 avg60=3.60 avg300=3.50 total=4771783509\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+const NEW: &str = "some avg10=0.11 avg60=3.60 avg300=3.50 total=4771783509\nfull avg10=0.00 avg60=0.00 \
+                   avg300=0.00 total=7\n";
 const OLD: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\n";
 
 /// A hierarchy with a cgroup `a` that has these files.

@@ -1,32 +1,18 @@
 //! The network beside TCP: datagrams and drops.
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
+use super::{
+    Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
+    socket_members,
+};
 
 /// Owners in socket storage.
 static OBJECT: Object = object!("net.o");
 /// Calls in a hash, owners as the kernel keeps them.
 static HASH_OBJECT: Object = object!("net_hash.o");
 
-static MEMBERS: &[Member] = &[
-    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
-    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-    member("OFF_CGROUP_KN", &["cgroup.kn"]),
-    member("OFF_KN_ID", &["kernfs_node.id"]),
-    // Pointer and flags in one before 5.15.
-    optional("OFF_SK_CGROUP", &["sock.sk_cgrp_data.cgroup"]),
-    member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
-    member("OFF_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only"]),
-    member("BIT_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only.#"]),
-    member("OFF_SK_OWN_V6", &["sock.__sk_common.skc_v6_rcv_saddr"]),
-    member("OFF_SK_PEER_V6", &["sock.__sk_common.skc_v6_daddr"]),
-    member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
-    member("OFF_SK_STATE", &["sock.__sk_common.skc_state"]),
-    member("OFF_SK_TYPE", &["sock.sk_type"]),
-    member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
+static MEMBERS: &[Member] = socket_members![
     member("OFF_SKB_SK", &["sk_buff.sk"]),
-    member("OFF_SOCKET_SK", &["socket.sk"]),
     optional("OFF_UDP_PENDING", &["udp_sock.pending"]),
     member("CFG_DROP_PARAMETERS", &["btf_trace_kfree_skb.()"]),
     optional("VAL_DROP_MEMORY", &["skb_drop_reason.SKB_DROP_REASON_PROTO_MEM"]),
@@ -39,8 +25,6 @@ const CALLED: &str = "remembers the socket until the call returns";
 const DROPPED: &str = "counts packets that are dropped, with the reason";
 const REFUSED: &str = "learns whose datagram was refused, where the drop does not say so (before 6.11)";
 const SEED: Program = program("net_seed", FileIterator, "learns whose older sockets are");
-const LISTENED: Program =
-    extra("net_listen_tp", TpBtf("inet_sock_set_state"), "learns who listens and connects");
 const DROP: Program = extra("net_drop_tp", TpBtf("kfree_skb"), DROPPED);
 const REFUSE: Program = extra("net_refuse_tp", TpBtf("udp_fail_queue_rcv_skb"), REFUSED);
 const RAW_DROP: Program = extra("net_drop_rt", RawTp("kfree_skb"), DROPPED);
@@ -48,8 +32,8 @@ const RAW_REFUSE: Program = extra("net_refuse_rt", RawTp("udp_fail_queue_rcv_skb
 
 pub(super) const PROBE: Probe = Probe {
     domain: "net",
-    summary: "Datagrams per owner of the socket: UDP, ICMP and whatever else is not TCP, counted as calls return; and packets of IP \
-              that the kernel drops, with its own reason (Linux 5.17)",
+    summary: "Datagrams per owner of the socket: UDP, ICMP and whatever else is not TCP, counted as calls \
+              return; and packets of IP that the kernel drops, with its own reason (Linux 5.17)",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,
@@ -57,7 +41,6 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 program("net_send_tp", TpBtf("sock_send_length"), SENT),
                 program("net_recv_tp", TpBtf("sock_recv_length"), RECEIVED),
-                LISTENED,
                 DROP,
                 REFUSE,
                 SEED,
@@ -74,7 +57,6 @@ pub(super) const PROBE: Probe = Probe {
                 program("net_recv4_out", Fexit("inet_recvmsg"), RECEIVED),
                 program("net_recv6_out", Fexit("inet6_recvmsg"), RECEIVED),
                 program("net_recvr_out", Fexit("sock_common_recvmsg"), RECEIVED),
-                LISTENED,
                 DROP,
                 REFUSE,
                 SEED,

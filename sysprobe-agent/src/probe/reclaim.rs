@@ -19,9 +19,9 @@ const LIMIT_BEGINS: &str = "notes that a task has to free memory, because a cgro
 
 pub(super) const PROBE: Probe = Probe {
     domain: "reclaim",
-    summary: "Direct reclaim: how often and how long tasks had to free memory before they got some, because the machine had too \
-              little or a limit was reached. The tracepoints are in every kernel; the functions around them are also called for other \
-              ends, so no other tier exists",
+    summary: "Direct reclaim: how often and how long tasks had to free memory before they got some, because \
+              the machine had too little or a limit was reached. The tracepoints are in every kernel; the \
+              functions around them are also called for other ends, so no other tier exists",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

@@ -1,7 +1,9 @@
 //! The receive path.
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
+use super::{
+    Member, Need, Object, Probe, Program, Tier, TierSet, UNSTEERED, extra, member, object, optional, program,
+};
 
 /// State in socket storage.
 static OBJECT: Object = object!("rxpath.o");
@@ -25,6 +27,7 @@ macro_rules! members {
         member("OFF_SK_PEER_V4", &["sock.__sk_common.skc_daddr"]),
         member("OFF_SK_PEER_V6", &["sock.__sk_common.skc_v6_daddr"]),
         member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
+        member("OFF_SK_RECEIVED_FIRST", &["sock.sk_receive_queue.next"]),
         member("OFF_SK_RECEIVED_LAST", &["sock.sk_receive_queue.prev"]),
         member("OFF_SK_RECEIVED_COUNT", &["sock.sk_receive_queue.qlen"]),
         member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
@@ -33,6 +36,8 @@ macro_rules! members {
         member("OFF_SKB_DEV", &["sk_buff.dev"]),
         member("OFF_DEV_FLAGS", &["net_device.flags"]),
         member("OFF_SKB_DATA", &["sk_buff.data"]),
+        member("OFF_SKB_LENGTH", &["sk_buff.len"]),
+        member("OFF_SKB_FRAGMENTS_LENGTH", &["sk_buff.data_len"]),
         member("OFF_SKB_HEAD", &["sk_buff.head"]),
         member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),
         member("OFF_SKB_TRANSPORT_HEADER", &["sk_buff.transport_header"]),
@@ -47,8 +52,11 @@ macro_rules! members {
     };
 }
 
-/// What the reader did is asked of its task.
+/// What the reader did is asked of its task; and which packets are followed, of their flows.
 static MEMBERS: &[Member] = members!(
+    member("OFF_SKB_HASH", &["sk_buff.hash"]),
+    member("OFF_SKB_SW_HASH", &["sk_buff.sw_hash"]),
+    member("BIT_SKB_SW_HASH", &["sk_buff.sw_hash.#"]),
     member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
     member("OFF_TASK_RUN_DELAY", &["task_struct.sched_info.run_delay"]),
     member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"])
@@ -57,14 +65,29 @@ static HASH_MEMBERS: &[Member] = members!();
 
 const VIRTUAL: &str = "notes when a packet with data came through a device that is none of hardware";
 const DEVICE: &str = "notes when a packet with data came through its first device";
+const STEERS: &str =
+    "notes when a packet with data is about to be steered to another CPU; only where packets are steered";
+const STEERS_ALL: &str =
+    "the same of every packet, before GRO; only where `enqueue_to_backlog` cannot be hooked";
 const IP: &str = "notes when IP had it first";
-const SEGMENT: &str = "begins to follow the first that a connection has unread";
+const SEGMENT: &str =
+    "begins to follow the first that a connection has unread; where it is not seen to become readable";
 const DATAGRAM: &str = "begins to follow a datagram that comes while none is followed";
-const READY: &str = "notes when it may be read; follows datagrams from here, if nothing does before";
+const READY: &str = "notes when it may be read; begins to follow it, if nothing does before";
 const READS: &str = "books its way when it is read";
 
 const VIRTUAL_DEVICES: Program = program("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL);
 const DEVICES: Program = program("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE);
+/// Steering (RPS) has packets wait for another CPU's softirq before `netif_receive_skb`. A function
+/// sees just those that wait; where it cannot be hooked, tracepoints see every packet, before GRO.
+const STEERED: Program = extra("rxpath_steer_in", Fentry("enqueue_to_backlog"), STEERS).unless(UNSTEERED);
+const STEERED_BY_KPROBE: Program =
+    extra("rxpath_steer_kp", Kprobe("enqueue_to_backlog"), STEERS).unless(UNSTEERED);
+
+const fn steered(name: &'static str, hook: super::Hook, function: &'static str) -> Program {
+    extra(name, hook, STEERS_ALL).unless(UNSTEERED).instead_of(function)
+}
+
 const IP4: Program = extra("rxpath_ip4_in", Fentry("ip_rcv_core"), IP);
 const IP6: Program = extra("rxpath_ip6_in", Fentry("ip6_rcv_core"), IP);
 const DATAGRAMS: Program = extra("rxpath_udp_in", Fentry("__udp_enqueue_schedule_skb"), DATAGRAM);
@@ -77,17 +100,22 @@ const ENDS: &str = "forgets a socket that goes";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
-    summary: "The receive path: how long what is received takes from the first device to its reader, stage by stage. Followed is \
-              what finds a socket with nothing unread; each packet with data only leaves the moment of its coming in an array. \
-              When the reader was woken and got a CPU is what `sched` remembers, by typed tracepoints: programs by raw \
-              tracepoints and kprobes cannot ask it",
+    summary: "The receive path: how long what is received takes from the first device to its reader, stage \
+              by stage. Followed is what finds a socket with nothing unread; each packet with data only \
+              leaves the moment of its coming in an array. When the reader was woken and got a CPU is what \
+              `sched` remembers, by typed tracepoints: programs by raw tracepoints and kprobes cannot ask it",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,
             object: OBJECT,
-            // What has not come through a device seen here would be lost; what is read unseen would wait for ever.
+            // What has not come through a device seen here would be lost; what is read unseen would wait for
+            // ever.
             programs: &[
                 VIRTUAL_DEVICES,
+                STEERED,
+                steered("rxpath_one_tp", TpBtf("netif_receive_skb_entry"), "rxpath_steer_in"),
+                steered("rxpath_list_tp", TpBtf("netif_receive_skb_list_entry"), "rxpath_steer_in"),
+                steered("rxpath_gro_tp", TpBtf("napi_gro_receive_entry"), "rxpath_steer_in"),
                 DEVICES,
                 IP4,
                 IP6,
@@ -96,7 +124,7 @@ pub(super) const PROBE: Probe = Probe {
                 TAKES.unless("PARAMS_RECEIVED"),
                 extra("rxpath_ready_tp", TpBtf("sk_data_ready"), READY),
                 extra("rxpath_ready_in", Fentry("sock_def_readable"), READY).unless("PARAMS_READY"),
-                program("rxpath_tcp_tp", TpBtf("tcp_probe"), SEGMENT),
+                program("rxpath_tcp_tp", TpBtf("tcp_probe"), SEGMENT).instead_of("rxpath_ready_tp"),
                 DATAGRAMS,
             ],
             members: MEMBERS,
@@ -108,13 +136,16 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 // What is hooked there has another name in each kernel, and is a part of its caller in some.
                 extra("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL),
+                STEERED,
+                steered("rxpath_one_tp", TpBtf("netif_receive_skb_entry"), "rxpath_steer_in"),
+                steered("rxpath_list_tp", TpBtf("netif_receive_skb_list_entry"), "rxpath_steer_in"),
+                steered("rxpath_gro_tp", TpBtf("napi_gro_receive_entry"), "rxpath_steer_in"),
                 extra("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE),
                 IP4,
                 IP6,
                 program("rxpath_read_in", Fentry("tcp_rcv_space_adjust"), READS),
                 TAKES,
                 program("rxpath_ready_in", Fentry("sock_def_readable"), READY),
-                program("rxpath_tcp_in", Fentry("tcp_rcv_established"), SEGMENT),
                 DATAGRAMS,
             ],
             members: MEMBERS,
@@ -125,6 +156,10 @@ pub(super) const PROBE: Probe = Probe {
             object: HASH_OBJECT,
             programs: &[
                 program("rxpath_virt_rt", RawTp("netif_rx"), VIRTUAL),
+                STEERED_BY_KPROBE,
+                steered("rxpath_one_rt", RawTp("netif_receive_skb_entry"), "rxpath_steer_kp"),
+                steered("rxpath_list_rt", RawTp("netif_receive_skb_list_entry"), "rxpath_steer_kp"),
+                steered("rxpath_gro_rt", RawTp("napi_gro_receive_entry"), "rxpath_steer_kp"),
                 program("rxpath_dev_rt", RawTp("netif_receive_skb"), DEVICE),
                 IP4_BY_KPROBE,
                 IP6_BY_KPROBE,
@@ -135,7 +170,7 @@ pub(super) const PROBE: Probe = Probe {
                 TAKES_BY_KPROBE.unless("PARAMS_RECEIVED"),
                 extra("rxpath_ready_rt", RawTp("sk_data_ready"), READY),
                 extra("rxpath_ready_kp", Kprobe("sock_def_readable"), READY).unless("PARAMS_READY"),
-                program("rxpath_tcp_rt", RawTp("tcp_probe"), SEGMENT),
+                program("rxpath_tcp_rt", RawTp("tcp_probe"), SEGMENT).instead_of("rxpath_ready_rt"),
                 DATAGRAMS_BY_KPROBE,
             ],
             members: HASH_MEMBERS,
@@ -147,6 +182,10 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 // See the trampolines.
                 extra("rxpath_virt_rt", RawTp("netif_rx"), VIRTUAL),
+                STEERED_BY_KPROBE,
+                steered("rxpath_one_rt", RawTp("netif_receive_skb_entry"), "rxpath_steer_kp"),
+                steered("rxpath_list_rt", RawTp("netif_receive_skb_list_entry"), "rxpath_steer_kp"),
+                steered("rxpath_gro_rt", RawTp("napi_gro_receive_entry"), "rxpath_steer_kp"),
                 extra("rxpath_dev_rt", RawTp("netif_receive_skb"), DEVICE),
                 IP4_BY_KPROBE,
                 IP6_BY_KPROBE,
@@ -154,7 +193,6 @@ pub(super) const PROBE: Probe = Probe {
                 program("rxpath_read_kp", Kprobe("tcp_rcv_space_adjust"), READS),
                 TAKES_BY_KPROBE,
                 program("rxpath_ready_kp", Kprobe("sock_def_readable"), READY),
-                program("rxpath_tcp_kp", Kprobe("tcp_rcv_established"), SEGMENT),
                 DATAGRAMS_BY_KPROBE,
             ],
             members: HASH_MEMBERS,

@@ -13,6 +13,7 @@ macro_rules! members {
         &[
             member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
             member("OFF_TASK_COMM", &["task_struct.comm"]),
+            optional("OFF_TASK_DELAYED", &["task_struct.se.sched_delayed"]),
             member("OFF_TASK_EXIT_STATE", &["task_struct.exit_state"]),
             member("OFF_TASK_FLAGS", &["task_struct.flags"]),
             member("OFF_TASK_GROUP_QUEUE", &["task_struct.se.cfs_rq"]),
@@ -35,7 +36,10 @@ macro_rules! members {
             member("OFF_GROUP_CGROUP", &["task_group.css.cgroup"]),
             optional("OFF_GROUP_THROTTLED_TOTAL", &["task_group.cfs_bandwidth.throttled_time"]),
             optional("OFF_GROUP_QUEUES", &["task_group.cfs_rq"]),
-            optional("OFF_GROUP_QUEUE_EVER_HELD", &["cfs_rq.throttled_clock_pelt", "cfs_rq.throttled_clock_task"]),
+            optional(
+                "OFF_GROUP_QUEUE_EVER_HELD",
+                &["cfs_rq.throttled_clock_pelt", "cfs_rq.throttled_clock_task"],
+            ),
             optional("OFF_GROUP_QUEUE_HOLDERS", &["cfs_rq.throttle_count"]),
             optional("OFF_GROUP_QUEUE_THREADS", &["cfs_rq.h_nr_queued", "cfs_rq.h_nr_running"]),
             optional("OFF_GROUP_QUEUE_THROTTLED_SINCE", &["cfs_rq.throttled_clock"]),
@@ -54,7 +58,8 @@ macro_rules! members {
     };
 }
 
-static MEMBERS: &[Member] = members!();
+static MEMBERS: &[Member] =
+    members!(optional("ARGS_STORAGE_GET_RECUR", &["btf_bpf_task_storage_get_recur.()"]));
 static HASH_MEMBERS: &[Member] = members!(member("OFF_TASK_START_TIME", &["task_struct.start_time"]));
 
 /// Whether a tier's state is in the hash, which has to be sized, and not with the tasks themselves.
@@ -69,8 +74,8 @@ pub const fn remembers_slices(tier: Tier) -> bool {
     matches!(tier, Tier::TpBtf)
 }
 
-/// Whether a tier's programs see each switch as it happens, and so can tell what a CPU was occupied with while others
-/// waited. Functions come before it.
+/// Whether a tier's programs see each switch as it happens, and so can tell what a CPU was occupied with
+/// while others waited. Functions come before it.
 #[must_use]
 pub const fn tells_causes(tier: Tier) -> bool {
     matches!(tier, Tier::TpBtf | Tier::RawTp)
@@ -95,8 +100,8 @@ const FLUSH: Program =
 
 pub(super) const PROBE: Probe = Probe {
     domain: "sched",
-    summary: "Wakeup latency, context switches and time on CPU. The tiers by function run before the switch is \
-              counted, so a task's last moments are booked at its next pass through the scheduler",
+    summary: "Wakeup latency, context switches and time on CPU. The tiers by function run before the switch \
+              is counted, so a task's last moments are booked at its next pass through the scheduler",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

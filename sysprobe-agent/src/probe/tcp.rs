@@ -1,65 +1,64 @@
 //! TCP: traffic, retransmissions, round-trip times, connections and listening sockets.
 
+use sysprobe_common::tcp::STORAGES;
+
 use super::Hook::{Fentry, Fexit, FileIterator, Kprobe, RawTp, SocketIterator, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
+use super::{
+    Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
+    socket_members,
+};
 
 /// State in socket storage.
 static OBJECT: Object = object!("tcp.o");
 /// State in a hash.
 static HASH_OBJECT: Object = object!("tcp_hash.o");
 
-static MEMBERS: &[Member] = &[
-    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
-    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-    member("OFF_CGROUP_KN", &["cgroup.kn"]),
-    member("OFF_KN_ID", &["kernfs_node.id"]),
-    // Pointer and flags in one before 5.15.
-    optional("OFF_SK_CGROUP", &["sock.sk_cgrp_data.cgroup"]),
-    member("OFF_SK_DROPS", &["sock.sk_drops"]),
-    member("OFF_SK_ERROR", &["sock.sk_err"]),
-    member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
-    member("OFF_SK_FLAGS", &["sock.__sk_common.skc_flags"]),
-    member("OFF_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only"]),
-    member("BIT_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only.#"]),
-    member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
-    member("OFF_SK_OWN_V6", &["sock.__sk_common.skc_v6_rcv_saddr"]),
-    member("OFF_SK_PEER_V6", &["sock.__sk_common.skc_v6_daddr"]),
-    member("OFF_SK_PROTOCOL", &["sock.sk_protocol"]),
-    member("OFF_SK_QUEUE", &["sock.sk_ack_backlog"]),
-    member("OFF_SK_QUEUE_LIMIT", &["sock.sk_max_ack_backlog"]),
-    member("OFF_SK_STATE", &["sock.__sk_common.skc_state"]),
-    member("OFF_SK_TYPE", &["sock.sk_type"]),
-    member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
-    member("OFF_SOCKET_SK", &["socket.sk"]),
-    member("OFF_TCP_BUSY_SINCE", &["tcp_sock.chrono_start"]),
-    member("OFF_TCP_BUSY_TIMES", &["tcp_sock.chrono_stat"]),
-    member("OFF_TCP_BUSY_WITH", &["tcp_sock.chrono_type"]),
-    member("BIT_TCP_BUSY_WITH", &["tcp_sock.chrono_type.#"]),
-    member("OFF_TCP_BYTES_ACKED", &["tcp_sock.bytes_acked"]),
-    member("OFF_TCP_BYTES_RECEIVED", &["tcp_sock.bytes_received"]),
-    member("OFF_TCP_BYTES_RETRANSMITTED", &["tcp_sock.bytes_retrans"]),
-    member("OFF_TCP_BYTES_SENT", &["tcp_sock.bytes_sent"]),
-    member("OFF_TCP_COPIED_SEQ", &["tcp_sock.copied_seq"]),
-    member("OFF_TCP_DEVIATION", &["tcp_sock.mdev_us"]),
-    member("OFF_TCP_NOW", &["tcp_sock.tcp_mstamp"]),
-    member("OFF_TCP_OUT_OF_ORDER", &["tcp_sock.rcv_ooopack"]),
-    member("OFF_TCP_RCV_NXT", &["tcp_sock.rcv_nxt"]),
-    member("OFF_TCP_RETRANSMITTED", &["tcp_sock.total_retrans"]),
-    member("OFF_TCP_SEGMENTS_IN", &["tcp_sock.segs_in"]),
-    member("OFF_TCP_SEGMENTS_OUT", &["tcp_sock.segs_out"]),
-    member("OFF_TCP_SND_UNA", &["tcp_sock.snd_una"]),
-    member("OFF_TCP_SRTT", &["tcp_sock.srtt_us"]),
-    member("OFF_TCP_WRITE_SEQ", &["tcp_sock.write_seq"]),
-];
+/// What both objects read, and what one of them reads beside.
+macro_rules! members {
+    ($($own:expr),* $(,)?) => {
+        socket_members![
+            $($own,)*
+            member("OFF_SK_DROPS", &["sock.sk_drops"]),
+            member("OFF_SK_ERROR", &["sock.sk_err"]),
+            member("OFF_SK_FLAGS", &["sock.__sk_common.skc_flags"]),
+            member("OFF_SK_LOCK_OWNED", &["sock.sk_lock.owned"]),
+            member("OFF_SK_QUEUE", &["sock.sk_ack_backlog"]),
+            member("OFF_SK_QUEUE_LIMIT", &["sock.sk_max_ack_backlog"]),
+            member("OFF_TCP_BUSY_SINCE", &["tcp_sock.chrono_start"]),
+            member("OFF_TCP_BUSY_TIMES", &["tcp_sock.chrono_stat"]),
+            member("OFF_TCP_BUSY_WITH", &["tcp_sock.chrono_type"]),
+            member("BIT_TCP_BUSY_WITH", &["tcp_sock.chrono_type.#"]),
+            member("OFF_TCP_BYTES_ACKED", &["tcp_sock.bytes_acked"]),
+            member("OFF_TCP_BYTES_RECEIVED", &["tcp_sock.bytes_received"]),
+            member("OFF_TCP_BYTES_RETRANSMITTED", &["tcp_sock.bytes_retrans"]),
+            member("OFF_TCP_BYTES_SENT", &["tcp_sock.bytes_sent"]),
+            member("OFF_TCP_COPIED_SEQ", &["tcp_sock.copied_seq"]),
+            member("OFF_TCP_DEVIATION", &["tcp_sock.mdev_us"]),
+            member("OFF_TCP_NOW", &["tcp_sock.tcp_mstamp"]),
+            member("OFF_TCP_OUT_OF_ORDER", &["tcp_sock.rcv_ooopack"]),
+            member("OFF_TCP_RCV_NXT", &["tcp_sock.rcv_nxt"]),
+            member("OFF_TCP_RETRANSMITTED", &["tcp_sock.total_retrans"]),
+            member("OFF_TCP_SEGMENTS_IN", &["tcp_sock.segs_in"]),
+            member("OFF_TCP_SEGMENTS_OUT", &["tcp_sock.segs_out"]),
+            member("OFF_TCP_SENT_QUEUE", &["tcp_sock.tsorted_sent_queue"]),
+            member("OFF_TCP_SND_UNA", &["tcp_sock.snd_una"]),
+            member("OFF_TCP_SRTT", &["tcp_sock.srtt_us"]),
+            member("OFF_TCP_WRITE_SEQ", &["tcp_sock.write_seq"]),
+        ]
+    };
+}
+
+// Absent without MPTCP.
+static MEMBERS: &[Member] = members![optional("OFF_MPTCP_FIRST", &["mptcp_sock.first"])];
+static HASH_MEMBERS: &[Member] = members![];
 
 const OVERFLOWS: &str =
     "counts connections for which the accept queue has no room, which no tracepoint tells";
 
 const STATES: &str = "follows a socket's life, and learns whose it is";
 const ENDS: &str = "books what a socket had when it goes";
-const SEGMENTS: &str = "samples the round-trip time, once a second and connection";
-const READS: &str = "learns who reads from a socket";
+const READS: &str =
+    "learns who reads from a socket; samples the round-trip time, once a second and connection";
 const SEGMENTS_BOOKED: &str =
     "samples the round-trip time, and books what the socket had before this segment";
 const READS_BOOKED: &str = "learns who reads from a socket, and books what it had";
@@ -75,16 +74,17 @@ const ACKS6_BY_KPROBE: Program = extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_so
 const SEED: Program = program("tcp_seed", FileIterator, "takes the past of older sockets as baseline");
 const CENSUS: Program = program(
     "tcp_census",
-    SocketIterator("TCP_SOCKETS"),
-    "books and counts all sockets, before the agent reads",
+    SocketIterator(&STORAGES),
+    "books and counts all sockets when the agent is asked, at most at a bounded rate",
 );
 
 pub(super) const PROBE: Probe = Probe {
     domain: "tcp",
-    summary: "TCP per owner of the socket: segments and bytes, retransmissions, round-trip times, connections made and failed, \
-              listening sockets, sockets by state. What the kernel counts in each socket is read when the socket goes and \
-              before the agent is asked, so nothing is counted per packet; raw tracepoints and kprobes read it ten times a second as segments arrive, \
-              and know neither how many sockets there are nor what listening ones drop",
+    summary: "TCP per owner of the socket: segments and bytes, retransmissions, round-trip times, \
+              connections made and failed, listening sockets, sockets by state. What the kernel counts in \
+              each socket is read when the socket goes and before the agent is asked, so nothing is counted \
+              per packet; raw tracepoints and kprobes read it ten times a second as segments arrive, and \
+              know neither how many sockets there are nor what listening ones drop",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,
@@ -92,7 +92,6 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 program("tcp_state_tp", TpBtf("inet_sock_set_state"), STATES),
                 program("tcp_end_tp", TpBtf("tcp_destroy_sock"), ENDS),
-                program("tcp_segment_tp", TpBtf("tcp_probe"), SEGMENTS),
                 program("tcp_read_tp", TpBtf("tcp_rcv_space_adjust"), READS),
                 program("tcp_synack_tp", TpBtf("tcp_retransmit_synack"), SYNACKS),
                 program("tcp_rst_out_tp", TpBtf("tcp_send_reset"), SENT_RESETS),
@@ -113,7 +112,6 @@ pub(super) const PROBE: Probe = Probe {
                 program("tcp_state_in", Fentry("inet_sk_state_store"), STATES),
                 program("tcp_born_in", Fentry("inet_sk_set_state"), STATES),
                 program("tcp_end_in", Fentry("tcp_v4_destroy_sock"), ENDS),
-                program("tcp_segment_in", Fentry("tcp_rcv_established"), SEGMENTS),
                 program("tcp_read_in", Fentry("tcp_rcv_space_adjust"), READS),
                 program("tcp_synack_out", Fexit("tcp_rtx_synack"), SYNACKS),
                 // The functions around them are static, and a part of their callers.
@@ -143,7 +141,7 @@ pub(super) const PROBE: Probe = Probe {
                 ACKS_BY_KPROBE,
                 ACKS6_BY_KPROBE,
             ],
-            members: MEMBERS,
+            members: HASH_MEMBERS,
             needs: &[],
         },
         TierSet {
@@ -163,7 +161,7 @@ pub(super) const PROBE: Probe = Probe {
                 ACKS_BY_KPROBE,
                 ACKS6_BY_KPROBE,
             ],
-            members: MEMBERS,
+            members: HASH_MEMBERS,
             needs: &[Need::Kprobes],
         },
     ],

@@ -1,7 +1,7 @@
 //! Storage operations.
 
 use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, member, object, program};
+use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// The call that a task is in is in its storage; typed pointers.
 static OBJECT: Object = object!("vfs.o");
@@ -29,12 +29,25 @@ macro_rules! members {
             member("OFF_INODE_MODE", &["inode.i_mode"]),
             member("OFF_INODE_SB", &["inode.i_sb"]),
             member("OFF_SB_MAGIC", &["super_block.s_magic"]),
+            optional("CFG_RING_BEGIN_PARAMETERS",
+                &["btf_trace_io_uring_submit_req.()", "btf_trace_io_uring_submit_sqe.()"]),
+            optional("PARAMS_RING_BEGIN", &["btf_trace_io_uring_submit_req.()"]),
+            optional("PARAMS_RING_BEGIN_OLD", &["btf_trace_io_uring_submit_sqe.()"]),
+            optional("OFF_RING_FILE", &["io_kiocb.file"]),
+            optional("OFF_RING_FLAGS", &["io_kiocb.flags"]),
+            optional("OFF_RING_OPCODE", &["io_kiocb.opcode"]),
+            optional("OFF_RING_RESULT", &["io_kiocb.cqe.res"]),
+            optional("OFF_RING_DESCRIPTOR", &["io_kiocb.cqe.fd"]),
             $($more),*
         ]
     };
 }
 
-static MEMBERS: &[Member] = members!();
+static MEMBERS: &[Member] = members!(
+    member("OFF_FAULT_MAPPING", &["vm_fault.vma"]),
+    member("OFF_MAPPING_FILE", &["vm_area_struct.vm_file"]),
+    optional("OFF_KIOCB_FILE", &["kiocb.ki_filp"]),
+);
 /// x86 has a word of states of its own, other architectures a flag.
 static SYSCALL_MEMBERS: &[Member] =
     members!(member("OFF_TASK_COMPAT", &["task_struct.thread_info.status", "task_struct.thread_info.flags"]));
@@ -43,10 +56,31 @@ const BEGINS: &str = "takes note of a call that begins";
 const ENDS: &str = "books the call that ends";
 const FORGETS: &str = "forgets a thread that ends";
 
-/// Two programs on one function, the one at its return first: a call that is taken note of will then also be booked.
+const RING_BEGINS: &str = "takes note of a request that io_uring begins";
+const RING_ENDS: &str = "books the request that io_uring completes";
+const AIO_ENDS: &str = "books the request that libaio completes";
+
+const RING_END: Program = extra("vfs_ring_e_tp", TpBtf("io_uring_complete"), RING_ENDS);
+const RING_BEGIN: Program =
+    extra("vfs_ring_b_tp", TpBtf("io_uring_submit_req"), RING_BEGINS).unless("PARAMS_RING_BEGIN_OLD");
+/// What the tracepoint is called before 6.3.
+const RING_BEGIN_OLD: Program =
+    extra("vfs_ring_o_tp", TpBtf("io_uring_submit_sqe"), RING_BEGINS).unless("PARAMS_RING_BEGIN");
+const RAW_RING_END: Program = extra("vfs_ring_e_rt", RawTp("io_uring_complete"), RING_ENDS);
+const RAW_RING_BEGIN: Program =
+    extra("vfs_ring_b_rt", RawTp("io_uring_submit_req"), RING_BEGINS).unless("PARAMS_RING_BEGIN_OLD");
+const RAW_RING_BEGIN_OLD: Program =
+    extra("vfs_ring_o_rt", RawTp("io_uring_submit_sqe"), RING_BEGINS).unless("PARAMS_RING_BEGIN");
+
+/// The completion of libaio's requests, then two programs on each function, the one at its return first: a
+/// call that is taken note of will then also be booked.
 macro_rules! around {
-    ($entry:ident, $exit:ident, [$($more:expr)?]; $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
-        &[$($more,)? $(
+    ($entry:ident, $exit:ident, [$($more:expr),*];
+     $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
+        &[
+            $($more,)*
+            extra("vfs_aio_done_in", $entry("aio_complete_rw"), AIO_ENDS),
+            $(
             Program { older: $older, required: $required, ..program($end, $exit($function), ENDS) },
             Program { older: $older, required: $required, ..program($begin, $entry($function), BEGINS) },
         )+]
@@ -70,7 +104,8 @@ macro_rules! functions {
             "vfs_fsync_in" "vfs_fsync_out" "vfs_fsync_range" &[], REQUIRED;
             "vfs_fsync_s_in" "vfs_fsync_s_out" "__x64_sys_fsync" &["__arm64_sys_fsync"], REQUIRED;
             "vfs_fdata_s_in" "vfs_fdata_s_out" "__x64_sys_fdatasync" &["__arm64_sys_fdatasync"], REQUIRED;
-            "vfs_range_s_in" "vfs_range_s_out" "__x64_sys_sync_file_range" &["__arm64_sys_sync_file_range"], OPTIONAL;
+            "vfs_range_s_in" "vfs_range_s_out" "__x64_sys_sync_file_range"
+                &["__arm64_sys_sync_file_range"], OPTIONAL;
             "vfs_sync_in" "vfs_sync_out" "sync_file_range" &[], OPTIONAL;
             "vfs_splice_in" "vfs_splice_out" "do_splice" &[], OPTIONAL;
             "vfs_send_in" "vfs_send_out" "do_splice_direct" &[], OPTIONAL;
@@ -83,19 +118,26 @@ macro_rules! functions {
             "vfs_rename_in" "vfs_rename_out" "filename_renameat2" &["do_renameat2"], OPTIONAL;
             "vfs_unlink_in" "vfs_unlink_out" "filename_unlinkat" &["do_unlinkat"], REQUIRED;
             "vfs_rmdir_in" "vfs_rmdir_out" "filename_rmdir" &["do_rmdir"], OPTIONAL;
+            "vfs_fault_in" "vfs_fault_out" "filemap_fault" &[], OPTIONAL;
+            "vfs_aior_in" "vfs_aior_out" "aio_read" &[], OPTIONAL;
+            "vfs_aiow_in" "vfs_aiow_out" "aio_write" &[], OPTIONAL;
+            "vfs_iowr_in" "vfs_iowr_out" "io_write" &[], OPTIONAL;
+            "vfs_dio_in" "vfs_dio_out" "iomap_dio_complete_work" &[], OPTIONAL;
+            "vfs_old_dio_in" "vfs_old_dio_out" "dio_aio_complete_work" &[], OPTIONAL;
         }
     };
 }
 
 pub(super) const PROBE: Probe = Probe {
     domain: "vfs",
-    summary: "Storage operations: how many, how long, how many bytes, how many errors. The tiers by function see what goes \
-              through the VFS, io_uring's synchronisations and kernel threads included; those by tracepoint see system calls",
+    summary: "Storage operations: how many, how long, how many bytes, how many errors. The tiers by function \
+              see what goes through the VFS, kernel threads included, libaio and major page faults; those by \
+              tracepoint see system calls. Both see what io_uring reads and writes (Linux 6.0)",
     tiers: &[
         TierSet {
             tier: Tier::Fentry,
             object: OBJECT,
-            programs: functions!(Fentry, Fexit, []),
+            programs: functions!(Fentry, Fexit, [RING_END, RING_BEGIN, RING_BEGIN_OLD]),
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::TaskStorage],
         },
@@ -103,6 +145,9 @@ pub(super) const PROBE: Probe = Probe {
             tier: Tier::TpBtf,
             object: OBJECT,
             programs: &[
+                RING_END,
+                RING_BEGIN,
+                RING_BEGIN_OLD,
                 program("vfs_exit_tp", TpBtf("sys_exit"), ENDS),
                 program("vfs_enter_tp", TpBtf("sys_enter"), BEGINS),
             ],
@@ -114,6 +159,9 @@ pub(super) const PROBE: Probe = Probe {
             object: HASH_OBJECT,
             programs: &[
                 program("vfs_gone_rt", RawTp("sched_process_exit"), FORGETS),
+                RAW_RING_END,
+                RAW_RING_BEGIN,
+                RAW_RING_BEGIN_OLD,
                 program("vfs_exit_rt", RawTp("sys_exit"), ENDS),
                 program("vfs_enter_rt", RawTp("sys_enter"), BEGINS),
             ],
@@ -123,7 +171,16 @@ pub(super) const PROBE: Probe = Probe {
         TierSet {
             tier: Tier::Kprobe,
             object: HASH_OBJECT,
-            programs: functions!(Kprobe, Kretprobe, [program("vfs_gone_kp", Kprobe("do_exit"), FORGETS)]),
+            programs: functions!(
+                Kprobe,
+                Kretprobe,
+                [
+                    program("vfs_gone_kp", Kprobe("do_exit"), FORGETS),
+                    RAW_RING_END,
+                    RAW_RING_BEGIN,
+                    RAW_RING_BEGIN_OLD
+                ]
+            ),
             members: MEMBERS,
             needs: &[Need::Kprobes],
         },

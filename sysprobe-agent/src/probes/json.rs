@@ -13,8 +13,8 @@ pub const VERSION: u32 = 1;
 
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
-    /// Whether the kernel measured its programs for the agent. If not, runs and time stand still unless somebody else had it
-    /// measure.
+    /// Whether the kernel measured its programs for the agent. If not, runs and time stand still unless
+    /// somebody else had it measure.
     pub measuring: MeasuringDocument,
     /// Why it refused; empty if it did not.
     pub reason: &'a str,

@@ -1,5 +1,5 @@
-//! How a window looks: all programs in one line; then, and these scroll, a table of programs, one of maps, and one of what was
-//! lost.
+//! How a window looks: all programs in one line; then, and these scroll, a table of programs, one of maps,
+//! and one of what was lost.
 
 use ratatui::{style::Style, text::Line};
 

@@ -1,5 +1,6 @@
-//! The machine's resources by the USE method (<https://www.brendangregg.com/usemethod.html>): of each, how much of it is in use, what
-//! waits for it, and what fails; with the pod that is behind it most. The difference of two snapshots; pure.
+//! The machine's resources by the USE method (<https://www.brendangregg.com/usemethod.html>): of each, how
+//! much of it is in use, what waits for it, and what fails; with the pod that is behind it most. The
+//! difference of two snapshots; pure.
 
 use std::{collections::HashMap, time::Duration};
 

@@ -1,5 +1,5 @@
-//! What took long, one by one: tells the kernel side from how long on somebody wants to know of each, for as long as somebody does, and
-//! keeps the last of them.
+//! What took long, one by one: tells the kernel side from how long on somebody wants to know of each, for as
+//! long as somebody does, and keeps the last of them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -101,7 +101,8 @@ pub fn took(slow: &Slow) -> u64 {
     passed(slow).last().map_or(0, |(_, end)| end - slow.moments[Point::Device as usize].min(end))
 }
 
-/// The moments of the points that can be seen, in order, none before the one before it: what is booked is as long as these are apart.
+/// The moments of the points that can be seen, in order, none before the one before it: what is booked is as
+/// long as these are apart.
 pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
     let seen = Point::ALL.into_iter().zip(slow.moments).filter(|(point, _)| slow.points & point.bit() != 0);
     seen.scan(0, |last, (point, moment)| {
@@ -110,8 +111,8 @@ pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
     })
 }
 
-/// Who had the CPU while the reader waited for it the last time, and for how many nanoseconds, as far as the record reaches back; the
-/// oldest first. What interrupts took of that is theirs.
+/// Who had the CPU while the reader waited for it the last time, and for how many nanoseconds, as far as the
+/// record reaches back; the oldest first. What interrupts took of that is theirs.
 pub fn occupants(slow: &Slow) -> impl Iterator<Item = (u64, u64)> {
     // It may have waited for something else before it was to be told.
     let (from, to) = (slow.waited_from.max(slow.moments[Point::Ready as usize]), slow.waited_to);

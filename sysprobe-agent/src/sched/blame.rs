@@ -1,5 +1,5 @@
-//! Who made a workload wait, by name: the worst ones, and the rest in one number. However many neighbours a workload has, it
-//! keeps a table of a fixed size, and no number goes backwards.
+//! Who made a workload wait, by name: the worst ones, and the rest in one number. However many neighbours a
+//! workload has, it keeps a table of a fixed size, and no number goes backwards.
 
 use std::collections::HashMap;
 
@@ -27,11 +27,14 @@ struct Account {
     is_named: bool,
     /// What was added while it was among the named.
     ns: u64,
+    /// Since when that is.
+    created_ms: u64,
     recent: f64,
 }
 
 impl Blame {
-    pub(crate) fn add(&mut self, culprit: &Culprit, ns: u64) {
+    /// `created_ms` is a moment at which the culprit had not been met, in milliseconds since the Unix epoch.
+    pub(crate) fn add(&mut self, culprit: &Culprit, ns: u64, created_ms: u64) {
         if let Some(account) = self.culprits.get_mut(culprit) {
             account.recent += ns as f64;
             if account.is_named {
@@ -42,7 +45,7 @@ impl Blame {
             return;
         }
         let is_named = self.named() < NAMED;
-        let account = Account { is_named, ns: if is_named { ns } else { 0 }, recent: ns as f64 };
+        let account = Account { is_named, ns: if is_named { ns } else { 0 }, created_ms, recent: ns as f64 };
         if !is_named {
             self.other_ns += ns;
         }
@@ -66,8 +69,8 @@ impl Blame {
         }
     }
 
-    /// Chooses who is named from here on.
-    pub(crate) fn choose(&mut self, seconds: f64) {
+    /// Chooses who is named from here on, which is `now_ms`.
+    pub(crate) fn choose(&mut self, seconds: f64, now_ms: u64) {
         let factor = (-seconds / HALF_LIFE_SECONDS).exp2();
         for account in self.culprits.values_mut() {
             account.recent *= factor;
@@ -77,13 +80,13 @@ impl Blame {
             && let Some(worst) = self.worst_unnamed()
         {
             if let Some(account) = self.culprits.get_mut(&worst) {
-                *account = Account { is_named: true, ns: 0, ..*account };
+                *account = Account { is_named: true, ns: 0, created_ms: now_ms, ..*account };
             }
         }
         while let Some((worst, least)) = self.overdue() {
             for (culprit, is_named) in [(worst, true), (least, false)] {
                 if let Some(account) = self.culprits.get_mut(&culprit) {
-                    *account = Account { is_named, ns: 0, ..*account };
+                    *account = Account { is_named, ns: 0, created_ms: now_ms, ..*account };
                 }
             }
         }
@@ -109,9 +112,13 @@ impl Blame {
 
     pub(crate) fn sample(&self) -> BlameSample {
         let named = self.culprits.iter().filter(|(_, account)| account.is_named);
-        let mut culprits: Vec<_> = named.map(|(culprit, account)| (culprit.clone(), account.ns)).collect();
-        culprits.sort();
-        BlameSample { culprits, other_ns: self.other_ns }
+        let mut named: Vec<_> = named.collect();
+        named.sort_by_key(|(culprit, _)| *culprit);
+        BlameSample {
+            culprits: named.iter().map(|(culprit, account)| ((*culprit).clone(), account.ns)).collect(),
+            created_ms: named.iter().map(|(_, account)| account.created_ms).collect(),
+            other_ns: self.other_ns,
+        }
     }
 }
 

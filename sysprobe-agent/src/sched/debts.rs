@@ -1,5 +1,5 @@
-//! Who made whom wait, as the programs have noted it: what was added to each debt since it was last taken. The map is kept
-//! small: debts of cgroups that have gone are removed, and idle ones when it fills.
+//! Who made whom wait, as the programs have noted it: what was added to each debt since it was last taken.
+//! The map is kept small: debts of cgroups that have gone are removed, and idle ones when it fills.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,15 +8,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::Pod;
 use aya::maps::{HashMap as BpfHashMap, MapData};
 use sysprobe_common::sched;
-use sysprobe_common::sched::timeline::{DEBTS_IN_MAP, NOBODY};
+use sysprobe_common::sched::timeline::NOBODY;
 use tracing::warn;
 
 use crate::bpf::{Entries, LoadError, Loaded};
 use crate::slots::Owner;
 
-const MAP: &str = "SCHED_DEBTS";
-/// From here on idle debts are removed.
-const CROWDED: usize = DEBTS_IN_MAP as usize / 4 * 3;
+/// Sized by the plan.
+pub(super) const MAP: &str = "SCHED_DEBTS";
 
 /// The kernel side's key.
 #[repr(transparent)]
@@ -59,16 +58,19 @@ pub struct Debts {
     /// The same map, for reading it in batches.
     descriptor: OwnedFd,
     entries: Entries<Debtor, u64>,
+    /// From here on idle debts are removed.
+    crowded: usize,
     /// What was taken of each so far.
     taken: HashMap<Debtor, u64>,
 }
 
 impl Debts {
-    pub fn new(loaded: &mut Loaded) -> Result<Self, LoadError> {
+    pub fn new(loaded: &mut Loaded, room: u32) -> Result<Self, LoadError> {
         Ok(Self {
             descriptor: loaded.map_descriptor(MAP)?,
             map: loaded.take_map(MAP)?,
-            entries: Entries::with_capacity(DEBTS_IN_MAP),
+            entries: Entries::with_capacity(room),
+            crowded: room as usize / 4 * 3,
             taken: HashMap::new(),
         })
     }
@@ -76,7 +78,7 @@ impl Debts {
     /// Hands what was added to each debt to `take`, in nanoseconds.
     pub fn collect(&mut self, mut take: impl FnMut(Debtor, u64) -> Taken) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
-        let is_crowded = self.entries.len() >= CROWDED;
+        let is_crowded = self.entries.len() >= self.crowded;
         let mut removed = Vec::new();
         for (debtor, total) in self.entries.iter() {
             let taken = self.taken.entry(debtor).or_insert(0);

@@ -1,5 +1,6 @@
-//! The load average, by the kernel's own arithmetic (kernel/sched/loadavg.c): exponentially damped averages in fixed point of how many
-//! threads run, wait for a CPU or sleep uninterruptibly, sampled every five seconds and a tick. Pure.
+//! The load average, by the kernel's own arithmetic (kernel/sched/loadavg.c): exponentially damped averages
+//! in fixed point of how many threads run, wait for a CPU or sleep uninterruptibly, sampled every five
+//! seconds and a tick. Pure.
 //!
 //! <https://github.com/torvalds/linux/blob/v6.12/kernel/sched/loadavg.c>
 
@@ -9,12 +10,12 @@ use std::time::Duration;
 pub const ONE: u64 = 1 << BITS;
 /// `FSHIFT`.
 const BITS: u32 = 11;
-/// By how much the averages over 1, 5 and 15 minutes are damped with each sample (`EXP_1`, `EXP_5`, `EXP_15`): 1/exp(5 s/1 min)
-/// and so on.
+/// By how much the averages over 1, 5 and 15 minutes are damped with each sample (`EXP_1`, `EXP_5`,
+/// `EXP_15`): 1/exp(5 s/1 min) and so on.
 const DAMPING: [u64; 3] = [1884, 2014, 2037];
 
-/// The three averages after `periods` more, in all of which so many threads were load. The first is sampled, those that were missed
-/// after it are made up for at once, with the same number.
+/// The three averages after `periods` more, in all of which so many threads were load. The first is sampled,
+/// those that were missed after it are made up for at once, with the same number.
 #[must_use]
 pub fn after(averages: [u64; 3], load: u64, periods: u32) -> [u64; 3] {
     let load = load * ONE;
@@ -56,8 +57,8 @@ pub fn period(tick_ns: u64) -> Duration {
     Duration::from_secs(5) + Duration::from_nanos(tick_ns)
 }
 
-/// Which sample is next. Samples have their places, a period apart from the first on, so that one that comes late makes none after it
-/// late, and the averages are damped by what has gone by.
+/// Which sample is next. Samples have their places, a period apart from the first on, so that one that comes
+/// late makes none after it late, and the averages are damped by what has gone by.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     first: Option<Duration>,
@@ -66,8 +67,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// How many places a sample at this moment stands for: one, more if some were missed, none if it is another one of the
-    /// place before.
+    /// How many places a sample at this moment stands for: one, more if some were missed, none if it is
+    /// another one of the place before.
     pub fn take(&mut self, now: Duration, period: Duration) -> u32 {
         let first = *self.first.get_or_insert(now);
         let since = now.saturating_sub(first);

@@ -1,5 +1,5 @@
-//! From a type to its schema: JSON Schema 2020-12 of what the type is written as, strict enough that a wrong field is found, in
-//! words for those who read JSON and not Rust.
+//! From a type to its schema: JSON Schema 2020-12 of what the type is written as, strict enough that a wrong
+//! field is found, in words for those who read JSON and not Rust.
 
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema};

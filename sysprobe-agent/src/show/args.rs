@@ -1,5 +1,6 @@
-//! The flags that every command has that shows windows, and what they mean together: which of the three ways to show
-//! (live, plain, JSON) is taken. The flag that names the agent's socket is not here: every command of the CLI has that one.
+//! The flags that every command has that shows windows, and what they mean together: which of the three ways
+//! to show (live, plain, JSON) is taken. The flag that names the agent's socket is not here: every command of
+//! the CLI has that one.
 
 use std::{ffi::OsStr, io::IsTerminal, time::Duration};
 
@@ -27,7 +28,8 @@ pub struct WindowArgs {
     /// How often: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "2")]
     pub interval: Duration,
-    /// What is shown each time: the last so many seconds (from the interval to 1h) [default: what came since the last time]
+    /// What is shown each time: the last so many seconds (from the interval to 1h) [default: what came since
+    /// the last time]
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
     pub window: Option<Duration>,
     /// Use no colour; a non-empty `NO_COLOR` in the environment does the same.
@@ -38,10 +40,11 @@ pub struct WindowArgs {
 /// Of which workload the windows are.
 #[derive(Args, Clone, Debug)]
 pub struct WorkloadArgs {
-    /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other begins so,
-    /// and a selector if only one pod has these labels.
+    /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other
+    /// begins so, and a selector if only one pod has these labels.
     #[arg(
-        value_name = "POD", value_parser = NonEmptyStringValueParser::new(), required_unless_present = "selector",
+        value_name = "POD", value_parser = NonEmptyStringValueParser::new(),
+        required_unless_present = "selector",
         add = ArgValueCompleter::new(completion::workloads)
     )]
     pub name: Option<String>,

@@ -1,5 +1,5 @@
-//! Bars of letters: each part has a letter of its own, so that a bar can be read without its colours, and colours for both
-//! the letter and what is behind it, so that it can be read on any terminal's background.
+//! Bars of letters: each part has a letter of its own, so that a bar can be read without its colours, and
+//! colours for both the letter and what is behind it, so that it can be read on any terminal's background.
 
 use ratatui::{
     style::{Color, Style},
@@ -10,8 +10,9 @@ use ratatui::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) letter: char,
-    /// Black on colours that people with any kind of colour-blindness can tell apart (Okabe and Ito, as far as the palette
-    /// of 256 has them). That palette, unlike the sixteen colours, is the same in light and dark themes.
+    /// Black on colours that people with any kind of colour-blindness can tell apart (Okabe and Ito, as far
+    /// as the palette of 256 has them). That palette, unlike the sixteen colours, is the same in light and
+    /// dark themes.
     background: u8,
 }
 

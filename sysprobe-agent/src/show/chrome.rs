@@ -1,6 +1,6 @@
-//! What frames every live view: the line of context above, notices, the line of key hints below. Emphasis is bold,
-//! reverse, or black on yellow, which survive light and dark backgrounds and every kind of colour-blindness, and always
-//! comes with a sign in the text.
+//! What frames every live view: the line of context above, notices, the line of key hints below. Emphasis is
+//! bold, reverse, or black on yellow, which survive light and dark backgrounds and every kind of
+//! colour-blindness, and always comes with a sign in the text.
 
 use ratatui::{
     style::{Color, Style},
@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::{format, input::Binding};
-use crate::snapshot::DomainState;
+use crate::snapshot::{DomainState, Snapshot};
 
 pub(crate) const GAP: &str = "  ";
 
@@ -41,6 +41,12 @@ pub(crate) fn failed(error: &str) -> String {
 /// Says that a domain is off, and why.
 pub(crate) fn off(domain: &DomainState) -> String {
     format!("{} is off: {}", format::clean(&domain.name), format::clean(&domain.reason))
+}
+
+/// Says that not all packets are followed, if so.
+pub(crate) fn sampled(snapshot: &Snapshot) -> Option<String> {
+    let ratio = snapshot.agent.rx_followed_ratio.filter(|ratio| *ratio > 0.0 && *ratio < 1.0)?;
+    Some(format!("1 of {:.0} packets followed", ratio.recip()))
 }
 
 /// As many hints, from the first on, as fit.

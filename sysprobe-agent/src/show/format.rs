@@ -1,5 +1,6 @@
-//! How numbers and names look: three significant digits with their unit, at most [`NUMBER_WIDTH`] columns; names cut
-//! to a width without losing both ends. Names come from containers, so nothing in them reaches the terminal unseen.
+//! How numbers and names look: three significant digits with their unit, at most [`NUMBER_WIDTH`] columns;
+//! names cut to a width without losing both ends. Names come from containers, so nothing in them reaches the
+//! terminal unseen.
 
 use ratatui::{
     style::Style,
@@ -117,8 +118,8 @@ fn shorten_id(word: &str) -> String {
     }
 }
 
-/// Replaces what is not visible by itself: control characters, which can drive a terminal, and what takes no column,
-/// which can reorder or hide text.
+/// Replaces what is not visible by itself: control characters, which can drive a terminal, and what takes no
+/// column, which can reorder or hide text.
 pub(crate) fn clean(text: &str) -> String {
     let visible = |c: char| !c.is_control() && width_of(c) > 0;
     text.chars().map(|c| if visible(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()

@@ -48,7 +48,8 @@ impl Help {
         frame.render_widget(Paragraph::new(self.0).block(block).scroll((scrolled, 0)), area);
     }
 
-    /// By how many lines it is scrolled down after a command; `None` if it is closed, which everything but scrolling does.
+    /// By how many lines it is scrolled down after a command; `None` if it is closed, which everything but
+    /// scrolling does.
     pub(crate) fn after(&self, command: Option<Command>, scrolled: u16, size: (u16, u16)) -> Option<u16> {
         let last = self.scroll_end(size);
         match command? {

@@ -1,56 +1,163 @@
 //! Which sample begins the window that ends with the newest one. Pure.
+//!
+//! A busy node's sample takes tens of megabytes, and a command may run within the agent's memory limit. So
+//! whole samples are kept at the ends of the window only; those in between, which may begin a window later,
+//! are compressed.
 
 use std::collections::VecDeque;
+use std::io::{BufReader, BufWriter};
 use std::sync::Arc;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+
 use crate::snapshot::Snapshot;
 
-/// A window that is moved on in smaller steps than one in so many needs no sample for each: a busy node's has megabytes.
+/// A window that is moved on in smaller steps than one in so many needs no sample for each.
 const STEPS: u32 = 15;
+/// What the compressed samples may take together. Of a thousand workloads that do everything it is about half
+/// of that; beyond, there are fewer samples, and the window moves on in larger steps.
+const PACKED_BYTES: usize = 16 << 20;
 
-/// The samples of one window, the oldest first; never empty.
+/// The samples of one window.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     /// Zero for windows from one sample to the next.
     length: Duration,
-    samples: VecDeque<Arc<Snapshot>>,
+    /// Those before the newest, the oldest first.
+    packed: VecDeque<Packed>,
+    /// The first of them as a whole, if it has been looked at.
+    first: Option<Arc<Snapshot>>,
+    newest: Arc<Snapshot>,
+    packed_bytes: usize,
+}
+
+/// A sample that may begin a window.
+#[derive(Clone, Debug)]
+struct Packed {
+    time: Time,
+    bytes: Arc<[u8]>,
+}
+
+/// When a sample was taken, and which agent counted it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Time {
+    monotonic_ns: u64,
+    agent_ns: u64,
 }
 
 impl History {
     pub(crate) fn new(length: Option<Duration>, first: Arc<Snapshot>) -> Self {
-        Self { length: length.unwrap_or_default(), samples: VecDeque::from([first]) }
+        Self::bounded(length.unwrap_or_default(), first, PACKED_BYTES)
     }
 
-    pub(crate) fn newest(&self) -> &Arc<Snapshot> {
-        &self.samples[self.samples.len() - 1]
+    const fn bounded(length: Duration, newest: Arc<Snapshot>, packed_bytes: usize) -> Self {
+        Self { length, packed: VecDeque::new(), first: None, newest, packed_bytes }
     }
 
-    /// Takes the newest sample in, and gives that with which its window begins: the one whose age is closest to the length, of those that
-    /// the same agent counted.
+    pub(crate) const fn newest(&self) -> &Arc<Snapshot> {
+        &self.newest
+    }
+
+    /// Takes the newest sample in, and gives that with which its window begins: the one whose age is closest
+    /// to the length, of those that the same agent counted.
     pub(crate) fn add(&mut self, newest: &Arc<Snapshot>) -> Arc<Snapshot> {
-        let off = |sample: &Snapshot| newest.window_since(sample).abs_diff(self.length);
-        let is_older = |sample: &Snapshot| sample.agent.started_ns != newest.agent.started_ns;
-        let none = self.length.is_zero();
-        while self.samples.len() > 1
-            && (none || is_older(&self.samples[0]) || off(&self.samples[1]) <= off(&self.samples[0]))
-        {
-            self.samples.pop_front();
+        let now = Time::of(newest);
+        self.leave_behind(now);
+        let earlier = self.begin();
+        let last = Time::of(&self.newest);
+        let is_apart = self.packed.back().is_none_or(|before| last.since(before.time) >= self.length / STEPS);
+        if is_apart && !self.length.is_zero() {
+            self.keep();
         }
-        let earlier = Arc::clone(&self.samples[0]);
-        let last = self.samples.len() - 1;
-        if last > 0 && self.samples[last].window_since(&self.samples[last - 1]) < self.length / STEPS {
-            self.samples.pop_back();
-        }
-        self.samples.push_back(Arc::clone(newest));
+        self.newest = Arc::clone(newest);
         earlier
+    }
+
+    /// Forgets those that begin no window which ends now or later.
+    fn leave_behind(&mut self, now: Time) {
+        let off = |time: Time| now.since(time).abs_diff(self.length);
+        while let Some(first) = self.packed.front().map(|first| first.time) {
+            let next = self.packed.get(1).map_or(Time::of(&self.newest), |next| next.time);
+            if first.agent_ns == now.agent_ns && off(next) > off(first) {
+                return;
+            }
+            self.packed.pop_front();
+            self.first = None;
+        }
+    }
+
+    /// The oldest sample that there is.
+    fn begin(&mut self) -> Arc<Snapshot> {
+        while let Some(packed) = self.packed.front() {
+            if self.first.is_none() {
+                self.first = packed.unpack().map(Arc::new);
+            }
+            if let Some(first) = &self.first {
+                return Arc::clone(first);
+            }
+            // It cannot be read: the next one makes a window that is shorter.
+            self.packed.pop_front();
+        }
+        Arc::clone(&self.newest)
+    }
+
+    /// Packs the newest, for later windows.
+    fn keep(&mut self) {
+        let Some(packed) = Packed::new(&self.newest) else { return };
+        if self.packed.is_empty() {
+            self.first = Some(Arc::clone(&self.newest));
+        }
+        self.packed.push_back(packed);
+        while self.packed.len() > 2 && self.bytes() > self.packed_bytes {
+            self.thin_out();
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.packed.iter().map(|packed| packed.bytes.len()).sum()
+    }
+
+    /// Forgets the one that leaves the smallest gap, but neither the first nor the last.
+    fn thin_out(&mut self) {
+        let gap = |at: &usize| self.packed[at + 1].time.since(self.packed[at - 1].time);
+        if let Some(least) = (1..self.packed.len() - 1).min_by_key(gap) {
+            self.packed.remove(least);
+        }
+    }
+}
+
+impl Packed {
+    /// Of the size of a sample's compressed JSON form, a twentieth of what it takes otherwise.
+    fn new(sample: &Snapshot) -> Option<Self> {
+        let encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let mut writer = BufWriter::new(encoder);
+        serde_json::to_writer(&mut writer, sample).ok()?;
+        let bytes = writer.into_inner().ok()?.finish().ok()?;
+        Some(Self { time: Time::of(sample), bytes: bytes.into() })
+    }
+
+    fn unpack(&self) -> Option<Snapshot> {
+        serde_json::from_reader(BufReader::new(DeflateDecoder::new(&*self.bytes))).ok()
+    }
+}
+
+impl Time {
+    const fn of(sample: &Snapshot) -> Self {
+        Self { monotonic_ns: sample.monotonic_ns, agent_ns: sample.agent.started_ns }
+    }
+
+    const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.monotonic_ns.saturating_sub(earlier.monotonic_ns))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::fixture::snapshot;
+    use crate::show::fixture::{self, snapshot};
 
     /// The lengths of the windows that end with samples at these times.
     fn lengths(window: Option<u64>, times_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
@@ -60,7 +167,8 @@ mod tests {
         for ms in times_ms {
             let (earlier, newest) = (history.add(&at(ms)), at(ms));
             lengths.push(u64::try_from(newest.window_since(&earlier).as_millis()).expect("small"));
-            assert!(history.samples.len() <= STEPS as usize + 2, "{}", history.samples.len());
+            assert!(history.packed.len() <= STEPS as usize + 1, "{}", history.packed.len());
+            assert!(window.is_some() || history.packed.is_empty(), "a window that moves on needs none");
         }
         lengths
     }
@@ -80,6 +188,30 @@ mod tests {
     fn many_samples_are_not_all_kept() {
         let last = lengths(Some(60_000), (1..=2_000).map(|step| step * 100)).pop();
         assert!(last.is_some_and(|length| (58_000..=62_000).contains(&length)), "{last:?}");
+    }
+
+    #[test]
+    fn a_sample_that_was_packed_is_the_same() {
+        let (earlier, later) = fixture::node();
+        let mut history = History::new(Some(Duration::from_secs(600)), Arc::new(earlier.clone()));
+        history.add(&Arc::new(later));
+        history.first = None;
+        assert_eq!(*history.begin(), earlier);
+    }
+
+    #[test]
+    fn fewer_samples_are_kept_where_they_are_large() {
+        let first = Arc::new(fixture::node().1);
+        let size = Packed::new(&first).expect("packed").bytes.len();
+        let at =
+            |seconds: u64| Arc::new(Snapshot { monotonic_ns: seconds * 1_000_000_000, ..(*first).clone() });
+        let mut history = History::bounded(Duration::from_secs(60), at(0), 5 * size);
+        for seconds in 1..200 {
+            let (earlier, newest) = (history.add(&at(seconds)), at(seconds));
+            assert!(history.bytes() <= 5 * size + 100, "{} bytes of {size} each", history.bytes());
+            let length = newest.window_since(&earlier).as_secs();
+            assert!(seconds < 60 || (45..=75).contains(&length), "{length} s after {seconds}");
+        }
     }
 
     #[test]

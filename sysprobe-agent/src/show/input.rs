@@ -1,5 +1,5 @@
-//! What keys mean. Each view has one table of bindings: its key handling, footer and help overlay all come from it. What
-//! means the same everywhere is here.
+//! What keys mean. Each view has one table of bindings: its key handling, footer and help overlay all come
+//! from it. What means the same everywhere is here.
 
 use crossterm::event::{Event as Terminal, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -61,24 +61,35 @@ pub(crate) const UP: &[KeyCode] = &[KeyCode::Up, Char('k')];
 pub(crate) const DOWN: &[KeyCode] = &[KeyCode::Down, Char('j')];
 pub(crate) const TOP: &[KeyCode] = &[KeyCode::Home, Char('g')];
 
-#[rustfmt::skip]
 mod common {
     use super::{Binding, Char, Command, DOWN, KeyCode, TOP, UP, binding};
 
-    pub(crate) const HELP: Binding = binding(&[Char('?'), Char('h')], Command::Help, "? h", "this help", Some("? help"));
-    pub(crate) const QUIT: Binding = binding(&[Char('q'), KeyCode::Esc], Command::Quit, "q Esc ^C", "quit", Some("q quit"));
-    pub(crate) const FREEZE: Binding = binding(&[Char('p'), Char(' ')], Command::Freeze, "p Space", "freeze, or go on", Some("p freeze"));
-    pub(crate) const LONGER: Binding = binding(&[Char('+'), Char('=')], Command::Longer, "+", "longer interval", Some("+/- interval"));
-    pub(crate) const SHORTER: Binding = binding(&[Char('-')], Command::Shorter, "-", "shorter interval", None);
-    pub(crate) const PAGE_UP: Binding = binding(&[KeyCode::PageUp], Command::PageUp, "PgUp", "one page up", None);
-    pub(crate) const PAGE_DOWN: Binding = binding(&[KeyCode::PageDown], Command::PageDown, "PgDn", "one page down", None);
+    pub(crate) const HELP: Binding =
+        binding(&[Char('?'), Char('h')], Command::Help, "? h", "this help", Some("? help"));
+    pub(crate) const QUIT: Binding =
+        binding(&[Char('q'), KeyCode::Esc], Command::Quit, "q Esc ^C", "quit", Some("q quit"));
+    pub(crate) const FREEZE: Binding =
+        binding(&[Char('p'), Char(' ')], Command::Freeze, "p Space", "freeze, or go on", Some("p freeze"));
+    pub(crate) const LONGER: Binding =
+        binding(&[Char('+'), Char('=')], Command::Longer, "+", "longer interval", Some("+/- interval"));
+    pub(crate) const SHORTER: Binding =
+        binding(&[Char('-')], Command::Shorter, "-", "shorter interval", None);
+    pub(crate) const PAGE_UP: Binding =
+        binding(&[KeyCode::PageUp], Command::PageUp, "PgUp", "one page up", None);
+    pub(crate) const PAGE_DOWN: Binding =
+        binding(&[KeyCode::PageDown], Command::PageDown, "PgDn", "one page down", None);
     pub(crate) const SCROLL_UP: Binding = binding(UP, Command::Up, "Up k", "scroll up", None);
-    pub(crate) const SCROLL_DOWN: Binding = binding(DOWN, Command::Down, "Down j", "scroll down", Some("j/k scroll"));
+    pub(crate) const SCROLL_DOWN: Binding =
+        binding(DOWN, Command::Down, "Down j", "scroll down", Some("j/k scroll"));
     pub(crate) const TO_TOP: Binding = binding(TOP, Command::Top, "Home g", "top", None);
-    pub(crate) const NEXT_SORT: Binding = binding(&[Char('s'), Char('>')], Command::NextSort, "s >", "sort by the next column", Some("s sort"));
-    pub(crate) const PREVIOUS_SORT: Binding = binding(&[Char('S'), Char('<')], Command::PreviousSort, "S <", "sort by the previous column", None);
-    pub(crate) const REVERSE: Binding = binding(&[Char('r')], Command::Reverse, "r", "reverse the order", Some("r reverse"));
-    pub(crate) const BOTTOM: Binding = binding(&[KeyCode::End, Char('G')], Command::Bottom, "End G", "bottom", None);
+    pub(crate) const NEXT_SORT: Binding =
+        binding(&[Char('s'), Char('>')], Command::NextSort, "s >", "sort by the next column", Some("s sort"));
+    pub(crate) const PREVIOUS_SORT: Binding =
+        binding(&[Char('S'), Char('<')], Command::PreviousSort, "S <", "sort by the previous column", None);
+    pub(crate) const REVERSE: Binding =
+        binding(&[Char('r')], Command::Reverse, "r", "reverse the order", Some("r reverse"));
+    pub(crate) const BOTTOM: Binding =
+        binding(&[KeyCode::End, Char('G')], Command::Bottom, "End G", "bottom", None);
 }
 
 pub(crate) use common::{

@@ -1,6 +1,6 @@
-//! The effects of every live view: terminal, keys, signals and samples. Two futures in one task: one samples at the
-//! interval, the other draws and answers keys, so that a slow source never blocks the keyboard. The view itself is a
-//! state machine ([`App`]): events in, actions out.
+//! The effects of every live view: terminal, keys, signals and samples. Two futures in one task: one samples
+//! at the interval, the other draws and answers keys, so that a slow source never blocks the keyboard. The
+//! view itself is a state machine ([`App`]): events in, actions out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -53,8 +53,8 @@ pub(crate) trait App {
     fn draw(&self, frame: &mut Frame);
 }
 
-/// A terminal in raw mode on its alternate screen, until dropped. A panic restores it through ratatui's panic hook,
-/// which runs even where a panic aborts.
+/// A terminal in raw mode on its alternate screen, until dropped. A panic restores it through ratatui's panic
+/// hook, which runs even where a panic aborts.
 pub(crate) struct Screen(DefaultTerminal);
 
 impl Screen {

@@ -1,5 +1,6 @@
-//! What the commands have in common whose windows are a page of lines that scrolls: the live view with its keys, the plain
-//! form, the envelope of the JSON form. What they make of a window is a command's own business: it implements [`Page`].
+//! What the commands have in common whose windows are a page of lines that scrolls: the live view with its
+//! keys, the plain form, the envelope of the JSON form. What they make of a window is a command's own
+//! business: it implements [`Page`].
 
 use std::fmt::Debug;
 use std::marker::PhantomData;

@@ -31,12 +31,13 @@ pub struct Scope {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoLabels {
     #[error(
-        "the running agent is older than this command and does not tell the labels of pods: leave out --selector"
+        "the running agent is older than this command and does not tell the labels of pods: leave out \
+         --selector"
     )]
     OldAgent,
     #[error(
-        "no pod's labels are known, so none can be selected by them: the API server, the kubelet and the CRI socket \
-         tell them, and `sysprobe check` says why they are not asked"
+        "no pod's labels are known, so none can be selected by them: the API server, the kubelet and the CRI \
+         socket tell them, and `sysprobe check` says why they are not asked"
     )]
     NoSource,
 }

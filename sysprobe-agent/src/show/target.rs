@@ -1,5 +1,5 @@
-//! From what was typed to the one workload that is meant: a pod by its name or its beginning, with or without a
-//! namespace before it, or what is no pod by its unit or path. Pure.
+//! From what was typed to the one workload that is meant: a pod by its name or its beginning, with or without
+//! a namespace before it, or what is no pod by its unit or path. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,7 +30,8 @@ pub(crate) struct Target {
 pub(crate) enum NoTarget {
     #[error("no {what} is called `{}`{}", format::clean(.text), Listed(.candidates, "there is", "there are"))]
     Unknown { what: &'static str, text: String, candidates: Vec<String> },
-    #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one of"))]
+    #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one \
+                                                                                                 of"))]
     Ambiguous { what: &'static str, text: String, candidates: Vec<String> },
     #[error("no pod here has {}", format::clean(.0))]
     NotSelected(String),

@@ -1,5 +1,5 @@
-//! What a workload waited for a CPU for in a window: the difference of two snapshots, divided into parts that sum to the
-//! whole. Pure; how it looks is the business of `table`.
+//! What a workload waited for a CPU for in a window: the difference of two snapshots, divided into parts that
+//! sum to the whole. Pure; how it looks is the business of `table`.
 
 use clap::ValueEnum as _;
 
@@ -115,8 +115,8 @@ fn waits(earlier: &Snapshot, later: &Snapshot, target: &Target) -> SchedSample {
     sum
 }
 
-/// The causes of all waits. Who ran meanwhile is read a moment after the waits, and later still for who has no name yet: what
-/// is missing is unknown for now.
+/// The causes of all waits. Who ran meanwhile is read a moment after the waits, and later still for who has
+/// no name yet: what is missing is unknown for now.
 fn whole(sum: &SchedSample) -> CausesSample {
     let mut causes = sum.causes.unwrap_or_default();
     causes.unknown_ns += sum.wait.sum_ns.saturating_sub(causes.total_ns());

@@ -1,5 +1,6 @@
-//! What the commands have in common that watch one workload: which it is, what all of them say of it, and that each window is
-//! a [`Page`]. What they make of a window of it is a command's own business: it implements [`Report`].
+//! What the commands have in common that watch one workload: which it is, what all of them say of it, and
+//! that each window is a [`Page`]. What they make of a window of it is a command's own business: it
+//! implements [`Report`].
 
 use std::time::Duration;
 

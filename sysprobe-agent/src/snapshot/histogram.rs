@@ -1,7 +1,9 @@
-//! A histogram in a snapshot, in the kernel's own buckets (`sysprobe_common::hist`). A workload has a score of them, most of them of what
-//! never happened, and is copied with each snapshot: so the buckets take no memory while there is nothing in them, and are shared by
-//! copies until one is written to.
+//! A histogram in a snapshot, in the kernel's own buckets (`sysprobe_common::hist`). A workload has a score
+//! of them, most of them of what never happened, and is copied with each snapshot: so the buckets take no
+//! memory while there is nothing in them, and are shared by copies until one is written to. What a command
+//! reads of an agent keeps only the buckets with something in them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::de::Error as _;
@@ -13,16 +15,24 @@ pub type Buckets = [u64; hist::BUCKETS];
 
 static EMPTY: Buckets = [0; _];
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HistogramSample {
     /// `hist::BUCKETS` counts; none in the JSON form of what never happened.
     buckets: Counts,
     pub sum_ns: u64,
 }
 
-/// `None` where all are zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Counts(Option<Arc<Buckets>>);
+#[derive(Clone, Debug, Default)]
+enum Counts {
+    /// All are zero.
+    #[default]
+    None,
+    All(Arc<Buckets>),
+    /// Those that are not zero, with their places.
+    Some(Arc<[(u8, u64)]>),
+}
+
+const _: () = assert!(hist::BUCKETS <= 256);
 
 impl HistogramSample {
     #[must_use]
@@ -31,8 +41,12 @@ impl HistogramSample {
     }
 
     #[must_use]
-    pub fn buckets(&self) -> &Buckets {
-        self.buckets.0.as_deref().unwrap_or(&EMPTY)
+    pub fn buckets(&self) -> Cow<'_, Buckets> {
+        match &self.buckets {
+            Counts::None => Cow::Borrowed(&EMPTY),
+            Counts::All(buckets) => Cow::Borrowed(buckets),
+            Counts::Some(counts) => Cow::Owned(spread(counts)),
+        }
     }
 
     #[must_use]
@@ -51,12 +65,12 @@ impl HistogramSample {
 
     pub fn add(&mut self, other: &Self) {
         self.sum_ns += other.sum_ns;
-        match &other.buckets.0 {
-            None => {}
-            Some(buckets) if self.buckets.0.is_none() => self.buckets = Counts(Some(Arc::clone(buckets))),
-            Some(buckets) => {
+        match (&self.buckets, &other.buckets) {
+            (_, Counts::None) => {}
+            (Counts::None, _) => self.buckets = other.buckets.clone(),
+            _ => {
                 let own = self.buckets.make_mut();
-                own.iter_mut().zip(&**buckets).for_each(|(own, other)| *own += other);
+                own.iter_mut().zip(other.buckets().iter()).for_each(|(own, other)| *own += other);
             }
         }
     }
@@ -68,11 +82,15 @@ impl HistogramSample {
             return self.clone();
         }
         let mut buckets = *self.buckets();
-        buckets.iter_mut().zip(earlier.buckets()).for_each(|(now, then)| *now = now.saturating_sub(*then));
+        buckets
+            .iter_mut()
+            .zip(earlier.buckets().iter())
+            .for_each(|(now, then)| *now = now.saturating_sub(*then));
         Self::new(buckets, self.sum_ns - earlier.sum_ns)
     }
 
-    /// The `q`-quantile in seconds, wrong by at most 9.1 %: the geometric middle of its bucket. `None` when empty.
+    /// The `q`-quantile in seconds, wrong by at most 9.1 %: the geometric middle of its bucket. `None` when
+    /// empty.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let count = self.count();
@@ -88,7 +106,8 @@ impl HistogramSample {
         Some(bucket_middle(bucket))
     }
 
-    /// The upper bound of the last bucket that holds anything, in seconds: no value was longer, unless it overflowed.
+    /// The upper bound of the last bucket that holds anything, in seconds: no value was longer, unless it
+    /// overflowed.
     #[must_use]
     pub fn max_bound(&self) -> Option<f64> {
         self.buckets().iter().rposition(|bucket| *bucket > 0).map(bucket_upper)
@@ -110,19 +129,54 @@ impl HistogramSample {
 impl Counts {
     /// Copies what another histogram shares.
     fn make_mut(&mut self) -> &mut Buckets {
-        Arc::make_mut(self.0.get_or_insert_with(|| Arc::new(EMPTY)))
+        match self {
+            Self::None => *self = Self::All(Arc::new(EMPTY)),
+            Self::Some(counts) => *self = Self::All(Arc::new(spread(counts))),
+            Self::All(_) => {}
+        }
+        match self {
+            Self::All(buckets) => Arc::make_mut(buckets),
+            Self::None | Self::Some(_) => unreachable!("it was made one of all buckets above"),
+        }
+    }
+
+    /// What will only be looked at.
+    fn compact(buckets: &[u64]) -> Self {
+        let places = (0..=u8::MAX).zip(buckets.iter().copied());
+        let counts: Vec<_> = places.filter(|(_, count)| *count > 0).collect();
+        if counts.is_empty() { Self::None } else { Self::Some(counts.into()) }
     }
 }
 
 impl From<Buckets> for Counts {
     fn from(buckets: Buckets) -> Self {
-        Self((buckets != EMPTY).then(|| Arc::new(buckets)))
+        if buckets == EMPTY { Self::None } else { Self::All(Arc::new(buckets)) }
     }
 }
 
+fn spread(counts: &[(u8, u64)]) -> Buckets {
+    let mut buckets = EMPTY;
+    for (place, count) in counts {
+        buckets[usize::from(*place)] = *count;
+    }
+    buckets
+}
+
+impl PartialEq for HistogramSample {
+    fn eq(&self, other: &Self) -> bool {
+        self.sum_ns == other.sum_ns && self.buckets() == other.buckets()
+    }
+}
+
+impl Eq for HistogramSample {}
+
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().flat_map(|buckets| buckets.iter()))
+        match self {
+            Self::None => serializer.collect_seq::<[u64; 0]>([]),
+            Self::All(buckets) => serializer.collect_seq(buckets.iter()),
+            Self::Some(counts) => serializer.collect_seq(spread(counts)),
+        }
     }
 }
 
@@ -132,9 +186,11 @@ impl<'de> Deserialize<'de> for Counts {
         if counts.is_empty() {
             return Ok(Self::default());
         }
-        let wanted = || format!("{} buckets", hist::BUCKETS);
-        let buckets = Buckets::try_from(counts);
-        buckets.map(Self::from).map_err(|counts| D::Error::invalid_length(counts.len(), &&*wanted()))
+        if counts.len() != hist::BUCKETS {
+            let wanted = format!("{} buckets", hist::BUCKETS);
+            return Err(D::Error::invalid_length(counts.len(), &&*wanted));
+        }
+        Ok(Self::compact(&counts))
     }
 }
 

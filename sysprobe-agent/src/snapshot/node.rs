@@ -1,4 +1,5 @@
-//! What the kernel says of the whole machine, only for those who ask. All numbers but the levels are totals since boot.
+//! What the kernel says of the whole machine, only for those who ask. All numbers but the levels are totals
+//! since boot.
 
 use std::collections::BTreeMap;
 

@@ -29,8 +29,8 @@ pub struct StageSample {
 }
 
 impl RxpathSample {
-    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know before has all
-    /// of them in it. Totals restart together: one that went backwards makes all of them new.
+    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know
+    /// before has all of them in it. Totals restart together: one that went backwards makes all of them new.
     #[must_use]
     pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
         earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())

@@ -12,8 +12,8 @@ pub struct SchedSample {
     pub on_cpu_ns: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
-    /// What the CPU was occupied with while it waited; the sum is that of `wait`. `None` if it never waited, or if the
-    /// programs cannot tell.
+    /// What the CPU was occupied with while it waited; the sum is that of `wait`. `None` if it never waited,
+    /// or if the programs cannot tell.
     pub causes: Option<CausesSample>,
     /// Who that was.
     pub blame: BlameSample,
@@ -55,6 +55,10 @@ pub struct CausesSample {
 pub struct BlameSample {
     /// Those that did most of it, in the order of their names.
     pub culprits: Vec<(Culprit, u64)>,
+    /// Since when each of them is counted by name, in milliseconds since the Unix epoch. Empty before version
+    /// 14, and in a window.
+    #[serde(default)]
+    pub created_ms: Vec<u64>,
     /// All the others.
     pub other_ns: u64,
 }
@@ -101,8 +105,8 @@ impl CausesSample {
 }
 
 impl SchedSample {
-    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know before has all
-    /// of them in it. Totals restart together: one that went backwards makes all of them new.
+    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know
+    /// before has all of them in it. Totals restart together: one that went backwards makes all of them new.
     #[must_use]
     pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
         earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())
@@ -120,7 +124,8 @@ impl SchedSample {
         self.blame.add(&other.blame);
     }
 
-    /// What happened since `earlier`; `None` if a total went backwards, for then the agent has restarted and all are new.
+    /// What happened since `earlier`; `None` if a total went backwards, for then the agent has restarted and
+    /// all are new.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         if self.wait.sum_ns < earlier.wait.sum_ns {
@@ -178,11 +183,12 @@ impl BlameSample {
             }
         }
         self.culprits.sort();
+        self.created_ms.clear();
         self.other_ns += other.other_ns;
     }
 
-    /// A culprit begins at zero whenever it is named: one that was not named before, and one that was, ceased to be and is
-    /// again, of which less is known than before.
+    /// A culprit begins at zero whenever it is named: one that was not named before, and one that was, ceased
+    /// to be and is again, of which less is known than before.
     fn since(&self, earlier: &Self) -> Option<Self> {
         let before = |culprit: &Culprit| {
             earlier.culprits.iter().find(|(other, _)| other == culprit).map_or(0, |(_, ns)| *ns)
@@ -192,6 +198,7 @@ impl BlameSample {
         };
         Some(Self {
             culprits: self.culprits.iter().map(added).filter(|(_, ns)| *ns > 0).collect(),
+            created_ms: Vec::new(),
             other_ns: self.other_ns.checked_sub(earlier.other_ns)?,
         })
     }

@@ -38,7 +38,8 @@ pub struct SlowRequest {
     pub thread: String,
     /// In the order of the way: the value of the `stage` label, and nanoseconds.
     pub stages: Vec<(String, u64)>,
-    /// Who had the reader's CPU while it waited for it, the longest first. Less than the wait where more is not known.
+    /// Who had the reader's CPU while it waited for it, the longest first. Less than the wait where more is
+    /// not known.
     pub occupants: Vec<Occupant>,
 }
 

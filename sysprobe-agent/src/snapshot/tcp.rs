@@ -33,7 +33,7 @@ pub struct TcpSample {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpTimes {
-    /// Smoothed round-trip times, each connection's once a second while segments arrive.
+    /// Smoothed round-trip times, each connection's once a second while it is read from.
     pub srtt: HistogramSample,
     /// Their mean deviation.
     pub variance: HistogramSample,
@@ -52,8 +52,9 @@ pub struct SocketsSample {
 }
 
 impl TcpSample {
-    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know before has all of them in it,
-    /// and one that went backwards makes all of them new. Sockets are those of the end.
+    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know
+    /// before has all of them in it, and one that went backwards makes all of them new. Sockets are those of
+    /// the end.
     #[must_use]
     pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
         earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())

@@ -14,7 +14,8 @@ pub struct ThreadsSample {
     pub load: u64,
 }
 
-/// How many threads of one workload were load, damped over 1, 5 and 15 minutes, in the kernel's fixed point: 1/2048.
+/// How many threads of one workload were load, damped over 1, 5 and 15 minutes, in the kernel's fixed point:
+/// 1/2048.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSample {
     pub fixed: [u64; 3],

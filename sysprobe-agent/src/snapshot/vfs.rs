@@ -21,6 +21,8 @@ pub struct VfsSample {
     pub create: OperationSample,
     #[serde(skip_serializing_if = "OperationSample::is_unused")]
     pub unlink: OperationSample,
+    #[serde(skip_serializing_if = "OperationSample::is_unused")]
+    pub fault: OperationSample,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +51,7 @@ impl VfsSample {
             Operation::Open => &self.open,
             Operation::Create => &self.create,
             Operation::Unlink => &self.unlink,
+            Operation::Fault => &self.fault,
         }
     }
 
@@ -61,6 +64,7 @@ impl VfsSample {
             Operation::Open => &mut self.open,
             Operation::Create => &mut self.create,
             Operation::Unlink => &mut self.unlink,
+            Operation::Fault => &mut self.fault,
         }
     }
 }

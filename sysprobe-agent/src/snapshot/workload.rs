@@ -18,7 +18,8 @@ pub struct Workload {
     pub namespace: String,
     /// Empty for what is no pod.
     pub pod: String,
-    /// The container's name or id, else the systemd unit, else the cgroup path; `kernel` and `unknown` are our own.
+    /// The container's name or id, else the systemd unit, else the cgroup path; without a namespace, those of
+    /// `OWN_NAMES` are the agent's own.
     pub container: String,
 }
 
@@ -52,6 +53,10 @@ pub enum Hidden {
 pub struct WorkloadSample {
     pub workload: Workload,
     pub kind: WorkloadKind,
+    /// Since when it is counted, in milliseconds since the Unix epoch: its counters were 0 then. 0 before
+    /// version 14.
+    #[serde(default)]
+    pub created_ms: u64,
     /// No cgroup bears it any more: it is kept until its grace ends.
     #[serde(default)]
     pub gone: bool,
@@ -89,6 +94,15 @@ pub struct PodSample {
 }
 
 impl Workload {
+    /// Kernel threads.
+    pub const KERNEL: &str = "kernel";
+    /// What cannot be attributed.
+    pub const UNKNOWN: &str = "unknown";
+    /// What those do together that have no series of their own.
+    pub const OTHER: &str = "other";
+    /// What the agent calls what is no workload: without a namespace, no other workload has these names.
+    pub const OWN_NAMES: [&str; 3] = [Self::KERNEL, Self::UNKNOWN, Self::OTHER];
+
     /// The pod that it is, or is a container of; `None` for what is in no pod.
     #[must_use]
     pub fn whole_pod(&self) -> Option<Self> {
@@ -100,7 +114,7 @@ impl Workload {
     /// Of those that have no series of their own.
     #[must_use]
     pub fn other() -> Self {
-        Self { container: "other".to_owned(), ..Self::default() }
+        Self { container: Self::OTHER.to_owned(), ..Self::default() }
     }
 }
 
@@ -111,6 +125,7 @@ impl WorkloadSample {
         Self {
             workload,
             kind,
+            created_ms: 0,
             gone: false,
             hidden: None,
             pod: None,

@@ -130,6 +130,10 @@ impl App {
         self.current().domains.iter().filter(|domain| !domain.up)
     }
 
+    pub(super) fn sampled(&self) -> Option<String> {
+        self.selection.view.sampled(self.current())
+    }
+
     fn current(&self) -> &Snapshot {
         self.shown.as_ref().map_or(self.history.newest(), |shown| &shown.later)
     }
@@ -139,7 +143,8 @@ impl App {
         let before = self.history.clone();
         let (earlier, later) = (self.history.add(&sample), sample);
         if !self.frozen {
-            // What is shown is replaced anyway: this way the trends are nobody else's, and need not be copied.
+            // What is shown is replaced anyway: this way the trends are nobody else's, and need not be
+            // copied.
             self.shown = None;
         }
         // However long the windows shown are: overlapping ones would say the same again and again.
@@ -270,7 +275,8 @@ impl App {
         Some(if action == Action::Quit && self.opened.is_none() { Action::Draw } else { action })
     }
 
-    /// Shows or hides the containers of the pod that is selected, or that has the selected container, or that is first.
+    /// Shows or hides the containers of the pod that is selected, or that has the selected container, or that
+    /// is first.
     fn expand(&mut self) {
         let index = self.selected().unwrap_or(self.offset);
         let Some(pod) = self.rows.get(index).and_then(|row| row.workload.whole_pod()) else { return };

@@ -62,13 +62,13 @@ pub struct TableArgs {
     pub containers: bool,
 }
 
-pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
-    sysprobe top --once --interval 5 --sort p99 | head -12";
-pub const IO_EXAMPLE: &str = "Example: the ten workloads whose fsyncs took longest in the next five seconds\n  \
-    sysprobe io --once --interval 5 | head -12";
+pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five \
+                               seconds\n  sysprobe top --once --interval 5 --sort p99 | head -12";
+pub const IO_EXAMPLE: &str = "Example: the ten workloads whose fsyncs took longest in the next five \
+                              seconds\n  sysprobe io --once --interval 5 | head -12";
 
-pub const NET_EXAMPLE: &str = "Example: the ten workloads whose peers were furthest away in the next five seconds\n  \
-    sysprobe net --once --interval 5 | head -12";
+pub const NET_EXAMPLE: &str = "Example: the ten workloads whose peers were furthest away in the next five \
+                               seconds\n  sysprobe net --once --interval 5 | head -12";
 
 impl TopArgs {
     /// An error in words if the view has no such column.

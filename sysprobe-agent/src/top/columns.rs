@@ -1,5 +1,5 @@
-//! What a column is, and which columns a width has room for. Each table has one list of them (`cpu`, `storage`, ...):
-//! the plain table, the live table, the help and the sort keys take everything from it.
+//! What a column is, and which columns a width has room for. Each table has one list of them (`cpu`,
+//! `storage`, ...): the plain table, the live table, the help and the sort keys take everything from it.
 
 use super::{
     rows::{Row, Selection, SortKey},
@@ -36,7 +36,8 @@ pub(super) struct Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Text(fn(&Row) -> String),
-    /// A sparkline of what the table is about, of as many of the last windows as there is space for. Only a live table has one.
+    /// A sparkline of what the table is about, of as many of the last windows as there is space for. Only a
+    /// live table has one.
     Trend,
 }
 
@@ -86,8 +87,8 @@ pub(super) struct Placed {
 }
 
 impl Layout {
-    /// Takes columns by rank as long as the name keeps enough. The column that rows are sorted by comes first, and is
-    /// there even if the name has to go: without it the order makes no sense.
+    /// Takes columns by rank as long as the name keeps enough. The column that rows are sorted by comes
+    /// first, and is there even if the name has to go: without it the order makes no sense.
     pub(super) fn fit(width: usize, selection: &Selection, form: Form) -> Self {
         let is_sorted = |column: &Column| column.sort == Some(selection.sort);
         let mut ranked = available(selection, form);
@@ -119,7 +120,8 @@ impl Layout {
         Self { name, columns: columns.collect() }
     }
 
-    /// A trend gets what a roomy name can spare; what is left makes the name no longer than the eye can follow.
+    /// A trend gets what a roomy name can spare; what is left makes the name no longer than the eye can
+    /// follow.
     fn lengthen_trend(&mut self) {
         for placed in &mut self.columns {
             if matches!(placed.column.content, Content::Trend) {

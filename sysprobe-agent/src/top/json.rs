@@ -1,4 +1,5 @@
-//! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones may come.
+//! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones
+//! may come.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,7 +38,8 @@ pub struct Document<'a, W> {
     pub domains: &'a [DomainState],
     /// How many workloads there are, containers one by one, before the filter and without regard to idleness.
     pub workloads_total: usize,
-    /// Those selected, in the order asked for: pods (`container` is empty), or with `--containers` their containers; and what is in no pod.
+    /// Those selected, in the order asked for: pods (`container` is empty), or with `--containers` their
+    /// containers; and what is in no pod.
     pub workloads: Vec<W>,
 }
 
@@ -48,7 +50,8 @@ pub struct WhoDocument<'a> {
     pub namespace: &'a str,
     /// Empty for what is no pod.
     pub pod: &'a str,
-    /// The container's name or id, the systemd unit or the cgroup path: untrusted text. Empty for a pod as a whole.
+    /// The container's name or id, the systemd unit or the cgroup path: untrusted text. Empty for a pod as a
+    /// whole.
     pub container: &'a str,
     pub kind: WorkloadKind,
 }
@@ -62,11 +65,13 @@ pub struct WorkloadDocument<'a> {
     pub cpu_cores: Option<f64>,
     /// CPUs allowed; `null` without a quota.
     pub cpu_quota_cores: Option<f64>,
-    /// Throttled periods divided by periods (0..1), of a pod that of its most throttled part; `null` when no period of a quota elapsed.
+    /// Throttled periods divided by periods (0..1), of a pod that of its most throttled part; `null` when no
+    /// period of a quota elapsed.
     pub throttled_ratio: Option<f64>,
     /// Time throttled per second of the window, added up over CPUs on cgroup v1 and v2 alike.
     pub throttled_seconds_per_second: Option<f64>,
-    /// A quantile of the waits for a CPU that ended in the window, as are all with `_pNN_`, wrong by at most 9.1 %; `null` without any.
+    /// A quantile of the waits for a CPU that ended in the window, as are all with `_pNN_`, wrong by at most
+    /// 9.1 %; `null` without any.
     pub wait_p50_seconds: Option<f64>,
     /// As `wait_p50_seconds`.
     pub wait_p99_seconds: Option<f64>,

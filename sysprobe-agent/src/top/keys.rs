@@ -11,7 +11,6 @@ use crate::show::{
 };
 
 /// By importance: the footer shows as many hints, from the first on, as fit.
-#[rustfmt::skip]
 pub(super) static BINDINGS: [Binding; 24] = [
     HELP,
     QUIT,
@@ -25,8 +24,20 @@ pub(super) static BINDINGS: [Binding; 24] = [
     PREVIOUS_SORT,
     REVERSE,
     FREEZE,
-    binding(&[KeyCode::Enter], Command::Open, "Enter", "all of the selected one on a page", Some("Enter open")),
-    binding(&[Char('x'), KeyCode::Right], Command::Expand, "x Right", "show or hide the pod's containers", Some("x expand")),
+    binding(
+        &[KeyCode::Enter],
+        Command::Open,
+        "Enter",
+        "all of the selected one on a page",
+        Some("Enter open"),
+    ),
+    binding(
+        &[Char('x'), KeyCode::Right],
+        Command::Expand,
+        "x Right",
+        "show or hide the pod's containers",
+        Some("x expand"),
+    ),
     binding(&[Char('X')], Command::Containers, "X", "a row for each container, or pod", None),
     binding(&[Char('a')], Command::Idle, "a", "show or hide idle workloads", Some("a idle")),
     LONGER,
@@ -40,9 +51,13 @@ pub(super) static BINDINGS: [Binding; 24] = [
 ];
 
 /// Those of what is opened from the table.
-#[rustfmt::skip]
-pub(super) static OPENED_BINDINGS: [Binding; 11] =
-    leaving_by(binding(&[Char('q'), KeyCode::Esc, KeyCode::Left], Command::Quit, "q Esc Left", "back to the table", Some("q back")));
+pub(super) static OPENED_BINDINGS: [Binding; 11] = leaving_by(binding(
+    &[Char('q'), KeyCode::Esc, KeyCode::Left],
+    Command::Quit,
+    "q Esc Left",
+    "back to the table",
+    Some("q back"),
+));
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
-//! One pod (or what is in no pod) on one page, opened from a table: its rows of each table, where what it received lost its time, why it
-//! waited for a CPU and who ran meanwhile. The parts are those of the commands that show each alone.
+//! One pod (or what is in no pod) on one page, opened from a table: its rows of each table, where what it
+//! received lost its time, why it waited for a CPU and who ran meanwhile. The parts are those of the commands
+//! that show each alone.
 
 use std::collections::HashSet;
 

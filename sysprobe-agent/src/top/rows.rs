@@ -1,5 +1,5 @@
-//! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure; how a
-//! number looks is `format`'s business.
+//! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure;
+//! how a number looks is `format`'s business.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,8 @@ pub struct Selection {
     pub expanded: HashSet<Workload>,
 }
 
-/// One workload, or a whole pod, in one window. A number is `None` where its domain is off or does not apply, and without waits.
+/// One workload, or a whole pod, in one window. A number is `None` where its domain is off or does not apply,
+/// and without waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub workload: Workload,
@@ -51,7 +52,8 @@ pub struct Row {
     /// CPUs in use, on average: from the scheduler where it is watched, else from the cgroup's own account.
     pub cpu_cores: Option<f64>,
     pub quota_cores: Option<f64>,
-    /// The share of periods that ended in throttling, of a pod that of its most throttled part; `None` when no period of a quota elapsed.
+    /// The share of periods that ended in throttling, of a pod that of its most throttled part; `None` when
+    /// no period of a quota elapsed.
     pub throttled_ratio: Option<f64>,
     /// Seconds throttled per second; the kernel adds CPUs up, so it can exceed one.
     pub throttled_rate: Option<f64>,
@@ -121,7 +123,8 @@ pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
     alone.len() + pods.len()
 }
 
-/// Those that match the filter. A pod is what it is as a whole: one of its containers brings the others along.
+/// Those that match the filter. A pod is what it is as a whole: one of its containers brings the others
+/// along.
 fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
     let filter = selection.filter.to_lowercase();
     let matching = each.iter().filter(|done| matches(&done.workload, &filter));

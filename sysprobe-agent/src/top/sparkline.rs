@@ -1,5 +1,6 @@
-//! Latencies over time in one line: a block of eighths for each window. The scale is logarithmic and always the same,
-//! so that lines can be compared with each other: of two workloads, and of one workload at two times.
+//! Latencies over time in one line: a block of eighths for each window. The scale is logarithmic and always
+//! the same, so that lines can be compared with each other: of two workloads, and of one workload at two
+//! times.
 
 /// How many windows a line can show.
 pub(super) const WINDOWS: usize = 60;

@@ -23,6 +23,7 @@ pub(super) fn text(
     let window = later.window_since(earlier);
     let total = rows::total(later, selection);
     let mut lines = vec![context(window, (rows.len(), total), selection, source, width)];
+    lines.extend(selection.view.sampled(later));
     lines.extend(later.domains.iter().filter(|domain| !domain.up).map(chrome::off));
     lines.extend(self::lines(&rows, selection, width));
     lines.extend(rows::no_pods(later, selection).map(|why| format::clean(&why)));

@@ -1,4 +1,5 @@
-//! The live table on the screen: two or more lines of context, the table, a line of key hints; the help overlay on top.
+//! The live table on the screen: two or more lines of context, the table, a line of key hints; the help
+//! overlay on top.
 
 use ratatui::{
     Frame,
@@ -82,6 +83,7 @@ fn context_parts(app: &App) -> Vec<String> {
     if !selection.filter.is_empty() {
         parts.push(format!("filter `{}`", format::clean(&selection.filter)));
     }
+    parts.extend(app.sampled());
     parts.extend(app.window().map(|window| format!("window {}", seconds(window))));
     parts.push(format!("every {}", seconds(settings.interval)));
     parts.push(if selection.all { "idle shown" } else { "idle hidden" }.to_owned());

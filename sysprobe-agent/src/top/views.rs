@@ -1,5 +1,5 @@
-//! The tables that there are, and what makes one: its command, its columns, what it is sorted by, and when a workload
-//! is idle in it. All else is the same for every table.
+//! The tables that there are, and what makes one: its command, its columns, what it is sorted by, and when a
+//! workload is idle in it. All else is the same for every table.
 
 use clap::ValueEnum;
 
@@ -7,7 +7,10 @@ use super::{
     columns::{self, Column},
     rows::{Row, SortKey},
 };
-use crate::show::steps;
+use crate::{
+    show::{chrome, steps},
+    snapshot::Snapshot,
+};
 
 /// What a table is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
@@ -72,6 +75,11 @@ impl View {
     pub(super) fn sort_keys(self) -> Vec<SortKey> {
         let of_columns = self.columns().iter().filter_map(|column| column.sort);
         of_columns.chain([SortKey::Name]).collect()
+    }
+
+    /// Says that some of its numbers are of a share of the packets, if so.
+    pub(super) fn sampled(self, snapshot: &Snapshot) -> Option<String> {
+        if self == Self::Latency { chrome::sampled(snapshot) } else { None }
     }
 
     /// Whether nothing of what the table is about happened.

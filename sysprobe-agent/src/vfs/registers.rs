@@ -1,4 +1,5 @@
-//! Where a `pt_regs` keeps its registers, by architecture. It is what debuggers see (`ptrace(2)`), so it never changes.
+//! Where a `pt_regs` keeps its registers, by architecture. It is what debuggers see (`ptrace(2)`), so it
+//! never changes.
 
 macro_rules! offset {
     ($field:ident) => {
@@ -31,7 +32,8 @@ const fn registers() -> [(&'static str, u32); 7] {
     ]
 }
 
-/// `TIF_32BIT` of `arch/arm64/include/asm/thread_info.h`; the number of the system call is behind what debuggers see.
+/// `TIF_32BIT` of `arch/arm64/include/asm/thread_info.h`; the number of the system call is behind what
+/// debuggers see.
 #[cfg(target_arch = "aarch64")]
 const fn registers() -> [(&'static str, u32); 7] {
     [

@@ -1,5 +1,6 @@
-//! Who gets series of its own. Whoever does not is a part of `other`, so that sums over all stay true. It is decided when a workload
-//! is first heard of, and stays so for as long as it is: a series that comes and goes is worth less than none.
+//! Who gets series of its own. Whoever does not is a part of `other`, so that sums over all stay true. It is
+//! decided when a workload is first heard of, and stays so for as long as it is: a series that comes and goes
+//! is worth less than none.
 
 use crate::config::metrics::{Filter, MetricsConfig};
 use crate::snapshot::{Hidden, WorkloadKind};

@@ -1,5 +1,5 @@
-//! What a domain gathered for one cgroup is added to a workload's totals and to its pod's. How is each domain's own
-//! matter.
+//! What a domain gathered for one cgroup is added to a workload's totals and to its pod's. How is each
+//! domain's own matter.
 
 use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};

@@ -1,25 +1,51 @@
-//! What domains read in the files of cgroups, and how it becomes a workload's. The kernel's totals are a cgroup's and end with it;
-//! only what they have grown by is added, so a workload's go on.
+//! What domains read in the files of cgroups, and how it becomes a workload's. The kernel's totals are a
+//! cgroup's: they begin and end with it. A workload's begin at 0 when the agent starts, and only what the
+//! kernel's have grown by is added. So the lifetime totals of a cgroup that is older than the agent are a
+//! baseline, and those of one that was made while the agent ran are all new.
 
-use crate::snapshot::{CpuSample, MemorySample, PressureSample, StallSample, Throttling, WorkloadSample};
+use crate::cgroup::tree::Origin;
+use crate::snapshot::{
+    CpuSample, MemorySample, PressureSample, StallSample, Throttling, Workload, WorkloadKind, WorkloadSample,
+};
 
 /// What the files of one cgroup say.
 pub(crate) trait Reading {
     /// The kernel's totals when they were last read.
-    type Seen: Clone + Default;
+    type Seen: AllSeen;
 
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut Self::Seen);
+
+    /// What counts as seen before the first reading.
+    fn first_seen(&self, origin: Origin) -> Self::Seen {
+        let mut seen = Self::Seen::all(match origin {
+            Origin::Older => Seen(None),
+            Origin::Born => Seen(Some(0)),
+        });
+        if origin == Origin::Older {
+            let mut nowhere = WorkloadSample::new(Workload::default(), WorkloadKind::Unknown);
+            self.add_to(&mut nowhere, &mut seen);
+        }
+        seen
+    }
 }
 
-/// One of the kernel's totals when it was last read. What was there before the first time is new as well: it is the cgroup's.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen(u64);
+/// The totals of one domain's files.
+pub(crate) trait AllSeen: Clone {
+    fn all(seen: Seen) -> Self;
+}
+
+/// One of the kernel's totals when it was last read. `None` before the first reading of a cgroup that is
+/// older than the agent: that reading is the baseline, also of a file that could not be read when the agent
+/// started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen(Option<u64>);
 
 impl Seen {
     fn add_to(&mut self, total: &mut u64, now: u64) {
-        *total += now.saturating_sub(self.0);
+        let last = self.0.unwrap_or(now);
+        *total += now.saturating_sub(last);
         // Some are sums over CPUs that are read one after the other, and may be a little less the next time.
-        self.0 = self.0.max(now);
+        self.0 = Some(last.max(now));
     }
 
     /// Of one that not every cgroup or kernel has.
@@ -30,12 +56,18 @@ impl Seen {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuSeen {
     usage: Seen,
     periods: Seen,
     throttled_periods: Seen,
     throttled: Seen,
+}
+
+impl AllSeen for CpuSeen {
+    fn all(seen: Seen) -> Self {
+        Self { usage: seen, periods: seen, throttled_periods: seen, throttled: seen }
+    }
 }
 
 impl Reading for CpuSample {
@@ -58,16 +90,23 @@ impl Reading for CpuSample {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct MemorySeen {
     oom_kills: Seen,
     major_faults: Seen,
 }
 
+impl AllSeen for MemorySeen {
+    fn all(seen: Seen) -> Self {
+        Self { oom_kills: seen, major_faults: seen }
+    }
+}
+
 impl Reading for MemorySample {
     type Seen = MemorySeen;
 
-    /// Levels are those of all its cgroups at the moment: whoever reads them anew has forgotten the last ones.
+    /// Levels are those of all its cgroups at the moment: whoever reads them anew has forgotten the last
+    /// ones.
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut MemorySeen) {
         let total = workload.memory.get_or_insert_default();
         seen.oom_kills.add_if_any(&mut total.oom_kills, self.oom_kills);
@@ -79,17 +118,24 @@ impl Reading for MemorySample {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PressureSeen {
     cpu: StallSeen,
     memory: StallSeen,
     io: StallSeen,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct StallSeen {
     waiting: Seen,
     stalled: Seen,
+}
+
+impl AllSeen for PressureSeen {
+    fn all(seen: Seen) -> Self {
+        let stall = StallSeen { waiting: seen, stalled: seen };
+        Self { cpu: stall, memory: stall, io: stall }
+    }
 }
 
 impl Reading for PressureSample {

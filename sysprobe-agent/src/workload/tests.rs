@@ -4,12 +4,15 @@ use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::sched::threads::State;
 
-use super::reading::CpuSeen;
 use super::*;
 use crate::cgroup::name::name_of;
+use crate::cgroup::tree::Origin;
+use crate::config::metrics::MetricsConfig;
+use crate::metrics;
 use crate::pods::Answer;
+use crate::show::fixture;
 use crate::slots::Counters;
-use crate::snapshot::{CpuSample, Throttling};
+use crate::snapshot::{CpuSample, Snapshot, Throttling};
 
 mod admission;
 mod blame;
@@ -41,7 +44,8 @@ fn an_idle_slot_makes_no_workload() {
 #[test]
 fn several_cgroups_of_one_workload_add_up() {
     let mut registry = Registry::default();
-    let (mut first, mut second) = (CpuSeen::default(), CpuSeen::default());
+    let new = || CpuSample::default().first_seen(Origin::Born);
+    let (mut first, mut second) = (new(), new());
     registry.add_reading(&bearer("a"), &cpu(100, 7), &mut first);
     registry.add_reading(&bearer("a"), &cpu(50, 0), &mut second);
     registry.add_reading(&bearer("a"), &cpu(130, 9), &mut first);
@@ -82,6 +86,25 @@ fn one_that_comes_back_within_the_grace_starts_it_anew() {
     assert_eq!(registry.samples().len(), 1);
 }
 
+#[test]
+fn totals_are_counted_since_the_cgroup_is_known_or_all_was_last_taken_in() {
+    let ago =
+        |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("the machine is older");
+    let (early, collected, late) = (ago(9), ago(6), ago(3));
+    let mut registry = Registry::default();
+    registry.note_collection(collected);
+    registry.add(&bearer("early").since(early), &gathered(5));
+    registry.add(&bearer("late").since(late), &gathered(5));
+    registry.add(&Bearer::kernel(), &gathered(5));
+    registry.note_collection(Instant::now());
+    registry.add(&bearer("early").since(early), &gathered(5));
+    for (name, moment) in [("/early", collected), ("/late", late), ("kernel", collected)] {
+        let samples = registry.samples();
+        let sample = samples.iter().find(|sample| sample.workload.container == name).expect("it is there");
+        assert!(sample.created_ms.abs_diff(host::unix_ms(moment)) < 1000, "{name}: {}", sample.created_ms);
+    }
+}
+
 fn in_pod(container: &str) -> Bearer {
     in_pod_named("cart-0", container)
 }
@@ -118,6 +141,45 @@ fn a_container_of_which_only_the_pod_is_known_has_its_id_as_name() {
     let workload = Bearer::of_answer(&Answer::Pod { pod: Arc::new(pod) }, &name).workload;
     assert_eq!((&*workload.namespace, &*workload.pod, workload.container), ("shop", "cart-0", id.clone()));
     assert_eq!(Bearer::of_answer(&Answer::Unknown, &name).workload.container, id);
+}
+
+/// Of a container outside of a pod.
+fn plain(container: &str) -> Bearer {
+    let name = name_of(&format!("/docker/{}", "0123456789abcdef".repeat(4)));
+    Bearer::of_answer(&Answer::Plain { name: container.into() }, &name)
+}
+
+#[test]
+fn a_container_that_is_called_as_what_is_no_workload_is_told_from_it() {
+    for own in Workload::OWN_NAMES {
+        assert_eq!(plain(own).workload.container, format!("{own}@0123456789ab"));
+        assert_eq!(in_pod(own).workload.container, own, "its namespace tells it apart");
+    }
+    assert_eq!(plain("kernels").workload.container, "kernels");
+}
+
+#[test]
+fn names_of_containers_make_no_series_twice() {
+    let mut registry = Registry::new(Admission::new(&toml::from_str("pods.deny = ['.*']").expect("parses")));
+    let owners = Workload::OWN_NAMES.map(plain).into_iter();
+    for owner in owners.chain([Bearer::kernel(), Bearer::unknown(), in_pod("hidden")]) {
+        registry.add(&owner, &gathered(5));
+    }
+    let snapshot = Snapshot {
+        workloads: registry.samples(),
+        other: registry.other(),
+        ..fixture::snapshot(0, Vec::new())
+    };
+    let text = metrics::render(snapshot, metrics::Format::Plain, &MetricsConfig::default()).expect("encodes");
+    let text = String::from_utf8(text).expect("text");
+    let line = "sysprobe_sched_on_cpu_seconds_total{";
+    let series = text.lines().filter(|has| has.starts_with(line)).filter_map(|has| has.rsplit_once(' '));
+    let mut names = HashSet::new();
+    for (name, value) in series {
+        assert!(names.insert(name), "{name} twice");
+        assert_eq!(value, "5e-9", "{name} has no other workload's");
+    }
+    assert_eq!(names.len(), 6);
 }
 
 /// Sleeping threads, and some that are load.

@@ -10,7 +10,8 @@ use super::support::tiers::{self, Watcher};
 /// Tests whose loads may run beside each other read, others write.
 static CPUS: RwLock<()> = RwLock::new(());
 
-/// Those that look at each switch; the tiers by function come before it and cannot tell what a CPU was occupied with.
+/// Those that look at each switch; the tiers by function come before it and cannot tell what a CPU was
+/// occupied with.
 pub(crate) struct Dividing<Turn> {
     watchers: Vec<Watcher>,
     _turn: Turn,
@@ -40,5 +41,10 @@ pub(crate) fn watchers() -> Dividing<RwLockReadGuard<'static, ()>> {
 
 /// While no other test here has a load.
 pub(crate) fn alone() -> Dividing<RwLockWriteGuard<'static, ()>> {
-    Dividing::start(CPUS.write().unwrap_or_else(PoisonError::into_inner))
+    Dividing::start(turn())
+}
+
+/// The same for a test that has an agent of its own.
+pub(crate) fn turn() -> RwLockWriteGuard<'static, ()> {
+    CPUS.write().unwrap_or_else(PoisonError::into_inner)
 }

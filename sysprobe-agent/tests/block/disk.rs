@@ -17,8 +17,8 @@ pub(crate) struct Disk {
     device: Loop,
 }
 
-/// A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst): what was done, in requests, sectors of 512 bytes, and
-/// milliseconds from their beginnings to their ends.
+/// A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst): what was done, in requests, sectors
+/// of 512 bytes, and milliseconds from their beginnings to their ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskStats {
     pub(crate) reads: u64,
@@ -81,23 +81,7 @@ impl Disk {
     }
 
     pub(crate) fn statistics(&self) -> DiskStats {
-        let text = fs::read_to_string("/proc/diskstats").expect("diskstats");
-        let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(&self.name));
-        let line = line.unwrap_or_else(|| panic!("no {} in {text}", self.name));
-        let numbers: Vec<u64> =
-            line.split_whitespace().skip(3).map(|number| number.parse().expect("a number")).collect();
-        DiskStats {
-            reads: numbers[0],
-            sectors_read: numbers[2],
-            read_ms: numbers[3],
-            writes: numbers[4],
-            sectors_written: numbers[6],
-            write_ms: numbers[7],
-            in_flight: numbers[8],
-            discards: numbers[11],
-            sectors_discarded: numbers[13],
-            discard_ms: numbers[14],
-        }
+        DiskStats::of(&self.name)
     }
 }
 
@@ -115,6 +99,26 @@ impl Drop for Disk {
 }
 
 impl DiskStats {
+    pub(crate) fn of(disk: &str) -> Self {
+        let text = fs::read_to_string("/proc/diskstats").expect("diskstats");
+        let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(disk));
+        let line = line.unwrap_or_else(|| panic!("no {disk} in {text}"));
+        let numbers: Vec<u64> =
+            line.split_whitespace().skip(3).map(|number| number.parse().expect("a number")).collect();
+        Self {
+            reads: numbers[0],
+            sectors_read: numbers[2],
+            read_ms: numbers[3],
+            writes: numbers[4],
+            sectors_written: numbers[6],
+            write_ms: numbers[7],
+            in_flight: numbers[8],
+            discards: numbers[11],
+            sectors_discarded: numbers[13],
+            discard_ms: numbers[14],
+        }
+    }
+
     pub(crate) const fn since(&self, earlier: &Self) -> Self {
         Self {
             reads: self.reads - earlier.reads,

@@ -1,6 +1,8 @@
-//! The dashboards as files: their panels, variables and queries, and what a query is once its variables have values.
+//! The dashboards as files: their panels, variables and queries, and what a query is once its variables have
+//! values.
 //!
-//! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own (`xtask/src/e2e/boards.rs`).
+//! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own
+//! (`xtask/src/e2e/boards.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;

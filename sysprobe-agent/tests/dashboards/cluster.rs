@@ -1,5 +1,5 @@
-//! A node with three pods that lose time in every way: their names come from a fake of the API server, whose list and watch
-//! the agent follows; their cgroups, network namespaces, file system and loads are real.
+//! A node with three pods that lose time in every way: their names come from a fake of the API server, whose
+//! list and watch the agent follows; their cgroups, network namespaces, file system and loads are real.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -66,7 +66,8 @@ impl ApiServer {
     pub(crate) fn configuration(&self) -> String {
         let kubeconfig = self.directory.path().join("kubeconfig");
         format!(
-            "[pods]\nsources = [\"kubernetes\"]\nnode = \"node-a\"\njitter_seconds = 0\nkubeconfig = \"{}\"\n",
+            "[pods]\nsources = [\"kubernetes\"]\nnode = \"node-a\"\njitter_seconds = 0\nkubeconfig \
+             = \"{}\"\n",
             kubeconfig.display()
         )
     }
@@ -128,7 +129,8 @@ impl Cluster {
         wire.narrow();
         let cgroups: Vec<_> = ids.iter().map(|id| Cgroup::with_memory(id)).collect();
         let [server, client, neighbour] = &cgroups[..] else { unreachable!("three pods") };
-        // Whatever else the machine has to do, it uses up its quota, and its neighbours wait for it half of the time.
+        // Whatever else the machine has to do, it uses up its quota, and its neighbours wait for it half of
+        // the time.
         server.set_quota(Quota { quota_us: 50_000, period_us: 100_000 });
         server.set_weight_high();
         client.set_memory_limit(LIMIT);
@@ -159,7 +161,8 @@ fn big_file(storage: &Storage) -> PathBuf {
     path
 }
 
-// === Loads. In forks of the test, which must not print or panic: what fails is left out, and the queries tell. ===
+// === Loads. In forks of the test, which must not print or panic: what fails is left out, and the queries
+// tell. ===
 
 /// Reads what comes on each connection and answers in short; sends datagrams back.
 fn serve(place: &Place) -> Load {
@@ -215,7 +218,8 @@ fn ask() {
     }
 }
 
-/// Where nobody listens, and where nobody accepts: these stay open for a while, so that there is no room for the next.
+/// Where nobody listens, and where nobody accepts: these stay open for a while, so that there is no room for
+/// the next.
 fn connect_in_vain() {
     let deaf = std::net::SocketAddr::new(RIGHT[0].parse().expect("an address"), DEAF);
     loop {

@@ -1,6 +1,8 @@
-//! What the dashboards ask a Prometheus, with the values of their variables: for whoever has one, whatever has filled it.
+//! What the dashboards ask a Prometheus, with the values of their variables: for whoever has one, whatever
+//! has filled it.
 //!
-//! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own (`xtask/src/e2e/boards.rs`).
+//! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own
+//! (`xtask/src/e2e/boards.rs`).
 
 use std::collections::BTreeMap;
 
@@ -23,7 +25,8 @@ pub(crate) struct Question {
     pub(crate) forms: Vec<String>,
 }
 
-/// Every query of every panel, for each of these pods of a namespace; an error says which variable has not its values yet.
+/// Every query of every panel, for each of these pods of a namespace; an error says which variable has not
+/// its values yet.
 pub(crate) fn of_boards(
     server: &impl Server,
     namespace: &str,
@@ -42,8 +45,9 @@ pub(crate) fn of_boards(
     Ok(questions)
 }
 
-/// What the variables of a dashboard stand for when this pod is chosen, and every value of the others by its name: "All" is `.*` in
-/// some, which labels that are not there match as well. Each has values to choose from.
+/// What the variables of a dashboard stand for when this pod is chosen, and every value of the others by its
+/// name: "All" is `.*` in some, which labels that are not there match as well. Each has values to choose
+/// from.
 fn values(
     server: &impl Server,
     board: &Board,

@@ -53,7 +53,8 @@ impl Page {
         prose
     }
 
-    /// As GitHub makes them: small letters, digits, `-` and `_`, blanks as `-`, a number behind what was there before.
+    /// As GitHub makes them: small letters, digits, `-` and `_`, blanks as `-`, a number behind what was
+    /// there before.
     fn take_anchors(&mut self, prose: &str) {
         for line in prose.lines() {
             let heading = line.trim_start_matches('#');

@@ -1,4 +1,5 @@
-//! As much of the shell as examples use: prompts, continued lines, quotes, comments, pipes, and the command that another one starts.
+//! As much of the shell as examples use: prompts, continued lines, quotes, comments, pipes, and the command
+//! that another one starts.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! What makes the kernel leave out runs of kprobes' programs: other work of the same kind on that CPU. An interrupt that
-//! comes in the middle of it frees tasks that have ended (RCU), and meets the agent's probe on `free_task` there.
+//! What makes the kernel leave out runs of kprobes' programs: other work of the same kind on that CPU. An
+//! interrupt that comes in the middle of it frees tasks that have ended (RCU), and meets the agent's probe on
+//! `free_task` there.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -66,8 +67,8 @@ pub(crate) fn map_writer() -> impl FnMut() + Send {
     move || map.set(0, value.as_ref(), 0).expect("it is there")
 }
 
-/// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that one, so its
-/// program is the longest that there is.
+/// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that
+/// one, so its program is the longest that there is.
 pub(crate) fn probed_caller() -> impl FnMut() + Send {
     const PROGRAM: Program = Program::new("sched_switch_kp", Hook::Kprobe("vfs_read"), "");
     let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };

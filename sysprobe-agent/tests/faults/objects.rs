@@ -1,5 +1,5 @@
-//! Objects with programs that every verifier refuses: the real ones, in which a program begins with an instruction that
-//! reads a register nobody has written.
+//! Objects with programs that every verifier refuses: the real ones, in which a program begins with an
+//! instruction that reads a register nobody has written.
 
 use std::fs;
 use std::path::Path;

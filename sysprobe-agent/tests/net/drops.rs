@@ -18,7 +18,8 @@ use super::support::totals::workload;
 use super::support::{SharedNumbers, figure, left_out, shared, until};
 use super::{Datagrams, PORT, net, traffic};
 
-/// Those whose kernel says why it drops, and who know whose a socket is: by socket storage, or on the default hierarchy.
+/// Those whose kernel says why it drops, and who know whose a socket is: by socket storage, or on the default
+/// hierarchy.
 fn drop_watchers() -> Option<Vec<Watcher>> {
     /// The reasons.
     const NEEDED: (u32, u32) = (5, 17);

@@ -1,12 +1,13 @@
-//! The kernel's own account of how long a task was freeing memory (Documentation/accounting/delay-accounting.rst), asked over
-//! generic netlink.
+//! The kernel's own account of how long a task was freeing memory
+//! (Documentation/accounting/delay-accounting.rst), asked over generic netlink.
 
 use std::fs;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// As long as it lives, tasks that are born have delay accounting. Older kernels (before 5.14) have it all the time.
+/// As long as it lives, tasks that are born have delay accounting. Older kernels (before 5.14) have it all
+/// the time.
 #[derive(Debug)]
 pub(crate) struct Accounting {
     before: Option<String>,

@@ -1,5 +1,6 @@
-//! The cgroups as a container sees them: a cgroup namespace of its own, its part of the hierarchy at the usual place, and the
-//! host's mounted elsewhere. What is named how there is compared with an agent that sees the host as it is.
+//! The cgroups as a container sees them: a cgroup namespace of its own, its part of the hierarchy at the
+//! usual place, and the host's mounted elsewhere. What is named how there is compared with an agent that sees
+//! the host as it is.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -69,7 +70,8 @@ fn mount(
     done(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind, flags, options.as_ptr().cast()) })
 }
 
-/// Has a command start in `own`, which is the root that it sees, with the host's cgroups at `host`, read-only.
+/// Has a command start in `own`, which is the root that it sees, with the host's cgroups at `host`,
+/// read-only.
 fn contain(command: &mut Command, own: &Cgroup, host: &Path) {
     process::inside(command, own);
     let (part, host) = (Own::new(), CString::new(host.as_os_str().as_bytes()).expect("no NUL in a path"));
@@ -100,8 +102,10 @@ fn a_container_that_is_shown_the_hosts_cgroups_names_all_of_them() {
     let own = Cgroup::new("agents-own");
     let (outer, older) = (Cgroup::new("outer"), Cgroup::new("outer/older"));
     let _loads = [&outer, &older].map(|cgroup| Load::running(cgroup, &cpus(), process::sleep_often));
-    // What another test has closed (`a_cgroup_that_its_owner_has_closed...`) the plain agent knows until it is forgotten.
-    let config = "grace_seconds = 2\n[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\n\
+    // What another test has closed (`a_cgroup_that_its_owner_has_closed...`) the plain agent knows until it
+    // is forgotten.
+    let config = "grace_seconds = 2\n[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath \
+                  = false\n\
                   reclaim = false";
     let options = Options { config, ..Options::default() };
     let arguments = ["--cgroup-root", host];
@@ -120,9 +124,10 @@ fn a_container_that_is_shown_the_hosts_cgroups_names_all_of_them() {
     let (theirs, ours) = (contained.snapshot(), plain.snapshot());
     assert_eq!(theirs.domains, ours.domains);
     assert!(Totals::of_workload(&theirs, &older.name).voluntary > 0);
-    let files =
-        workload(&theirs, &older.name).and_then(|older| older.cpu.clone()).expect("its files are read");
-    assert!(files.usage_ns.is_some_and(|usage| usage > 0), "{files:?}");
+    until("its files are read", || {
+        let snapshot = contained.snapshot();
+        (workload(&snapshot, &older.name)?.cpu.as_ref()?.usage_ns? > 0).then_some(())
+    });
     assert!(!contained.log().contains("cgroup namespace"), "{}", contained.log());
 }
 

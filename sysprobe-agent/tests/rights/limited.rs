@@ -1,5 +1,5 @@
-//! Commands that start with some capabilities only, as a container of Kubernetes does: user 0, a bounding set, and no new
-//! privileges. Which of the table's rights a kernel asks for is told here, too.
+//! Commands that start with some capabilities only, as a container of Kubernetes does: user 0, a bounding
+//! set, and no new privileges. Which of the table's rights a kernel asks for is told here, too.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,7 +80,8 @@ pub(crate) fn limit(command: &mut Command, kept: &Set) {
     unsafe { command.pre_exec(limit) };
 }
 
-/// As much locked memory as a login has by default on the older kernels, which one without a right cannot raise.
+/// As much locked memory as a login has by default on the older kernels, which one without a right cannot
+/// raise.
 pub(crate) fn lock_little(command: &mut Command) {
     let lock = || {
         let low = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };

@@ -35,7 +35,8 @@ pub(crate) struct Pieces {
 }
 
 impl Place<'_> {
-    /// Sends back what it gets, until it is killed. Before it reads it does something, once there is something to be read.
+    /// Sends back what it gets, until it is killed. Before it reads it does something, once there is
+    /// something to be read.
     pub(crate) fn echo(&self, transport: Transport, address: IpAddr, before: impl Fn()) -> Load {
         self.serve(|ready| match transport {
             Transport::Tcp => {
@@ -102,6 +103,21 @@ impl Place<'_> {
             for number in 0..times {
                 before();
                 connection.write_all(&request(number)).expect("it is taken");
+                connection.read_exact(&mut [0; REQUEST]).expect("an answer");
+            }
+        })
+        .finish();
+    }
+
+    /// The same, and something else while the request is on its way.
+    pub(crate) fn ask_amid(&self, address: IpAddr, times: u32, cpus: &[usize], around: impl Fn()) {
+        Load::running(self.cgroup, cpus, || {
+            self.namespace.enter();
+            let mut connection = connect(address);
+            for number in 0..times {
+                around();
+                connection.write_all(&request(number)).expect("it is taken");
+                around();
                 connection.read_exact(&mut [0; REQUEST]).expect("an answer");
             }
         })

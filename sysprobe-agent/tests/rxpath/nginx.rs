@@ -29,9 +29,11 @@ impl Server {
         let configuration = format!(
             "daemon off; master_process off; pid {0}/pid; error_log {0}/errors;\n\
              events {{}}\n\
-             http {{ access_log {0}/log; client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path {0};\n\
+             http {{ access_log {0}/log; client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path \
+             {0};\n\
              uwsgi_temp_path {0}; scgi_temp_path {0};\n\
-             server {{ listen {1}:{PORT}; keepalive_requests 1000000; location / {{ return 200 ok; }} }} }}\n",
+             server {{ listen {1}:{PORT}; keepalive_requests 1000000; location / {{ return 200 ok; }} }} \
+             }}\n",
             directory.display(),
             RIGHT[0]
         );
@@ -77,8 +79,8 @@ fn mean_latency(report: &str) -> f64 {
     digits.parse::<f64>().expect("a number") * unit
 }
 
-/// Each request on a connection that is kept finds nothing unread before it, so nginx has logged as many as were followed to it. And
-/// whatever a request and its answer take on their ways is a part of what wrk waits.
+/// Each request on a connection that is kept finds nothing unread before it, so nginx has logged as many as
+/// were followed to it. And whatever a request and its answer take on their ways is a part of what wrk waits.
 #[test]
 fn as_many_requests_are_followed_as_nginx_logs() {
     let stage = Stage::new("nginx");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sysprobe_agent::snapshot::{PathSample, Snapshot, StageSample};
+use sysprobe_agent::snapshot::{HistogramSample, PathSample, Snapshot, StageSample};
 
 use super::loads::Transport;
 use super::support::cgroup::Cgroup;
@@ -24,6 +24,11 @@ impl Path {
 
     pub(crate) fn count(&self) -> u64 {
         self.0.total.count()
+    }
+
+    /// From the device to the reader.
+    pub(crate) const fn total(&self) -> &HistogramSample {
+        &self.0.total
     }
 
     pub(crate) fn mean_ns(&self) -> u64 {
@@ -63,8 +68,8 @@ impl Path {
         Self(PathSample { stages: stages.collect(), total: self.0.total.since(&earlier.0.total) })
     }
 
-    /// How much longer the middle one of each stage is, in nanoseconds, than in another; 0 if it is less long. Not the mean: once in a while
-    /// something else of the machine takes a CPU for milliseconds.
+    /// How much longer the middle one of each stage is, in nanoseconds, than in another; 0 if it is less
+    /// long. Not the mean: once in a while something else of the machine takes a CPU for milliseconds.
     pub(crate) fn moved_from(&self, other: &Self) -> Vec<(String, u64)> {
         let middle = |stage: &StageSample| {
             let seconds = stage.latency.quantile(0.5).expect("there are some");
@@ -74,8 +79,8 @@ impl Path {
         stages.map(|(now, then)| (now.name.clone(), middle(now).saturating_sub(middle(then)))).collect()
     }
 
-    /// How much of the whole the stage has, in nanoseconds for each request and as a part of all, that ends with a point, or
-    /// the one that this is a part of.
+    /// How much of the whole the stage has, in nanoseconds for each request and as a part of all, that ends
+    /// with a point, or the one that this is a part of.
     pub(crate) fn until(&self, point: &str) -> (u64, f64) {
         let Self(path) = self;
         let point = number(point);
@@ -88,9 +93,15 @@ impl Path {
         (stage.latency.sum_ns / self.count(), share)
     }
 
+    /// The stage that ends with this point.
+    pub(crate) fn stage(&self, point: &str) -> Option<&HistogramSample> {
+        let stage = self.0.stages.iter().find(|stage| ends(&stage.name).1 == number(point));
+        stage.map(|stage| &stage.latency)
+    }
+
     /// Whether a stage ends with this point.
     pub(crate) fn tells(&self, point: &str) -> bool {
-        self.0.stages.iter().any(|stage| ends(&stage.name).1 == number(point))
+        self.stage(point).is_some()
     }
 }
 

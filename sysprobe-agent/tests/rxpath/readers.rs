@@ -27,7 +27,8 @@ fn a_reader_that_polls_without_sleeping_is_never_woken() {
     for watcher in &stage.watchers {
         let path = Path::of(&watcher.agent.snapshot(), &stage.reader, Transport::Udp);
         path.show(watcher, &stage.reader);
-        // Where a datagram is first seen when the reader is told, one that reads before it is told is not seen.
+        // Where a datagram is first seen when the reader is told, one that reads before it is told is not
+        // seen.
         let sees_all = path.tells("udp");
         assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.tier.name());
         if path.count() > 0 {

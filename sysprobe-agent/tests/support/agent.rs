@@ -33,6 +33,13 @@ pub(crate) struct Options<'a> {
     pub(crate) socket: Option<&'a Path>,
 }
 
+/// Tests make more system calls than `vfs` would look at, and send more packets than would all be followed.
+fn unlimited(config: &str) -> String {
+    let all = ["vfs_calls_per_second = 1000000000\n", "rx_follow_one_in = 1\n"];
+    let is_set = |line: &&str| line.split(' ').next().is_some_and(|key| config.contains(key));
+    all.into_iter().filter(|line| !is_set(line)).chain([config]).collect()
+}
+
 impl Agent {
     /// Ready to answer.
     pub(crate) fn start() -> Self {
@@ -64,7 +71,7 @@ impl Agent {
     fn spawn_prepared(options: Options, prepare: impl FnOnce(&mut Command)) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let config = directory.path().join("sysprobe.toml");
-        fs::write(&config, options.config).expect("the configuration is written");
+        fs::write(&config, unlimited(options.config)).expect("the configuration is written");
         let socket = options.socket.map_or_else(|| directory.path().join("agent.sock"), Path::to_owned);
         let log = File::create(directory.path().join("log")).expect("a log");
         let mut command = command::sysprobe();
@@ -80,7 +87,7 @@ impl Agent {
         agent
     }
 
-    fn assert_running(&mut self) {
+    pub(crate) fn assert_running(&mut self) {
         let ended = self.process.try_wait().expect("a child");
         assert!(ended.is_none(), "the agent ended ({ended:?}): {}", self.log());
     }
@@ -117,7 +124,7 @@ impl Agent {
         serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
     }
 
-    fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: the child has not been reaped, so the pid is its.
         unsafe { libc::kill(self.pid().cast_signed(), signal) };
     }

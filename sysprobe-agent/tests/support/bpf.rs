@@ -1,4 +1,5 @@
-//! What a process holds in the kernel: the programs and maps behind its descriptors, and those that these use.
+//! What a process holds in the kernel: the programs and maps behind its descriptors, and those that these
+//! use.
 
 use std::collections::BTreeSet;
 use std::fs;

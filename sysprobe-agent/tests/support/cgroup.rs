@@ -1,4 +1,5 @@
-//! A cgroup of a test's own in the hierarchy that is the key, and in others where `cpuacct` or `memory` is one by itself.
+//! A cgroup of a test's own in the hierarchy that is the key, and in others where `cpuacct` or `memory` is
+//! one by itself.
 
 use std::fs;
 use std::io;
@@ -130,8 +131,8 @@ impl Cgroup {
         if is_v1() { self.write("cpu.shares", "2048") } else { self.write("cpu.weight", "79") }
     }
 
-    /// 64 times what a group has by default: enough to have a CPU nearly for itself, and no more, so that the others
-    /// of a machine with a single CPU get on.
+    /// 64 times what a group has by default: enough to have a CPU nearly for itself, and no more, so that the
+    /// others of a machine with a single CPU get on.
     pub(crate) fn set_weight_high(&self) {
         if is_v1() { self.write("cpu.shares", "65536") } else { self.write("cpu.weight", "6400") }
     }
@@ -148,8 +149,8 @@ impl Cgroup {
         }
     }
 
-    /// Room for real-time tasks, which a kernel with `CONFIG_RT_GROUP_SCHED` gives to no new group of v1 by itself.
-    /// Left out where it cannot be had.
+    /// Room for real-time tasks, which a kernel with `CONFIG_RT_GROUP_SCHED` gives to no new group of v1 by
+    /// itself. Left out where it cannot be had.
     pub(crate) fn allow_real_time(&self) {
         drop(fs::write(self.directory().join("cpu.rt_runtime_us"), "900000"));
     }

@@ -1,5 +1,5 @@
-//! Block devices of a test's own: a file in memory by a loop device, and on it what the device mapper makes of that. Gone at
-//! the end.
+//! Block devices of a test's own: a file in memory by a loop device, and on it what the device mapper makes
+//! of that. Gone at the end.
 
 use std::fs::{self, File};
 use std::io::Write;

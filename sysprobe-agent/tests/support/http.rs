@@ -1,4 +1,5 @@
-//! HTTP as far as a test needs it: one blocking GET per connection. Version 1.0, so that answers are not in chunks.
+//! HTTP as far as a test needs it: one blocking GET per connection. Version 1.0, so that answers are not in
+//! chunks.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -1,8 +1,8 @@
-//! What the integration tests stand on: the real binary, cgroups and processes of their own, and the kernel's own
-//! numbers to compare with. Works on cgroup v1, v2 and hybrid hosts; needs root.
+//! What the integration tests stand on: the real binary, cgroups and processes of their own, and the kernel's
+//! own numbers to compare with. Works on cgroup v1, v2 and hybrid hosts; needs root.
 //!
-//! Everything cleans up when it is dropped, a test that fails included. Nothing here asserts how long anything takes:
-//! [`until`] waits for conditions, with a deadline that only something broken reaches.
+//! Everything cleans up when it is dropped, a test that fails included. Nothing here asserts how long
+//! anything takes: [`until`] waits for conditions, with a deadline that only something broken reaches.
 #![allow(dead_code, reason = "every test file compiles a copy of its own and uses a part of it")]
 
 use std::io::{self, Write};
@@ -23,6 +23,7 @@ pub(crate) mod network;
 pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod prometheus;
+pub(crate) mod reader;
 pub(crate) mod replay;
 pub(crate) mod samples;
 pub(crate) mod storage;
@@ -63,7 +64,8 @@ pub(crate) fn figure(text: &str) {
     eprintln!("figure: {text}");
 }
 
-/// That a test, or a part of it, did not run and why. Written past what collects the output of tests that pass.
+/// That a test, or a part of it, did not run and why. Written past what collects the output of tests that
+/// pass.
 pub(crate) fn left_out(what: &str, why: &str) {
     writeln!(io::stderr(), "left out: {what}: {why}").expect("standard error can be written to");
 }

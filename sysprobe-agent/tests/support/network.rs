@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CString;
+use std::fs;
 use std::process::{self, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -17,6 +18,11 @@ pub(crate) struct Namespace {
     path: CString,
 }
 
+/// A device of the machine's own network whose packets another CPU processes (RPS). There are none;
+/// agents that start take note.
+#[derive(Debug)]
+pub(crate) struct SteeredDevice(String);
+
 /// A wire from `left` to `right`.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -25,8 +31,8 @@ pub(crate) struct Wire {
     _turn: Turn,
 }
 
-/// A storm of connections has CPUs interrupt programs at work so often that other tests miss runs, which are counted, but which they
-/// do not expect.
+/// A storm of connections has CPUs interrupt programs at work so often that other tests miss runs, which are
+/// counted, but which they do not expect.
 static STORM: RwLock<()> = RwLock::new(());
 
 #[expect(dead_code, reason = "held until the test ends")]
@@ -37,7 +43,7 @@ enum Turn {
 }
 
 impl Namespace {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("sysprobe-test-{}-{name}", process::id());
         ip(&["netns", "add", &name]);
         let path = CString::new(format!("/run/netns/{name}")).expect("no NUL in a path");
@@ -131,6 +137,23 @@ impl Namespace {
     }
 }
 
+impl SteeredDevice {
+    /// `None` where the kernel does not steer packets (`CONFIG_RPS`).
+    pub(crate) fn new() -> Option<Self> {
+        // The kernel takes 15 characters.
+        let device = Self(format!("sp{}", process::id()));
+        ip(&["link", "add", &device.0, "type", "veth", "peer", "name", &format!("{}p", device.0)]);
+        fs::write(format!("/sys/class/net/{}/queues/rx-0/rps_cpus", device.0), "1").ok()?;
+        Some(device)
+    }
+}
+
+impl Drop for SteeredDevice {
+    fn drop(&mut self) {
+        drop(Command::new("ip").args(["link", "del", &self.0]).status());
+    }
+}
+
 impl Drop for Namespace {
     fn drop(&mut self) {
         drop(Command::new("ip").args(["netns", "del", &self.name]).status());
@@ -158,6 +181,7 @@ impl Wire {
     }
 
     fn when(turn: Turn, name: &str) -> Self {
+        make_room();
         let wire = Self {
             left: Namespace::new(&format!("{name}-left")),
             right: Namespace::new(&format!("{name}-right")),
@@ -201,13 +225,15 @@ impl Wire {
         run(Command::new("ip").args(["netns", "exec", &self.left.name, "ss", "-tinHO"]))
     }
 
-    /// What goes from left to right goes through a narrow pipe with little room in front of it, so some is lost.
+    /// What goes from left to right goes through a narrow pipe with little room in front of it, so some is
+    /// lost.
     pub(crate) fn narrow(&self) {
         let shape = ["root", "tbf", "rate", "20mbit", "burst", "5k", "latency", "2ms"];
         assert!(self.left.tc(&[&["qdisc", "replace", "dev", "wire"], &shape[..]].concat()), "tbf is there");
     }
 
-    /// For how long the window of the peer has limited the connection that there is on the left, as `ss` says.
+    /// For how long the window of the peer has limited the connection that there is on the left, as `ss`
+    /// says.
     pub(crate) fn limited(&self) -> Option<Duration> {
         let line = self.ss();
         let (milliseconds, _) = line.split(" rwnd_limited:").nth(1)?.split_once("ms")?;
@@ -225,6 +251,19 @@ impl Wire {
         let delay = format!("{milliseconds}ms");
         self.right
             .tc(&["qdisc", "replace", "dev", "wire", "root", "netem", "delay", &delay, "limit", "100000"])
+    }
+}
+
+/// What the kernel remembers of sockets it takes from memory that is free: it cannot wait for more, and
+/// counts what it gets none for. After a large build all of it is page cache.
+fn make_room() {
+    let text = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
+    let bytes = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line of it");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    };
+    if bytes("MemFree:") < bytes("MemTotal:") / 20 {
+        fs::write("/proc/sys/vm/drop_caches", "1").expect("root may");
     }
 }
 

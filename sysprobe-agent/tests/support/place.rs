@@ -1,5 +1,5 @@
-//! Where loads run: in a cgroup and a network namespace of their own, and how they wait for one another. They run in a fork
-//! of the test, and so tell what goes wrong by their end only.
+//! Where loads run: in a cgroup and a network namespace of their own, and how they wait for one another. They
+//! run in a fork of the test, and so tell what goes wrong by their end only.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;

@@ -1,5 +1,5 @@
-//! Known loads: a forked child that enters a cgroup, is pinned, and stops itself before it begins, so that a test can
-//! note where the kernel's counters stand.
+//! Known loads: a forked child that enters a cgroup, is pinned, and stops itself before it begins, so that a
+//! test can note where the kernel's counters stand.
 
 use std::ffi::CString;
 use std::fs;
@@ -28,8 +28,8 @@ pub(crate) struct Load {
 impl Load {
     /// A child in `cgroup`, allowed on `cpus`, stopped before `body`. It ends when `body` does.
     ///
-    /// It is a fork of the test without an exec: `body` may start threads and sleep, but must not print, panic or
-    /// take a lock that another thread of the test may have held.
+    /// It is a fork of the test without an exec: `body` may start threads and sleep, but must not print,
+    /// panic or take a lock that another thread of the test may have held.
     pub(crate) fn stopped(cgroup: &Cgroup, cpus: &[usize], body: impl FnOnce()) -> Self {
         let entrances = entrances(cgroup);
         // SAFETY: the child runs what its contract above allows and leaves by `_exit`.
@@ -174,8 +174,8 @@ fn set_of(cpus: &[usize]) -> libc::cpu_set_t {
     set
 }
 
-/// Whether every thread is stopped and off its CPU. The kernel answers in `syscall` only when a thread that is not
-/// runnable has been switched out (`wait_task_inactive`); the state alone changes a moment earlier.
+/// Whether every thread is stopped and off its CPU. The kernel answers in `syscall` only when a thread that
+/// is not runnable has been switched out (`wait_task_inactive`); the state alone changes a moment earlier.
 fn is_frozen(pid: i32) -> bool {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let mut tasks = tasks.filter_map(Result::ok).map(|task| task.path());
@@ -263,5 +263,39 @@ pub(crate) fn own_cpu_ns() -> u64 {
 pub(crate) fn yield_often() {
     loop {
         thread::yield_now();
+    }
+}
+
+/// A thread that a tracer has stopped, and that goes on when this is dropped. Its process's other threads
+/// run.
+#[derive(Debug)]
+pub(crate) struct Traced(i32);
+
+impl Traced {
+    /// To be called and dropped by the same thread, which is the tracer.
+    pub(crate) fn stop(thread: i32) -> Self {
+        let null = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: neither request reads or writes memory of ours.
+        unsafe {
+            assert_eq!(
+                libc::ptrace(libc::PTRACE_SEIZE, thread, null, null),
+                0,
+                "{}",
+                io::Error::last_os_error()
+            );
+            assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, thread, null, null), 0);
+        }
+        // SAFETY: without an address for the status, nothing is written.
+        let stopped = unsafe { libc::waitpid(thread, std::ptr::null_mut(), libc::__WALL) };
+        assert_eq!(stopped, thread, "{}", io::Error::last_os_error());
+        Self(thread)
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let null = std::ptr::null_mut::<libc::c_void>();
+        // SAFETY: the request reads and writes no memory of ours.
+        unsafe { libc::ptrace(libc::PTRACE_DETACH, self.0, null, null) };
     }
 }

@@ -1,5 +1,7 @@
-//! A real Prometheus: Debian's package `prometheus`, scraping one agent each second.
+//! A real Prometheus, scraping one agent: Debian's package `prometheus`, or the program that the environment
+//! variable `SYSPROBE_TEST_PROMETHEUS` names.
 
+use std::env;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -16,6 +18,7 @@ pub(crate) struct Prometheus {
     process: Child,
     directory: TempDir,
     port: u16,
+    options: Options,
 }
 
 /// How to start it.
@@ -27,6 +30,14 @@ pub(crate) struct Options {
     pub(crate) rules: Vec<PathBuf>,
     /// Gives the target the labels that a pod of a cluster has.
     pub(crate) as_in_a_cluster: bool,
+    /// Puts a 0 where a series is said to begin.
+    pub(crate) created_timestamps: bool,
+    /// Instead of a second.
+    pub(crate) scrape_interval_seconds: Option<u32>,
+}
+
+fn program() -> String {
+    env::var("SYSPROBE_TEST_PROMETHEUS").unwrap_or_else(|_| "prometheus".to_owned())
 }
 
 impl Prometheus {
@@ -41,10 +52,14 @@ impl Prometheus {
     pub(crate) fn with(target: u16, options: &Options) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let at = |name: &str| directory.path().join(name);
-        fs::write(at("prometheus.yml"), configuration(target, options)).expect("written");
-        let mut command = Command::new("prometheus");
+        fs::write(at("prometheus.yml"), configuration(options)).expect("written");
+        fs::write(at("targets.json"), targets(target, options)).expect("written");
+        let mut command = Command::new(program());
         if options.native_histograms {
             command.arg("--enable-feature=native-histograms");
+        }
+        if options.created_timestamps {
+            command.arg("--enable-feature=created-timestamp-zero-ingestion");
         }
         command.arg("--web.listen-address=127.0.0.1:0").stdin(Stdio::null());
         command.arg(format!("--config.file={}", at("prometheus.yml").display()));
@@ -52,7 +67,14 @@ impl Prometheus {
         command.stderr(File::create(at("log")).expect("a log"));
         let process = command.spawn().expect("the package `prometheus` is installed");
         let port = until("Prometheus listens", || listening_port(process.id()));
-        Self { process, directory, port }
+        Self { process, directory, port, options: options.clone() }
+    }
+
+    /// Has it scrape the agent that comes after the first: to Prometheus both are one target.
+    pub(crate) fn follow(&self, target: u16) {
+        let (new, file) = (self.directory.path().join("new"), self.directory.path().join("targets.json"));
+        fs::write(&new, targets(target, &self.options)).expect("written");
+        fs::rename(new, file).expect("at once");
     }
 
     /// The answer's data; `None` while it is not yet there.
@@ -80,26 +102,39 @@ impl Prometheus {
         data["result"][0]["value"][1].as_str()?.parse().ok()
     }
 
+    /// Whether it is new enough for all that was asked of it.
+    pub(crate) fn knows_its_features(&self) -> bool {
+        !self.log().contains("Unknown option for --enable-feature")
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 }
 
-fn configuration(target: u16, options: &Options) -> String {
+fn targets(target: u16, options: &Options) -> String {
+    let mut labels = serde_json::json!({"instance": "node-a"});
+    if options.as_in_a_cluster {
+        // The pod that the target is has such labels too, and so have the agent's series: those are to be
+        // kept.
+        labels["node"] = "node-a".into();
+        labels["namespace"] = "monitoring".into();
+        labels["pod"] = "sysprobe-x7k2p".into();
+        labels["container"] = "sysprobe".into();
+    }
+    serde_json::json!([{"targets": [format!("127.0.0.1:{target}")], "labels": labels}]).to_string()
+}
+
+fn configuration(options: &Options) -> String {
     let rules: Vec<_> = options.rules.iter().map(|file| format!("'{}'", file.display())).collect();
-    // The pod that the target is has such labels too, and so have the agent's series: those are to be kept.
-    let labels = if options.as_in_a_cluster {
-        "{node: node-a, namespace: monitoring, pod: sysprobe-x7k2p, container: sysprobe}"
-    } else {
-        "{}"
-    };
+    let interval = options.scrape_interval_seconds.unwrap_or(1);
     format!(
-        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
+        "global: {{scrape_interval: {interval}s, scrape_timeout: {interval}s, evaluation_interval: 1s}}\n\
          rule_files: [{}]\n\
          scrape_configs:\n\
          - job_name: sysprobe\n  \
            honor_labels: {}\n  \
-           static_configs: [{{targets: ['127.0.0.1:{target}'], labels: {labels}}}]\n",
+           file_sd_configs: [{{files: [targets.json]}}]\n",
         rules.join(", "),
         options.as_in_a_cluster,
     )

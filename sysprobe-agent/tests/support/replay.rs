@@ -1,5 +1,6 @@
-//! An agent that says what a real one said once: two snapshots of a real node, the first to the first question, the second to all others.
-//! Not for tests of numbers: for those of screens, which can only be compared when the numbers stay the same.
+//! An agent that says what a real one said once: two snapshots of a real node, the first to the first
+//! question, the second to all others. Not for tests of numbers: for those of screens, which can only be
+//! compared when the numbers stay the same.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +47,8 @@ fn socket_in(directory: &Path) -> PathBuf {
     directory.join("agent.sock")
 }
 
-/// A recording that can still be read is as good as one of this version; that it is older would be on the screen.
+/// A recording that can still be read is as good as one of this version; that it is older would be on the
+/// screen.
 fn of_this_version(recording: &str) -> String {
     let mut snapshot: Value = serde_json::from_str(recording).expect("JSON");
     let version = snapshot["version"].as_u64().expect("a version");

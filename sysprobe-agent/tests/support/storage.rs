@@ -39,7 +39,8 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// With room for so many bytes; file systems on a device have 320 MiB, of which nothing is taken before it is written.
+    /// With room for so many bytes; file systems on a device have 320 MiB, of which nothing is taken before
+    /// it is written.
     pub(crate) fn of(kind: Kind, bytes: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut storage = Self { mounts: Vec::new(), directory };

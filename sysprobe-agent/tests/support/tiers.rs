@@ -1,5 +1,6 @@
-//! Agents that hook the kernel differently and watch the same load. A tier that this kernel does not have is said to be
-//! missing, with the agent's reason, and only a lack that shows without the agent as well is accepted.
+//! Agents that hook the kernel differently and watch the same load. A tier that this kernel does not have is
+//! said to be missing, with the agent's reason, and only a lack that shows without the agent as well is
+//! accepted.
 
 use std::fs;
 use std::path::Path;
@@ -42,8 +43,8 @@ impl Watcher {
     }
 }
 
-/// All other domains with programs are off: to load them all takes an emulated machine half a minute. An agent whose domain is
-/// off has to have one that exports something.
+/// All other domains with programs are off: to load them all takes an emulated machine half a minute. An
+/// agent whose domain is off has to have one that exports something.
 fn only(domain: &str) -> String {
     // What the reader did is told by the scheduler's programs.
     let is_on = |other| other == domain || other == "cpu" || (domain == "rxpath" && other == "sched");
@@ -64,8 +65,8 @@ pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
     watchers
 }
 
-/// Whether the kernel lacks what the tier needs, by its own word. What the verifier dislikes is never a lack: that is
-/// for us to mend.
+/// Whether the kernel lacks what the tier needs, by its own word. What the verifier dislikes is never a lack:
+/// that is for us to mend.
 fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
     /// Before it, programs of this kind may not use task storage.
     const TASK_STORAGE: (u32, u32) = (5, 13);
@@ -96,4 +97,9 @@ pub(crate) fn kernel() -> (u32, u32) {
 /// A kernel that has them can change the entries of its functions, which `fentry` needs too.
 fn has_kprobes() -> bool {
     Path::new("/sys/bus/event_source/devices/kprobe").exists()
+}
+
+/// The tiers that hook functions; the others see system calls.
+pub(crate) const fn sees_functions(tier: Tier) -> bool {
+    matches!(tier, Tier::Fentry | Tier::Kprobe)
 }

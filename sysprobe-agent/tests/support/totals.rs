@@ -75,6 +75,18 @@ impl Totals {
             involuntary: self.involuntary - earlier.involuntary,
         }
     }
+
+    /// That the agent says the same, but for sleeps that the kernel counts as waits: the agent leaves them
+    /// out (Linux 6.12). As many as are missing, which is what is given back, it must have counted.
+    pub(crate) fn assert_told_by(self, ours: Self, delayed: u64) -> u64 {
+        if delayed == 0 {
+            assert_eq!(ours, self);
+        }
+        let Self { wait_ns, arrivals, .. } = self.since(ours);
+        assert_eq!(self.since(ours), Self { wait_ns, arrivals, ..Self::default() });
+        assert!(arrivals <= delayed, "{arrivals} are missing, {delayed} are counted");
+        arrivals
+    }
 }
 
 pub(crate) fn workload<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a WorkloadSample> {

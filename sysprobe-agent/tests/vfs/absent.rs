@@ -1,5 +1,5 @@
-//! Memory that is not there until the test says so (`userfaultfd`): a system call that copies from it or into it waits, on
-//! every kernel and with any file, and a signal that kills ends the waiting.
+//! Memory that is not there until the test says so (`userfaultfd`): a system call that copies from it or into
+//! it waits, on every kernel and with any file, and a signal that kills ends the waiting.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! Loads of known calls, made of bare system calls: they run in a fork of the test. Each comes with what it adds up to.
+//! Loads of known calls, made of bare system calls: they run in a fork of the test. Each comes with what it
+//! adds up to.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -120,7 +121,8 @@ fn write_and_read(files: &Files) {
     close(open(&files.other, libc::O_CREAT | libc::O_WRONLY));
 }
 
-/// One open for reading, one for writing; three reads and three writes by transfers, and one write from a pipe.
+/// One open for reading, one for writing; three reads and three writes by transfers, and one write from a
+/// pipe.
 fn transfer(files: &Files) {
     let (from, to) = (open(&files.one, libc::O_RDONLY), open(&files.other, libc::O_WRONLY));
     let mut pipe = [0; 2];

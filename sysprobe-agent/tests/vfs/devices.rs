@@ -12,6 +12,7 @@ use sysprobe_common::hist;
 
 use super::calls::{self, close, fails, open, worked};
 use super::counts::{Count, Counts, calls as times, failed};
+use super::engines::sees;
 use super::fio;
 use super::support::cgroup::Cgroup;
 use super::support::device::{Mapped, SECTOR};
@@ -37,7 +38,8 @@ const fn block(number: i64) -> i64 {
     number * 4096
 }
 
-/// What [`all_fail`] does: three readings, five writings of which two reach the device themselves, three synchronisations.
+/// What [`all_fail`] does: three readings, five writings of which two reach the device themselves, three
+/// synchronisations.
 const ALL_FAIL: Counts = Counts {
     read: failed(3),
     write: Count { calls: 5, errors: 2 },
@@ -47,8 +49,8 @@ const ALL_FAIL: Counts = Counts {
     ..Counts::NONE
 };
 
-/// On a file, or a device, all of whose blocks are broken and none of which is in memory. What is written to memory only
-/// fails when it is brought to the device.
+/// On a file, or a device, all of whose blocks are broken and none of which is in memory. What is written to
+/// memory only fails when it is brought to the device.
 fn all_fail(name: &CStr) {
     let mut memory = Aligned([b'z'; BLOCK]);
     let bytes = memory.0.as_mut_ptr().cast::<libc::c_void>();
@@ -122,7 +124,8 @@ fn what_a_device_refuses_is_an_error_of_the_call_that_needed_it() {
     assert_nothing_lost(&watchers);
 }
 
-/// What a tier says of calls that took at least so long; what fio reads beside its work, its libraries, is faster.
+/// What a tier says of calls that took at least so long; what fio reads beside its work, its libraries, is
+/// faster.
 fn slow_only(latency: &HistogramSample, nanoseconds: u64) -> HistogramSample {
     let first = hist::bucket_of(nanoseconds);
     let slow = |bucket| if bucket < first { 0 } else { latency.buckets()[bucket] };
@@ -139,28 +142,40 @@ fn fio_reports_the_same_latency_of_readings_from_a_slow_device() {
     device.delay(MILLISECONDS);
     fio::warm_up();
     let watchers = watchers("vfs");
-    let cgroup = Cgroup::new("slow");
-    let report = fio::run_on_device(&cgroup, &device.path(), TIMES);
-    let slow_of = |watcher: &Watcher| {
-        let snapshot = watcher.agent.snapshot();
-        let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
-        let latency = &vfs.expect("it did something").read.latency;
-        (watcher.tier.name(), slow_only(latency, MILLISECONDS * 1_000_000 * 9 / 10))
-    };
-    let slow: Vec<_> = watchers.iter().map(slow_of).collect();
+    for engine in ["psync", "libaio", "io_uring", "mmap"] {
+        let cgroup = Cgroup::new(&format!("slow-{engine}"));
+        let report = fio::run_on_device(&cgroup, &device.path(), engine, TIMES);
+        let slow_of = |watcher: &Watcher| {
+            let snapshot = watcher.agent.snapshot();
+            let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
+            let vfs = vfs.expect("it did something");
+            let latency = if engine == "mmap" { &vfs.fault.latency } else { &vfs.read.latency };
+            (watcher.tier.name(), slow_only(latency, MILLISECONDS * 1_000_000 * 9 / 10))
+        };
+        let who = watchers.iter().filter(|watcher| sees(watcher.tier, engine));
+        assert_equal_latency(engine, &report, &who.map(slow_of).collect::<Vec<_>>(), TIMES);
+    }
+}
+
+fn assert_equal_latency(
+    engine: &str,
+    report: &fio::Report,
+    slow: &[(&'static str, HistogramSample)],
+    times: u64,
+) {
     let counts: Vec<_> = slow.iter().map(|(name, slow)| (*name, slow.count())).collect();
-    figure(&format!("fio: {report:?}, slow reads: {counts:?}"));
-    for (name, slow) in &slow {
-        assert_eq!(slow.count(), TIMES, "{name}: {slow:?}");
+    figure(&format!("fio, {engine}: {report:?}, slow reads: {counts:?}"));
+    for (name, slow) in slow {
+        assert_eq!(slow.count(), times, "{engine} by {name}: {slow:?}");
         for (quantile, theirs) in [(0.5, report.p50_ns), (0.99, report.p99_ns)] {
             let ours = slow.quantile(quantile).expect("there are some");
             let steps = buckets_apart(ours, theirs);
             figure(&format!(
-                "{quantile} of read by {name}: {:.2} ms, fio {:.2} ms, {steps} buckets apart",
+                "{quantile} of {engine} by {name}: {:.2} ms, fio {:.2} ms, {steps} buckets apart",
                 ours * 1e3,
                 theirs as f64 / 1e6
             ));
-            assert!(steps <= 1, "{quantile} by {name}: {ours} s, fio {theirs} ns");
+            assert!(steps <= 1, "{quantile} of {engine} by {name}: {ours} s, fio {theirs} ns");
         }
     }
 }

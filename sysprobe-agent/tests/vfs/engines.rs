@@ -1,16 +1,20 @@
-//! fio by other ways than system calls that read and write: what `docs/limitations.md` says of them stays true.
+//! fio by other ways than system calls that read and write.
+
+use std::fs;
 
 use sysprobe_agent::probe::Tier;
 
-use super::ROOM;
 use super::counts::of_workload;
 use super::fio::{Job, Report};
 use super::support::cgroup::Cgroup;
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
-use super::support::tiers::{Watcher, watchers};
+use super::support::tiers::{Watcher, kernel, watchers};
+use super::support::totals::workload;
+use super::{ROOM, sees_functions};
 
-/// What fio does beyond its own beginning and end, which are the same in both runs: by its own account, and by each tier.
+/// What fio does beyond its own beginning and end, which are the same in both runs: by its own account, and
+/// by each tier.
 fn beyond<'a>(
     watchers: &'a [Watcher],
     storage: &Storage,
@@ -20,40 +24,133 @@ fn beyond<'a>(
     let [(small, seen_small), (large, seen_large)] = ["2m", "4m"].map(|size| {
         let cgroup = Cgroup::new(&format!("engine-{name}-{size}"));
         let report = Job { size, ..*job }.run(&cgroup, storage.path());
-        let counts = |watcher: &Watcher| of_workload(&watcher.agent.snapshot(), &cgroup.name);
-        let seen = watchers.iter().map(|watcher| Report::of_counts(&counts(watcher), job.direction));
+        let seen = watchers.iter().map(|watcher| seen(watcher, &cgroup, job));
         (report, seen.collect::<Vec<_>>())
     });
     let less = seen_large.iter().zip(&seen_small).map(|(large, small)| large.less(small));
     (large.less(&small), watchers.iter().zip(less).collect())
 }
 
+/// What is mapped is read by faults, which have no bytes.
+fn seen(watcher: &Watcher, cgroup: &Cgroup, job: &Job) -> Report {
+    let snapshot = watcher.agent.snapshot();
+    let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
+    let report = Report::of_counts(&of_workload(&snapshot, &cgroup.name), job.direction);
+    if job.engine == "mmap" {
+        Report { calls: vfs.map_or(0, |vfs| vfs.fault.latency.count()), ..report }
+    } else {
+        report
+    }
+}
+
+/// Whether a tier can see what an engine reads and writes.
+pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
+    match engine {
+        "libaio" | "mmap" => sees_functions(tier),
+        "io_uring" => kernel() >= (6, 0),
+        _ => true,
+    }
+}
+
 /// How many synchronisations a tier sees. fio makes the system call itself beside `libaio`.
 fn synchronisations(watcher: &Watcher, engine: &str, theirs: u64) -> u64 {
-    let sees_functions = matches!(watcher.tier, Tier::Fentry | Tier::Kprobe);
-    if engine == "libaio" || sees_functions { theirs } else { 0 }
+    if engine == "libaio" || sees_functions(watcher.tier) || sees(watcher.tier, engine) { theirs } else { 0 }
 }
 
 #[test]
-fn asynchronous_readings_and_writings_are_not_counted_and_synchronisations_are_by_function() {
+fn fio_counts_the_same_asynchronous_readings_writings_and_synchronisations() {
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
     // The files that are read are there already: fio has written them.
     for direction in ["write", "read"] {
         for (engine, direct) in [("libaio", "1"), ("io_uring", "0"), ("io_uring", "1")] {
-            // One at a time: of several that wait, a kretprobe may miss some.
+            // One at a time: of several synchronisations that wait, a kretprobe may miss some.
             let options = ["--iodepth=1", &format!("--direct={direct}")];
             let job = Job { engine, direction, size: "", options: &options };
             let name = format!("{engine}-{direct}-{direction}");
-            let (theirs, ours) = beyond(&watchers, &storage, &job, &name);
-            figure(&format!("{name}: {theirs:?}"));
-            assert!(theirs.calls > 0, "{name}: {theirs:?}");
-            for (watcher, seen) in ours {
-                figure(&format!("{name} by {}: {seen:?}", watcher.tier.name()));
-                let fsyncs = synchronisations(watcher, engine, theirs.fsyncs);
-                let expected = Report { fsyncs, ..Report::default() };
-                assert_eq!(seen, expected, "{name} by {}", watcher.tier.name());
+            assert_equal(&watchers, &storage, &job, &name);
+        }
+    }
+}
+
+/// The flush of a synchronous writing is a part of it, also where a kernel thread does it.
+#[test]
+fn fio_synchronous_writings_are_writings_alone() {
+    let watchers = watchers("vfs");
+    let kernels = |watcher: &Watcher| of_workload(&watcher.agent.snapshot(), "kernel").fsync.calls;
+    for kind in [Kind::Ext4, Kind::Xfs] {
+        let storage = Storage::of(kind, ROOM);
+        for (engine, direct) in [("libaio", "0"), ("libaio", "1"), ("io_uring", "0"), ("io_uring", "1")] {
+            let options = ["--iodepth=1", "--sync=dsync", "--fsync=0", &format!("--direct={direct}")];
+            let job = Job { engine, direction: "write", size: "", options: &options };
+            let name = format!("sync-{engine}-{direct}-{}", kind.name());
+            let (before, flushes) = (watchers.iter().map(kernels).collect::<Vec<_>>(), flushes_of_loops());
+            let calls = assert_equal(&watchers, &storage, &job, &name).calls;
+            let flushes = flushes_of_loops() - flushes;
+            for (watcher, before) in watchers.iter().zip(before) {
+                let kernels = kernels(watcher) - before;
+                figure(&format!(
+                    "{name} by {}: {kernels} of the kernel, {flushes} flushes",
+                    watcher.tier.name()
+                ));
+                // A loop device synchronises its file to flush. One more for each writing would stand out.
+                assert!(kernels < flushes + calls / 2, "{name} by {}", watcher.tier.name());
             }
         }
     }
+}
+
+/// Flushes that all loop devices have completed: `Documentation/block/stat.rst`, since 5.5.
+fn flushes_of_loops() -> u64 {
+    let devices = fs::read_dir("/sys/block").expect("block devices").flatten();
+    let loops = devices.filter(|device| device.file_name().to_string_lossy().starts_with("loop"));
+    let flushes = loops.filter_map(|device| {
+        let stat = fs::read_to_string(device.path().join("stat")).ok()?;
+        stat.split_whitespace().nth(15)?.parse::<u64>().ok()
+    });
+    flushes.sum()
+}
+
+/// Many at once, so that completions come in another order, and in interrupts.
+#[test]
+fn fio_counts_the_same_of_many_requests_at_once() {
+    let watchers = watchers("vfs");
+    for kind in Kind::ALL {
+        let storage = Storage::of(kind, ROOM);
+        for direction in ["randwrite", "randread"] {
+            for engine in ["libaio", "io_uring"] {
+                // What libaio reads through the page cache it waits for.
+                let direct = u8::from(matches!(kind, Kind::Ext4 | Kind::Xfs));
+                let options = ["--iodepth=32", "--fsync=0", &format!("--direct={direct}")];
+                let job = Job { engine, direction, size: "", options: &options };
+                assert_equal(&watchers, &storage, &job, &format!("{engine}-{direction}-{}", kind.name()));
+            }
+        }
+    }
+}
+
+#[test]
+fn fio_reads_what_is_mapped_as_often_as_there_are_major_faults() {
+    let watchers = watchers("vfs");
+    let storage = Storage::of(Kind::Ext4, ROOM);
+    let job = Job { engine: "mmap", direction: "randread", size: "", options: &["--fsync=0"] };
+    assert_equal(&watchers, &storage, &job, "mmap-randread");
+}
+
+/// Returns what fio says.
+fn assert_equal(watchers: &[Watcher], storage: &Storage, job: &Job, name: &str) -> Report {
+    let (theirs, ours) = beyond(watchers, storage, job, name);
+    figure(&format!("{name}: {theirs:?}"));
+    assert!(theirs.calls > 0, "{name}: {theirs:?}");
+    for (watcher, seen) in ours {
+        figure(&format!("{name} by {}: {seen:?}", watcher.tier.name()));
+        let fsyncs = synchronisations(watcher, job.engine, theirs.fsyncs);
+        let mut expected = if sees(watcher.tier, job.engine) { theirs } else { Report::default() };
+        expected.fsyncs = fsyncs;
+        if job.engine == "mmap" {
+            expected.bytes = 0;
+        }
+        assert_eq!(seen, expected, "{name} by {}", watcher.tier.name());
+    }
+    theirs
 }

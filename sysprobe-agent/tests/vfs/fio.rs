@@ -27,16 +27,16 @@ pub(crate) struct Job<'a> {
     pub(crate) engine: &'a str,
     pub(crate) direction: &'a str,
     pub(crate) size: &'a str,
-    /// More, such as `--direct=1`.
+    /// More, such as `--direct=1`, or in the place of those.
     pub(crate) options: &'a [&'a str],
 }
 
 impl Job<'_> {
     pub(crate) fn run(&self, cgroup: &Cgroup, directory: &Path) -> Report {
         let mut fio = Command::new("fio");
-        fio.arg(format!("--ioengine={}", self.engine)).args(self.options);
+        fio.arg(format!("--ioengine={}", self.engine));
         fio.arg(format!("--rw={}", self.direction)).arg(format!("--size={}", self.size)).arg("--fsync=8");
-        fio.arg(format!("--directory={}", directory.display()));
+        fio.arg(format!("--directory={}", directory.display())).args(self.options);
         report(fio, cgroup, self.direction)
     }
 }
@@ -46,15 +46,18 @@ pub(crate) fn run(cgroup: &Cgroup, directory: &Path, direction: &str, size: &str
     Job { engine: "psync", direction, size, options: &[] }.run(cgroup, directory)
 }
 
-/// So many readings of a device, past the page cache.
-pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, times: u64) -> Report {
+/// So many readings of a device, past the page cache or of what is not in it.
+pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, engine: &str, times: u64) -> Report {
     let mut fio = Command::new("fio");
-    fio.args(["--ioengine=psync", "--rw=randread", "--direct=1", "--size=64m"]);
+    let direct = u8::from(engine != "mmap");
+    fio.arg(format!("--ioengine={engine}")).arg(format!("--direct={direct}"));
+    fio.args(["--rw=randread", "--size=64m"]);
     fio.arg(format!("--number_ios={times}")).arg(format!("--filename={}", device.display()));
     report(fio, cgroup, "read")
 }
 
-/// Has the program and its libraries in memory: on a machine where nobody has used it they come from a slow device, too.
+/// Has the program and its libraries in memory: on a machine where nobody has used it they come from a slow
+/// device, too.
 pub(crate) fn warm_up() {
     let status =
         Command::new("fio").arg("--version").stdout(Stdio::null()).status().expect("fio can be started");
@@ -69,7 +72,7 @@ fn report(mut fio: Command, cgroup: &Cgroup, direction: &str) -> Report {
     let document: Value = serde_json::from_slice(&output.stdout).expect("fio writes JSON");
     let job = &document["jobs"][0];
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("no number in fio's report: {job}"));
-    let (work, sync) = (&job[direction], &job["sync"]);
+    let (work, sync) = (&job[direction.trim_start_matches("rand")], &job["sync"]);
     let percentile = |latency: &Value, name: &str| latency["percentile"][name].as_u64().unwrap_or(0);
     Report {
         calls: number(&work["total_ios"]),
@@ -85,7 +88,7 @@ fn report(mut fio: Command, cgroup: &Cgroup, direction: &str) -> Report {
 impl Report {
     /// The same from an agent's counts.
     pub(crate) fn of_counts(counts: &Counts, direction: &str) -> Self {
-        let writes = direction == "write";
+        let writes = direction.ends_with("write");
         Self {
             calls: if writes { counts.write.calls } else { counts.read.calls },
             bytes: if writes { counts.bytes_written } else { counts.bytes_read },

@@ -2,14 +2,12 @@
 
 use std::ffi::{CStr, CString};
 
-use sysprobe_agent::probe::Tier;
-
 use super::calls::{self, close, fails, open, worked};
 use super::counts::{Count, Counts, calls as times, failed};
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
 use super::support::tiers::watchers;
-use super::{ROOM, assert_nothing_lost, assert_same, watch};
+use super::{ROOM, assert_nothing_lost, assert_same, sees_functions, watch};
 
 /// What [`after_it`] does.
 const AFTER_IT: Counts = Counts {
@@ -51,8 +49,8 @@ fn after_it(name: &CStr, directory: &CStr) {
     }
 }
 
-/// What [`before_it`] does, as those see it that see system calls: a read, a write, and opens without a descriptor, with
-/// a name that fits no page and with flags that make no sense.
+/// What [`before_it`] does, as those see it that see system calls: a read, a write, and opens without a
+/// descriptor, with a name that fits no page and with flags that make no sense.
 const BEFORE_IT: Counts =
     Counts { read: failed(1), write: failed(1), open: Count { calls: 4, errors: 3 }, ..Counts::NONE };
 
@@ -103,8 +101,8 @@ fn what_is_refused_before_the_vfs_is_an_error_of_system_calls_only() {
     for (watcher, counts) in seen {
         let name = watcher.tier.name();
         figure(&format!("refused before the VFS by {name}: {counts:?}"));
-        let sees_functions = matches!(watcher.tier, Tier::Fentry | Tier::Kprobe);
-        let expected = if sees_functions { Counts { open: times(1), ..Counts::NONE } } else { BEFORE_IT };
+        let expected =
+            if sees_functions(watcher.tier) { Counts { open: times(1), ..Counts::NONE } } else { BEFORE_IT };
         assert_eq!(counts, expected, "{name}");
     }
     assert_nothing_lost(&watchers);

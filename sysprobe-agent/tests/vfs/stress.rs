@@ -3,18 +3,17 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use sysprobe_agent::probe::Tier;
-
 use super::counts::{Count, Counts, of_workload};
 use super::support::cgroup::Cgroup;
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
 use super::support::tiers::{Watcher, watchers};
-use super::{ROOM, assert_nothing_lost};
+use super::{ROOM, assert_nothing_lost, sees_functions};
 
-const CALLS: &str = "read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,\
-    sync_file_range,msync,sendfile,splice,copy_file_range,open,openat,openat2,creat,mkdir,mkdirat,mknod,mknodat,link,\
-    linkat,symlink,symlinkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,execve";
+const CALLS: &str = "read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,pwritev2,fsync,\
+    fdatasync,sync_file_range,msync,sendfile,splice,copy_file_range,\
+    open,openat,openat2,creat,mkdir,mkdirat,mknod,\
+    mknodat,link,linkat,symlink,symlinkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,execve";
 
 /// A job of each kind of operation, and how large it is.
 const JOBS: [(&str, &[&str]); 5] = [
@@ -90,7 +89,8 @@ fn is_storage(path: &str) -> bool {
     path.starts_with('/') && !path.starts_with("/proc/") && !path.starts_with("/sys/") && !is_device
 }
 
-/// Of two names the last decides. One that is relative to a descriptor without a file leads nowhere: `20001, "bad", 0600`.
+/// Of two names the last decides. One that is relative to a descriptor without a file leads nowhere: `20001,
+/// "bad", 0600`.
 fn names_storage(arguments: &str) -> bool {
     let leads_nowhere = arguments.rsplit_once(", \"").is_some_and(|(before, name)| {
         let directory = before.rsplit(", ").next().unwrap_or(before);
@@ -152,9 +152,9 @@ fn without_errors(counts: Counts) -> Counts {
     each(counts, |count| Count { calls: count.calls - count.errors, errors: 0 })
 }
 
-/// What a tier by functions says of a job, without what the kernel itself does to start its program: it opens the program
-/// and the one that loads its libraries, and where an overlay calls the file system below, their beginnings are read too.
-/// A program that does nothing shows how much that is.
+/// What a tier by functions says of a job, without what the kernel itself does to start its program: it opens
+/// the program and the one that loads its libraries, and where an overlay calls the file system below, their
+/// beginnings are read too. A program that does nothing shows how much that is.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     opens: u64,
@@ -179,15 +179,11 @@ impl Start {
     }
 }
 
-/// By a tier, in the terms of [`Seen`]. What does not reach the VFS fails in the system call only, so errors are left out
-/// where functions are hooked.
+/// By a tier, in the terms of [`Seen`]. What does not reach the VFS fails in the system call only, so errors
+/// are left out where functions are hooked.
 fn of_tier(watcher: &Watcher, cgroup: &Cgroup) -> Counts {
     let counts = with_made_as_opened(of_workload(&watcher.agent.snapshot(), &cgroup.name));
-    if sees_functions(watcher) { without_errors(counts) } else { counts }
-}
-
-fn sees_functions(watcher: &Watcher) -> bool {
-    matches!(watcher.tier, Tier::Fentry | Tier::Kprobe)
+    if sees_functions(watcher.tier) { without_errors(counts) } else { counts }
 }
 
 #[test]
@@ -208,7 +204,7 @@ fn strace_sees_the_same_calls_of_stress_ng() {
         for watcher in &watchers {
             let name = watcher.tier.name();
             let ours = of_tier(watcher, &cgroup);
-            if sees_functions(watcher) {
+            if sees_functions(watcher.tier) {
                 let start = Start::of(of_tier(watcher, &idle), nothing);
                 figure(&format!("a program starts by {name}: {start:?}"));
                 assert_eq!(start.taken_from(ours), without_errors(seen.counts), "{job} by {name}");

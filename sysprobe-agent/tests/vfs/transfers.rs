@@ -1,5 +1,5 @@
-//! What the kernel moves without the caller's memory: from files and to files, once for each side that is one, however many
-//! pieces it takes.
+//! What the kernel moves without the caller's memory: from files and to files, once for each side that is
+//! one, however many pieces it takes.
 
 use std::ffi::CString;
 use std::path::Path;

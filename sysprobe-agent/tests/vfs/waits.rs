@@ -1,5 +1,5 @@
-//! Calls that wait exactly as long as the test has them wait: how long they were, where their task went meanwhile, and what
-//! is left of them if it is killed.
+//! Calls that wait exactly as long as the test has them wait: how long they were, where their task went
+//! meanwhile, and what is left of them if it is killed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -50,7 +50,8 @@ enum Hold {
     Storage(Frozen),
 }
 
-/// A child in a call that goes on until it is let go. What holds it goes first, for it could not be killed otherwise.
+/// A child in a call that goes on until it is let go. What holds it goes first, for it could not be killed
+/// otherwise.
 struct Waiting {
     hold: Option<Hold>,
     load: Load,
@@ -158,7 +159,8 @@ impl Waiting {
         held
     }
 
-    /// Asserts that a tier has the call's length: no shorter than it was held, no longer than its caller waited.
+    /// Asserts that a tier has the call's length: no shorter than it was held, no longer than its caller
+    /// waited.
     fn assert_length(&self, watcher: &Watcher, held: Duration) {
         let waited = self.account.waited_ns.load(Ordering::Relaxed);
         let held = u64::try_from(held.as_nanos()).expect("no centuries");

@@ -1,4 +1,5 @@
-//! The kernel's bucket search against the definition, computed independently in floating point and with integers.
+//! The kernel's bucket search against the definition, computed independently in floating point and with
+//! integers.
 use super::*;
 use proptest::prelude::*;
 

@@ -5,8 +5,8 @@ use super::SchedTask;
 /// How many slices of a task are remembered beside the one that is going on.
 pub const SLICES: usize = 4;
 
-/// A time for which a task had a CPU. All in `CLOCK_MONOTONIC`, and as exact as the run queue's clock is kept in step with it: some
-/// microseconds.
+/// A time for which a task had a CPU. All in `CLOCK_MONOTONIC`, and as exact as the run queue's clock is kept
+/// in step with it: some microseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {

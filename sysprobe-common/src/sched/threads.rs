@@ -1,8 +1,8 @@
 //! How many threads are in which state, as `/proc/PID/task/TID/stat` tells it, and how many of them are load.
 //!
 //! The kernel's own rules: `task_state_index` and `TASK_REPORT` of include/linux/sched.h, and for the load
-//! `task_contributes_to_load` (since 5.14 `sched_contributes_to_load`). The values have been the same from 5.10 on; later kernels only
-//! took bits that were free before.
+//! `task_contributes_to_load` (since 5.14 `sched_contributes_to_load`). The values have been the same from
+//! 5.10 on; later kernels only took bits that were free before.
 //! <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L97>
 
 /// What a thread is doing.

@@ -2,7 +2,8 @@
 
 use crate::hist;
 
-/// What is kept of one cgroup that has a quota. A throttling is one on one CPU, as in the kernel's own account.
+/// What is kept of one cgroup that has a quota. A throttling is one on one CPU, as in the kernel's own
+/// account.
 ///
 /// The 32-bit numbers wrap, as those of `SchedStats` do.
 #[repr(C)]
@@ -40,12 +41,4 @@ pub struct Hold {
 impl Hold {
     pub const NEW: Self =
         Self { since: 0, until: 0, earlier_since: 0, earlier_until: 0, before: 0, threads: 0, cgroup: 0 };
-}
-
-/// Queues that are remembered at the same time: a group has one on each CPU that it runs on.
-#[must_use]
-pub const fn holds(cpus: u32) -> u32 {
-    const AT_LEAST: u32 = 8192;
-    const PER_CPU: u32 = 256;
-    if cpus > AT_LEAST / PER_CPU { cpus * PER_CPU } else { AT_LEAST }
 }

@@ -1,15 +1,16 @@
 //! Which file systems are no storage: windows into the kernel, and what is only a file by name.
 //!
-//! Told apart by the magic number of the super block (`include/uapi/linux/magic.h`, and the file systems themselves),
-//! which never changes. What is not in the list is storage: a new file system shows up rather than vanishes.
+//! Told apart by the magic number of the super block (`include/uapi/linux/magic.h`, and the file systems
+//! themselves), which never changes. What is not in the list is storage: a new file system shows up rather
+//! than vanishes.
 
 macro_rules! pseudo {
     ($($name:literal $magic:literal),+ $(,)?) => {
         /// Their names and magic numbers.
         pub const PSEUDO: &[(&str, u32)] = &[$(($name, $magic)),+];
 
-        /// Whether a super block's magic number is that of a pseudo file system. The compiler makes a tree of comparisons
-        /// of it, where a search of the table would be a loop.
+        /// Whether a super block's magic number is that of a pseudo file system. The compiler makes a tree of
+        /// comparisons of it, where a search of the table would be a loop.
         #[inline]
         #[must_use]
         pub const fn is_pseudo(magic: u32) -> bool {
@@ -55,8 +56,8 @@ pseudo! {
     "xenfs" 0xabba_1974,
 }
 
-/// Whether a name, of which these are the first eight bytes (zeros after its end), leads to where the pseudo file systems
-/// are usually mounted: for calls that end without a file that could be asked.
+/// Whether a name, of which these are the first eight bytes (zeros after its end), leads to where the pseudo
+/// file systems are usually mounted: for calls that end without a file that could be asked.
 #[inline]
 #[must_use]
 pub const fn leads_to_pseudo(name: [u8; 8]) -> bool {

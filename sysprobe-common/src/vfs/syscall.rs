@@ -1,5 +1,5 @@
-//! What a system call does to storage, as one number: the agent fills a table of them by system call, the program that
-//! sees every call looks it up.
+//! What a system call does to storage, as one number: the agent fills a table of them by system call, the
+//! program that sees every call looks it up.
 
 /// How many numbers the table has. The highest of a call that matters is below 450 on every architecture.
 pub const TABLE: usize = 512;

@@ -1,8 +1,10 @@
-//! What `sched` could have been: the alternatives that `cargo xtask bench` measures it against. Never in the agent.
+//! What `sched` could have been: the alternatives that `cargo xtask bench` measures it against. Never in the
+//! agent.
 //!
-//! `bench_empty_*` cost what any program costs. The first group differs in where a wait comes from and books per CPU:
-//! stamps in a hash by pid, stamps in task storage, or the kernel's own totals (`bench_info`). The second group takes
-//! the totals and differs in where a cgroup's numbers are kept. All find buckets alike and keep the same numbers.
+//! `bench_empty_*` cost what any program costs. The first group differs in where a wait comes from and books
+//! per CPU: stamps in a hash by pid, stamps in task storage, or the kernel's own totals (`bench_info`). The
+//! second group takes the totals and differs in where a cgroup's numbers are kept. All find buckets alike and
+//! keep the same numbers.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -166,8 +168,8 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
-        // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is cheap
-        // and wrong once the memory is used again: the product compares ids.
+        // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is
+        // cheap and wrong once the memory is used again: the product compares ids.
         cgroup: task.load_u64(&OFF_TASK_CGROUPS),
         arrivals: task.load_u64(&OFF_TASK_RUN_COUNT) as u32,
         voluntary: task.load_u64(&OFF_TASK_NVCSW) as u32,

@@ -1,8 +1,8 @@
 //! Cgroups: births, deaths and renames in the hierarchy that is the key, as events.
 //!
-//! Every hook leads to the directory's `kernfs_node`, which has the id, the name and the parent. It also leads to its
-//! file system's root, which is compared with that of the cgroup that the calling task is in: that tells the key
-//! hierarchy from the others, and from sysfs, whose directories pass the same functions.
+//! Every hook leads to the directory's `kernfs_node`, which has the id, the name and the parent. It also
+//! leads to its file system's root, which is compared with that of the cgroup that the calling task is in:
+//! that tells the key hierarchy from the others, and from sysfs, whose directories pass the same functions.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -52,8 +52,8 @@ fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
 
 /// proto: v5.10- `void kernfs_activate(struct kernfs_node *kn)`
 ///
-/// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child, and so does a cgroup
-/// whose `cgroup.subtree_control` is written, which has been active for long.
+/// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child, and so
+/// does a cgroup whose `cgroup.subtree_control` is written, which has been active for long.
 #[fentry(function = "kernfs_activate")]
 fn cgroup_born_fe(ctx: FEntryContext) -> i32 {
     activated(Some(Address(ctx.arg(0))))

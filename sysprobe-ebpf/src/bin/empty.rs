@@ -1,7 +1,8 @@
-//! What `cargo xtask cost` subtracts: programs that do nothing, one for each kind of hook. Their run time is that of the
-//! kernel's own clock reads. Never in the agent.
+//! What `cargo xtask cost` subtracts: programs that do nothing, one for each kind of hook. Their run time is
+//! that of the kernel's own clock reads. Never in the agent.
 //!
-//! The hooks named here are only defaults: each program is attached where the one is that it is compared with.
+//! The hooks named here are only defaults: each program is attached where the one is that it is compared
+//! with.
 #![no_std]
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! For the agent's tests only: the bucket search as the BPF compiler and the kernel see it, run over values that a test
-//! puts into a map. It is compared with the same function in user space (`sysprobe-agent/tests/hist.rs`).
+//! For the agent's tests only: the bucket search as the BPF compiler and the kernel see it, run over values
+//! that a test puts into a map. It is compared with the same function in user space
+//! (`sysprobe-agent/tests/hist.rs`).
 #![no_std]
 #![no_main]
 
@@ -9,8 +10,8 @@ use aya_ebpf::macros::{btf_map, raw_tracepoint};
 use aya_ebpf::programs::RawTracePointContext;
 use sysprobe_common::hist;
 
-/// Values per run. The verifier walks every round of the loop (`bpf_loop` is from 5.17), each with all ways through the
-/// search: so many are half of the million instructions it has patience for (509,624 on 6.18).
+/// Values per run. The verifier walks every round of the loop (`bpf_loop` is from 5.17), each with all ways
+/// through the search: so many are half of the million instructions it has patience for (509,624 on 6.18).
 const VALUES: u32 = 512;
 
 #[btf_map]

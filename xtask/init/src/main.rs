@@ -1,7 +1,8 @@
-//! The first process of a test kernel: brings the guest up, runs the jobs it was ordered to, turns the machine off.
+//! The first process of a test kernel: brings the guest up, runs the jobs it was ordered to, turns the
+//! machine off.
 //!
-//! It lives in the initramfs, statically linked, and owns the guest until the end. What it cannot do it reports; the
-//! host decides what that means.
+//! It lives in the initramfs, statically linked, and owns the guest until the end. What it cannot do it
+//! reports; the host decides what that means.
 
 mod mounts;
 mod sys;
@@ -61,6 +62,7 @@ fn prepare(orders: &Orders) -> Result<()> {
     for (what, place) in &orders.replaced {
         mounts::replace(what, place)?;
     }
+    sys::allow_open_files().context("allowing processes to open many files")?;
     sys::loopback_up().context("bringing the loopback device up")?;
     fs::write("/proc/sys/kernel/hostname", "guest").context("setting the host name")
 }

@@ -1,4 +1,5 @@
-//! File systems of the guest: the host's root with a layer of memory over it, then what every node has mounted.
+//! File systems of the guest: the host's root with a layer of memory over it, then what every node has
+//! mounted.
 
 use std::fs;
 use std::os::unix::fs::chroot;
@@ -8,8 +9,8 @@ use anyhow::{Context, Result};
 
 use crate::sys;
 
-/// Kind, target. `/tmp` is not among them: the layer over the host's root is memory already, and what the host has
-/// there, such as a build directory, stays visible.
+/// Kind, target. `/tmp` is not among them: the layer over the host's root is memory already, and what the
+/// host has there, such as a build directory, stays visible.
 const NODE: [(&str, &str); 7] = [
     ("tmpfs", "/run"),
     ("tmpfs", "/dev/shm"),
@@ -33,8 +34,8 @@ pub(crate) fn early() -> Result<()> {
     Ok(())
 }
 
-/// Makes the host's root, shared under a tag, this process' root, with another share over it. Nothing that is written reaches the
-/// host.
+/// Makes the host's root, shared under a tag, this process' root, with another share over it. Nothing that is
+/// written reaches the host.
 pub(crate) fn root(tag: &str, over: Option<&str>) -> Result<()> {
     mount("virtiofs", tag, "/lower", libc::MS_RDONLY, "")?;
     let mut lower = "/lower".to_owned();

@@ -46,7 +46,16 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     result
 }
 
-/// Waits for one child and buries every other process that ends meanwhile: orphans are the first process' children.
+/// Has processes open as many files as the init systems of nodes let them, if they ask for it; the kernel's
+/// own limit is 4,096.
+pub(crate) fn allow_open_files() -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1 << 20 };
+    // SAFETY: the address is of a live value.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into())
+}
+
+/// Waits for one child and buries every other process that ends meanwhile: orphans are the first process'
+/// children.
 ///
 /// Returns the exit status, or 128 and the signal's number.
 pub(crate) fn wait(child: u32) -> io::Result<i32> {

@@ -55,7 +55,8 @@ impl Arch {
         }
     }
 
-    /// The agent that cargo builds for it: the static one, unless this machine is of the same kind and builds its own.
+    /// The agent that cargo builds for it: the static one, unless this machine is of the same kind and builds
+    /// its own.
     pub(crate) fn agent(self, profile: &str) -> PathBuf {
         if self == Self::HOST { paths::agent(profile) } else { self.static_agent(profile) }
     }

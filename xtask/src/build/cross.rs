@@ -1,7 +1,8 @@
-//! Compiling the agent for one kind of processor on a machine of another: C compiler, C library and Rust's standard library.
+//! Compiling the agent for one kind of processor on a machine of another: C compiler, C library and Rust's
+//! standard library.
 //!
-//! Rust's is used where the compiler has it for that target (`rustup target add`). Rustup's server may be out of reach; then it is
-//! compiled by the compiler of the eBPF programs, which has the source at hand.
+//! Rust's is used where the compiler has it for that target (`rustup target add`). Rustup's server may be out
+//! of reach; then it is compiled by the compiler of the eBPF programs, which has the source at hand.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Takes the debug information out of an object. bpf-linker needs it to make BTF and leaves it in; nobody reads it afterwards, and
-//! the agent would carry five times as much in its memory. What the loader reads stays: code, maps, licence, BTF, symbols.
+//! Takes the debug information out of an object. bpf-linker needs it to make BTF and leaves it in; nobody
+//! reads it afterwards, and the agent would carry five times as much in its memory. What the loader reads
+//! stays: code, maps, licence, BTF, symbols.
 //!
 //! Done here and not by LLVM's `objcopy`, which need not be installed where somebody else's `bpf-linker` is.
 
@@ -44,7 +45,8 @@ mod tests {
 
     use super::*;
 
-    /// Sections of the four bytes that are their contents, each with a symbol in it and a relocation to that symbol.
+    /// Sections of the four bytes that are their contents, each with a symbol in it and a relocation to that
+    /// symbol.
     fn object(names: &'static [&'static str]) -> Vec<u8> {
         let mut builder = Builder::new(Endianness::Little, true);
         (builder.header.e_type, builder.header.e_machine) = (ET_REL, EM_BPF);

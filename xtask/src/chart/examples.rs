@@ -1,5 +1,6 @@
-//! What `docs/install.md` shows: what helm is to install is rendered with the same arguments and with each value that the page names, and
-//! its kustomization is built, with this repository's manifests in the place of a server's.
+//! What `docs/install.md` shows: what helm is to install is rendered with the same arguments and with each
+//! value that the page names, and its kustomization is built, with this repository's manifests in the place
+//! of a server's.
 
 use std::fs;
 
@@ -86,7 +87,8 @@ mod tests {
 
     #[test]
     fn values_are_those_of_the_table() {
-        let page = "`x=1`\n| for | set |\n| one | `a.b=true`, `'c={D}'` and `sysctl e=2` |\n| two | `--set-file f` |\n";
+        let page = "`x=1`\n| for | set |\n| one | `a.b=true`, `'c={D}'` and `sysctl e=2` |\n| two | \
+                    `--set-file f` |\n";
         assert_eq!(values(page), ["a.b=true", "c={D}"]);
     }
 }

@@ -1,4 +1,5 @@
-//! Plain manifests for kustomize, made from the chart: `base` with its defaults, and components for what a cluster may have.
+//! Plain manifests for kustomize, made from the chart: `base` with its defaults, and components for what a
+//! cluster may have.
 
 use std::fs;
 use std::path::PathBuf;

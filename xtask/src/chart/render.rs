@@ -65,7 +65,8 @@ fn one(tools: &Tools, name: &str, words: &[String]) -> Result<Rendered> {
     let mut lint = tools.command("helm");
     lint.args(["lint", "--strict", "--quiet"]).arg(super::directory()).args(words);
     output(&mut lint).with_context(|| format!("linting the chart with {name}"))?;
-    // What the oldest Kubernetes does not know yet it must not be given: there this is only rendered, its types are not at hand.
+    // What the oldest Kubernetes does not know yet it must not be given: there this is only rendered, its
+    // types are not at hand.
     let oldest = output(template(tools, NAMESPACE).args(words).args(["--kube-version", OLDEST]));
     let oldest = oldest.with_context(|| format!("rendering {name} for Kubernetes {OLDEST}"))?;
     ensure!(!oldest.contains(SINCE_1_30), "{name} has {SINCE_1_30} for Kubernetes {OLDEST}");

@@ -1,5 +1,6 @@
-//! JSON schemas of what manifests may hold, in the form that kubeconform reads: of Kubernetes' own types out of its OpenAPI document, and
-//! of the Prometheus operator's out of its custom resources. Both come with the Go modules of these projects.
+//! JSON schemas of what manifests may hold, in the form that kubeconform reads: of Kubernetes' own types out
+//! of its OpenAPI document, and of the Prometheus operator's out of its custom resources. Both come with the
+//! Go modules of these projects.
 
 use std::fs;
 use std::io::Write as _;
@@ -38,7 +39,8 @@ pub(super) fn fetch() -> Result<()> {
     [KUBERNETES, OPERATOR].iter().try_for_each(|module| golang::download(module, &sources).map(drop))
 }
 
-/// A check that finds nothing would find nothing wrong with this either: words that no type knows, where they would do harm.
+/// A check that finds nothing would find nothing wrong with this either: words that no type knows, where they
+/// would do harm.
 pub(super) fn refused(tools: &Tools, schemas: &Path) -> Result<()> {
     for (name, spec) in [
         ("hostPid", json!({ "hostPid": true, "containers": [] })),

@@ -4,7 +4,8 @@ use std::fmt;
 
 use super::golden::{Kernel, Row};
 
-/// How much dearer a program may become, in percent: a compiler's next version may need a few instructions more.
+/// How much dearer a program may become, in percent: a compiler's next version may need a few instructions
+/// more.
 const TOLERANCE: u64 = 10;
 
 /// What is worth a sentence.
@@ -57,6 +58,17 @@ pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
         let news =
             known.round_trip(&trip.tier).map_or(Some(News::New), |was| of_counts(was.product, trip.product));
         find(format!("a round trip with all programs of {}", trip.tier), news);
+    }
+    for request in &new.requests {
+        let news = known.request(&request.with);
+        let news = news.map_or(Some(News::New), |was| of_counts(was.added, request.added));
+        find(format!("{} with all programs ({})", request.call, request.with), news);
+    }
+    // Those by tier are counted with the calls only.
+    let default = known.requests.iter().filter(|request| request.with.starts_with("default"));
+    for request in default.filter(|request| new.request(&request.with).is_none()) {
+        let news = News::Lost { reason: "is nginx installed?".to_owned() };
+        find(format!("{} with all programs ({})", request.call, request.with), Some(news));
     }
     for row in known.programs.iter().filter(|row| new.row(&row.tier, &row.program).is_none()) {
         let refusal = new.refusal(&row.domain, &row.tier);
@@ -119,7 +131,8 @@ impl fmt::Display for Finding {
             }
             News::Cheaper { was, is } => write!(
                 f,
-                "Cheaper: {what} takes {is} instructions instead of {was} ({:+.0} %). `cargo xtask cost` keeps it so.",
+                "Cheaper: {what} takes {is} instructions instead of {was} ({:+.0} %). `cargo xtask cost` \
+                 keeps it so.",
                 percent(*was, *is)
             ),
             News::New => write!(f, "NEW: {what} has no count in docs/overhead.json: run `cargo xtask cost`."),

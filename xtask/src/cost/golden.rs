@@ -16,11 +16,17 @@ pub(super) struct Golden {
 pub(super) struct Kernel {
     pub(super) series: String,
     pub(super) release: String,
+    /// Which programs they are: the commit and its day.
+    #[serde(default)]
+    pub(super) commit: String,
     pub(super) programs: Vec<Row>,
     pub(super) round_trips: Vec<Trip>,
     /// What is not compared: others' tools change without us.
     #[serde(default)]
     pub(super) calls: Vec<Watch>,
+    /// Whole requests.
+    #[serde(default)]
+    pub(super) requests: Vec<Watch>,
     pub(super) refused: Vec<Refused>,
 }
 
@@ -92,15 +98,18 @@ impl Golden {
 // === impl Kernel ===
 
 impl Kernel {
-    /// What one boot has told.
-    pub(super) fn of(series: &str, lines: &[Line]) -> Self {
-        let mut kernel = Self { series: series.to_owned(), ..Self::default() };
+    /// What one boot has told of the programs of a commit.
+    pub(super) fn of(series: &str, commit: &str, lines: &[Line]) -> Self {
+        let mut kernel = Self { series: series.to_owned(), commit: commit.to_owned(), ..Self::default() };
         for line in lines {
             match line {
                 Line::Host(host) => kernel.release.clone_from(&host.release),
                 Line::Program(program) => kernel.programs.push(Row::of(program)),
                 Line::RoundTrip(trip) => kernel.round_trips.push(Trip::of(trip)),
                 Line::Call(call) => kernel.calls.push(Watch::of(call)),
+                // Told, not kept: see `tables::parts`.
+                Line::Part(_) => {}
+                Line::Request(request) => kernel.requests.push(Watch::of(request)),
                 Line::Refused(refused) => kernel.refused.push(refused.clone()),
             }
         }
@@ -120,12 +129,8 @@ impl Kernel {
                     row.most = Some(most).filter(|most| *most > count.min(other));
                 }
             }
-            for call in &mut least.calls {
-                if let Some(other) = boot.call(&call.call, &call.with) {
-                    (call.nothing, call.added) =
-                        (call.nothing.min(other.nothing), call.added.min(other.added));
-                }
-            }
+            least.calls.iter_mut().for_each(|call| call.reduce_to(boot.call(&call.call, &call.with)));
+            least.requests.iter_mut().for_each(|request| request.reduce_to(boot.request(&request.with)));
             for trip in &mut least.round_trips {
                 if let Some(other) = boot.round_trip(&trip.tier) {
                     (trip.empty, trip.product) =
@@ -148,6 +153,10 @@ impl Kernel {
         self.calls.iter().find(|added| added.call == call && added.with == with)
     }
 
+    pub(super) fn request(&self, with: &str) -> Option<&Watch> {
+        self.requests.iter().find(|request| request.with == with)
+    }
+
     /// Why the kernel does not take a domain's tier.
     pub(super) fn refusal(&self, domain: &str, tier: &str) -> Option<&str> {
         let refused = self.refused.iter().find(|refused| refused.domain == domain && refused.tier == tier);
@@ -156,12 +165,15 @@ impl Kernel {
 
     fn to_text(&self) -> String {
         format!(
-            " {{\"series\": {}, \"release\": {},\n  \"programs\": {},\n  \"round_trips\": {},\n  \"calls\": {},\n  \"refused\": {}}}",
+            " {{\"series\": {}, \"release\": {}, \"commit\": {},\n  \"programs\": {},\n  \"round_trips\": \
+             {},\n  \"calls\": {},\n  \"requests\": {},\n  \"refused\": {}}}",
             json(&self.series),
             json(&self.release),
+            json(&self.commit),
             lines(&self.programs),
             lines(&self.round_trips),
             lines(&self.calls),
+            lines(&self.requests),
             lines(&self.refused)
         )
     }
@@ -202,6 +214,13 @@ impl Trip {
 }
 
 impl Watch {
+    fn reduce_to(&mut self, other: Option<&Self>) {
+        if let Some(other) = other {
+            self.nothing = self.nothing.min(other.nothing);
+            self.added = self.added.min(other.added);
+        }
+    }
+
     fn of(call: &Watched) -> Self {
         Self {
             call: call.call.clone(),

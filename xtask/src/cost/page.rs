@@ -14,38 +14,50 @@ pub(super) struct Section {
     body: String,
 }
 
+const REQUESTS: &str = "Whole requests";
 const IN_LAB: &str = "Instructions, on the test kernels";
 const DIFFERENCES: &str = "How far two boots differ";
 const ON_HOST: &str = "Nanoseconds, on one host";
 
-const INTRODUCTION: &str = "\
+const TITLE: &str = "\
 # What the programs cost
 
-<!-- Made by `cargo xtask cost`; the counts are those of overhead.json. -->
+<!-- The first section is made by `cargo xtask bench overhead --write`, the rest by `cargo xtask cost`;
+the counts are those of overhead.json. -->
 
-What each kernel program of the agent takes per run, by tier, and what a switch of tasks takes with all of a tier's
-programs on. A program's cost is its time by the kernel's own statistics (`run_time_ns` by `run_cnt`) less that of an empty
-program on the same hook over the same work. The kernel's way to a program (tracepoint, trampoline, breakpoint) is not in
-those statistics: it shows in the round trips.
+What requests of well-known programs cost with the agent, and then what each of its kernel programs costs.
+";
 
-The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another process on the same CPU and
-back for the switch, threads begin and end, a sleeping process is moved between two cgroups, cgroups are made, removed and
-renamed, and another process runs what is run on demand. What goes over all tasks is run again when it has met them: the
-first time, which is once at start, the kernel allocates memory for each task as well. Renames exist in hierarchies of version
-1 only: where the key is one of version 2, as on the test kernels, the program passes those of others over, and that is what
-is measured.
+const INTRODUCTION: &str = "\
+## How single programs are measured
+
+What each kernel program of the agent takes per run, by tier, and what a switch of tasks takes with
+all of a tier's programs on. A program's cost is its time by the kernel's own statistics
+(`run_time_ns` by `run_cnt`) less that of an empty program on the same hook over the same work. The
+kernel's way to a program (tracepoint, trampoline, breakpoint) is not in those statistics: it shows
+in the round trips.
+
+The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another
+process on the same CPU and back for the switch, threads begin and end, a sleeping process is moved
+between two cgroups, cgroups are made, removed and renamed, and another process runs what is run on
+demand. What goes over all tasks is run again when it has met them: the first time, which is once at
+start, the kernel allocates memory for each task as well. Renames exist in hierarchies of version 1
+only: where the key is one of version 2, as on the test kernels, the program passes those of others
+over, and that is what is measured.
 ";
 
 const BEFORE_AND_AFTER: &str = "\
 ## Before and after waits were divided
 
-Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two such hosts with nothing else to do (kernel 6.18, `tp_btf`), net of an
-empty program: median (quartiles). Kept by hand: the first row takes the commit that it names.
+Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two such hosts with nothing else to
+do (kernel 6.18, `tp_btf`), net of an empty program: median (quartiles). Kept by hand: the first row
+takes the commit that it names.
 
 | | pair of processes | 20 processes, 10 cgroups |
 |---|---:|---:|
 | commit `b6bb691`: waits are summed | 67.6 (63.2-68.6) | 73.1 (71.9-73.7) |
-| commit `b2cc984`: divided over who ran, and a task's last slices remembered | 98.3 (93.9-102.9) | 151.2 (141.1-163.2) |
+| commit `b2cc984`: divided over who ran, and a task's last slices remembered | 98.3 (93.9-102.9) | 151.2 \
+(141.1-163.2) |
 ";
 
 const HOW: &str = "\
@@ -53,14 +65,40 @@ const HOW: &str = "\
 
 | command | what it does |
 |---|---|
-| `cargo xtask cost` | measures on this host and on every test kernel, and writes this page and `overhead.json` |
+| `cargo xtask bench overhead --write` | measures whole requests and writes the first section of this page; \
+without `--write` it only prints |
+| `cargo xtask bench overhead --load nginx,fio --variant default,sched+tcp,default-vfs` | the same with some \
+loads, and with other domains on: the default, only two of them, all but one |
+| `cargo xtask bench overhead --against bpftrace --floor` | the same beside another tool that is installed, \
+and beside empty programs at the hooks of the default |
+| `cargo xtask cost` | measures on this host and on every test kernel, and writes this page and \
+`overhead.json` |
 | `cargo xtask cost --host-only`, `--lab-only` | measures one of both; the page keeps the rest |
 | `cargo xtask cost 6.12 7.3` | the same, with these test kernels only |
-| `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12), changes nothing, and fails where a program or a round trip takes over 10 % more than `overhead.json` says, or is not in it |
+| `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12), changes nothing, and fails where a \
+program or a round trip takes over 10 % more than `overhead.json` says, or is not in it |
+| `cargo xtask cost --requests [KERNEL...]` | counts whole requests only, changes nothing, and prints what \
+each program takes of them |
 | `cargo xtask bench` | compares the switch with other ways to do the same, on this host |
 
-All of them want root. A program of a new domain appears by itself. If no script drives its hook, the page says so: scripts are
-chosen by hook in the file named above.
+All of them want root.
+
+**Whole requests.** The loads are nginx with wrk, Redis with redis-benchmark, and fio, as the
+distribution installs them, and a ping-pong and a fork storm of the benchmark itself. A load whose
+program is missing is left out, and so is another tool. nginx answers `200` without a body and Redis
+a GET of three bytes: requests are as small as they can be, so that what is added weighs most.
+Server and client run on a CPU each, in cgroups of their own, in networks that the benchmark makes.
+The agent and other tools run on any CPU and are not scraped. A load runs for some seconds with the
+agent before a part begins, so that what the agent sheds or samples under load is part of the
+result; a domain that it had shed is named below the tables. Another tool is given the same time
+after it has attached its programs. `ebpf_exporter` loads those of its examples `runqlat`,
+`biolatency` and `tcp-retransmit` that its directory has (`/etc/ebpf_exporter`), `bpftrace` runs
+`xtask/src/bench/overhead/peer/watch.bt`, and Rezolus takes `/etc/rezolus/agent.toml`. The empty
+programs of `--floor` are at all hooks that the default begins with, those included that it sheds
+under load. Other places of tools are named as in `--against=rezolus=/opt/rezolus,/opt/agent.toml`.
+
+**Single programs.** A program of a new domain appears by itself. If no script drives its hook, the
+page says so: scripts are chosen by hook in the file named above.
 ";
 
 /// The page, from the counts and the sections that were measured now; `old` is the page as it was.
@@ -69,11 +107,14 @@ pub(super) fn render(golden: &Golden, mut measured: Vec<Section>, old: &str) -> 
     let section = |title: &'static str| {
         let new = measured.iter().find(|section| section.title == title).map(|section| section.body.clone());
         let body = new.or_else(|| old_body(old, title));
-        let body = body.unwrap_or_else(|| "Not measured yet: run `cargo xtask cost`.".to_owned());
+        let command =
+            if title == REQUESTS { "cargo xtask bench overhead --write" } else { "cargo xtask cost" };
+        let body = body.unwrap_or_else(|| format!("Not measured yet: run `{command}`."));
         format!("## {title}\n\n{}\n", body.trim())
     };
+    let requests = section(REQUESTS);
     let sections = [IN_LAB, DIFFERENCES, ON_HOST].map(section).join("\n");
-    format!("{INTRODUCTION}\n{sections}\n{BEFORE_AND_AFTER}\n{HOW}")
+    format!("{TITLE}\n{requests}\n{INTRODUCTION}\n{sections}\n{BEFORE_AND_AFTER}\n{HOW}")
 }
 
 /// What stands below a heading up to the next one.
@@ -83,33 +124,55 @@ fn old_body(page: &str, title: &str) -> Option<String> {
 }
 
 fn in_lab(golden: &Golden) -> Section {
-    let kernels: Vec<String> =
-        golden.kernels.iter().map(|kernel| format!("{} is `{}`", kernel.series, kernel.release)).collect();
+    let known = |Kernel { series, release, commit, .. }: &Kernel| {
+        format!("{series} is `{release}`, with the programs of commit {commit}")
+    };
+    let kernels: Vec<String> = golden.kernels.iter().map(known).collect();
     let body = format!(
-        "In QEMU with `-icount shift=0,sleep=off` and one CPU, a nanosecond of the guest's clock is one instruction, whatever \
-         else the host does. {}. A count is the median of all batches, and for programs of a thread's birth and death the \
-         least, when the allocator has memory at hand; of several boots it is the least. Instructions are no time: they \
-         overstate short loops and understate cache misses and clock reads.\n\n\
+        "In QEMU with `-icount shift=0,sleep=off` and one CPU, a nanosecond of the guest's clock is one \
+         instruction, whatever else the host does. {}. A count is the median of all batches, and for \
+         programs of a thread's birth and death the least, when the allocator has memory at hand; of several \
+         boots it is the least. Instructions are no time: they overstate short loops and understate cache \
+         misses and clock reads.\n\n\
          ### One run\n\n\
-         Instructions, and in brackets how many the verifier went through before it took the program (kernels before 5.16 do \
-         not tell).\n\n{}\n\
+         Instructions, and in brackets how many the verifier went through before it took the program \
+         (kernels before 5.16 do not tell).\n\n{}\n\
          ### One switch\n\n\
-         Instructions that one switch takes longer with all programs of a tier on, the kernel's way to them included: half \
-         of what a round trip takes longer. In brackets the same with one empty program.\n\n{}\n\
+         Instructions that one switch takes longer with all programs of a tier on, the kernel's way to them \
+         included: half of what a round trip takes longer. In brackets the same with one empty \
+         program.\n\n{}\n\
+         ### A whole request\n\n\
+         Instructions that a request to nginx over a kept connection takes longer with all domains on, of \
+         what it takes without: client, server, and two switches between them. `default` has each domain by \
+         the first of its tiers that works; on a busy node a share of the packets is followed, and where \
+         storage is measured by the tracepoints of system calls, it is shed \
+         (`vfs_calls_per_second`).\n\n{}\n\
          ### One call\n\n\
-         Instructions that a call takes longer with all programs of a tier on, or with another tool that watches the same, the \
-         kernel's way to them included; in brackets what it takes without any. The other tools are of `libbpf-tools`, the \
-         successors of bcc's: `vfsstat` counts calls of the whole machine, `funclatency` makes one histogram of one function, \
-         `biolatency` one of all requests, with `-D -F` by device and flags, `tcprtt` one of all round-trip times, a value a segment; \
-         `tcpretrans.bt`, of `bpftrace`, prints what is sent again, of which there is nothing here. A tool that is not in a column does not work \
-         there.\n\n{}\n{}",
-        kernels.join(", "),
+         Instructions that a call takes longer with all programs of a tier on, or with another tool that \
+         watches the same, the kernel's way to them included; in brackets what it takes without any. The \
+         other tools are of `libbpf-tools`, the successors of bcc's: `vfsstat` counts calls of the whole \
+         machine, `funclatency` makes one histogram of one function, `biolatency` one of all requests, with \
+         `-D -F` by device and flags, `tcprtt` one of all round-trip times, a value a segment; \
+         `tcpretrans.bt`, of `bpftrace`, prints what is sent again, of which there is nothing here. A tool \
+         that is not in a column does not work there.\n\n{}\n{}",
+        kernels.join("; "),
         tables::runs(golden),
         tables::switches(golden),
+        tables::requests(golden),
         tables::calls(golden),
         tables::gaps(golden),
     );
     Section { title: IN_LAB, body }
+}
+
+/// The table of whole requests.
+pub(super) fn requests_in_lab(golden: &Golden) -> String {
+    tables::requests(golden)
+}
+
+/// The table of what each program takes of them.
+pub(super) fn parts(lines: &[Line]) -> String {
+    tables::parts(lines)
 }
 
 /// How well the counts repeat; each element holds the boots of one kernel.
@@ -126,8 +189,13 @@ pub(super) fn differences(boots: &[Vec<Kernel>]) -> Section {
     Section { title: DIFFERENCES, body }
 }
 
-/// This host's nanoseconds.
-pub(super) fn on_host(lines: &[Line], load: &str) -> Section {
+/// What `cargo xtask bench overhead` reports.
+pub(super) fn requests(report: &str) -> Section {
+    Section { title: REQUESTS, body: report.to_owned() }
+}
+
+/// This host's nanoseconds, of the programs of a commit.
+pub(super) fn on_host(lines: &[Line], load: &str, commit: &str) -> Section {
     let host = lines.iter().find_map(|line| match line {
         Line::Host(host) => {
             Some(format!("Linux {}, {} CPUs, load {load} at the end", host.release, host.cpus))
@@ -135,12 +203,13 @@ pub(super) fn on_host(lines: &[Line], load: &str) -> Section {
         _ => None,
     });
     let body = format!(
-        "{}. Medians and quartiles of all batches. Nobody's host is quiet: compare rows rather than runs, and believe a \
-         difference only if the quartiles lie apart. What runs rarely finds its memory cold and shows it here.\n\n\
+        "{}, with the programs of commit {commit}. Medians and quartiles of all batches. No host is quiet: \
+         compare rows rather than runs, and believe a difference only if the quartiles lie apart. What runs \
+         rarely finds its memory cold and shows it here.\n\n\
          ### One run\n\n{}\n\
          ### One switch\n\n\
-         What one switch takes longer with an empty program and with all programs of a tier on: half of what a round trip \
-         takes longer, against the round trips without a program just before and after.\n\n{}\n\
+         What one switch takes longer with an empty program and with all programs of a tier on: half of what \
+         a round trip takes longer, against the round trips without a program just before and after.\n\n{}\n\
          ### One call\n\n\
          What a call takes longer, likewise, with all programs of a tier on, or with another tool.\n\n{}\n{}",
         host.unwrap_or_default(),

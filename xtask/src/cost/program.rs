@@ -27,10 +27,26 @@ pub(super) fn build() -> Result<PathBuf> {
     executable(&String::from_utf8_lossy(&output.stdout)).context("cargo does not say where the program is")
 }
 
-/// Of a measurement that takes so many turns, with or without what calls take longer, with other tools too.
-pub(super) fn arguments(times: u32, with_calls: bool) -> Vec<String> {
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    /// Programs, and requests with the default.
+    Programs,
+    /// Requests only, by each tier.
+    Requests,
+    /// Both, and what calls take longer, with other tools too.
+    All,
+}
+
+/// Of a measurement that takes so many turns.
+pub(super) fn arguments(times: u32, count: Count) -> Vec<String> {
+    let also = match count {
+        Count::Programs => None,
+        Count::Requests => Some("requests"),
+        Count::All => Some("calls"),
+    };
     let mut arguments = vec!["programs".to_owned(), times.to_string()];
-    arguments.extend(with_calls.then(|| "calls".to_owned()));
+    arguments.extend(also.map(str::to_owned));
     arguments
 }
 
@@ -38,7 +54,7 @@ pub(super) fn arguments(times: u32, with_calls: bool) -> Vec<String> {
 pub(super) fn run(program: &Path, times: u32) -> Result<Vec<Line>> {
     let mut rows = Vec::new();
     let mut command = cmd::tool(program);
-    let output = command.args(arguments(times, true)).stderr(Stdio::inherit()).output();
+    let output = command.args(arguments(times, Count::All)).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("{} cannot be started", program.display()))?;
     if !output.status.success() {
         bail!("the measurement on this host failed ({})", output.status);
@@ -50,6 +66,14 @@ pub(super) fn run(program: &Path, times: u32) -> Result<Vec<Line>> {
 pub(super) fn parse(rows: &[String]) -> Result<Vec<Line>> {
     let line = |row: &String| serde_json::from_str(row).with_context(|| format!("not a row: {row}"));
     rows.iter().map(line).collect()
+}
+
+/// Which programs are measured.
+pub(super) fn commit() -> String {
+    let git = |words: &[&str]| cmd::capture(cmd::tool("git").args(words));
+    let Some(commit) = git(&["log", "-1", "--format=`%h` (%cs)"]) else { return "unknown".to_owned() };
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"]).unwrap_or_default();
+    format!("{}{}", commit.trim(), if changes.trim().is_empty() { "" } else { " and changes" })
 }
 
 /// How busy this host is.

@@ -1,5 +1,6 @@
-//! A cluster of one node: etcd, API server, controllers, scheduler, container runtime, kubelet, and the two doors that the rig itself uses.
-//! Everything listens on loopback or on the node's address, inside the rig's own network.
+//! A cluster of one node: etcd, API server, controllers, scheduler, container runtime, kubelet, and the two
+//! doors that the rig itself uses. Everything listens on loopback or on the node's address, inside the rig's
+//! own network.
 
 pub(super) mod apiserver;
 pub(super) mod audit;
@@ -92,9 +93,11 @@ impl Cluster {
     }
 }
 
-/// Covers what the parts write to with file systems in memory. The namespace of mounts goes with the last process.
+/// Covers what the parts write to with file systems in memory. The namespace of mounts goes with the last
+/// process.
 fn hide() -> Result<()> {
-    // Container runtimes hand mounts on to pods, which only a shared root allows. Shared within the namespace, that is.
+    // Container runtimes hand mounts on to pods, which only a shared root allows. Shared within the
+    // namespace, that is.
     cmd::run(cmd::tool("mount").args(["--make-rshared", "/"]))?;
     let state = places::state();
     let places = places::HIDDEN.iter().map(std::path::Path::new).chain([&*state]);

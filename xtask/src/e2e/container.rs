@@ -1,8 +1,8 @@
 //! Containers without a kubelet: runc starts them in the cgroup that a kubelet would have chosen.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -10,11 +10,11 @@ use serde_json::json;
 use super::kernel::Hierarchy;
 use super::parts::Parts;
 use super::samples::Workload;
-use super::{image, kube, places, pods, processes, wait};
+use super::{image, kube, machine, places, pods, processes, wait};
 use crate::cmd;
 
-/// Such a pod lives for a fifth of a second, give or take. It works for a small part of it only, so that even two CPUs
-/// have time to start ten of them a second.
+/// Such a pod lives for a fifth of a second, give or take. It works for a small part of it only, so that even
+/// two CPUs have time to start ten of them a second.
 const WORK: &str = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; usleep 170000";
 
 /// The only container of such a pod.
@@ -51,7 +51,9 @@ impl Bundle {
     fn add(&self, id: &str, cgroup: &str) -> Result<PathBuf> {
         let config = json!({
             "ociVersion": "1.0.2",
-            "process": { "args": ["sh", "-c", WORK], "cwd": "/", "env": ["PATH=/bin"], "user": { "uid": 0, "gid": 0 } },
+            "process": {
+                "args": ["sh", "-c", WORK], "cwd": "/", "env": ["PATH=/bin"], "user": { "uid": 0, "gid": 0 }
+            },
             "root": { "path": self.directory.join("root"), "readonly": true },
             // runc fills /dev, which must not be in what all of them share.
             "mounts": [
@@ -83,6 +85,7 @@ impl Short {
         wait::until("a short container ends", || Ok(has_ended(pid).then_some(())))?;
         let used = Hierarchy::of_cpu_time()?.usage(&pod.cgroup)?;
         run(bundle.runc().args(["delete", &pod.id]))?;
+        pod.remove_cgroups()?;
         pod.delete()?;
         Ok(used as f64 / 1e9)
     }
@@ -120,9 +123,34 @@ impl Reported {
         kube::patch_status(&self.path, &status)
     }
 
+    /// Where a kubelet would have its container, in every hierarchy.
+    pub(super) fn cgroups(&self) -> impl Iterator<Item = PathBuf> {
+        let cgroup = self.cgroup.trim_start_matches('/');
+        machine::hierarchies().into_iter().map(move |root| root.join(cgroup))
+    }
+
+    /// The container's and the pod's own, as far as they are there. A pod's that stays is a workload without
+    /// a name as soon as the API server knows the pod no more.
+    pub(super) fn remove_cgroups(&self) -> Result<()> {
+        for cgroup in self.cgroups() {
+            remove_cgroup(&cgroup)?;
+            cgroup.parent().map_or(Ok(()), remove_cgroup)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn delete(&self) -> Result<()> {
         kube::delete_now(&self.path)
     }
+}
+
+/// A task that has ended is in its cgroup for a moment yet.
+fn remove_cgroup(cgroup: &Path) -> Result<()> {
+    wait::until("a cgroup is empty", || match fs::remove_dir(cgroup) {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(())),
+        removed => removed.with_context(|| format!("removing {}", cgroup.display())).map(Some),
+    })
 }
 
 /// Returns the container's first process, whose parent has gone when this returns.

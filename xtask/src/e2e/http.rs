@@ -10,9 +10,9 @@ use anyhow::{Context, Result, bail};
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
 }
 
 /// What is sent.
@@ -22,7 +22,7 @@ pub(super) struct Body<'a> {
     pub(super) text: &'a str,
 }
 
-pub(super) fn get(port: u16, path: &str) -> Result<Answer> {
+pub(crate) fn get(port: u16, path: &str) -> Result<Answer> {
     ask(port, "GET", path, Body::default())
 }
 

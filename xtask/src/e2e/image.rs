@@ -1,5 +1,5 @@
-//! The images of the rig: the agent's own, and one that is made here, a static busybox in an archive of the OCI's layout. It serves the workloads,
-//! and as what keeps a pod's namespaces open.
+//! The images of the rig: the agent's own, and one that is made here, a static busybox in an archive of the
+//! OCI's layout. It serves the workloads, and as what keeps a pod's namespaces open.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,5 @@
-//! The kernel's own numbers about a container, by its first process: where its cgroup is, and how much CPU it has had.
+//! The kernel's own numbers about a container, by its first process: where its cgroup is, and how much CPU it
+//! has had.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The API, as its administrator: through `kubectl proxy`, which speaks plain HTTP and knows the certificates.
+//! The API, as its administrator: through `kubectl proxy`, which speaks plain HTTP and knows the
+//! certificates.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};

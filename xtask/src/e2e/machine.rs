@@ -1,4 +1,5 @@
-//! What a run may change on the machine outside of its own namespaces: noted before, put back after, compared.
+//! What a run may change on the machine outside of its own namespaces: noted before, put back after,
+//! compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,8 +44,8 @@ impl Machine {
         }
     }
 
-    /// Keeps the settings in a file until they have been put back, or takes over those that a run left there whose
-    /// supervisor was killed.
+    /// Keeps the settings in a file until they have been put back, or takes over those that a run left there
+    /// whose supervisor was killed.
     pub(super) fn remember(&mut self) -> Result<()> {
         let file = memory();
         if let Ok(text) = fs::read_to_string(&file) {
@@ -64,7 +65,8 @@ impl Machine {
         }
         remove_cgroups();
         for made in hidden().filter(|path| !self.directories.contains(*path)) {
-            // What the rig wrote there it wrote into its own file system. If there is anything, it is somebody else's.
+            // What the rig wrote there it wrote into its own file system. If there is anything, it is
+            // somebody else's.
             drop(fs::remove_dir(made));
         }
         fs::remove_file(memory()).context("removing the file with the settings")
@@ -101,7 +103,8 @@ fn hidden() -> impl Iterator<Item = &'static Path> {
     places::HIDDEN.iter().flat_map(|path| Path::new(path).ancestors().take(2))
 }
 
-/// Makes the places that are hidden, so that something can be mounted there, and the cgroups that all pods are in.
+/// Makes the places that are hidden, so that something can be mounted there, and the cgroups that all pods
+/// are in.
 pub(super) fn make_places() -> Result<()> {
     let state = places::state();
     let places = places::HIDDEN.iter().map(Path::new).chain([&*state]);
@@ -120,14 +123,16 @@ fn setting(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
-/// Removes the rig's cgroups: a static pod has the same in every run, so that what is left in it would be taken for a part of the next.
+/// Removes the rig's cgroups: a static pod has the same in every run, so that what is left in it would be
+/// taken for a part of the next.
 pub(super) fn remove_cgroups() {
     for cgroup in cgroups() {
         remove(&cgroup);
     }
 }
 
-/// Removes a cgroup with those below it, as far as no process is in them; the comparison afterwards tells the rest.
+/// Removes a cgroup with those below it, as far as no process is in them; the comparison afterwards tells the
+/// rest.
 fn remove(cgroup: &Path) {
     let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {

@@ -1,5 +1,5 @@
-//! The programs that the rig runs: found under `target/e2e`, else built or unpacked into it. Nothing is installed on
-//! the machine, so no service of a package ever starts.
+//! The programs that the rig runs: found under `target/e2e`, else built or unpacked into it. Nothing is
+//! installed on the machine, so no service of a package ever starts.
 
 mod kubeparts;
 mod packages;

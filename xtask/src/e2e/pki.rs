@@ -1,5 +1,5 @@
-//! Certificates for one run: an authority, one certificate for each server and client, and files with which clients
-//! find the API server.
+//! Certificates for one run: an authority, one certificate for each server and client, and files with which
+//! clients find the API server.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ pub(super) struct Node {
     pub(super) address: &'static str,
 }
 
-/// Makes everything in [`places::pki`]: `api` is the API server's URL, `service` its address for pods, and `parts` are clients of it.
+/// Makes everything in [`places::pki`]: `api` is the API server's URL, `service` its address for pods, and
+/// `parts` are clients of it.
 pub(super) fn make(node: &Node, api: &str, service: &str, parts: [&'static str; 2]) -> Result<()> {
     fs::create_dir_all(places::pki())?;
     authority()?;
@@ -67,7 +68,9 @@ pub(super) fn kubeconfig(name: &str, server: &str, user: &serde_json::Value) -> 
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{ "name": "rig", "cluster": { "server": server, "certificate-authority": authority_file() } }],
+        "clusters": [{
+            "name": "rig", "cluster": { "server": server, "certificate-authority": authority_file() }
+        }],
         "users": [{ "name": name, "user": user }],
         "contexts": [{ "name": "rig", "context": { "cluster": "rig", "user": name } }],
         "current-context": "rig",

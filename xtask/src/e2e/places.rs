@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use crate::paths;
 
-/// What the parts write to by themselves, whatever their configuration says. Within the rig each is an empty file
-/// system in memory, so the machine's own stay as they are and nothing is left in them.
+/// What the parts write to by themselves, whatever their configuration says. Within the rig each is an empty
+/// file system in memory, so the machine's own stay as they are and nothing is left in them.
 pub(super) const HIDDEN: [&str; 7] = [
     "/run/containerd",
     "/run/netns",
@@ -16,8 +16,8 @@ pub(super) const HIDDEN: [&str; 7] = [
     "/var/log/pods",
 ];
 
-/// The cgroup below which the kubelet has its pods, in all hierarchies. A kubelet ends whatever it finds among its pods
-/// and does not know; so neither disturbs the other where the machine has one of its own.
+/// The cgroup below which the kubelet has its pods, in all hierarchies. A kubelet ends whatever it finds
+/// among its pods and does not know; so neither disturbs the other where the machine has one of its own.
 pub(super) const CGROUP: &str = "/sysprobe-e2e";
 
 /// Programs, and below them what a run leaves for its reader.

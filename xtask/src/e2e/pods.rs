@@ -1,5 +1,5 @@
-//! The pods that live as long as the rig: every class of service, and every way of being a pod that an agent might get
-//! wrong. Each container works a little all the time, so that each has something to show.
+//! The pods that live as long as the rig: every class of service, and every way of being a pod that an agent
+//! might get wrong. Each container works a little all the time, so that each has something to show.
 
 use serde_json::{Value, json};
 

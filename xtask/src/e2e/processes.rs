@@ -1,7 +1,7 @@
 //! Processes by their ids: who descends from whom, and the end of all of them.
 //!
-//! Shims and containers leave the tree of whoever started them. As a subreaper, the supervisor inherits them, so what
-//! descends from it is what was started for it, and nothing else is ever signalled.
+//! Shims and containers leave the tree of whoever started them. As a subreaper, the supervisor inherits them,
+//! so what descends from it is what was started for it, and nothing else is ever signalled.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const END_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// From now on, orphaned descendants become children of this process, and signals to stop are only noted.
-pub(super) fn supervise() -> Result<()> {
+pub(crate) fn supervise() -> Result<()> {
     // SAFETY: sets a flag of this process, touches no memory.
     let done = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     if done != 0 {
@@ -27,7 +27,8 @@ pub(super) fn supervise() -> Result<()> {
     }
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let handler: extern "C" fn(libc::c_int) = note;
-        // SAFETY: the handler only stores to an atomic. Unlike an ignored signal, a handled one is not inherited.
+        // SAFETY: the handler only stores to an atomic. Unlike an ignored signal, a handled one is not
+        // inherited.
         unsafe { libc::signal(signal, handler as libc::sighandler_t) };
     }
     Ok(())
@@ -43,7 +44,7 @@ extern "C" fn note(_signal: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
-pub(super) fn interrupted() -> bool {
+pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
@@ -64,7 +65,7 @@ pub(super) fn bury(child: u32) -> Option<i32> {
 }
 
 /// Kills all descendants of this process, and whom they leave behind, until there are none.
-pub(super) fn end_descendants() -> Result<()> {
+pub(crate) fn end_descendants() -> Result<()> {
     let start = Instant::now();
     loop {
         bury(0);
@@ -82,8 +83,9 @@ pub(super) fn end_descendants() -> Result<()> {
     }
 }
 
-/// Kills what runs a program from below `directory`, and what descends from it, until there is nothing: a former run's,
-/// whose supervisor was killed. A runtime that loses its shims starts others to clean up after them.
+/// Kills what runs a program from below `directory`, and what descends from it, until there is nothing: a
+/// former run's, whose supervisor was killed. A runtime that loses its shims starts others to clean up after
+/// them.
 pub(super) fn end_programs_below(directory: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
@@ -116,7 +118,7 @@ pub(super) fn kill(pid: u32) {
     signal(pid, libc::SIGKILL);
 }
 
-pub(super) fn terminate(pid: u32) {
+pub(crate) fn terminate(pid: u32) {
     signal(pid, libc::SIGTERM);
 }
 
@@ -146,8 +148,8 @@ fn parents() -> HashMap<u32, u32> {
     pids.filter_map(|pid: u32| Some((pid, field(pid, 4)?.parse().ok()?))).collect()
 }
 
-/// A field of `/proc/PID/stat`, counted from one as in its manual. The name of a program may hold anything: what
-/// follows it is counted from the last bracket.
+/// A field of `/proc/PID/stat`, counted from one as in its manual. The name of a program may hold anything:
+/// what follows it is counted from the last bracket.
 pub(super) fn field(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;

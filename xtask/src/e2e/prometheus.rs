@@ -1,8 +1,9 @@
-//! A real Prometheus beside the cluster. It chooses and names the agents' pods as `deploy/prometheus/README.md` says, word for word, and
-//! evaluates the rules that lie there, with shorter times.
+//! A real Prometheus beside the cluster. It chooses and names the agents' pods as
+//! `deploy/prometheus/README.md` says, word for word, and evaluates the rules that lie there, with shorter
+//! times.
 //!
-//! Debian builds it without the discovery of Kubernetes' pods. Instead the rig asks the API server and writes down what would have been
-//! found, labels included.
+//! Debian builds it without the discovery of Kubernetes' pods. Instead the rig asks the API server and writes
+//! down what would have been found, labels included.
 
 use std::fs;
 use std::path::PathBuf;
@@ -96,8 +97,8 @@ impl Server for Prometheus {
     }
 }
 
-/// Writes down every port of every pod that the API server knows, as Prometheus' own discovery does for `role: pod`. To be called when pods
-/// have changed.
+/// Writes down every port of every pod that the API server knows, as Prometheus' own discovery does for
+/// `role: pod`. To be called when pods have changed.
 pub(super) fn discover() -> Result<()> {
     let pods = kube::get("/api/v1/pods")?;
     let mut found = Vec::new();
@@ -107,7 +108,8 @@ pub(super) fn discover() -> Result<()> {
             for port in container["ports"].as_array().map(Vec::as_slice).unwrap_or_default() {
                 let port = &port["containerPort"];
                 let labels = json!({
-                    // Without a word of the scrape configuration the operator gives targets these, which series must not take.
+                    // Without a word of the scrape configuration the operator gives targets these, which
+                    // series must not take.
                     "namespace": pod["metadata"]["namespace"],
                     "pod": pod["metadata"]["name"],
                     "container": container["name"],

@@ -14,10 +14,10 @@ pub(super) struct Workload {
 
 /// One line of a scrape.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sample {
-    pub(super) name: String,
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) value: f64,
+pub(crate) struct Sample {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) value: f64,
 }
 
 impl Workload {
@@ -60,7 +60,7 @@ impl Sample {
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Sample>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Sample>> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| sample(line).with_context(|| format!("no sample: {line}"))).collect()
 }
@@ -122,7 +122,8 @@ mod tests {
     #[test]
     fn a_scrape_is_read() {
         let text = "# HELP x y\nx_total{namespace=\"n\",pod=\"p\",container=\"a \\\"b\\\\\",kind=\"1\"} 2\n\
-                    x_total{namespace=\"n\",pod=\"p\",container=\"a \\\"b\\\\\",kind=\"2\"} 3\nup 1\nbad{le=\"+Inf\"} +Inf\n";
+                    x_total{namespace=\"n\",pod=\"p\",container=\"a \\\"b\\\\\",kind=\"2\"} 3\nup \
+                    1\nbad{le=\"+Inf\"} +Inf\n";
         let samples = parse(text).unwrap();
         assert_eq!(samples.len(), 4);
         let workload = Workload::new("n", "p", "a \"b\\");

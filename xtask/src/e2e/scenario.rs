@@ -1,4 +1,5 @@
-//! What is tried on the cluster. Each scenario starts agents of its own and leaves the cluster as it found it.
+//! What is tried on the cluster. Each scenario starts agents of its own and leaves the cluster as it found
+//! it.
 
 mod blame;
 mod burst;

@@ -1,5 +1,6 @@
-//! Scrapes the agent all the time, as Prometheus would, and remembers what only the whole course of scrapes can show:
-//! when a series was there first, whether a counter has ever become smaller, the last value of what has gone.
+//! Scrapes the agent all the time, as Prometheus would, and remembers what only the whole course of scrapes
+//! can show: when a series was there first, whether a counter has ever become smaller, the last value of what
+//! has gone.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! The outer process: prepares, starts the rig in namespaces of its own, and cleans up after it, whatever happened to
-//! it. It stays in the machine's namespaces and does nothing that can fail halfway.
+//! The outer process: prepares, starts the rig in namespaces of its own, and cleans up after it, whatever
+//! happened to it. It stays in the machine's namespaces and does nothing that can fail halfway.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -68,7 +68,8 @@ fn build_fleet() -> Result<()> {
     cmd::run(&mut cargo)
 }
 
-/// The agent's image, helm, and what the chart's objects are besides Kubernetes' own: inside there is no network to fetch anything by.
+/// The agent's image, helm, and what the chart's objects are besides Kubernetes' own: inside there is no
+/// network to fetch anything by.
 fn build_chart() -> Result<()> {
     fs::copy(image::make(super::image::AGENT)?.0, super::image::agent()).context("keeping the image")?;
     chart::Tools::ensure()?;

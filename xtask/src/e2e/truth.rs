@@ -12,7 +12,8 @@ pub(super) const SANDBOX: &str = "POD";
 pub(super) const FAMILIES: [&str; 3] =
     ["sysprobe_sched_context_switches_total", ON_CPU, "sysprobe_cpu_usage_seconds_total"];
 
-/// Families that each pod with a running container has: histograms are of whole pods, with an empty `container`.
+/// Families that each pod with a running container has: histograms are of whole pods, with an empty
+/// `container`.
 pub(super) const POD_FAMILIES: [&str; 1] = ["sysprobe_sched_wakeup_latency_seconds_count"];
 
 pub(super) const ON_CPU: &str = "sysprobe_sched_on_cpu_seconds_total";
@@ -21,8 +22,8 @@ pub(super) const BLAME: &str = "sysprobe_sched_blame_seconds_total";
 /// How much of all time on CPU may be charged to nobody.
 const UNKNOWN: f64 = 0.001;
 
-/// Seconds after which an agent has to know a container, whatever its sources: the kubelet looks at its containers once
-/// a second, and is asked as often at most.
+/// Seconds after which an agent has to know a container, whatever its sources: the kubelet looks at its
+/// containers once a second, and is asked as often at most.
 const KNOWN_AFTER: f64 = 3.0;
 
 /// The containers at one moment.
@@ -45,7 +46,8 @@ pub(super) struct History {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ids {
     Never,
-    /// In its own pod. Without an API server, the kubelet does not tell the ids of containers that it has started since.
+    /// In its own pod. Without an API server, the kubelet does not tell the ids of containers that it has
+    /// started since.
     InOwnPod,
 }
 

@@ -1,4 +1,5 @@
-//! Time on CPU over a while: what the agent counted, beside what the kernel accounted to the same containers' cgroups.
+//! Time on CPU over a while: what the agent counted, beside what the kernel accounted to the same containers'
+//! cgroups.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +59,8 @@ impl Window {
     }
 }
 
-/// The containers of which there has only ever been one, with its first process: their numbers are those of one cgroup.
+/// The containers of which there has only ever been one, with its first process: their numbers are those of
+/// one cgroup.
 pub(super) fn lasting(rig: &mut Rig) -> Result<BTreeMap<Workload, u32>> {
     let now = rig.look()?;
     let of = |workload: &Workload| now.containers.iter().filter(|c| c.workload() == *workload).count();

@@ -1,4 +1,5 @@
-//! What the agent's program is made of, as `CycloneDX`: every crate that is linked into it, from cargo's own plan.
+//! What the agent's program is made of, as `CycloneDX`: every crate that is linked into it, from cargo's own
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,9 +73,16 @@ fn document(metadata: &Metadata) -> Result<Value> {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": { "component": { "type": "application", "bom-ref": ROOT, "name": "sysprobe", "version": root.version } },
+        "metadata": {
+            "component": {
+                "type": "application", "bom-ref": ROOT, "name": "sysprobe", "version": root.version
+            }
+        },
         "components": linked.iter().filter(|id| **id != root.id).filter_map(of).collect::<Vec<_>>(),
-        "dependencies": linked.iter().filter_map(|id| dependencies(nodes.get(id)?, &packages, &root.id)).collect::<Vec<_>>(),
+        "dependencies": linked
+            .iter()
+            .filter_map(|id| dependencies(nodes.get(id)?, &packages, &root.id))
+            .collect::<Vec<_>>(),
     }))
 }
 

@@ -59,7 +59,10 @@ fn packages() -> Result<Compiler> {
         facts::distribution_compiler().filter(|compiler| compiler.source && compiler.llvm.0 <= LLVM);
     let names = RUST_PACKAGES.join(" ");
     compiler.with_context(|| {
-        format!("the packages {names} are installed but do not give a rustc of LLVM {LLVM} or older with its source")
+        format!(
+            "the packages {names} are installed but do not give a rustc of LLVM {LLVM} or older with its \
+                 source"
+        )
     })
 }
 
@@ -76,7 +79,8 @@ fn linker(step: &LinkerStep) -> Result<PathBuf> {
 
 fn build_linker(llvm: &Path) -> Result<PathBuf> {
     say::step(format_args!(
-        "rustc cannot link for BPF by itself: building bpf-linker {LINKER_VERSION} against LLVM {LLVM} (a minute)."
+        "rustc cannot link for BPF by itself: building bpf-linker {LINKER_VERSION} against LLVM {LLVM} (a \
+         minute)."
     ));
     let mut install = cmd::tool("cargo");
     install.env("LLVM_PREFIX", llvm).args(["install", "bpf-linker", "--version", LINKER_VERSION, "--locked"]);

@@ -28,8 +28,8 @@ impl Board {
                 reports: ["-serial", "chardev:reports"],
                 clock: " tsc=reliable",
             },
-            // As many nodes of clouds have it. `max` signs pointers, and 7.2 takes half of its time for that. The board
-            // has one serial port; another comes as a card.
+            // As many nodes of clouds have it. `max` signs pointers, and 7.2 takes half of its time for that.
+            // The board has one serial port; another comes as a card.
             Arch::Arm64 => Self {
                 program: "qemu-system-aarch64",
                 machine: "virt,gic-version=3",

@@ -1,6 +1,7 @@
 //! Archives in the form that the kernel unpacks as its first root file system: cpio "newc".
 //!
-//! The kernel asks for little: a header of hexadecimal numbers, a name, the content, each filled up to four bytes.
+//! The kernel asks for little: a header of hexadecimal numbers, a name, the content, each filled up to four
+//! bytes.
 
 /// Type bits of a file's mode.
 const DIRECTORY: u32 = 0o04_0000;
@@ -45,7 +46,8 @@ impl Archive {
         self.entries += 1;
         let (major, minor) = entry.device;
         let size = length(entry.content);
-        // Inode, mode, user, group, links, time, size, the device it lies on, the device it is, name, no checksum.
+        // Inode, mode, user, group, links, time, size, the device it lies on, the device it is, name, no
+        // checksum.
         let fields = [
             self.entries,
             entry.mode,

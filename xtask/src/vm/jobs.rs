@@ -35,8 +35,9 @@ pub(super) struct Part {
     pub(super) kernel: Option<&'static str>,
 }
 
-/// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups, and of storage
-/// what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show. Old kernels ask for more rights.
+/// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups,
+/// and of storage what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show. Old
+/// kernels ask for more rights.
 pub(super) const SHORT: [Part; 12] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "memory", tests: &[], kernel: None },
@@ -49,7 +50,11 @@ pub(super) const SHORT: [Part; 12] = [
     Part { file: "net", tests: &["as_the_kernel_counts", "a_flood"], kernel: Some("6.1") },
     Part { file: "blame", tests: &["two_spinners", "nested_quotas"], kernel: Some("6.1") },
     Part { file: "rxpath", tests: &["each_request_is_followed", "what_comes_with"], kernel: Some("6.1") },
-    Part { file: "vfs", tests: &["devices::", "every_way", "transfers::"], kernel: Some("6.1") },
+    Part {
+        file: "vfs",
+        tests: &["devices::", "every_way", "synchronous_writings", "transfers::"],
+        kernel: Some("6.1"),
+    },
 ];
 
 /// A test binary.
@@ -158,7 +163,7 @@ mod tests {
 {"reason":"compiler-artifact","target":{"kind":["lib"],"name":"sysprobe_agent"},"executable":null}
 {"reason":"compiler-artifact","target":{"kind":["bin"],"name":"sysprobe"},"executable":"/t/debug/sysprobe"}
 {"reason":"compiler-artifact","target":{"kind":["test"],"name":"sched"},"executable":"/t/debug/deps/sched-1"}
-{"reason":"compiler-artifact","target":{"kind":["test"],"name":"cgroup"},"executable":"/t/debug/deps/cgroup-1"}
+{"reason":"compiler-artifact","target":{"kind":["test"],"name":"cgroup"},"executable":"/t/debug/cgroup-1"}
 {"reason":"build-finished","success":true}
 "#;
         let found = binaries(messages);

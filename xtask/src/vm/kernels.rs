@@ -1,7 +1,7 @@
 //! Which kernels there are, and which packages make one. Pure: package names go in, a choice comes out.
 //!
-//! Versions roll, so a kernel is named by its series, and the newest package of that series is taken. All are the
-//! distribution's "cloud" kernels: small, and with everything the tests need.
+//! Versions roll, so a kernel is named by its series, and the newest package of that series is taken. All are
+//! the distribution's "cloud" kernels: small, and with everything the tests need.
 
 use anyhow::{Context, Result};
 
@@ -55,8 +55,8 @@ pub(super) fn select(labels: &[String], all: bool) -> Result<Vec<Series>> {
 pub(super) fn newest(arch: Arch, label: &str, names: &[&str]) -> Option<Vec<String>> {
     let suffix = &*suffix(arch);
     let of = |prefix: &'static str| names.iter().filter_map(move |name| version(name, prefix, suffix));
-    // Kernels from 6.19 on come in parts, and `linux-image` only refers to them: the image, the modules, and (not in
-    // all versions) lists of what is built in.
+    // Kernels from 6.19 on come in parts, and `linux-image` only refers to them: the image, the modules, and
+    // (not in all versions) lists of what is built in.
     let split =
         of("linux-modules-").filter(|version| is_of(version, label)).max_by_key(|found| numbers(found));
     if let Some(version) = split {

@@ -18,8 +18,8 @@ use super::{initramfs, kernels, prepare, run, tree};
 use crate::build::Arch;
 use crate::say;
 
-/// A measurement says nothing while it loads programs, which takes seconds in emulation, and while it compares calls with and
-/// without all of a tier's programs, which takes minutes.
+/// A measurement says nothing while it loads programs, which takes seconds in emulation, and while it
+/// compares calls with and without all of a tier's programs, which takes minutes.
 const SILENCE: Duration = Duration::from_secs(420);
 /// One takes a quarter of an hour on a machine that has nothing else to do.
 const LIMIT: Duration = Duration::from_secs(2400);
@@ -43,8 +43,8 @@ impl Laboratory {
         Ok(Self { kernels, init: initramfs::init(Arch::HOST)? })
     }
 
-    /// Boots each kernel so many times and runs the program there. Boots go side by side: what the host does beside them
-    /// does not show in their counts.
+    /// Boots each kernel so many times and runs the program there. Boots go side by side: what the host does
+    /// beside them does not show in their counts.
     pub(crate) fn boot_all(&self, boots: u32, program: &Path, arguments: &[String]) -> Result<Vec<Told>> {
         let orders: Vec<_> =
             self.kernels.iter().flat_map(|kernel| (0..boots).map(move |boot| (kernel, boot))).collect();
@@ -73,7 +73,8 @@ impl Laboratory {
 
     fn boot(&self, kernel: &Kernel, boot: u32, program: &Path, arguments: &[String]) -> Result<Vec<String>> {
         let mut kernel = kernel.clone();
-        // Tests may run in the same kernel at the same time, and so may other boots: each has files of its own.
+        // Tests may run in the same kernel at the same time, and so may other boots: each has files of its
+        // own.
         kernel.directory.push(format!("cost-{boot}"));
         fs::create_dir_all(&kernel.directory)
             .with_context(|| format!("creating {}", kernel.directory.display()))?;
@@ -91,7 +92,8 @@ fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// From a copy in memory: to wait for a page from the host takes no instructions, but for the guest an uncertain time.
+/// From a copy in memory: to wait for a page from the host takes no instructions, but for the guest an
+/// uncertain time.
 fn job(program: &Path, arguments: &[String]) -> Job {
     const COPY: &str = "/dev/shm/measurement";
     let line = format!("cp '{}' {COPY} && exec {COPY} {}", program.display(), arguments.join(" "));
@@ -105,8 +107,10 @@ fn job(program: &Path, arguments: &[String]) -> Job {
 const fn settings() -> run::Settings<'static> {
     run::Settings {
         processor: Processor::Counting,
+        cpus: 1,
         programs: None,
         hybrid: false,
+        append: "",
         console: false,
         silence: SILENCE,
         limit: LIMIT,

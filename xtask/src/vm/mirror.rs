@@ -91,8 +91,8 @@ impl Suite {
             setting.push(self.directory.join(place));
             command.arg("-o").arg(setting);
         }
-        // No other source, no package of this machine, no user for downloads that may not enter our directory, and no lock,
-        // which would lie beside the status.
+        // No other source, no package of this machine, no user for downloads that may not enter our
+        // directory, and no lock, which would lie beside the status.
         let none = ["Dir::Etc::SourceParts=-", "Dir::State::Status=/dev/null", "APT::Sandbox::User=root"];
         for setting in none.into_iter().chain(["Debug::NoLocking=1"]) {
             command.args(["-o", setting]);

@@ -8,9 +8,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::cmd;
 
-/// Transport, file system, and what is laid over it; then what tests mount and wire up. Kernels have some of them built in.
-const WANTED: [&str; 10] =
-    ["virtio_pci", "virtiofs", "overlay", "loop", "ext4", "xfs", "dm_mod", "veth", "sch_tbf", "sch_netem"];
+/// Transport, file system, and what is laid over it; then what tests mount and wire up. Kernels have some of
+/// them built in.
+const WANTED: [&str; 11] = [
+    "virtio_pci",
+    "virtiofs",
+    "overlay",
+    "loop",
+    "ext4",
+    "xfs",
+    "dm_mod",
+    "null_blk",
+    "veth",
+    "sch_tbf",
+    "sch_netem",
+];
 
 /// A module with its content, ready for the kernel.
 pub(super) struct Module {
@@ -18,7 +30,8 @@ pub(super) struct Module {
     pub(super) image: Vec<u8>,
 }
 
-/// The modules of the tree at `directory` (`lib/modules/VERSION`) in the order in which they have to be loaded.
+/// The modules of the tree at `directory` (`lib/modules/VERSION`) in the order in which they have to be
+/// loaded.
 pub(super) fn boot(directory: &Path) -> Result<Vec<Module>> {
     let file = directory.join("modules.dep");
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
@@ -78,7 +91,8 @@ mod tests {
         let table = "\
 kernel/fs/fuse/fuse.ko.xz:
 kernel/fs/fuse/virtiofs.ko.xz: kernel/fs/fuse/fuse.ko.xz kernel/drivers/virtio/virtio.ko.xz
-kernel/drivers/virtio/virtio-pci.ko.xz: kernel/drivers/virtio/virtio_ring.ko.xz kernel/drivers/virtio/virtio.ko.xz
+kernel/drivers/virtio/virtio-pci.ko.xz: kernel/drivers/virtio/virtio_ring.ko.xz \
+kernel/drivers/virtio/virtio.ko.xz
 kernel/net/sched/sch_netem.ko.xz:
 ";
         assert_eq!(

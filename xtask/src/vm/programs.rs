@@ -1,6 +1,6 @@
-//! What guests of another kind of processor have instead of this machine's programs: packages of the distribution, unpacked over
-//! each other and laid over this machine's files. Nothing is configured: what their installation would set up, this machine's own
-//! configuration stands for.
+//! What guests of another kind of processor have instead of this machine's programs: packages of the
+//! distribution, unpacked over each other and laid over this machine's files. Nothing is configured: what
+//! their installation would set up, this machine's own configuration stands for.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -44,7 +44,8 @@ const PACKAGES: [&str; 23] = [
     "xfsprogs",
 ];
 
-/// Directories that are links into `usr` on every machine of today. A directory in their place would hide this machine's.
+/// Directories that are links into `usr` on every machine of today. A directory in their place would hide
+/// this machine's.
 const MERGED: [&str; 3] = ["bin", "lib", "sbin"];
 
 /// Written when all is unpacked.

@@ -1,5 +1,5 @@
-//! What is known of one kernel's run, from the lines of its two serial ports. Pure: lines go in, lines to show and
-//! verdicts come out.
+//! What is known of one kernel's run, from the lines of its two serial ports. Pure: lines go in, lines to
+//! show and verdicts come out.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ pub(super) const MEASUREMENT: &str = "cost";
 /// How much of the console is shown when a run ends badly.
 const CONSOLE: usize = 40;
 
-/// What a kernel says when something is wrong with it. A panic ends the machine; with the others it might go on for
-/// a while, and nothing it reports would count.
+/// What a kernel says when something is wrong with it. A panic ends the machine; with the others it might go
+/// on for a while, and nothing it reports would count.
 const ALARMS: [&str; 6] = [
     "Kernel panic - not syncing",
     "BUG: ",

@@ -13,13 +13,18 @@ use anyhow::{Context, Result, bail};
 use xtask_init::{PROGRAMS, SHARE};
 
 use super::board::Board;
+use super::run::Settings;
 use super::tree::Kernel;
 use crate::{cmd, paths};
 
-/// Enough for an agent, its tests and a Prometheus.
-const MEMORY: &str = "2048M";
+/// In MiB: enough for an agent, its tests and a Prometheus, and for what the kernel has for each CPU beyond
+/// the first few.
+const MEMORY: u32 = 2048;
+const MEMORY_PER_CPU: u32 = 32;
 /// Programs on several CPUs meet here as they do on a node.
-const CPUS: &str = "2";
+pub(super) const CPUS: u32 = 2;
+/// With more CPUs they are in sockets of so many, each with a last-level cache of its own.
+const CPUS_PER_SOCKET: u32 = 8;
 
 /// What carries out a guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,18 +32,18 @@ pub(super) enum Processor {
     Emulated,
     /// The host's own, which is faster.
     Virtualised,
-    /// Emulated, one CPU. Its clock advances by a nanosecond with each instruction and jumps over idle time, so what is
-    /// measured in time is counted in instructions, whatever else the host does.
+    /// Emulated, one CPU. Its clock advances by a nanosecond with each instruction and jumps over idle time,
+    /// so what is measured in time is counted in instructions, whatever else the host does.
     Counting,
 }
 
-/// All CPUs take turns in one thread. With a thread for each (QEMU 7.2), kernels of all series die when a busy function
-/// such as `rcu_note_context_switch` is traced and released a few times; with one they take that hundreds of times.
-/// It cost no time where that was measured, on two busy cores.
+/// All CPUs take turns in one thread. With a thread for each (QEMU 7.2), kernels of all series die when a
+/// busy function such as `rcu_note_context_switch` is traced and released a few times; with one they take
+/// that hundreds of times. It cost no time where that was measured, on two busy cores.
 const EMULATION: &str = "tcg,thread=single";
 
-/// One instruction takes two to the power of zero nanoseconds; nobody sleeps through idle time. Random numbers and the
-/// time of day are the same in each run.
+/// One instruction takes two to the power of zero nanoseconds; nobody sleeps through idle time. Random
+/// numbers and the time of day are the same in each run.
 const COUNTING: [&str; 12] = [
     "-accel",
     "tcg,thread=single",
@@ -57,8 +62,9 @@ const COUNTING: [&str; 12] = [
 /// How long the file server may take to be ready.
 const SERVER: Duration = Duration::from_secs(10);
 
-/// Without the console. Warnings shown, as some faults of the kernel are no more than that. A panic ends the machine at once. Watchdogs
-/// wait long, since everything is slow in emulation and other work may slow the host down.
+/// Without the console. Warnings shown, as some faults of the kernel are no more than that. A panic ends the
+/// machine at once. Watchdogs wait long, since everything is slow in emulation and other work may slow the
+/// host down.
 const COMMAND_LINE: &str = "loglevel=5 oops=panic panic=-1 watchdog_thresh=60 \
     rcupdate.rcu_cpu_stall_timeout=100 mitigations=off nokaslr no_timer_check random.trust_cpu=on psi=1";
 
@@ -75,13 +81,8 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// `programs` are for a guest that cannot run this machine's.
-    pub(super) fn start(
-        kernel: &Kernel,
-        initramfs: &Path,
-        processor: Processor,
-        programs: Option<&Path>,
-    ) -> Result<Self> {
+    pub(super) fn start(kernel: &Kernel, initramfs: &Path, settings: Settings<'_>) -> Result<Self> {
+        let Settings { processor, cpus, programs, append, .. } = settings;
         let place = |name: &str| kernel.directory.join(name);
         let (console, reports, log) = (place("console"), place("reports"), place("qemu.log"));
         File::create(&console)?;
@@ -89,14 +90,15 @@ impl Machine {
         let board = Board::of(kernel.arch);
         let mut qemu = with_us(board.program);
         qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-        qemu.args(["-machine", board.machine, "-m", MEMORY]).args(processor.arguments(board));
-        qemu.arg("-append").arg(processor.command_line(board));
+        let memory = format!("{}M", MEMORY + cpus * MEMORY_PER_CPU);
+        qemu.args(["-machine", board.machine, "-m", &memory]).args(processor.arguments(board, cpus));
+        qemu.arg("-append").arg(format!("{} {append}", processor.command_line(board)));
         qemu.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(initramfs);
         for (id, file) in [("console", &console), ("reports", &reports)] {
             qemu.arg("-chardev").arg(format!("file,id={id},path={}", file.display()));
         }
         qemu.args(["-serial", "chardev:console"]).args(board.reports);
-        qemu.args(["-object", &format!("memory-backend-memfd,id=memory,size={MEMORY},share=on")]);
+        qemu.args(["-object", &format!("memory-backend-memfd,id=memory,size={memory},share=on")]);
         qemu.args(["-numa", "node,memdev=memory"]);
         let mut files = Vec::new();
         for (tag, directory) in [(SHARE, Path::new("/"))].into_iter().chain(programs.map(|at| (PROGRAMS, at)))
@@ -124,12 +126,15 @@ impl Machine {
 }
 
 impl Processor {
-    fn arguments(self, board: Board) -> Vec<&'static str> {
-        match self {
-            Self::Emulated => vec!["-accel", EMULATION, "-cpu", board.processor, "-smp", CPUS],
-            Self::Virtualised => vec!["-accel", "kvm", "-cpu", "host", "-smp", CPUS],
-            Self::Counting => COUNTING.to_vec(),
-        }
+    fn arguments(self, board: Board, cpus: u32) -> Vec<String> {
+        let arguments = match self {
+            Self::Emulated => vec!["-accel", EMULATION, "-cpu", board.processor],
+            Self::Virtualised => vec!["-accel", "kvm", "-cpu", "host"],
+            Self::Counting => return COUNTING.map(str::to_owned).to_vec(),
+        };
+        let sockets = if cpus.is_multiple_of(CPUS_PER_SOCKET) { cpus / CPUS_PER_SOCKET } else { 1 };
+        let topology = ["-smp".to_owned(), format!("{cpus},sockets={sockets}")];
+        arguments.into_iter().map(str::to_owned).chain(topology).collect()
     }
 
     /// The clock that counts instructions needs no vouching for, and with it the kernel does not start.
@@ -139,7 +144,8 @@ impl Processor {
     }
 }
 
-/// Serves a directory of the host. QEMU brings the server up to version 7; later it is a package, with other options.
+/// Serves a directory of the host. QEMU brings the server up to version 7; later it is a package, with other
+/// options.
 fn share(directory: &Path, socket: &Path, log: &Path) -> Result<Guarded> {
     if socket.exists() {
         std::fs::remove_file(socket)?;

@@ -27,9 +27,12 @@ const OFF: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings<'a> {
     pub(super) processor: Processor,
+    pub(super) cpus: u32,
     /// What guests have instead of programs that they cannot run.
     pub(super) programs: Option<&'a Path>,
     pub(super) hybrid: bool,
+    /// More for the kernel's command line.
+    pub(super) append: &'a str,
     /// Show the console as it comes.
     pub(super) console: bool,
     /// A run is broken off after this time without a sound, and after this time in any case.
@@ -61,7 +64,7 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         jobs: jobs.to_vec(),
     };
     initramfs::write(&initramfs, init, &modules, &orders)?;
-    let mut machine = Machine::start(kernel, &initramfs, settings.processor, settings.programs)?;
+    let mut machine = Machine::start(kernel, &initramfs, settings)?;
     let mut progress = Progress::new(kernel.label);
     let fault = listen(&mut machine, &mut progress, settings)?;
     if let Some(fault) = &fault {
@@ -72,9 +75,9 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
     Ok(Ran { outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
 }
 
-/// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in emulation, and
-/// the optimised one is the one that is shipped. What counts instructions is no test and needs no agent, and a line for the
-/// shell has the optimised one, also where no test was ever built.
+/// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in
+/// emulation, and the optimised one is the one that is shipped. What counts instructions is no test and needs
+/// no agent, and a line for the shell has the optimised one, also where no test was ever built.
 fn agents(arch: Arch, processor: Processor) -> Option<(String, String)> {
     let (optimised, own) = (arch.agent("release"), arch.agent("debug"));
     let replaced = processor != Processor::Counting && own.exists();

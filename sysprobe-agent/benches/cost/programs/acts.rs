@@ -77,14 +77,14 @@ impl Act for Mover {
 }
 
 /// A cgroup of ours, if it is there.
-struct Directory(PathBuf);
+pub(super) struct Directory(pub(super) PathBuf);
 
 impl Directory {
-    fn named(root: &Path, name: &str) -> Self {
+    pub(super) fn named(root: &Path, name: &str) -> Self {
         Self(root.join(format!("sysprobe-cost-{}-{name}", std::process::id())))
     }
 
-    fn make(&self) -> Result<()> {
+    pub(super) fn make(&self) -> Result<()> {
         fs::create_dir(&self.0).with_context(|| format!("creating {}", self.0.display()))
     }
 }
@@ -113,8 +113,8 @@ impl Act for Maker {
     }
 }
 
-/// Only hierarchies of version 1 have renames. Where the key is not one of them, a hierarchy is mounted for us alone: the
-/// program passes its renames over, as it would on such a host.
+/// Only hierarchies of version 1 have renames. Where the key is not one of them, a hierarchy is mounted for
+/// us alone: the program passes its renames over, as it would on such a host.
 pub(crate) struct Renamer {
     cgroups: [Directory; 2],
     _mount: Option<Mount>,

@@ -1,5 +1,5 @@
-//! What a call takes longer with programs on it, the kernel's way to them included: without any, with all programs of a
-//! tier, and with another tool that watches the same.
+//! What a call takes longer with programs on it, the kernel's way to them included: without any, with all
+//! programs of a tier, and with another tool that watches the same.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -68,7 +68,8 @@ const WORKS: [Work; 5] = [
     },
 ];
 
-/// With the domains whose tier this kernel takes. Without those that see the work there is nothing to measure.
+/// With the domains whose tier this kernel takes. Without those that see the work there is nothing to
+/// measure.
 pub(super) fn of_tier(stage: &Stage, domains: &[&'static str]) -> Result<()> {
     for work in &WORKS {
         let wanted = |domain: &&&str| work.domains.is_empty() || work.domains.contains(*domain);
@@ -76,10 +77,7 @@ pub(super) fn of_tier(stage: &Stage, domains: &[&'static str]) -> Result<()> {
         if domains.is_empty() || (work.domains.is_empty() && !domains.contains(&"vfs")) {
             continue;
         }
-        let started = || {
-            let product: Result<Vec<_>, String> = domains.iter().map(|domain| stage.start(domain)).collect();
-            product.map_err(anyhow::Error::msg)
-        };
+        let started = || stage.start_all(&domains);
         let tier = stage.tier.name();
         let with =
             if work.domains.is_empty() { tier.to_owned() } else { format!("{tier}: {}", domains.join(", ")) };

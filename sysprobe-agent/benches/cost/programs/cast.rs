@@ -1,19 +1,22 @@
-//! Who is measured: the programs of one domain's tier, started as the agent starts them, and an empty one beside each.
+//! Who is measured: the programs of one domain's tier, started as the agent starts them, and an empty one
+//! beside each.
+
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::net::Net;
-use sysprobe_agent::plan::{Candidate, Plan};
-use sysprobe_agent::probe::{Hook, TierSet};
+use sysprobe_agent::plan::{Candidate, Decision, Plan};
+use sysprobe_agent::probe::{self, Hook, TierSet};
 use sysprobe_agent::reclaim::Reclaim;
 use sysprobe_agent::rxpath::Rxpath;
 use sysprobe_agent::sched::Sched;
 use sysprobe_agent::tcp::Tcp;
 use sysprobe_agent::vfs::Vfs;
 
-use super::empty::Empties;
+use super::empty::{Empties, pass};
 
 /// Dropping it detaches all of them.
 pub(crate) struct Cast {
@@ -33,7 +36,7 @@ pub(crate) enum Running {
     Rxpath(Box<Rxpath>),
     Reclaim(Box<Reclaim>),
     /// A domain whose maps need no preparation.
-    Plain(Loaded),
+    Plain(Box<Loaded>),
 }
 
 impl Cast {
@@ -42,7 +45,8 @@ impl Cast {
         Ok(Self { set, running, empties })
     }
 
-    /// Statistics in the table's order: of the program, and of the empty one beside it. What the kernel refused has not run.
+    /// Statistics in the table's order: of the program, and of the empty one beside it. What the kernel
+    /// refused has not run.
     pub(crate) fn statistics(&self) -> Vec<(ProgramStatistics, ProgramStatistics)> {
         let running: Vec<_> = self.running.loaded().programs().collect();
         let rows = self.set.programs.iter().zip(self.empties.programs());
@@ -66,8 +70,8 @@ impl Cast {
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
             Running::Sched(sched) => {
-                sched.seed_again()?;
-                sched.begin_census().map_or(Ok(()), |walk| walk.run())?;
+                pass(sched.seed())?;
+                pass(sched.begin_census())?;
             }
             Running::Cgroup(_)
             | Running::Vfs(_)
@@ -79,7 +83,7 @@ impl Cast {
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
-                    loaded.iterate(program.name)?;
+                    pass(loaded.scan(program.name))?;
                 }
             }
         }
@@ -89,7 +93,7 @@ impl Cast {
     /// Goes over all sockets.
     pub(crate) fn take_census(&mut self, cpu: u32) -> Result<()> {
         if let Running::Tcp(tcp) = &mut self.running {
-            tcp.take_census()?;
+            pass(tcp.begin_scan())?;
         }
         self.empties.run_on(cpu)
     }
@@ -103,6 +107,14 @@ impl Cast {
 }
 
 impl Running {
+    /// Has the time go by in which packets are noted, where a small share of them is followed.
+    pub(crate) fn pause(&mut self) {
+        if let Self::Rxpath(rxpath) = self {
+            let now = Instant::now();
+            (0..3).for_each(|second| rxpath.update(now + second * Duration::from_secs(1)));
+        }
+    }
+
     pub(crate) fn start(
         loader: &Loader,
         domain: &str,
@@ -122,12 +134,26 @@ impl Running {
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
                 loaded.attach()?;
-                Ok(Self::Plain(loaded))
+                Ok(Self::Plain(Box::new(loaded)))
             }
         }
     }
 
-    fn loaded(&self) -> &Loaded {
+    /// By the first tier that the kernel takes, as the agent does.
+    pub(crate) fn start_first(
+        loader: &Loader,
+        plan: &Plan,
+        domain: &str,
+    ) -> Option<(&'static TierSet, Self)> {
+        let Some(Decision::On(candidates)) = plan.decision(domain) else { return None };
+        candidates.iter().find_map(|candidate| {
+            let set = probe::tier_set(domain, candidate.tier)?;
+            let running = Self::start(loader, domain, set, candidate, plan).ok()?;
+            Some((set, running))
+        })
+    }
+
+    pub(crate) fn loaded(&self) -> &Loaded {
         match self {
             Self::Sched(sched) => sched.loaded(),
             Self::Cgroup(events) => events.loaded(),

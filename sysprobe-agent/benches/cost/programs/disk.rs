@@ -1,5 +1,5 @@
-//! Work on a block device: a loop device over a file in memory, behind an I/O scheduler, so that each request is queued,
-//! issued and done.
+//! Work on a block device: a loop device over a file in memory, behind an I/O scheduler, so that each request
+//! is queued, issued and done.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};

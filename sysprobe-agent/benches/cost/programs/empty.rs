@@ -1,10 +1,15 @@
 //! Empty programs: one beside each program of a tier, on the same hook.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
-use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics};
+use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Scan};
 use sysprobe_agent::probe::{Hook, Object, Program, Tier, TierSet};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/empty.o"));
+
+/// How long a scan may take; it never does.
+const AT_MOST: Duration = Duration::from_secs(60);
 
 /// In the order of the hooks that they were started for; dropping them detaches them.
 pub(crate) struct Empties(Vec<(Program, Loaded)>);
@@ -40,14 +45,20 @@ impl Empties {
     /// Runs those that go over all tasks.
     pub(crate) fn iterate(&mut self) -> Result<()> {
         for (program, loaded) in &mut self.0 {
-            match program.hook {
-                Hook::TaskIterator => loaded.iterate(program.name)?,
-                Hook::TaskCensus => loaded.walk(program.name)?,
-                _ => {}
+            if matches!(program.hook, Hook::TaskIterator | Hook::TaskCensus) {
+                pass(loaded.scan(program.name))?;
             }
         }
         Ok(())
     }
+}
+
+/// Has a scan go over all objects once, if the kernel has taken its program.
+pub(crate) fn pass(scan: Option<Scan>) -> Result<()> {
+    if let Some(scan) = scan {
+        scan.run(AT_MOST)?;
+    }
+    Ok(())
 }
 
 const fn like(program: &Program) -> Program {

@@ -12,11 +12,13 @@ pub(crate) struct Forked {
 }
 
 impl Forked {
-    /// Forks. The child has its own copy of everything that `task` uses, but the kernel's objects are the same.
+    /// Forks. The child has its own copy of everything that `task` uses, but the kernel's objects are the
+    /// same.
     pub(crate) fn start(mut task: impl FnMut() -> Result<()>) -> Result<Self> {
         let (mut orders, out) = io::pipe()?;
         let (back, mut answers) = io::pipe()?;
-        // SAFETY: this program has one thread while it measures, so nothing is locked that the child could need.
+        // SAFETY: this program has one thread while it measures, so nothing is locked that the child could
+        // need.
         let pid = unsafe { libc::fork() };
         if pid < 0 {
             return Err(io::Error::last_os_error().into());

@@ -47,8 +47,8 @@ impl Meter {
         Reading(pairs.map(|(product, empty)| (Count::of(&product), Count::of(&empty))).collect())
     }
 
-    /// Waits until every program of the script has run as often as something was done; not for ever, since it may be
-    /// that one never does.
+    /// Waits until every program of the script has run as often as something was done; not for ever, since it
+    /// may be that one never does.
     pub(crate) fn wait_for(&self, script: Script, actions: u32, before: &Reading, cast: &Cast) {
         let start = Instant::now();
         let complete = || {

@@ -1,5 +1,5 @@
-//! What the measuring program tells `cargo xtask cost`, as lines of JSON. Both are built with this file, so that the two
-//! forms cannot drift apart.
+//! What the measuring program tells `cargo xtask cost`, as lines of JSON. Both are built with this file, so
+//! that the two forms cannot drift apart.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ pub(crate) enum Line {
     Refused(Refused),
     RoundTrip(RoundTrip),
     Call(Watched),
+    Request(Watched),
+    Part(Part),
 }
 
 /// Where it was measured.
@@ -72,6 +74,17 @@ pub(crate) struct Watched {
     /// Nanoseconds without any program.
     pub(crate) nothing: f64,
     pub(crate) added: Spread,
+}
+
+/// What one program takes of each request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) with: String,
+    pub(crate) program: String,
+    /// How often it ran for each request.
+    pub(crate) runs: f64,
+    /// Nanoseconds of a run.
+    pub(crate) each: f64,
 }
 
 /// A byte's way to another process on the same CPU and back, which is two wakeups and two switches.

@@ -1,5 +1,5 @@
-//! What a switch costs with programs on it, the kernel's way to them included: the time of a round without any, with an
-//! empty one, and with all programs of a tier.
+//! What a switch costs with programs on it, the kernel's way to them included: the time of a round without
+//! any, with an empty one, and with all programs of a tier.
 
 use anyhow::Result;
 use sysprobe_agent::probe;
@@ -31,8 +31,7 @@ pub(super) fn measure(stage: &Stage, domains: &[&'static str]) -> Result<Option<
         let empty = Empties::start(&stage.loader, [at_switch])?;
         with_empty.push(slice(&mut ring)?);
         drop(empty);
-        let product: Result<Vec<_>, String> = domains.iter().map(|domain| stage.start(domain)).collect();
-        let product = product.map_err(anyhow::Error::msg)?;
+        let product = stage.start_all(domains)?;
         with_product.push(slice(&mut ring)?);
         drop(product);
         nothing.push(slice(&mut ring)?);

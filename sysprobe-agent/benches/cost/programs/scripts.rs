@@ -1,5 +1,5 @@
-//! The work that makes programs run: for each hook one script, whatever the domain. A domain with other hooks adds a row
-//! to [`Script::of_hook`] and, where none fits, a script and an act.
+//! The work that makes programs run: for each hook one script, whatever the domain. A domain with other hooks
+//! adds a row to [`Script::of_hook`] and, where none fits, a script and an act.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use sysprobe_agent::probe::{Hook, TierSet};
 use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
 use super::disk::Disk;
+use super::limits::{Reclaimed, Throttled};
 use super::network::{Census, Connections, Datagrams, Flood, Resets};
 use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
@@ -43,6 +44,10 @@ pub(crate) enum Script {
     Flood,
     /// All sockets are gone over.
     Census,
+    /// A process uses up its quota.
+    Throttle,
+    /// Memory is looked for in a cgroup.
+    Reclaim,
     /// A process other than the agent runs what is run on demand, on its own CPU.
     Demand,
 }
@@ -89,7 +94,7 @@ const STORAGE: [&str; 20] = [
 ];
 
 impl Script {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::Switch,
         Self::Thread,
         Self::Move,
@@ -104,6 +109,8 @@ impl Script {
         Self::Datagram,
         Self::Flood,
         Self::Census,
+        Self::Throttle,
+        Self::Reclaim,
         Self::Demand,
     ];
 
@@ -154,6 +161,8 @@ impl Script {
             | "inet6_recvmsg" => Self::Datagram,
             "kfree_skb" | "udp_fail_queue_rcv_skb" => Self::Flood,
             "tcp_send_reset" | "tcp_receive_reset" => Self::Reset,
+            "tg_throttle_down" | "unthrottle_cfs_rq" | "tg_unthrottle_up" => Self::Throttle,
+            "mm_vmscan_memcg_reclaim_begin" | "mm_vmscan_memcg_reclaim_end" => Self::Reclaim,
             name if STORAGE.contains(&name) => Self::Storage,
             _ => return None,
         })
@@ -171,8 +180,8 @@ impl Script {
         matches!(self, Self::Thread)
     }
 
-    /// Whether the kernel takes memory for what happens, now from one place and now from another, for many batches on end.
-    /// What the program itself takes then shows in the cheapest batch only.
+    /// Whether the kernel takes memory for what happens, now from one place and now from another, for many
+    /// batches on end. What the program itself takes then shows in the cheapest batch only.
     pub(crate) const fn allocates(self) -> bool {
         matches!(self, Self::Thread)
     }
@@ -184,6 +193,7 @@ impl Script {
             Self::Storage | Self::Disk | Self::Connection | Self::Reset | Self::Datagram | Self::Flood => {
                 Dose { actions: 10, warm_up: 10, batches: 20 * times }
             }
+            Self::Throttle | Self::Reclaim => Dose { actions: 5, warm_up: 3, batches: 20 },
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
             Self::Iterate | Self::Census => Dose { actions: 1, warm_up: 3, batches: 20 },
@@ -208,6 +218,8 @@ impl Script {
             Self::Datagram => Box::new(Datagrams::new()?),
             Self::Flood => Box::new(Flood::new()?),
             Self::Census => Box::new(Census::new(scene.cpu)?),
+            Self::Throttle => Box::new(Throttled::new(scene)?),
+            Self::Reclaim => Box::new(Reclaimed::new(scene.root)?),
             Self::Demand => Box::new(on_demand(scene)?),
         })
     }

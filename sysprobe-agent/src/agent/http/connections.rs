@@ -1,85 +1,88 @@
-//! The connections of one listener: each a task, closed when its reader is silent for too long, or silent and in the way.
+//! The connections of one listener: each a task, closed when its reader is silent for too long, or silent and
+//! in the way.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::task::{Context, Poll};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::response::Response;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch::Receiver;
-use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::task::{Id, JoinSet};
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::peer::{Peer, Watched};
+use super::places::{Limits, Places};
 use super::server::stopped;
 
-/// At a time: a few scrapers, probes and `top`s, many times over. Two listeners thus need no more than 64 descriptors.
-const CONNECTIONS: usize = 32;
+/// What hyper keeps of what was read, or not yet written, beside the body's current part. A request's head is
+/// far smaller; the default of 400 KiB would be a client's to fill.
+const BUFFER: usize = 16 * 1024;
 
 pub(super) struct Connections {
     router: TowerToHyperService<Router>,
     stop: Receiver<bool>,
     tasks: JoinSet<()>,
-    /// Those that have not been closed.
-    open: HashMap<Id, (Arc<Peer>, AbortHandle)>,
+    places: Arc<Places>,
+}
+
+/// The connection that a request came by.
+#[derive(Clone)]
+pub(super) struct Seat {
+    places: Arc<Places>,
+    id: Id,
+}
+
+impl Seat {
+    /// A place for an answer that is large. The connection keeps it.
+    pub(super) fn take(&self) -> bool {
+        self.places.take(self.id)
+    }
 }
 
 impl Connections {
-    pub(super) fn new(router: Router, stop: Receiver<bool>) -> Self {
+    pub(super) fn new(router: Router, limits: Limits, stop: Receiver<bool>) -> Self {
         let router = TowerToHyperService::new(router);
-        Self { router, stop, tasks: JoinSet::new(), open: HashMap::new() }
+        Self { router, stop, tasks: JoinSet::new(), places: Arc::new(Places::new(limits)) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Whether there is a place, or one that can be freed: only answers that are being made keep theirs, and they end
-    /// by themselves.
     pub(super) fn have_room(&self) -> bool {
-        self.open.len() < CONNECTIONS || self.most_silent().is_some()
+        self.places.have_room()
     }
 
-    fn most_silent(&self) -> Option<Id> {
-        let silent = self.open.iter().filter_map(|(id, (peer, _))| Some((peer.silent_since()?, *id)));
-        silent.min_by_key(|(since, _)| *since).map(|(_, id)| id)
-    }
-
-    pub(super) fn admit(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        if self.open.len() >= CONNECTIONS
-            && let Some(id) = self.most_silent()
-        {
-            self.close_where(|candidate, peer| candidate == id && peer.close_silent());
-        }
+    pub(super) fn admit(
+        &mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        address: Option<IpAddr>,
+    ) {
         let peer = Arc::new(Peer::new(Instant::now()));
-        let stream = Watched::new(stream, Arc::clone(&peer));
-        let answers = answer_all(stream, self.router.clone(), Arc::clone(&peer), self.stop.clone());
-        let task = self.tasks.spawn(answers);
-        self.open.insert(task.id(), (peer, task));
+        let connection = Connection {
+            router: self.router.clone(),
+            peer: Arc::clone(&peer),
+            places: Arc::clone(&self.places),
+        };
+        let (tasks, stop) = (&mut self.tasks, self.stop.clone());
+        self.places.admit(address, peer, || tasks.spawn(connection.answer_all(stream, stop)));
     }
 
-    pub(super) fn close_overdue(&mut self) {
+    pub(super) fn close_overdue(&self) {
         let now = Instant::now();
-        self.close_where(|_, peer| peer.close_overdue(now));
-    }
-
-    fn close_where(&mut self, close: impl Fn(Id, &Peer) -> bool) {
-        self.open.retain(|id, (peer, task)| {
-            let closes = close(*id, peer);
-            if closes {
-                debug!("A silent connection is closed.");
-                task.abort();
-            }
-            !closes
-        });
+        self.places.close_where(|peer| peer.close_overdue(now));
     }
 
     /// Waits until a connection has ended.
@@ -89,12 +92,12 @@ impl Connections {
             Some(Err(error)) => error.id(),
             None => return,
         };
-        self.open.remove(&id);
+        self.places.forget(id);
     }
 
     /// Lets the answers under way come to their end.
     pub(super) async fn finish(mut self) {
-        self.close_where(|_, peer| peer.close_unasked());
+        self.places.close_where(Peer::close_unasked);
         while !self.is_empty() {
             self.one_ended().await;
         }
@@ -102,39 +105,77 @@ impl Connections {
 }
 
 /// One connection, to its end.
-async fn answer_all(
-    stream: Watched<impl AsyncRead + AsyncWrite + Unpin>,
+struct Connection {
     router: TowerToHyperService<Router>,
     peer: Arc<Peer>,
-    stop: Receiver<bool>,
-) {
-    let service = service_fn(|request: hyper::Request<Incoming>| answer(&router, &peer, request));
-    // hyper's own limit for a request's head also runs between requests, so a scraper could keep no connection: the
-    // limits are the peer's.
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stopped(stop) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    places: Arc<Places>,
+}
+
+impl Connection {
+    async fn answer_all(self, stream: impl AsyncRead + AsyncWrite + Unpin, stop: Receiver<bool>) {
+        let stream = Watched::new(stream, Arc::clone(&self.peer));
+        let service = service_fn(|request: hyper::Request<Incoming>| self.answer(request));
+        // hyper's own limit for a request's head also runs between requests, so a scraper could keep no
+        // connection: the limits are the peer's.
+        let mut connection = http1::Builder::new();
+        let connection = connection.max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopped(stop) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%error, "A connection broke.");
         }
-    };
-    if let Err(error) = ended {
-        debug!(%error, "A connection broke.");
+    }
+
+    async fn answer(
+        &self,
+        mut request: hyper::Request<Incoming>,
+    ) -> Result<hyper::Response<Sent>, Infallible> {
+        if !self.peer.asked() {
+            // It was closed this very moment; the task is about to be aborted, and must not begin an answer.
+            return pending().await;
+        }
+        request.extensions_mut().insert(Seat { places: Arc::clone(&self.places), id: tokio::task::id() });
+        let response: Response = self.router.call(request).await?;
+        self.peer.answered();
+        Ok(response.map(|body| Sent { body, peer: Arc::clone(&self.peer) }))
     }
 }
 
-async fn answer(
-    router: &TowerToHyperService<Router>,
-    peer: &Peer,
-    request: hyper::Request<Incoming>,
-) -> Result<Response, Infallible> {
-    if !peer.asked() {
-        // It was closed this very moment; the task is about to be aborted, and must not begin an answer.
-        return pending().await;
+/// An answer's body, which tells when it was handed over whole: hyper drops it then, before it flushes the
+/// last of it.
+struct Sent {
+    body: Body,
+    peer: Arc<Peer>,
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
     }
-    let response = router.call(request).await;
-    peer.answered();
-    response
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.peer.handed_over();
+    }
 }

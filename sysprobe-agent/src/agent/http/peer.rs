@@ -1,19 +1,25 @@
-//! What a connection's reader has to do next, and since when: the time limits, and whose turn it is to be closed.
+//! What a connection's reader has to do next, and since when: the time limits, and what else tells whether it
+//! may be closed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
-/// A request's head is one packet; who needs longer has no request.
+/// A request's head is one packet; a client that needs longer has no request.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// Prometheus keeps its connection from scrape to scrape, which are up to a minute apart.
 const IDLE_AT_MOST: Duration = Duration::from_secs(120);
-/// As long as Prometheus waits for an answer by default. From end to end, so that reading byte by byte is no way out.
+/// As long as Prometheus waits for an answer by default. From end to end, so that reading byte by byte is no
+/// way out.
 const TAKE_WITHIN: Duration = Duration::from_secs(10);
+/// A reader that takes nothing for so long is not reading: the kernel's buffer has room for more as soon as a
+/// third of it was acknowledged, which takes a link of 10 Mbit/s some 50 ms.
+const STALLED_AFTER: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -23,8 +29,11 @@ enum Phase {
     Idle,
     /// The agent's turn, not the reader's.
     Making,
-    /// The answer is on its way.
+    /// The answer is on its way, and not all of it was handed over yet: what is flushed meanwhile is a part
+    /// of it.
     Sending,
+    /// The whole answer was handed over; the next flush is its end.
+    Flushing,
     /// No answer may begin any more.
     Closed,
 }
@@ -34,9 +43,13 @@ impl Phase {
         match self {
             Self::Head => Some(HEAD_WITHIN),
             Self::Idle => Some(IDLE_AT_MOST),
-            Self::Sending => Some(TAKE_WITHIN),
+            Self::Sending | Self::Flushing => Some(TAKE_WITHIN),
             Self::Making | Self::Closed => None,
         }
+    }
+
+    const fn owes_an_answer(self) -> bool {
+        matches!(self, Self::Making | Self::Sending | Self::Flushing)
     }
 }
 
@@ -44,38 +57,104 @@ impl Phase {
 struct State {
     phase: Phase,
     since: Instant,
+    /// When bytes of an answer were last taken.
+    taken: Instant,
+    /// Answers that were taken whole.
+    answers: u32,
+    /// Its request may have come with it: that is not known before the stream was read once.
+    is_unread: bool,
 }
 
-/// The reader at the other end. Shared by the connection's task and by whoever may close it.
+impl State {
+    fn enter(&mut self, phase: Phase) {
+        (self.phase, self.since) = (phase, Instant::now());
+    }
+
+    fn standing(&self, now: Instant) -> Standing {
+        let what = match self.phase {
+            Phase::Sending | Phase::Flushing => {
+                let stalled = now.saturating_duration_since(self.taken) >= STALLED_AFTER;
+                if stalled { Activity::Stalled } else { Activity::Busy }
+            }
+            Phase::Head if self.is_unread => Activity::Busy,
+            Phase::Head | Phase::Idle => Activity::Silent,
+            Phase::Making | Phase::Closed => Activity::Busy,
+        };
+        Standing { activity: what, answers: self.answers, since: self.since }
+    }
+}
+
+/// What a connection is doing. In the order in which connections give way to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Activity {
+    /// Its reader takes nothing of its answer.
+    Stalled,
+    /// It has asked for nothing.
+    Silent,
+    /// An answer is being made, or taken; or it was not read yet.
+    Busy,
+}
+
+/// What tells whether a connection gives way to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) activity: Activity,
+    pub(super) answers: u32,
+    pub(super) since: Instant,
+}
+
+/// The reader at the other end. Shared by the connection's task and by what may close it.
 #[derive(Debug)]
 pub(super) struct Peer(Mutex<State>);
 
 impl Peer {
     pub(super) const fn new(now: Instant) -> Self {
-        Self(Mutex::new(State { phase: Phase::Head, since: now }))
+        Self(Mutex::new(State { phase: Phase::Head, since: now, taken: now, answers: 0, is_unread: true }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn step(&self, from: Phase, to: Phase) {
+    fn received(&self) {
         let mut state = self.state();
-        if state.phase == from {
-            *state = State { phase: to, since: Instant::now() };
+        if state.phase == Phase::Idle {
+            state.enter(Phase::Head);
         }
     }
 
-    fn received(&self) {
-        self.step(Phase::Idle, Phase::Head);
+    /// There is nothing to read.
+    pub(super) fn found_silent(&self) {
+        self.state().is_unread = false;
+    }
+
+    fn took(&self) {
+        self.state().taken = Instant::now();
     }
 
     fn flushed(&self) {
-        self.step(Phase::Sending, Phase::Idle);
+        let mut state = self.state();
+        if state.phase == Phase::Flushing {
+            state.answers = state.answers.saturating_add(1);
+            state.enter(Phase::Idle);
+        }
     }
 
+    /// The answer's head is made; its body is being handed over.
     pub(super) fn answered(&self) {
-        self.step(Phase::Making, Phase::Sending);
+        let mut state = self.state();
+        if state.phase == Phase::Making {
+            state.enter(Phase::Sending);
+            state.taken = state.since;
+        }
+    }
+
+    /// The answer's last byte was handed over. Its time goes on.
+    pub(super) fn handed_over(&self) {
+        let mut state = self.state();
+        if state.phase == Phase::Sending {
+            state.phase = Phase::Flushing;
+        }
     }
 
     /// A request is there; false if the connection is closed already.
@@ -84,19 +163,17 @@ impl Peer {
         if state.phase == Phase::Closed {
             return false;
         }
-        *state = State { phase: Phase::Making, since: Instant::now() };
+        state.enter(Phase::Making);
         true
     }
 
-    /// Since when the agent has been waiting for the reader, if it is.
-    pub(super) fn silent_since(&self) -> Option<Instant> {
-        let state = self.state();
-        state.phase.limit().map(|_| state.since)
+    pub(super) fn standing(&self, now: Instant) -> Standing {
+        self.state().standing(now)
     }
 
-    /// Closes a connection on which no answer is being made.
-    pub(super) fn close_silent(&self) -> bool {
-        self.close_if(|state| state.phase.limit().is_some())
+    /// Closes a connection that is still doing what made it give way.
+    pub(super) fn close_while(&self, activity: Activity, now: Instant) -> bool {
+        self.close_if(|state| state.standing(now).activity == activity)
     }
 
     pub(super) fn close_overdue(&self, now: Instant) -> bool {
@@ -107,7 +184,7 @@ impl Peer {
 
     /// Closes a connection to which no answer is owed.
     pub(super) fn close_unasked(&self) -> bool {
-        self.close_if(|state| matches!(state.phase, Phase::Head | Phase::Idle))
+        self.close_if(|state| !state.phase.owes_an_answer())
     }
 
     fn close_if(&self, condition: impl FnOnce(&State) -> bool) -> bool {
@@ -131,6 +208,13 @@ impl<S> Watched<S> {
     pub(super) const fn new(stream: S, peer: Arc<Peer>) -> Self {
         Self { stream, peer }
     }
+
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if matches!(written, Poll::Ready(Ok(1..))) {
+            self.peer.took();
+        }
+        written
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
@@ -144,6 +228,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if buffer.filled().len() > before {
             self.peer.received();
         }
+        if result.is_pending() {
+            self.peer.found_silent();
+        }
         result
     }
 }
@@ -154,7 +241,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(written)
     }
 
     fn poll_write_vectored(
@@ -162,14 +250,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.note(written)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes the stream when its own buffer is empty, so the answer is out.
+    /// hyper flushes the stream when its own buffer is empty, which also happens while a body is still being
+    /// made.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
         if matches!(result, Poll::Ready(Ok(()))) {

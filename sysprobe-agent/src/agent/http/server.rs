@@ -1,67 +1,89 @@
-//! Takes up connections until the agent stops, whatever its readers do.
+//! Accepts connections until the agent stops, however clients behave.
 //!
-//! There are [`CONNECTIONS`](super::connections) at a time, so that readers cannot use up the agent's descriptors. A new
-//! one beyond that is not turned away: it takes the place of the one whose reader has been silent longest. The kubelet's
-//! probe is thus answered at once, however many connections hang; if new ones waited for a place instead, 300 half-open
-//! ones ahead of it would take their time limit ten times over.
+//! A new connection is always accepted, so that the kubelet's probe is answered at once, however many
+//! connections hang: which one gives way to it is said in [`places`](super::places).
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::Router;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch::Receiver;
+use tokio::task::yield_now;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 
 use super::connections::Connections;
+use super::places::Limits;
 
-/// How often time limits are looked at, and how soon after an error connections are taken up again.
+/// How often time limits are looked at, and how soon after an error connections are accepted again.
 const SWEEP: Duration = Duration::from_millis(500);
+/// Of an answer that its reader does not take, the kernel keeps twice this, for its own records are counted
+/// too; by default it is up to 4 MiB. It makes 2.5 MiB a second over a link of 50 ms.
+pub(super) const SEND_BUFFER: u32 = 128 * 1024;
+/// Connections that were made and not yet accepted: two seconds of 2,000 a second. The kernel has as many by
+/// default (`net.core.somaxconn`); beyond, a client tries again a second later.
+const BACKLOG: u32 = 4096;
 
 /// A listening socket of either kind.
 pub(super) trait Door {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    /// The next connection, and its peer's address.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Option<IpAddr>)>> + Send;
 }
 
 impl Door for TcpListener {
     type Stream = TcpStream;
 
-    async fn accept(&self) -> io::Result<TcpStream> {
-        Ok(self.accept().await?.0)
+    async fn accept(&self) -> io::Result<(TcpStream, Option<IpAddr>)> {
+        let (stream, address) = self.accept().await?;
+        Ok((stream, Some(address.ip().to_canonical())))
     }
 }
 
 impl Door for UnixListener {
     type Stream = UnixStream;
 
-    async fn accept(&self) -> io::Result<UnixStream> {
-        Ok(self.accept().await?.0)
+    async fn accept(&self) -> io::Result<(UnixStream, Option<IpAddr>)> {
+        Ok((self.accept().await?.0, None))
     }
 }
 
+/// The port, with a small buffer for each of its connections.
+pub(in crate::agent) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // The agent's successor must not wait for the last connections' `TIME_WAIT`.
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Returns when the agent stops and the answers under way are out.
-pub(super) async fn serve(door: impl Door, router: Router, stop: Receiver<bool>) {
-    let mut connections = Connections::new(router, stop.clone());
+pub(super) async fn serve(door: impl Door, router: Router, limits: Limits, stop: Receiver<bool>) {
+    let mut connections = Connections::new(router, limits, stop.clone());
     let mut stopped = std::pin::pin!(stopped(stop));
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // Without descriptors every try fails at once: trying again without a pause would take a whole CPU.
     let mut paused = false;
     loop {
+        let has_room = connections.have_room();
         tokio::select! {
-            accepted = door.accept(), if !paused && connections.have_room() => match accepted {
-                Ok(stream) => connections.admit(stream),
-                // The reader has gone already.
+            accepted = door.accept(), if has_room && !paused => match accepted {
+                Ok((stream, address)) => connections.admit(stream, address),
+                // The client has gone already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     warn!(%error, "Connections cannot be taken up; trying again.");
                     paused = true;
                 }
             },
+            // Those that were just accepted are read meanwhile.
+            () = yield_now(), if !has_room => {}
             () = connections.one_ended(), if !connections.is_empty() => {}
             _ = sweep.tick(), if paused || !connections.is_empty() => {
                 paused = false;

@@ -20,7 +20,8 @@ const UNIFIED: &str = "\
 22 28 0:20 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw
 23 28 0:21 / /proc rw,nosuid,nodev,noexec,relatime shared:14 - proc proc rw
 28 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,discard,errors=remount-ro
-33 22 0:28 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot
+33 22 0:28 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 \
+rw,nsdelegate,memory_recursiveprot
 34 22 0:29 / /sys/fs/pstore rw,nosuid,nodev,noexec,relatime shared:10 - pstore pstore rw
 36 22 0:31 / /sys/fs/bpf rw,nosuid,nodev,noexec,relatime shared:11 - bpf bpf rw,mode=700
 ";
@@ -28,22 +29,31 @@ const UNIFIED: &str = "\
 /// systemd with the hybrid hierarchy, labels included.
 const HYBRID: &str = "\
 30 24 0:27 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:4 - tmpfs tmpfs ro,seclabel,mode=755,inode64
-31 30 0:28 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - cgroup2 cgroup2 rw,seclabel,nsdelegate
-32 30 0:29 / /sys/fs/cgroup/systemd rw,nosuid,nodev,noexec,relatime shared:6 - cgroup cgroup rw,seclabel,xattr,name=systemd
-35 30 0:32 / /sys/fs/cgroup/cpuset rw,nosuid,nodev,noexec,relatime shared:7 - cgroup cgroup rw,seclabel,cpuset,clone_children
-36 30 0:33 / /sys/fs/cgroup/net_cls,net_prio rw,nosuid,nodev,noexec,relatime shared:8 - cgroup cgroup rw,seclabel,net_cls,net_prio
-37 30 0:34 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid,nodev,noexec,relatime shared:9 - cgroup cgroup rw,seclabel,cpu,cpuacct
-38 30 0:35 / /sys/fs/cgroup/memory rw,nosuid,nodev,noexec,relatime shared:10 - cgroup cgroup rw,seclabel,memory
+31 30 0:28 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - cgroup2 cgroup2 \
+rw,seclabel,nsdelegate
+32 30 0:29 / /sys/fs/cgroup/systemd rw,nosuid,nodev,noexec,relatime shared:6 - cgroup cgroup \
+rw,seclabel,xattr,name=systemd
+35 30 0:32 / /sys/fs/cgroup/cpuset rw,nosuid,nodev,noexec,relatime shared:7 - cgroup cgroup \
+rw,seclabel,cpuset,clone_children
+36 30 0:33 / /sys/fs/cgroup/net_cls,net_prio rw,nosuid,nodev,noexec,relatime shared:8 - cgroup cgroup \
+rw,seclabel,net_cls,net_prio
+37 30 0:34 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid,nodev,noexec,relatime shared:9 - cgroup cgroup \
+rw,seclabel,cpu,cpuacct
+38 30 0:35 / /sys/fs/cgroup/memory rw,nosuid,nodev,noexec,relatime shared:10 - cgroup cgroup \
+rw,seclabel,memory
 ";
 
 /// A Docker host without v2.
 const LEGACY: &str = "\
 29 23 0:25 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:8 - tmpfs tmpfs ro,mode=755
-30 29 0:26 / /sys/fs/cgroup/systemd rw,nosuid,nodev,noexec,relatime shared:9 - cgroup cgroup rw,xattr,release_agent=/lib/systemd/systemd-cgroups-agent,name=systemd
-32 29 0:28 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid,nodev,noexec,relatime shared:11 - cgroup cgroup rw,cpu,cpuacct
+30 29 0:26 / /sys/fs/cgroup/systemd rw,nosuid,nodev,noexec,relatime shared:9 - cgroup cgroup \
+rw,xattr,release_agent=/lib/systemd/systemd-cgroups-agent,name=systemd
+32 29 0:28 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid,nodev,noexec,relatime shared:11 - cgroup cgroup \
+rw,cpu,cpuacct
 33 29 0:29 / /sys/fs/cgroup/memory rw,nosuid,nodev,noexec,relatime shared:12 - cgroup cgroup rw,memory
 480 28 0:28 /docker/3f4ac1f0 /var/lib/docker/tmp/cpu rw,relatime shared:200 - cgroup cgroup rw,cpu,cpuacct
-481 28 0:47 / /var/lib/docker/overlay2/0c1d/merged rw,relatime shared:201 - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/AB
+481 28 0:47 / /var/lib/docker/overlay2/0c1d/merged rw,relatime shared:201 - overlay overlay \
+rw,lowerdir=/var/lib/docker/overlay2/l/AB
 ";
 
 /// A virtual machine whose init mounts every controller on its own.
@@ -62,7 +72,8 @@ const SEPARATE: &str = "\
 /// A container with a cgroup namespace that sees its own cgroup only.
 const NAMESPACED: &str = "\
 1190 1187 0:30 / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro
-1196 1190 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw,nsdelegate,memory_recursiveprot
+1196 1190 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup \
+rw,nsdelegate,memory_recursiveprot
 ";
 
 /// A pod with a cgroup namespace and the host's hierarchy mounted in.
@@ -75,8 +86,10 @@ const HOST_MOUNTED: &str = "\
 /// The same on a v1 host: all of the host's `/sys`, in a container without a cgroup namespace.
 const HOST_MOUNTED_V1: &str = "\
 900 880 0:60 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime - tmpfs tmpfs rw,mode=755
-901 900 0:28 /kubepods/burstable/podaaaa/bbbb /sys/fs/cgroup/cpu,cpuacct ro,nosuid,relatime master:11 - cgroup cgroup rw,cpu,cpuacct
-902 900 0:29 /kubepods/burstable/podaaaa/bbbb /sys/fs/cgroup/memory ro,nosuid,relatime master:12 - cgroup cgroup rw,memory
+901 900 0:28 /kubepods/burstable/podaaaa/bbbb /sys/fs/cgroup/cpu,cpuacct ro,nosuid,relatime master:11 - \
+cgroup cgroup rw,cpu,cpuacct
+902 900 0:29 /kubepods/burstable/podaaaa/bbbb /sys/fs/cgroup/memory ro,nosuid,relatime master:12 - cgroup \
+cgroup rw,memory
 910 881 0:25 / /host/sys/fs/cgroup ro,nosuid,nodev,noexec master:8 - tmpfs tmpfs ro,mode=755
 911 910 0:28 / /host/sys/fs/cgroup/cpu,cpuacct rw,nosuid,relatime master:11 - cgroup cgroup rw,cpu,cpuacct
 912 910 0:29 / /host/sys/fs/cgroup/memory rw,nosuid,relatime master:12 - cgroup cgroup rw,memory

@@ -13,11 +13,34 @@ const UID_: &str = "2c48913c_b29f_11e7_9350_020968147796";
 /// The hash that is a static pod's UID.
 const HASH: &str = "e7f9012b4c6d8e0f1a2b3c4d5e6f7081";
 
-/// In a path, `A`, `B`, `UID_`, `UID` and `HASH` between braces stand for the constants.
+/// What stands between braces in a path.
+const NAMES: &[(&str, &str)] = &[
+    ("{BURSTABLE}", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"),
+    ("{BEST_EFFORT}", "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod"),
+    ("{KUBELET}", "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod"),
+    ("{USER}", "/user.slice/user-1000.slice/user@1000.service"),
+    ("{NSPAWN}", "/machine.slice/systemd-nspawn@web.service/payload"),
+    ("{UPPER}", "5A9F3C0DE1B24788A6C3D5E7F9012B4C6D8E0F1A2B3C4D5E6F708192A3B4C5D6"),
+    ("{A}", A),
+    ("{B}", B),
+    ("{UID_}", UID_),
+    ("{UID}", UID),
+    ("{HASH}", HASH),
+];
+
 fn expand(path: &str) -> String {
-    [("{A}", A), ("{B}", B), ("{UID_}", UID_), ("{UID}", UID), ("{HASH}", HASH)]
-        .iter()
-        .fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
+    NAMES.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
+}
+
+/// The container `A`.
+fn container(pod_uid: &str, is_top: bool) -> Name {
+    Name {
+        name: A.to_owned(),
+        kind: WorkloadKind::Container,
+        container_id: Some(A.to_owned()),
+        pod_uid: Some(pod_uid.to_owned()).filter(|uid| !uid.is_empty()),
+        is_top,
+    }
 }
 
 const TOP: bool = true;
@@ -26,28 +49,12 @@ const PART: bool = false;
 /// Path, UID of the pod, whether it is the container's own cgroup.
 const CONTAINERS: &[(&str, &str, bool)] = &[
     // The kubelet with the systemd driver.
-    (
-        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID_}.slice/cri-containerd-{A}.scope",
-        UID,
-        TOP,
-    ),
-    (
-        "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID_}.slice/crio-{A}.scope",
-        UID,
-        TOP,
-    ),
+    ("{BURSTABLE}{UID_}.slice/cri-containerd-{A}.scope", UID, TOP),
+    ("{BEST_EFFORT}{UID_}.slice/crio-{A}.scope", UID, TOP),
     ("/kubepods.slice/kubepods-pod{UID_}.slice/docker-{A}.scope", UID, TOP),
-    (
-        "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{HASH}.slice/cri-containerd-{A}.scope",
-        HASH,
-        TOP,
-    ),
-    ("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{UID}.slice/docker-{A}.scope", UID, TOP),
-    (
-        "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{UID_}.slice/cri-containerd-{A}.scope",
-        UID,
-        TOP,
-    ),
+    ("{BURSTABLE}{HASH}.slice/cri-containerd-{A}.scope", HASH, TOP),
+    ("{BURSTABLE}{UID}.slice/docker-{A}.scope", UID, TOP),
+    ("{KUBELET}{UID_}.slice/cri-containerd-{A}.scope", UID, TOP),
     // A runtime that takes systemd's syntax for a directory.
     ("/system.slice/containerd.service/kubepods-besteffort-pod{UID_}.slice:cri-containerd:{A}", UID, TOP),
     ("/kubepods-burstable-pod{HASH}.slice:cri-containerd:{A}/sub", HASH, PART),
@@ -73,8 +80,8 @@ const CONTAINERS: &[(&str, &str, bool)] = &[
     ("/machine.slice/libpod-{A}.scope/container", "", PART),
     ("/machine.slice/machine-libpod_pod_{B}.slice/libpod-{A}.scope/container", "", PART),
     ("/system.slice/web.service/libpod-payload-{A}", "", TOP),
-    ("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{A}.scope/container", "", PART),
-    ("/user.slice/user-1000.slice/user@1000.service/user.slice/docker-{A}.scope", "", TOP),
+    ("{USER}/user.slice/libpod-{A}.scope/container", "", PART),
+    ("{USER}/user.slice/docker-{A}.scope", "", TOP),
     // What a container makes inside belongs to it: an init system, further containers, a whole node.
     ("/kubepods.slice/kubepods-pod{UID_}.slice/cri-containerd-{A}.scope/init.scope", UID, PART),
     ("/docker/{A}/system.slice/foo.service", "", PART),
@@ -87,18 +94,12 @@ const CONTAINERS: &[(&str, &str, bool)] = &[
 #[test]
 fn containers_of_every_runtime_and_driver() {
     for &(path, pod_uid, is_top) in CONTAINERS {
-        let expected = Name {
-            name: A.to_owned(),
-            kind: WorkloadKind::Container,
-            container_id: Some(A.to_owned()),
-            pod_uid: Some(pod_uid.to_owned()).filter(|uid| !uid.is_empty()),
-            is_top,
-        };
-        assert_eq!(name_of(&expand(path)), expected, "{path}");
+        assert_eq!(name_of(&expand(path)), container(pod_uid, is_top), "{path}");
     }
 }
 
-/// The kubelet's own levels, above the runtime's: the same for every runtime, and for containers and sandboxes alike.
+/// The kubelet's own levels, above the runtime's: the same for every runtime, and for containers and
+/// sandboxes alike.
 fn pods_of_every_class_and_driver() -> Vec<(String, &'static str)> {
     let mut pods = Vec::new();
     for (uid, uid_) in [(UID, UID_), (HASH, HASH)] {
@@ -121,38 +122,16 @@ fn pods_of_every_class_and_driver() -> Vec<(String, &'static str)> {
 
 #[test]
 fn every_class_driver_and_runtime_with_and_without_cgroups_inside() {
-    let containers = [
-        "{A}",
-        "cri-containerd-{A}.scope",
-        "crio-{A}",
-        "crio-{A}.scope",
-        "docker-{A}.scope",
-        "libpod-{A}.scope",
-    ];
-    let long = "n".repeat(250);
-    let inside = [
-        "",
-        "/container",
-        "/init.scope",
-        "/system.slice/cron.service",
-        "/..",
-        "/a/b/c/d",
-        &format!("/{long}"),
-    ];
+    let scopes =
+        ["cri-containerd", "crio", "docker", "libpod"].map(|runtime| format!("{runtime}-{{A}}.scope"));
+    let containers = scopes.into_iter().chain(["{A}", "crio-{A}"].map(str::to_owned)).collect::<Vec<_>>();
+    let long = format!("/{}", "n".repeat(250));
+    let inside = ["", "/container", "/init.scope", "/system.slice/cron.service", "/..", "/a/b/c/d", &long];
     for (pod, uid) in pods_of_every_class_and_driver() {
         assert_eq!(name_of(&pod).pod_uid.as_deref(), Some(uid), "{pod}");
-        for (container, below) in
-            containers.iter().flat_map(|container| inside.map(|below| (container, below)))
-        {
-            let path = expand(&format!("{pod}/{container}{below}"));
-            let expected = Name {
-                name: A.to_owned(),
-                kind: WorkloadKind::Container,
-                container_id: Some(A.to_owned()),
-                pod_uid: Some(uid.to_owned()),
-                is_top: below.is_empty(),
-            };
-            assert_eq!(name_of(&path), expected, "{path}");
+        for (id, below) in containers.iter().flat_map(|id| inside.map(|below| (id, below))) {
+            let path = expand(&format!("{pod}/{id}{below}"));
+            assert_eq!(name_of(&path), container(uid, below.is_empty()), "{path}");
         }
     }
 }
@@ -220,15 +199,10 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     // Users.
     ("/user.slice/user-0.slice/session-3.scope", "session-3.scope", Unit, TOP),
     ("/user.slice/user-1000.slice", "user-1000.slice", Unit, TOP),
-    ("/user.slice/user-1000.slice/user@1000.service", "user@1000.service", Unit, TOP),
-    ("/user.slice/user-1000.slice/user@1000.service/init.scope", "user@1000.service/init.scope", Unit, TOP),
-    ("/user.slice/user-1000.slice/user@1000.service/app.slice", "user@1000.service/app.slice", Unit, TOP),
-    (
-        "/user.slice/user-1000.slice/user@1000.service/app.slice/dbus.service/x",
-        "user@1000.service/dbus.service",
-        Unit,
-        PART,
-    ),
+    ("{USER}", "user@1000.service", Unit, TOP),
+    ("{USER}/init.scope", "user@1000.service/init.scope", Unit, TOP),
+    ("{USER}/app.slice", "user@1000.service/app.slice", Unit, TOP),
+    ("{USER}/app.slice/dbus.service/x", "user@1000.service/dbus.service", Unit, PART),
     // Machines.
     (
         r"/machine.slice/machine-qemu\x2d1\x2dvm.scope/libvirt/vcpu0",
@@ -236,18 +210,8 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
         Unit,
         PART,
     ),
-    (
-        "/machine.slice/systemd-nspawn@web.service/payload/system.slice/nginx.service",
-        "systemd-nspawn@web.service",
-        Unit,
-        PART,
-    ),
-    (
-        "/machine.slice/systemd-nspawn@web.service/payload/system.slice",
-        "systemd-nspawn@web.service",
-        Unit,
-        PART,
-    ),
+    ("{NSPAWN}/system.slice/nginx.service", "systemd-nspawn@web.service", Unit, PART),
+    ("{NSPAWN}/system.slice", "systemd-nspawn@web.service", Unit, PART),
     ("/machine.slice", "machine.slice", Unit, TOP),
     // The monitor of a container is not in it.
     ("/machine.slice/libpod-conmon-{A}.scope", "libpod-conmon-{A}.scope", Unit, TOP),
@@ -266,12 +230,7 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     ("/system.slice/loose", "/system.slice/loose", Path, TOP),
     ("/my/.service", "/my/.service", Path, TOP),
     ("/docker/{A}0", "/docker/{A}0", Path, TOP),
-    (
-        "/docker/5A9F3C0DE1B24788A6C3D5E7F9012B4C6D8E0F1A2B3C4D5E6F708192A3B4C5D6",
-        "/docker/5A9F3C0DE1B24788A6C3D5E7F9012B4C6D8E0F1A2B3C4D5E6F708192A3B4C5D6",
-        Path,
-        TOP,
-    ),
+    ("/docker/{UPPER}", "/docker/{UPPER}", Path, TOP),
     (
         "/process_api/f5d8624fcec2f6aaaaef8ff983dad329",
         "/process_api/f5d8624fcec2f6aaaaef8ff983dad329",
@@ -294,7 +253,7 @@ fn a_pods_uid_is_found_without_a_container_and_only_in_its_place() {
     let table = [
         ("/kubepods/burstable/pod{UID}", Some(UID)),
         ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", Some(UID)),
-        ("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{HASH}.slice", Some(HASH)),
+        ("{BURSTABLE}{HASH}.slice", Some(HASH)),
         ("/kubepods/podcast", None),
         ("/kubepods/pod", None),
         ("/kubepods/pod{UID}0", None),
@@ -349,7 +308,25 @@ fn any_path() -> impl Strategy<Value = String> {
     proptest::collection::vec(part, 0..24).prop_map(|parts| format!("/{}", parts.join("/")))
 }
 
+#[test]
+fn what_turns_or_hides_its_surroundings_is_replaced_and_letters_are_not() {
+    for hidden in
+        ['\u{61c}', '\u{202e}', '\u{ad}', '\u{feff}', '\u{e0041}', '\u{fe0f}', '\u{1b}', '\u{9b}', '\u{3164}']
+    {
+        assert_eq!(printable(&format!("a{hidden}b")), "a\u{fffd}b", "U+{:04X}", u32::from(hidden));
+    }
+    for name in ["pod-1.scope", "a$(b)", "\u{e9}\u{df}\u{4e2d}\u{5d0}\u{1f600}"] {
+        assert_eq!(printable(name), name);
+    }
+}
+
 proptest! {
+    /// The categories are those of another table than ours.
+    #[test]
+    fn no_control_and_no_format_character_is_printed(name in "[\\p{Cf}\\p{Cc}\\p{Zl}\\p{Zp}]{1,16}") {
+        prop_assert!(printable(&name).chars().all(|shown| shown == char::REPLACEMENT_CHARACTER));
+    }
+
     #[test]
     fn any_path_has_a_name_that_is_bounded_and_printable(path in any_path()) {
         let found = name_of(&path);
@@ -360,7 +337,10 @@ proptest! {
     }
 
     #[test]
-    fn any_text_at_all_has_one_too(text in any::<String>(), bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn any_text_at_all_has_one_too(
+        text in any::<String>(),
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+    ) {
         for path in [text, String::from_utf8_lossy(&bytes).into_owned()] {
             let found = name_of(&path);
             prop_assert!(!found.name.is_empty() && found.name.len() <= NAME_MAX);

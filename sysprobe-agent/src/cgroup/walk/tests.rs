@@ -1,11 +1,14 @@
 //! Walks over made trees, with holes in them.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CString, OsStr};
+use std::fs::Permissions;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
+use crate::heap_meter;
 
 fn tree(directories: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory for temporary files");
@@ -15,8 +18,22 @@ fn tree(directories: &[&str]) -> tempfile::TempDir {
     root
 }
 
-fn by_path(walk: &Walk) -> BTreeMap<&str, u64> {
-    walk.found.iter().map(|found| (found.path.as_str(), found.id)).collect()
+/// The ids by paths, which are put together from the names; parents come before their children.
+fn by_path(walk: &Walk) -> BTreeMap<String, u64> {
+    let mut paths: HashMap<u64, String> = HashMap::new();
+    for found in &walk.found {
+        let path = match paths.get(&found.parent) {
+            Some(parent) => format!("{parent}/{}", found.name),
+            None => String::new(),
+        };
+        assert_eq!(path.is_empty(), found.parent == 0, "{found:?} comes after its parent");
+        paths.insert(found.id, path);
+    }
+    paths.into_iter().map(|(id, path)| (path, id)).collect()
+}
+
+fn paths(walk: &Walk) -> Vec<String> {
+    by_path(walk).into_keys().collect()
 }
 
 #[test]
@@ -24,26 +41,12 @@ fn finds_every_directory_by_its_inode_and_no_file() {
     let root = tree(&["a/b/c", "a/d", "e"]);
     fs::write(root.path().join("a/cpu.stat"), "").expect("a file");
     let walk = walk(root.path()).expect("readable");
-    let found = by_path(&walk);
-    let paths: Vec<&str> = found.keys().copied().collect();
-    assert_eq!(paths, ["/", "/a", "/a/b", "/a/b/c", "/a/d", "/e"]);
-    for (path, id) in found {
-        let metadata = fs::metadata(root.path().join(&path[1..])).expect("there");
+    assert_eq!(paths(&walk), ["", "/a", "/a/b", "/a/b/c", "/a/d", "/e"]);
+    for (path, id) in by_path(&walk) {
+        let metadata = fs::metadata(root.path().join(path.trim_start_matches('/'))).expect("there");
         assert_eq!(id, metadata.ino(), "{path}");
     }
-    assert_eq!((walk.found[0].path.as_str(), walk.unreadable), ("/", 0));
-}
-
-#[test]
-fn parents_come_before_their_children() {
-    let root = tree(&["a/b/c/d", "a/x/y", "z/a/b"]);
-    let walk = walk(root.path()).expect("readable");
-    let position = |path: &str| walk.found.iter().position(|found| found.path == path);
-    for found in &walk.found[1..] {
-        let (parent, _) = found.path.rsplit_once('/').expect("a path");
-        let parent = if parent.is_empty() { "/" } else { parent };
-        assert!(position(parent) < position(&found.path), "{}", found.path);
-    }
+    assert_eq!(walk.unreadable, 0);
 }
 
 #[test]
@@ -52,7 +55,7 @@ fn symbolic_links_are_not_followed_below_the_root_which_may_be_one() {
     symlink(root.path(), root.path().join("cpu,cpuacct/a/loop")).expect("a link");
     symlink("cpu,cpuacct", root.path().join("cpu")).expect("a link");
     let walk = walk(&root.path().join("cpu")).expect("readable");
-    assert_eq!(by_path(&walk).into_keys().collect::<Vec<_>>(), ["/", "/a"]);
+    assert_eq!(paths(&walk), ["", "/a"]);
 }
 
 #[test]
@@ -61,8 +64,7 @@ fn names_that_are_no_text_are_found_all_the_same() {
     let name = OsStr::from_bytes(b"not\xff text");
     fs::create_dir_all(root.path().join(name).join("child")).expect("a directory");
     let walk = walk(root.path()).expect("readable");
-    let paths: Vec<&str> = by_path(&walk).into_keys().collect();
-    assert_eq!(paths, ["/", "/not\u{fffd} text", "/not\u{fffd} text/child"]);
+    assert_eq!(paths(&walk), ["", "/not\u{fffd} text", "/not\u{fffd} text/child"]);
 }
 
 #[test]
@@ -77,14 +79,14 @@ fn a_tree_may_vanish_during_the_walk() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let root = tree(&names);
     let pending: Vec<Pending> = (0..50)
-        .map(|name| Pending { directory: root.path().join(name.to_string()), path: format!("/{name}") })
+        .map(|name| Pending { id: name, directory: root.path().join(name.to_string()), from: None })
         .collect();
     for name in 0..50 {
         fs::remove_dir_all(root.path().join(name.to_string())).expect("removable");
     }
     let device = fs::metadata(root.path()).expect("there").dev();
     let mut walk = Walk::default();
-    for gone in &pending {
+    for gone in pending {
         let error = walk.list(gone, device, &mut Vec::new()).expect_err("gone");
         assert!(is_gone(&error));
     }
@@ -93,22 +95,45 @@ fn a_tree_may_vanish_during_the_walk() {
 
 #[test]
 fn what_cannot_be_listed_is_counted_and_the_rest_found() {
-    let root = tree(&["open/child", "too/long"]);
-    // Below 20 names of 250 characters a path is longer than the 4096 that the system takes.
-    let name = "n".repeat(250);
-    let mut directory = root.path().join("too/long");
-    for _ in 0..14 {
-        directory.push(&name);
-    }
-    fs::create_dir_all(&directory).expect("a directory");
-    std::process::Command::new("sh")
-        .current_dir(&directory)
-        .args(["-c", &format!("for i in 1 2 3 4; do mkdir {name} && cd -P {name}; done")])
-        .status()
-        .expect("a shell");
+    let root = tree(&["open/child", "closed/child"]);
+    let closed = root.path().join("closed");
+    // Temporary directories are for their maker alone.
+    fs::set_permissions(root.path(), Permissions::from_mode(0o755)).expect("permissions");
+    fs::set_permissions(&closed, Permissions::from_mode(0o000)).expect("permissions");
+    // SAFETY: it changes by which user this thread, and no other, is judged. Root could look into everything.
+    let before = unsafe { libc::setfsuid(65_534) };
     let walk = walk(root.path()).expect("readable");
+    // SAFETY: as above.
+    unsafe { libc::setfsuid(before.cast_unsigned()) };
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("permissions");
     assert_eq!(walk.unreadable, 1);
-    assert!(walk.found.iter().any(|found| found.path == "/open/child"));
+    assert_eq!(paths(&walk), ["", "/closed", "/open", "/open/child"]);
+}
+
+/// The system takes paths of 4096 bytes, but does not keep directories from being deeper.
+#[test]
+fn no_path_is_too_long() {
+    const LEVELS: usize = 300;
+    let root = tree(&["beside"]);
+    let name = CString::new("n".repeat(250)).expect("no zero");
+    let mut at = OwnedFd::from(File::open(root.path()).expect("there"));
+    for _ in 0..LEVELS {
+        // SAFETY: an open directory and a name that ends.
+        let made = unsafe { libc::mkdirat(at.as_raw_fd(), name.as_ptr(), 0o700) };
+        assert_eq!(made, 0, "{}", io::Error::last_os_error());
+        // SAFETY: as above.
+        let below = unsafe { libc::openat(at.as_raw_fd(), name.as_ptr(), libc::O_DIRECTORY) };
+        assert!(below >= 0, "{}", io::Error::last_os_error());
+        // SAFETY: it was opened above and belongs to no other.
+        at = unsafe { OwnedFd::from_raw_fd(below) };
+    }
+    let before = heap_meter::begin();
+    let walk = walk(root.path()).expect("readable");
+    let taken = heap_meter::peak_since(before);
+    assert_eq!((walk.found.len(), walk.unreadable), (2 + LEVELS, 0));
+    let deepest = by_path(&walk).into_keys().map(|path| path.len()).max();
+    assert_eq!(deepest, Some(LEVELS * 251));
+    assert!(taken < 1 << 20, "{taken} bytes");
     std::process::Command::new("rm").arg("-rf").arg(root.path()).status().expect("removed");
 }
 

@@ -6,7 +6,8 @@ use crate::snapshot::Throttling;
 #[test]
 fn microseconds_become_nanoseconds() {
     let text = "usage_usec 417078540\nuser_usec 342106526\nsystem_usec 74972014\nnice_usec 0\n\
-        core_sched.force_idle_usec 0\nnr_periods 88\nnr_throttled 12\nthrottled_usec 345678\nnr_bursts 0\nburst_usec 0\n";
+        core_sched.force_idle_usec 0\nnr_periods 88\nnr_throttled 12\nthrottled_usec 345678\nnr_bursts \
+        0\nburst_usec 0\n";
     let throttling = Throttling { periods: 88, throttled_periods: 12, throttled_ns: 345_678_000 };
     assert_eq!(parse_stat(text), Ok(Stat { usage_ns: Some(417_078_540_000), throttling: Some(throttling) }));
 }

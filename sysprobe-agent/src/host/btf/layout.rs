@@ -1,5 +1,5 @@
-//! Offsets of members and places of their bits, values of enumerators, and how many parameters a tracepoint has. Members of anonymous structs and
-//! unions count as their parent's, as in C.
+//! Offsets of members and places of their bits, values of enumerators, and how many parameters a tracepoint
+//! has. Members of anonymous structs and unions count as their parent's, as in C.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::Types;
 
-/// Offsets by path (`task_struct.sched_info.run_delay`), with `.#` behind it the number of the member's first bit within its byte, values of
-/// enumerators likewise, numbers of parameters by
-/// `btf_trace_NAME.()`, the first of which is the kernel's own. What is missing is absent.
+/// Offsets by path (`task_struct.sched_info.run_delay`), with `.#` behind it the number of the member's first
+/// bit within its byte, values of enumerators likewise, numbers of parameters by `btf_trace_NAME.()`, the
+/// first of which is the kernel's own. What is missing is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Layout(BTreeMap<String, u32>);
 

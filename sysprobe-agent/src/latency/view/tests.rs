@@ -63,6 +63,19 @@ fn an_empty_screen_says_why() {
 }
 
 #[test]
+fn a_share_of_the_packets_is_told() {
+    let told = |ratio| {
+        let (earlier, mut later) = window();
+        later.agent.rx_followed_ratio = ratio;
+        let mut app = app((80, 24));
+        see(&mut app, earlier);
+        see(&mut app, later);
+        row(screen(&app, (80, 24)).buffer(), 1).contains("(1 of 64 packets followed)")
+    };
+    assert_eq!([None, Some(1.0), Some(1.0 / 64.0)].map(told), [false, false, true]);
+}
+
+#[test]
 fn without_causes_the_stages_remain() {
     let mut app = app((80, 30));
     see(&mut app, by_functions(window().1));

@@ -30,7 +30,9 @@ fn sample(counts: &[(usize, u64)]) -> HistogramSample {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_moved(counts in prop::collection::vec((0..hist::BUCKETS, 1..1_000_000_u64), 0..40)) {
+    fn nothing_is_lost_or_moved(
+        counts in prop::collection::vec((0..hist::BUCKETS, 1..1_000_000_u64), 0..40),
+    ) {
         let sample = sample(&counts);
         let mut buckets = Buckets::default();
         for (width, wanted) in [
@@ -43,7 +45,9 @@ proptest! {
             buckets.fill_native(&sample);
             let (zero, positive) = decoded(&buckets.native());
             prop_assert_eq!(zero, sample.buckets()[0]);
-            let expected: Vec<_> = sample.buckets().iter().enumerate().skip(1).filter(|(_, count)| **count > 0)
+            let sampled = sample.buckets();
+            let counted = sampled.iter().enumerate().skip(1).filter(|(_, count)| **count > 0);
+            let expected: Vec<_> = counted
                 .map(|(bucket, count)| {
                     (if bucket == hist::OVERFLOW { INFINITE } else { hist::native_index(bucket) }, *count)
                 }).collect();

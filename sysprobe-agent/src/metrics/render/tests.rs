@@ -1,10 +1,12 @@
 //! The text forms of small snapshots.
 
+use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
+
 use super::*;
 use crate::show::fixture;
 use crate::snapshot::{
-    Hidden, HistogramSample, HistogramScope, PodSample, PodTotals, SchedSample, Workload, WorkloadKind,
-    WorkloadSample,
+    Culprit, Hidden, HistogramSample, HistogramScope, PodSample, PodTotals, SchedSample, Workload,
+    WorkloadKind, WorkloadSample,
 };
 
 fn snapshot(container: &str, waits_ns: &[u64]) -> Snapshot {
@@ -30,7 +32,8 @@ fn classic_buckets_are_cumulative_and_end_with_the_count() {
     let lines = lines("a", &[1_000, 1_953_125, 1_953_126, 40_000_000_000]);
     let bucket = |bound: &str| {
         let prefix = format!(
-            "sysprobe_sched_wakeup_latency_seconds_bucket{{le=\"{bound}\",namespace=\"\",pod=\"\",container=\"a\"}} "
+            "sysprobe_sched_wakeup_latency_seconds_bucket\
+             {{le=\"{bound}\",namespace=\"\",pod=\"\",container=\"a\"}} "
         );
         let line =
             lines.iter().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{lines:#?}"));
@@ -162,19 +165,83 @@ fn each_family_says_how_many_series_it_has() {
     }
 }
 
-#[test]
-fn protobuf_has_the_kernels_own_buckets() {
-    use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
-    use prost::Message as _;
-
-    let snapshot = snapshot("a", &[1, 600, 1_953_125, 1_953_126, 40_000_000_000]);
-    let sample = snapshot.workloads[0].sched.as_ref().expect("has sched").wait.clone();
+fn families(snapshot: Snapshot) -> Vec<MetricFamily> {
     let bytes = render(snapshot, Format::Protobuf, &MetricsConfig::default()).expect("encodes");
     let mut rest = &bytes[..];
     let mut families = Vec::new();
     while !rest.is_empty() {
         families.push(MetricFamily::decode_length_delimited(&mut rest).expect("a family"));
     }
+    families
+}
+
+/// A workload and the agent itself, each counted since a time of its own.
+fn since(workload_ms: u64, agent_ms: u64) -> Snapshot {
+    let mut snapshot = snapshot("a", &[5]);
+    snapshot.workloads[0].created_ms = workload_ms;
+    let blame = &mut snapshot.workloads[0].sched.as_mut().expect("has sched").blame;
+    let culprit = |pod: &str| Culprit { namespace: "shop".into(), pod: pod.into(), ..Culprit::default() };
+    blame.culprits = vec![(culprit("late"), 10), (culprit("early"), 20)];
+    blame.created_ms = vec![workload_ms + 1, workload_ms];
+    blame.other_ns = 5;
+    snapshot.agent.started_unix_ms = agent_ms;
+    snapshot
+}
+
+#[test]
+fn protobuf_says_of_all_counters_and_histograms_since_when_they_are_counted() {
+    let families = families(since(1_700_000_000_123, 1_600_000_000_000));
+    for family in &families {
+        for series in &family.metric {
+            let stamp = match (&series.counter, &series.histogram) {
+                (Some(counter), _) => counter.start_timestamp,
+                (None, Some(histogram)) => histogram.start_timestamp,
+                (None, None) => continue,
+            };
+            let is_the_workloads = series.label.iter().any(|label| label.name == "container");
+            let is_late = series.label.iter().any(|label| label.value == "late");
+            let stamp = stamp.map(|stamp| (stamp.seconds, stamp.nanos));
+            let expected = match (is_the_workloads, is_late) {
+                (true, true) => (1_700_000_000, 124_000_000),
+                (true, false) => (1_700_000_000, 123_000_000),
+                (false, _) => (1_600_000_000, 0),
+            };
+            assert_eq!(stamp, Some(expected), "{}", family.name);
+        }
+    }
+    let blame = families.iter().find(|family| family.name == "sysprobe_sched_blame_seconds_total");
+    assert_eq!(blame.map(|blame| blame.metric.len()), Some(3));
+}
+
+#[test]
+fn openmetrics_has_lines_of_it_if_they_are_wanted_and_plain_text_never() {
+    let line =
+        "sysprobe_sched_on_cpu_seconds_created{namespace=\"\",pod=\"\",container=\"a\"} 1700000000.123\n";
+    let wanted: MetricsConfig = toml::from_str("created_lines = true").expect("a configuration");
+    let text = |format, config: &MetricsConfig| {
+        let text = render(since(1_700_000_000_123, 1_600_000_000_000), format, config).expect("encodes");
+        String::from_utf8(text).expect("text")
+    };
+    let with = text(Format::OpenMetrics, &wanted);
+    assert!(with.contains(line), "{with}");
+    assert!(with.contains("\nprocess_cpu_seconds_created 1600000000.000\n"), "{with}");
+    let without = text(Format::OpenMetrics, &MetricsConfig::default());
+    // What the process itself took goes on meanwhile.
+    let others = |line: &&str| !line.contains("_created") && !line.starts_with("process_");
+    let kept: Vec<_> = with.lines().filter(others).collect();
+    assert_eq!(kept, without.lines().filter(others).collect::<Vec<_>>(), "they change nothing else");
+    let count =
+        |suffix: &str| with.lines().filter(|line| !line.starts_with('#') && line.contains(suffix)).count();
+    let histograms = count("_bucket{le=\"+Inf\"");
+    assert_eq!(count("_created"), count("_total{") + count("_total ") + histograms);
+    assert!(!text(Format::Plain, &wanted).contains("_created"));
+}
+
+#[test]
+fn protobuf_has_the_kernels_own_buckets() {
+    let snapshot = snapshot("a", &[1, 600, 1_953_125, 1_953_126, 40_000_000_000]);
+    let sample = snapshot.workloads[0].sched.as_ref().expect("has sched").wait.clone();
+    let families = families(snapshot);
     assert_eq!(families.len(), table::all().count());
     let waits = families.iter().find(|family| family.name == "sysprobe_sched_wakeup_latency_seconds");
     let histogram = waits.expect("it is there").metric[0].histogram.clone().expect("a histogram");

@@ -1,8 +1,9 @@
 //! What the agent says about itself.
 
 use super::{Kind, Metric, Unit, seconds};
+use crate::metrics::emit::Emit;
 use crate::process;
-use crate::snapshot::WorkloadKind;
+use crate::snapshot::{ScanSample, Snapshot, WorkloadKind};
 
 const SOURCE: &str = "the agent";
 
@@ -44,6 +45,20 @@ pub(super) static AGENT: &[Metric] = &[
         },
     },
     Metric {
+        name: "sysprobe_agent_shed_info",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "1 for a domain that is not measured for a while, because it would cost the node too much: its \
+               counters stand still. The label says which limit was exceeded.",
+        labels: &["domain", "reason"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for domain in snapshot.domains.iter().filter(|domain| domain.is_shed()) {
+                emit.value(&[("domain", &*domain.name), ("reason", &domain.reason)], 1.0);
+            }
+        },
+    },
+    Metric {
         name: "sysprobe_agent_program_runs",
         unit: Unit::None,
         kind: Kind::Counter,
@@ -73,7 +88,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_program_missed",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Runs of a kernel program that the kernel left out, because this or another one was running on that CPU.",
+        help: "Runs of a kernel program that the kernel left out, because this or another one was running on \
+               that CPU.",
         labels: &["program"],
         source: "bpf_prog_info.recursion_misses, bpf_link_info.perf_event.kprobe.missed",
         emit: |snapshot, emit| {
@@ -86,7 +102,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_map_entries",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Entries in use of a kernel map; only maps that can run full have a series.",
+        help: "Entries in use of a kernel map; only maps that can run full have a series. Those of \
+               operations in progress are counted every five minutes.",
         labels: &["map"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -107,6 +124,20 @@ pub(super) static AGENT: &[Metric] = &[
         emit: |snapshot, emit| {
             for map in &snapshot.agent.maps {
                 emit.value(&[("map", &map.map)], map.capacity as f64);
+            }
+        },
+    },
+    Metric {
+        name: "sysprobe_agent_storage",
+        unit: Unit::Bytes,
+        kind: Kind::Gauge,
+        help: "Kernel memory that a domain keeps with tasks or sockets, at most. It is charged to the \
+               agent's memory cgroup.",
+        labels: &["domain", "kind"],
+        source: "values made, and the tasks (/proc/loadavg) and sockets (/sys/kernel/slab) that there are",
+        emit: |snapshot, emit| {
+            for storage in &snapshot.agent.storages {
+                emit.value(&[("domain", &storage.domain), ("kind", &storage.kind)], storage.bytes as f64);
             }
         },
     },
@@ -173,7 +204,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_pod_watch_age",
         unit: Unit::Seconds,
         kind: Kind::Gauge,
-        help: "Time since the source that watches the pods was last heard of. No series without such a source.",
+        help: "Time since the source that watches the pods was last heard of. No series without such a \
+               source.",
         labels: &[],
         source: "the API server's watch and its bookmarks, the last list of the container runtime's",
         emit: |snapshot, emit| emit.optional(snapshot.agent.pod_watch_age_ns.map(seconds)),
@@ -214,10 +246,67 @@ pub(super) static AGENT: &[Metric] = &[
         emit: |snapshot, emit| emit.value(&[], seconds(snapshot.agent.collect_ns)),
     },
     Metric {
+        name: "sysprobe_agent_interference_lost",
+        unit: Unit::Seconds,
+        kind: Kind::Counter,
+        help: "Time that tasks waited for other cgroups whose pairs had no room in the kernel map: cause \
+               `unknown` has it.",
+        labels: &[],
+        source: "counted in the kernel programs",
+        emit: |snapshot, emit| emit.value(&[], seconds(snapshot.agent.interference_lost_ns)),
+    },
+    Metric {
+        name: "sysprobe_agent_scans",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Passes of a scan, which goes over all objects of a kind: open files or tasks (programs that \
+               end in _seed, when the agent starts), tasks (sched_census), sockets (tcp_census), cgroups.",
+        labels: &["scan"],
+        source: SOURCE,
+        emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.passes as f64),
+    },
+    Metric {
+        name: "sysprobe_agent_scan_duration",
+        unit: Unit::Seconds,
+        kind: Kind::Gauge,
+        help: "Time that the last pass of a scan took, in parts between which the CPU was free. Sockets are \
+               scanned for 1 % of a CPU at most: what is shown of them is at most a hundred times as old.",
+        labels: &["scan"],
+        source: SOURCE,
+        emit: |snapshot, emit| each_scan(snapshot, emit, |scan| seconds(scan.last_ns)),
+    },
+    Metric {
+        name: "sysprobe_agent_scan_truncated",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Passes of a scan that ended before they had seen everything, for want of time or access. \
+               Counts of sockets and threads are then those of the last complete pass, or missing.",
+        labels: &["scan"],
+        source: SOURCE,
+        emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.truncated as f64),
+    },
+    Metric {
+        name: "sysprobe_agent_refused_requests",
+        unit: Unit::None,
+        kind: Kind::Counter,
+        help: "Requests that were answered 503, probes and commands included: starting, engine_hangs (a \
+               system call does not return), source_dead (a source of pod names needs a restart), no_place \
+               (too many clients at once, or of one address), late (not made in the time that the client \
+               waits).",
+        labels: &["reason"],
+        source: SOURCE,
+        emit: |snapshot, emit| {
+            for refused in &snapshot.agent.refused {
+                emit.value(&[("reason", &refused.reason)], refused.count as f64);
+            }
+        },
+    },
+    Metric {
         name: "sysprobe_agent_series",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Series of a family in this answer. A classic histogram has one for each bucket, and count and sum; a native one is one.",
+        help: "Series of a family in this answer. A classic histogram has one for each bucket, and count and \
+               sum; a native one is one.",
         labels: &["family"],
         source: SOURCE,
         emit: |_, emit| emit.each_family(),
@@ -226,7 +315,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_left_out_series",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Series that are missing in this answer because their workloads have as many as they may (metrics.series_per_workload).",
+        help: "Series that are missing in this answer because their workloads have as many as they may \
+               (metrics.series_per_workload).",
         labels: &[],
         source: SOURCE,
         emit: |_, emit| emit.value(&[], emit.left_out() as f64),
@@ -235,8 +325,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_hidden_workloads",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Workloads that are a part of container=\"other\": unwanted (by metrics.namespaces or metrics.pods), over_budget (when they \
-               came there were metrics.workloads already).",
+        help: "Workloads that are a part of container=\"other\": unwanted (by metrics.namespaces or \
+               metrics.pods), over_budget (when they came there were metrics.workloads already).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -282,3 +372,9 @@ pub(super) static AGENT: &[Metric] = &[
         emit: |_, emit| emit.optional(process::start_time_seconds()),
     },
 ];
+
+fn each_scan(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&ScanSample) -> f64) {
+    for scan in &snapshot.agent.scans {
+        emit.value(&[("scan", &scan.scan)], value(scan));
+    }
+}

@@ -13,7 +13,8 @@ pub(super) static BLOCK: &[Metric] = &[
         name: "sysprobe_block_requests",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Requests that a block device has done, those that failed included. A flush is one without data.",
+        help: "Requests that a block device has done, those that failed included. A flush is one without \
+               data.",
         labels: LABELS,
         source: REQUESTS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.requests.latency.count() as f64)),
@@ -44,8 +45,8 @@ pub(super) static BLOCK: &[Metric] = &[
         name: "sysprobe_block_queued",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "How much of their time passed before the device's driver got them; of flushes, and of writes that flush or write through \
-               the device's cache, nothing is told apart.",
+        help: "How much of their time passed before the device's driver got them; of flushes, and of writes \
+               that flush or write through the device's cache, nothing is told apart.",
         labels: LABELS,
         source: "request.start_time_ns to block_rq_issue",
         emit: |snapshot, emit| {

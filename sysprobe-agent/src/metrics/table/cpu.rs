@@ -8,8 +8,9 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_usage",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "CPU time of the cgroup and those below it, as the kernel accounts it. A pod that has a quota of its own has a series \
-               beside its containers' (an empty container), as has a slice with one: they are not to be added up.",
+        help: "CPU time of the cgroup and those below it, as the kernel accounts it. A pod that has a quota \
+               of its own has a series beside its containers' (an empty container), as has a slice with one: \
+               they are not to be added up.",
         labels: WORKLOAD,
         source: "cpu.stat usage_usec; cpuacct.usage on cgroup v1",
         emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(seconds(cpu.usage_ns?))),
@@ -38,8 +39,8 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttled",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that the cgroup was throttled, summed over its CPUs. Where a pod and its containers have quotas of their own, \
-               both have series, mostly of the same time.",
+        help: "Time that the cgroup was throttled, summed over its CPUs. Where a pod and its containers have \
+               quotas of their own, both have series, mostly of the same time.",
         labels: WORKLOAD,
         source: "cpu.stat throttled_usec; throttled_time on cgroup v1",
         emit: |snapshot, emit| each_throttling(snapshot, emit, |throttling| seconds(throttling.throttled_ns)),
@@ -48,11 +49,11 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttle_duration",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Length of a single throttling of the cgroup on one CPU; the sum is that of the throttled time. A pod and its \
-               containers have series of their own where they have quotas of their own.",
+        help: "Length of a single throttling of the cgroup on one CPU; the sum is that of the throttled \
+               time. A pod and its containers have series of their own where they have quotas of their own.",
         labels: WORKLOAD,
-        source: "unthrottle_cfs_rq and tg_unthrottle_up; since 6.18 cfs_rq.throttled_clock and throttled_clock_self_time, \
-                 read at the switches of throttled tasks",
+        source: "unthrottle_cfs_rq and tg_unthrottle_up; since 6.18 cfs_rq.throttled_clock and \
+                 throttled_clock_self_time, read at the switches of throttled tasks",
         emit: |snapshot, emit| {
             each_throttle(snapshot, |row, throttle| emit.histogram(&row.workload, &[], &throttle.lengths));
         },
@@ -61,8 +62,8 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttle_threads",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Threads that were held up by a throttling, summed over all of them: divided by their number, how many \
-               at a time.",
+        help: "Threads that were held up by a throttling, summed over all of them: divided by their number, \
+               how many at a time.",
         labels: WORKLOAD,
         source: "cfs_rq.h_nr_queued (h_nr_running before 6.14); since 6.18 switches of throttled tasks",
         emit: |snapshot, emit| {

@@ -8,8 +8,9 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_usage",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "Memory that the cgroup and those below it are charged for, page cache included. A pod that has a limit of its own has \
-               a series beside its containers' (an empty container), as has a slice with one: they are not to be added up.",
+        help: "Memory that the cgroup and those below it are charged for, page cache included. A pod that \
+               has a limit of its own has a series beside its containers' (an empty container), as has a \
+               slice with one: they are not to be added up.",
         labels: WORKLOAD,
         source: "memory.current; memory.usage_in_bytes on cgroup v1",
         emit: |snapshot, emit| each_level(snapshot, emit, |levels| Some(levels.usage_bytes)),
@@ -18,9 +19,11 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_working_set",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "The same without the page cache that was not used lately, as the kubelet reckons it for evictions.",
+        help: "The same without the page cache that was not used lately, as the kubelet reckons it for \
+               evictions.",
         labels: WORKLOAD,
-        source: "memory.current less inactive_file of memory.stat; memory.usage_in_bytes less total_inactive_file on cgroup v1",
+        source: "memory.current less inactive_file of memory.stat; memory.usage_in_bytes less \
+                 total_inactive_file on cgroup v1",
         emit: |snapshot, emit| each_level(snapshot, emit, |levels| Some(levels.working_set_bytes)),
     },
     Metric {
@@ -36,8 +39,8 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_oom_kills",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Processes of the cgroup, and on cgroup v2 of those below it, that the kernel killed for want of memory, whether the \
-               limit's or the machine's.",
+        help: "Processes of the cgroup, and on cgroup v2 of those below it, that the kernel killed for want \
+               of memory, whether the limit's or the machine's.",
         labels: WORKLOAD,
         source: "memory.events oom_kill; memory.oom_control on cgroup v1",
         emit: |snapshot, emit| each(snapshot, emit, |memory| memory.oom_kills),

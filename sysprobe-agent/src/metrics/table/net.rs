@@ -9,7 +9,8 @@ pub(super) static NET: &[Metric] = &[
     traffic(
         "sysprobe_network_receive",
         Unit::Bytes,
-        "Payload that sockets received, each byte once: of TCP when it arrived, of other protocols when it was read.",
+        "Payload that sockets received, each byte once: of TCP when it arrived, of other protocols when it \
+         was read.",
         "tcp_sock.bytes_received, without the FIN; sock_recv_length (6.3), inet_recvmsg, inet6_recvmsg",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_bytes),
     ),
@@ -30,7 +31,8 @@ pub(super) static NET: &[Metric] = &[
     traffic(
         "sysprobe_network_transmit_packets",
         Unit::None,
-        "Segments that TCP sockets sent for the first time, pure ACKs included, and calls that sent datagrams.",
+        "Segments that TCP sockets sent for the first time, pure ACKs included, and calls that sent \
+         datagrams.",
         "tcp_sock.segs_out less tcp_sock.total_retrans; sock_send_length (6.3), inet_sendmsg, inet6_sendmsg",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_packets),
     ),
@@ -38,8 +40,9 @@ pub(super) static NET: &[Metric] = &[
         name: "sysprobe_network_drops",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Packets of IP that the kernel dropped, with its own reason (enum skb_drop_reason, in lower case), charged to the socket \
-               that they were for (Linux 6.11) or came from; those of no socket are the kernel's.",
+        help: "Packets of IP that the kernel dropped, with its own reason (enum skb_drop_reason, in lower \
+               case), charged to the socket that they were for (Linux 6.11) or came from; those of no socket \
+               are the kernel's.",
         labels: &["namespace", "pod", "container", "reason"],
         source: "kfree_skb (5.17), udp_fail_queue_rcv_skb",
         emit: drops,

@@ -6,8 +6,8 @@ use crate::snapshot::{PressureSample, Snapshot};
 pub(super) static PRESSURE: &[Metric] = &[
     total(
         "sysprobe_pressure_cpu_waiting",
-        "Time in which at least one task of the cgroup waited for a CPU, its own quota's waits included. A pod as a whole has \
-         container=\"\".",
+        "Time in which at least one task of the cgroup waited for a CPU, its own quota's waits included. A \
+         pod as a whole has container=\"\".",
         "cpu.pressure, some",
         |snapshot, emit| each(snapshot, emit, |pressure| pressure.cpu.waiting_ns),
     ),
@@ -19,7 +19,8 @@ pub(super) static PRESSURE: &[Metric] = &[
     ),
     total(
         "sysprobe_pressure_memory_waiting",
-        "Time in which at least one task of the cgroup waited for memory: reclaim, swapping in, reading again what was evicted.",
+        "Time in which at least one task of the cgroup waited for memory: reclaim, swapping in, reading \
+         again what was evicted.",
         "memory.pressure, some",
         |snapshot, emit| each(snapshot, emit, |pressure| pressure.memory.waiting_ns),
     ),

@@ -10,8 +10,8 @@ pub(super) static RECLAIM: &[Metric] = &[
         name: "sysprobe_memory_direct_reclaim",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that tasks spent freeing memory themselves before they got some, because the machine or a limit above them had \
-               none left.",
+        help: "Time that tasks spent freeing memory themselves before they got some, because the machine or \
+               a limit above them had none left.",
         labels: WORKLOAD,
         source: SOURCE,
         emit: |snapshot, emit| each(snapshot, emit, |reclaim| seconds(reclaim.took_ns)),

@@ -11,8 +11,9 @@ pub(super) static RXPATH: &[Metric] = &[
         name: "sysprobe_rx_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from a packet's coming through the first device of this machine to its first byte being copied to a \
-               reader. What arrives while a socket has something unread is not observed by itself.",
+        help: "Time from a packet's coming through the first device of this machine to its first byte being \
+               copied to a reader. What arrives while a socket has something unread is not observed by \
+               itself.",
         labels: PROTOCOLS,
         source: "bpf_ktime_get_ns at netif_rx, netif_receive_skb and tcp_rcv_space_adjust",
         emit: |snapshot, emit| {
@@ -25,12 +26,13 @@ pub(super) static RXPATH: &[Metric] = &[
         name: "sysprobe_rx_stage_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "The same by its stages, whose sums make up the whole: device_to_ip, ip_to_tcp (filters, routes, other \
-               devices), tcp_to_ready, ready_to_wakeup, wakeup_to_run (the scheduler), run_to_read (the program). A stage \
-               that this kernel cannot tell from the next is one with it, such as device_to_tcp.",
+        help: "The same by its stages, whose sums make up the whole: device_to_ip, ip_to_ready (filters, \
+               routes, other devices, the connection), ready_to_wakeup, wakeup_to_run (the scheduler), \
+               run_to_read (the program). A stage that this kernel cannot tell from the next is one with it, \
+               such as device_to_ready.",
         labels: STAGES,
-        source: "netif_rx, netif_receive_skb, tcp_rcv_established, sk_data_ready, task_struct.sched_info of the reader, \
-                 tcp_rcv_space_adjust",
+        source: "netif_rx, netif_receive_skb, ip_rcv_core, sk_data_ready, task_struct.sched_info of the \
+                 reader, tcp_rcv_space_adjust",
         emit: |snapshot, emit| {
             each(snapshot, emit, |workload, protocol, path, emit| {
                 for stage in &path.stages {
@@ -38,6 +40,23 @@ pub(super) static RXPATH: &[Metric] = &[
                     emit.histogram(workload, &labels, &stage.latency);
                 }
             });
+        },
+    },
+    Metric {
+        name: "sysprobe_rx_followed_ratio",
+        unit: Unit::None,
+        kind: Kind::Gauge,
+        help: "What share of the packets is followed now: all while there are few, down to one of 64, chosen \
+               at the device by their flows and the time; below one of 16, for one second of \
+               eight. Each that is followed counts for as many as it stands for, so rates and quantiles of \
+               sysprobe_rx_* are estimates of all; take rates over minutes. `sysprobe latency` has all \
+               followed while it runs.",
+        labels: &[],
+        source: "packets received (/proc/net/softnet_stat), rx_follow_one_in of the configuration",
+        emit: |snapshot, emit| {
+            if let Some(ratio) = snapshot.agent.rx_followed_ratio {
+                emit.value(&[], ratio);
+            }
         },
     },
 ];

@@ -22,7 +22,8 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_context_switches",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Switches away from a task: voluntary if it went to sleep, involuntary if it could have gone on.",
+        help: "Switches away from a task: voluntary if it went to sleep, involuntary if it could have gone \
+               on.",
         labels: SWITCHES,
         source: "task_struct.nvcsw and nivcsw",
         emit: |snapshot, emit| {
@@ -47,11 +48,13 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_wait",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that runnable tasks waited for a CPU, by what the CPU was occupied with over the whole wait: \
-               throttled (the own CPU quota was used up), same_pod, other_pod, system (what is no pod), kernel \
-               (threads), interrupt (softirqs included), idle (it was runnable and not switched to yet), unknown.",
+        help: "Time that runnable tasks waited for a CPU, by what the CPU was occupied with over the whole \
+               wait: throttled (the own CPU quota was used up), same_pod, other_pod, system (what is no \
+               pod), kernel (threads), interrupt (softirqs included), idle (it was runnable and not switched \
+               to yet), unknown.",
         labels: CAUSES,
-        source: "task_struct.sched_info.run_delay, divided by what each switch, softirq and interrupt of that CPU tells",
+        source: "task_struct.sched_info.run_delay, divided by what each switch and interrupt of that CPU \
+                 tells, and its softirqs, of which one of up to 64 is measured where there are many",
         emit: |snapshot, emit| {
             each_sched(snapshot, |row, sched| {
                 for (cause, ns) in sched.causes.iter().flat_map(CausesSample::each) {
@@ -64,19 +67,20 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_blame",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that runnable tasks waited while another pod, or what is no pod (culprit_container), ran on their \
-               CPU. The worst ten of a workload are told by name, the others together as culprit_pod=\"other\".",
+        help: "Time that runnable tasks waited while another pod, or what is no pod (culprit_container), ran \
+               on their CPU. The worst ten of a workload are told by name, the others together as \
+               culprit_pod=\"other\".",
         labels: CULPRITS,
         source: "as sysprobe_sched_wait_seconds_total{cause=~\"other_pod|system\"}",
         emit: |snapshot, emit| {
             each_sched(snapshot, |row, sched| {
-                let BlameSample { culprits, other_ns } = &sched.blame;
-                for (culprit, ns) in culprits {
-                    emit.culprit(row, culprit, seconds(*ns));
+                let BlameSample { culprits, created_ms, other_ns } = &sched.blame;
+                for (at, (culprit, ns)) in culprits.iter().enumerate() {
+                    emit.culprit(row, culprit, created_ms.get(at).copied(), seconds(*ns));
                 }
                 if *other_ns > 0 {
                     let other = Culprit { pod: "other".into(), ..Culprit::default() };
-                    emit.culprit(row, &other, seconds(*other_ns));
+                    emit.culprit(row, &other, None, seconds(*other_ns));
                 }
             });
         },

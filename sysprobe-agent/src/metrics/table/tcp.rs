@@ -8,7 +8,8 @@ const SOCKETS: &str = "struct sock of every socket, when the agent is asked";
 pub(super) static TCP: &[Metric] = &[
     counter(
         "sysprobe_tcp_sent_segments",
-        "Segments sent, without those sent again (OutSegs), SYN-ACKs of connections that came about included.",
+        "Segments sent, without those sent again (OutSegs), SYN-ACKs of connections that came about \
+         included.",
         WORKLOAD,
         "tcp_sock.segs_out less tcp_sock.total_retrans",
         |snapshot, emit| {
@@ -38,15 +39,15 @@ pub(super) static TCP: &[Metric] = &[
     ),
     histogram(
         "sysprobe_tcp_srtt",
-        "Smoothed round-trip time of connections: one observation a second and connection while segments arrive, and one at \
-         the end of a connection that had none.",
-        "tcp_sock.srtt_us at tcp_probe (tcp_rcv_established)",
+        "Smoothed round-trip time of connections: one observation a second and connection while it is read \
+         from, one a scrape while it only sends, and one at the end of a connection that had none.",
+        "tcp_sock.srtt_us at tcp_rcv_space_adjust, by the socket scan and at the end",
         |snapshot, emit| times(snapshot, emit, |times| &times.srtt),
     ),
     histogram(
         "sysprobe_tcp_rtt_variance",
         "Mean deviation of the round-trip time (rttvar of ss), observed together with it.",
-        "tcp_sock.mdev_us at tcp_probe (tcp_rcv_established)",
+        "tcp_sock.mdev_us at tcp_rcv_space_adjust, by the socket scan and at the end",
         |snapshot, emit| times(snapshot, emit, |times| &times.variance),
     ),
     histogram(
@@ -57,7 +58,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_connect_failures",
-        "Connections that were not made: refused, timed_out, unreachable, or aborted by the program or otherwise.",
+        "Connections that were not made: refused, timed_out, unreachable, or aborted by the program or \
+         otherwise.",
         &["namespace", "pod", "container", "reason"],
         "inet_sock_set_state, sock.sk_err",
         |snapshot, emit| {
@@ -70,8 +72,9 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_accept_queue_drops",
-        "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because nobody accepted in \
-         time; there is no such series where sockets cannot be walked (an iterator over all of them).",
+        "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because nobody \
+         accepted in time; there is no such series where sockets cannot be walked (an iterator over all of \
+         them).",
         WORKLOAD,
         "sock.sk_drops of listening sockets",
         |snapshot, emit| {
@@ -82,8 +85,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_accept_queue_overflows",
-        "Connections for which an accept queue had no room (ListenOverflows); there is no such series where functions cannot be \
-         hooked.",
+        "Connections for which an accept queue had no room (ListenOverflows); there is no such series where \
+         functions cannot be hooked.",
         WORKLOAD,
         "tcp_conn_request, tcp_v4_syn_recv_sock, tcp_v6_syn_recv_sock",
         |snapshot, emit| {
@@ -96,8 +99,8 @@ pub(super) static TCP: &[Metric] = &[
         name: "sysprobe_tcp_receive_window_limited",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time for which connections had something to send and their peers' receive windows no room for it (rwnd_limited \
-               of ss), zero windows included; in ticks of the kernel.",
+        help: "Time for which connections had something to send and their peers' receive windows no room for \
+               it (rwnd_limited of ss), zero windows included; in ticks of the kernel.",
         labels: WORKLOAD,
         source: "tcp_sock.chrono_stat",
         emit: |snapshot, emit| {
@@ -123,7 +126,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     gauge(
         "sysprobe_tcp_sockets",
-        "Sockets now, by state; those of connections that are over (time_wait) are the kernel's own and not among them.",
+        "Sockets now, by state; those of connections that are over (time_wait) are the kernel's own and not \
+         among them.",
         &["namespace", "pod", "container", "state"],
         |snapshot, emit| {
             for (row, tcp) in rows(snapshot) {

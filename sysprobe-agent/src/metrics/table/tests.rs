@@ -33,6 +33,7 @@ fn help_is_a_sentence_and_labels_come_from_a_closed_list() {
                         "event",
                         "seen_by",
                         "source",
+                        "scan",
                         "operation",
                         "device",
                         "direction",

@@ -10,10 +10,11 @@ pub(super) static THREADS: &[Metric] = &[
         name: "sysprobe_sched_threads",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Threads by state when they were last counted, at most five seconds ago: running (on a CPU), runnable (waiting \
-               for one), interruptible, uninterruptible, stopped, traced, idle (kernel threads without work), parked, zombie, \
-               dead. They are the states of /proc/PID/task/TID/stat, R divided in two; of those from stopped on there is a series where \
-               there are such threads. The thread of the agent that counts is running.",
+        help: "Threads by state when they were last counted, at most five seconds ago: running (on a CPU), \
+               runnable (waiting for one), interruptible, uninterruptible, stopped, traced, idle (kernel \
+               threads without work), parked, zombie, dead. They are the states of /proc/PID/task/TID/stat, \
+               R divided in two; of those from stopped on there is a series where there are such threads. \
+               The thread of the agent that counts is running.",
         labels: &["namespace", "pod", "container", "state"],
         source: "task_struct.__state, exit_state and on_cpu of every task, by a task iterator",
         emit: threads,
@@ -22,9 +23,10 @@ pub(super) static THREADS: &[Metric] = &[
         name: "sysprobe_sched_load_average",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Load average by the kernel's own arithmetic: how many threads ran, waited for a CPU or slept uninterruptibly, \
-               sampled every five seconds and damped over the window (1m, 5m, 15m). It starts at 0 when the workload or the agent \
-               does. The thread of the agent that counts is left out.",
+        help: "Load average by the kernel's own arithmetic: how many threads ran, waited for a CPU or slept \
+               uninterruptibly, sampled every five seconds and damped over the window (1m, 5m, 15m). It \
+               starts at 0 when the workload or the agent does. The thread of the agent that counts is left \
+               out.",
         labels: &["namespace", "pod", "container", "window"],
         source: "as sysprobe_sched_threads, with the formula of kernel/sched/loadavg.c",
         emit: loads,

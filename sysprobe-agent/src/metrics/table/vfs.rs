@@ -6,15 +6,18 @@ use super::{Emit, Kind, Metric, Unit, histograms};
 use crate::snapshot::{OperationSample, Snapshot, VfsSample, Workload};
 
 const LABELS: &[&str] = &["namespace", "pod", "container", "operation"];
-const FUNCTIONS: &str = "vfs_read, vfs_write, vfs_fsync_range, do_filp_open (do_file_open since 7.0), do_mkdirat, do_unlinkat \
-                         and their siblings (docs/probes.md), or the system calls";
+const FUNCTIONS: &str = "vfs_read, vfs_write, vfs_fsync_range, do_filp_open (do_file_open since 7.0), \
+                         do_mkdirat, do_unlinkat and their siblings (docs/probes.md), or the system calls; \
+                         io_uring_submit_req and io_uring_complete; aio_read, aio_write and aio_complete_rw; \
+                         filemap_fault if it was a major one";
 
 pub(super) static VFS: &[Metric] = &[
     Metric {
         name: "sysprobe_vfs_operations",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Calls on files, directories and block devices that are storage, those that failed included.",
+        help: "Calls on files, directories and block devices that are storage, those that failed included; \
+               requests of io_uring and libaio; and major page faults (fault), which read what is mapped.",
         labels: LABELS,
         source: FUNCTIONS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.latency.count())),
@@ -43,9 +46,11 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from the beginning of a call to its end, as its caller waited.",
+        help: "Time from the beginning of a call to its end, as its caller waited; of requests of io_uring \
+               and libaio to their completion.",
         labels: LABELS,
-        source: "bpf_ktime_get_ns at entry and return of the same functions",
+        source: "bpf_ktime_get_ns at entry and return of the same functions, at submission and completion of \
+                 the same requests",
         emit: |snapshot, emit| {
             histograms(
                 snapshot,

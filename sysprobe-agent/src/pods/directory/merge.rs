@@ -1,5 +1,5 @@
-//! One pod out of what several sources say of it, the most trustworthy first: each fills in what those before it do
-//! not know, and contradicts nothing.
+//! One pod out of what several sources say of it, the most trustworthy first: each fills in what those before
+//! it do not know, and contradicts nothing.
 
 use std::sync::Arc;
 

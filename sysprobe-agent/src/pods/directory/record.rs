@@ -1,4 +1,5 @@
-//! One pod in the directory: what each source says of it, and the ids that were asked for and that nobody knows.
+//! One pod in the directory: what each source says of it, and the ids that were asked for and that nobody
+//! knows.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,8 +9,8 @@ use crate::pods::id::ContainerId;
 use crate::pods::pod::Pod;
 use crate::pods::source::SourceKind;
 
-/// A container's id is in the pod's status within a second, of a busy node's within some. What is unknown for longer
-/// in a pod whose containers are all known is its sandbox.
+/// A container's id is in the pod's status within a second, of a busy node's within some. What is unknown for
+/// longer in a pod whose containers are all known is its sandbox.
 pub(crate) const SANDBOX_AFTER: Duration = Duration::from_secs(10);
 /// Nobody asks for what has died.
 const STRANGER_FORGOTTEN: Duration = Duration::from_secs(120);
@@ -91,8 +92,8 @@ impl Record {
         (roles(&self.merged), given_up)
     }
 
-    /// Whether an id that no source knows can only be the sandbox. The API and the kubelet never tell of sandboxes, and
-    /// of a container only some time after its cgroup was made.
+    /// Whether an id that no source knows can only be the sandbox. The API and the kubelet never tell of
+    /// sandboxes, and of a container only some time after its cgroup was made.
     pub(super) fn must_be_sandbox(&mut self, id: ContainerId, now: Instant) -> bool {
         // Only these two list every container that there should be.
         let is_listed = self.view(SourceKind::Kubernetes).or(self.view(SourceKind::Kubelet)).is_some();

@@ -300,7 +300,9 @@ fn any_change() -> impl Strategy<Value = (SourceKind, Change)> {
 
 proptest! {
     #[test]
-    fn whatever_is_said_everything_goes_after_the_grace(changes in proptest::collection::vec(any_change(), 0..40)) {
+    fn whatever_is_said_everything_goes_after_the_grace(
+        changes in proptest::collection::vec(any_change(), 0..40),
+    ) {
         let mut told = Told::new();
         for (source, change) in changes {
             told.say(source, change);

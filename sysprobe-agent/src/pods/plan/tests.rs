@@ -69,7 +69,7 @@ fn the_configuration_comes_before_what_is_found() {
         jitter: Duration::from_secs(3),
     };
     assert_eq!(plan.kubernetes, Some(expected));
-    assert_eq!(plan.cri, Some(CriPlan { socket: "/c.sock".into() }));
+    assert_eq!(plan.cri, Some(CriPlan { socket: "/c.sock".into(), others: vec![] }));
 }
 
 #[test]
@@ -101,4 +101,15 @@ fn a_name_that_would_change_the_selector_is_refused() {
         assert_eq!(plan.kubernetes, None, "{name}");
         assert!(reason(&plan, SourceKind::Kubernetes).contains("no name of a node"), "{name}");
     }
+}
+
+#[test]
+fn every_socket_that_may_be_a_runtimes_is_tried() {
+    let cri_sockets = vec!["/a.sock".into(), "/b.sock".into()];
+    let facts = PodFacts { cri_sockets, ..PodFacts::default() };
+    let cri = |config| plan(&facts, config).cri.expect("a plan");
+    let expected = CriPlan { socket: "/a.sock".into(), others: vec!["/b.sock".into()] };
+    assert_eq!(cri("sources = ['cri']"), expected);
+    let named = CriPlan { socket: "/c.sock".into(), others: vec![] };
+    assert_eq!(cri("sources = ['cri']\n[cri]\nsocket = '/c.sock'"), named);
 }

@@ -1,7 +1,8 @@
-//! The API server: one list of this node's pods, answered from its cache, then one watch. This is what fifteen
-//! thousand nodes do at once, so every request is one that cannot be avoided.
+//! The API server: one list of this node's pods, answered from its cache, then one watch. This is what
+//! fifteen thousand nodes do at once, so every request is one that cannot be avoided.
 //!
-//! A broken watch goes on where it was; only when the server has forgotten that place (410) there is another list.
+//! A broken watch goes on where it was; only when the server has forgotten that place (410) there is another
+//! list.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,19 +16,21 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info};
 
 use super::backoff::random_part;
-use super::body::{Answer, Lines, ask, excerpt, whole};
-use super::{Change, Failure, Feed, Source, SourceKind};
+use super::body::{Answer, Lines, ask, excerpt, sift};
+use super::{Change, Failure, Feed, Sifted, Source, SourceKind};
 use crate::pods::plan::{Access, KubernetesPlan};
-use crate::pods::wire::{WirePodList, trim_all};
+use crate::pods::wire::{EVENT, LIST, Listed, WireList};
 use event::Event;
 
 mod event;
 
 const PODS: &str = "/api/v1/pods";
-/// The server ends each watch after this time and a part of the next, by chance: not all agents begin anew at once.
+/// The server ends each watch after this time and a part of the next, by chance: not all agents begin anew at
+/// once.
 const WATCH_AT_LEAST: Duration = Duration::from_secs(240);
 const WATCH_SPREAD: Duration = Duration::from_secs(50);
-/// The server sends a bookmark every minute or so. What has been silent for longer is a connection that has died.
+/// The server sends a bookmark every minute or so. What has been silent for longer is a connection that has
+/// died.
 const SILENCE: Duration = Duration::from_secs(150);
 /// A watch that ends sooner is no watch: asking at once again would be a storm.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
@@ -68,7 +71,8 @@ impl Api {
                 if listed.is_some_and(|listed| listed.elapsed() < SHORTEST_WATCH + self.plan.jitter) {
                     return Err(anyhow!("the API server forgets at once what it has listed").into());
                 }
-                // Agents that start together, or that all lost their place when the server was restarted, spread out.
+                // Agents that start together, or that all lost their place when the server was restarted,
+                // spread out.
                 sleep(random_part(self.plan.jitter)).await;
                 self.version = Some(self.list(&client, feed).await?);
                 listed = Some(Instant::now());
@@ -85,12 +89,12 @@ impl Api {
         let Answer::Begun(body) = ask(client, request).await? else {
             return Err(anyhow!("the API server has no list from its cache").into());
         };
-        let list: WirePodList =
-            serde_json::from_slice(&whole(body).await?).context("reading the list of pods")?;
-        let version = list.metadata.resource_version.clone();
-        let pods = trim_all(list);
-        info!(pods = pods.len(), version, "Listed this node's pods.");
-        feed.send(Change::Synced(pods)).await;
+        let mut listed = Listed::default();
+        let around = sift(body, &LIST, |pod| listed.take(&pod)).await?;
+        let around: WireList = serde_json::from_slice(&around.text).context("reading the list of pods")?;
+        let version = around.metadata.resource_version;
+        info!(pods = listed.pods.len(), version, "Listed this node's pods.");
+        feed.send_list(listed).await;
         Ok(version)
     }
 
@@ -118,7 +122,7 @@ impl Api {
             return Ok(());
         };
         feed.send(Change::Alive).await;
-        let mut lines = Lines::new(body);
+        let mut lines = Lines::new(body, &EVENT);
         loop {
             let Ok(line) = timeout(SILENCE, lines.next()).await else {
                 // Or the server waits for a version that it will never reach: its database was restored.
@@ -138,19 +142,21 @@ impl Api {
     }
 
     /// `false` if the server has forgotten the version that the watch went on from.
-    async fn take_in(&mut self, line: &[u8], feed: &Feed) -> Result<bool, Failure> {
-        if line.is_empty() {
+    async fn take_in(&mut self, line: &Sifted, feed: &Feed) -> Result<bool, Failure> {
+        if line.text.is_empty() {
             return Ok(true);
         }
-        let (change, version) = match Event::parse(line).context("reading an event of the watch")? {
-            Event::Applied(pod, version) => (Change::Applied(pod), version),
-            Event::Deleted(pod, version) => (Change::Deleted(pod), version),
-            Event::Bookmark(version) => (Change::Alive, version),
+        let (change, version) = match Event::parse(line) {
+            Event::Applied(pod, version) => (Change::Applied(pod), Some(version)),
+            Event::Deleted(pod, version) => (Change::Deleted(pod), Some(version)),
+            Event::Bookmark(version) => (Change::Alive, Some(version)),
+            // What follows it is as good as ever, and asked for again it would be no better.
+            Event::Unread(unread, version) => (Change::Unread(unread), version),
             Event::Gone => return Ok(false),
-            Event::Refused => return Err(anyhow!("the watch was ended: {}", excerpt(line)).into()),
+            Event::Refused => return Err(anyhow!("the watch was ended: {}", excerpt(&line.text)).into()),
         };
         feed.send(change).await;
-        self.version = Some(version);
+        self.version = version.or(self.version.take());
         Ok(true)
     }
 }

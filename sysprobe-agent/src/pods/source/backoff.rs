@@ -1,4 +1,5 @@
-//! How long to wait before trying again, and chance, so that ten thousand agents do not try at the same moment.
+//! How long to wait before trying again, and chance, so that ten thousand agents do not try at the same
+//! moment.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -46,7 +47,8 @@ pub(super) fn random_part(whole: Duration) -> Duration {
     whole.mul_f64(random())
 }
 
-/// From 0 to 1. The standard library's hasher is keyed by the system's random numbers, anew for each instance.
+/// From 0 to 1. The standard library's hasher is keyed by the system's random numbers, anew for each
+/// instance.
 fn random() -> f64 {
     let bits = RandomState::new().hash_one(0) >> 11;
     bits as f64 / (1_u64 << 53) as f64

@@ -1,10 +1,10 @@
-//! Requests to servers of Kubernetes and what they answer: whole bodies and lines, both of bounded size, and what a
-//! refusal says about when to come back.
+//! Requests to servers of Kubernetes and what they answer: lists and lines, cut down while they arrive, and
+//! what a refusal says about when to come back.
 
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Bytes;
 use hyper::header::RETRY_AFTER;
 use hyper::{Request, Response, StatusCode};
@@ -13,17 +13,18 @@ use kube::client::Body;
 use tokio::time::timeout;
 
 use super::Failure;
+use super::sieve::{Sieve, Sifted, Want};
 
 /// Until the answer begins. The API server gives a request up after 60 s.
 const ANSWER_WITHIN: Duration = Duration::from_secs(70);
 /// For the rest of an answer that has an end.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
-/// 500 pods of 64 KiB each. What is larger is no list of one node's pods.
-const BODY_MAX: usize = 32 << 20;
-/// An object in etcd has 1.5 MiB at most; JSON is somewhat longer.
-const LINE_MAX: usize = 4 << 20;
-/// As much of a refusal as a log line needs.
+/// What is kept of one object. etcd takes 1.5 MiB of it, and what is wanted is names and ids, which JSON does
+/// not make longer. What is not wanted has no bound: each `<` of an argument becomes six bytes.
+const OBJECT_MAX: usize = 2 << 20;
+/// As much of a refusal as a log line needs, and what of its body is looked at for that.
 const EXCERPT_MAX: usize = 200;
+const REFUSAL_MAX: usize = 16 << 10;
 
 /// A request whose answer may begin. `Gone` stands for the status of that name.
 pub(super) enum Answer {
@@ -44,17 +45,49 @@ pub(super) async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<An
     }
 }
 
-/// A whole answer.
-pub(super) async fn whole(body: Body) -> anyhow::Result<Bytes> {
-    let collected = timeout(BODY_WITHIN, Limited::new(body, BODY_MAX).collect()).await;
-    let collected = collected.context("the answer does not end")?;
-    Ok(collected.map_err(|error| anyhow!(error)).context("reading the answer")?.to_bytes())
+/// Reads an answer that has an end. What is wanted of its elements goes to `element` one by one, and that of
+/// the document around them comes back.
+pub(super) async fn sift(
+    body: Body,
+    want: &'static Want,
+    mut element: impl FnMut(Sifted),
+) -> anyhow::Result<Sifted> {
+    let mut sieve = Sieve::new(want, OBJECT_MAX);
+    let reading = each_piece(body, |piece| {
+        sieve.push(piece, &mut element);
+        true
+    });
+    timeout(BODY_WITHIN, reading).await.context("the answer does not end")??;
+    Ok(sieve.end())
+}
+
+/// Hands over the pieces of a body until it ends or `take` has enough.
+async fn each_piece(mut body: Body, mut take: impl FnMut(&[u8]) -> bool) -> anyhow::Result<()> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| anyhow!(error)).context("reading the answer")?;
+        if frame.data_ref().is_some_and(|data| !take(data)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How an answer that is no list begins, as far as it arrives.
+async fn beginning(body: Body) -> Vec<u8> {
+    let mut text = Vec::new();
+    let reading = each_piece(body, |piece| {
+        text.extend_from_slice(&piece[..piece.len().min(REFUSAL_MAX - text.len())]);
+        text.len() < REFUSAL_MAX
+    });
+    // What has arrived by then is what there is to say.
+    drop(timeout(BODY_WITHIN, reading).await);
+    text
 }
 
 async fn refusal(path: &str, response: Response<Body>) -> Failure {
     let status = response.status();
     let pause = retry_after(&response);
-    let text = whole(response.into_body()).await.unwrap_or_default();
+    let text = beginning(response.into_body()).await;
     let error = anyhow!("{path} was answered with {status}: {}", excerpt(&text));
     match pause {
         Some(pause) => Failure::After { error, pause },
@@ -81,13 +114,12 @@ pub(super) fn excerpt(body: &[u8]) -> String {
     crate::cgroup::name::printable(text.trim()).chars().take(EXCERPT_MAX).collect()
 }
 
-/// Splits a body that does not end into lines.
+/// Splits a body that does not end into lines, and keeps of each what is wanted.
 pub(super) struct Lines<B> {
     body: B,
-    /// What has been received and not yet been returned.
-    received: Vec<u8>,
-    /// Up to here there is no end of a line.
-    searched: usize,
+    /// What has been received and not yet been looked at.
+    received: Bytes,
+    sieve: Sieve,
 }
 
 impl<B> Lines<B>
@@ -95,25 +127,24 @@ where
     B: hyper::body::Body<Data = Bytes> + Unpin,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    pub(super) const fn new(body: B) -> Self {
-        Self { body, received: Vec::new(), searched: 0 }
+    pub(super) const fn new(body: B, want: &'static Want) -> Self {
+        Self { body, received: Bytes::new(), sieve: Sieve::new(want, OBJECT_MAX) }
     }
 
     /// The next line without its end; `None` when the body has ended. May be dropped while it waits.
-    pub(super) async fn next(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
+    pub(super) async fn next(&mut self) -> anyhow::Result<Option<Sifted>> {
         loop {
-            if let Some(at) = self.received[self.searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.received.split_off(self.searched + at + 1);
-                let mut line = std::mem::replace(&mut self.received, rest);
-                line.pop();
-                self.searched = 0;
-                return Ok(Some(line));
+            // JSON has no bare end of a line inside a string.
+            let end = self.received.iter().position(|byte| *byte == b'\n');
+            let piece = self.received.split_to(end.unwrap_or(self.received.len()));
+            self.sieve.push(&piece, &mut |_| {});
+            if end.is_some() {
+                drop(self.received.split_to(1));
+                return Ok(Some(self.sieve.end()));
             }
-            self.searched = self.received.len();
-            anyhow::ensure!(self.searched <= LINE_MAX, "a line has more than {LINE_MAX} bytes");
             let Some(frame) = self.body.frame().await else { return Ok(None) };
             let frame = frame.context("reading what follows")?;
-            self.received.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+            self.received = frame.into_data().unwrap_or_default();
         }
     }
 }
@@ -132,7 +163,7 @@ mod tests {
         parts: impl Iterator<Item = &'static [u8]>,
     ) -> Lines<impl hyper::body::Body<Data = Bytes, Error = io::Error>> {
         let frames = parts.map(|part| Ok(Frame::data(Bytes::from_static(part))));
-        Lines::new(StreamBody::new(futures::stream::iter(frames)))
+        Lines::new(StreamBody::new(futures::stream::iter(frames)), &Want::All)
     }
 
     #[tokio::test]
@@ -140,15 +171,20 @@ mod tests {
         let mut lines = lines([&b"one\ntw"[..], b"o", b"\n\nthr", b"ee"].into_iter());
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.expect("no error") {
-            found.push(String::from_utf8(line).expect("text"));
+            found.push(String::from_utf8(line.text).expect("text"));
         }
         assert_eq!(found, ["one", "two", ""]);
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_an_error() {
-        let mut lines = lines(std::iter::repeat(&b"0123456789abcdef"[..]));
-        assert!(lines.next().await.is_err());
+    async fn a_line_that_is_too_long_is_cut_and_the_next_one_is_whole() {
+        const PART: &[u8] = b"0123456789abcdef";
+        let long = std::iter::repeat_n(PART, 2 * OBJECT_MAX / PART.len());
+        let mut lines = lines(long.chain([&b"\nnext\n"[..]]));
+        let line = lines.next().await.expect("no error").expect("a line");
+        assert_eq!((line.text.len(), line.is_cut), (OBJECT_MAX, true));
+        let line = lines.next().await.expect("no error").expect("another line");
+        assert_eq!((&line.text[..], line.is_cut), (&b"next"[..], false));
     }
 
     #[test]

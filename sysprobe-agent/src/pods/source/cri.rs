@@ -1,24 +1,30 @@
-//! The container runtime (containerd, CRI-O) through its CRI socket: its lists of sandboxes and containers, when
-//! somebody asks for a container that nobody knows, and now and then. A container is in the list before its cgroup is
-//! made.
+//! The container runtime (containerd, CRI-O) through its CRI socket: its lists of sandboxes and containers,
+//! when somebody asks for a container that nobody knows, and now and then. A container is in the list before
+//! its cgroup is made.
 //!
-//! The stream of events that runtimes offer (`GetContainerEvents`) is left alone. containerd 1.7 gives each event to one
-//! reader only, which takes it away from the kubelet; containerd 2 waits for the slowest reader, so that an agent that is
-//! stopped or throttled keeps the whole node from starting containers.
+//! The stream of events that runtimes offer (`GetContainerEvents`) is left alone. containerd 1.7 gives each
+//! event to one reader only, which takes it away from the kubelet; containerd 2 waits for the slowest reader,
+//! so that an agent that is stopped or throttled keeps the whole node from starting containers.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::{Code, Status};
-use tracing::debug;
+use tracing::{debug, info};
 
-use super::{Change, Demand, Failure, Feed, Source, SourceKind};
+use super::{Demand, Failure, Feed, Source, SourceKind};
 use crate::pods::plan::CriPlan;
+use crate::pods::vitality::Vitality;
+use crate::pods::wire::Listed;
 use client::Client;
+use messages::{Container, PodSandbox};
 
 mod client;
+mod items;
 mod list;
 mod messages;
 
@@ -30,42 +36,121 @@ const LIST_AT_MOST_EVERY: Duration = Duration::from_millis(300);
 pub(in crate::pods) struct Cri {
     plan: CriPlan,
     demand: Arc<Demand>,
+    vitality: Vitality,
+    /// The socket at which a container runtime answered last: it is tried first.
+    answered: Option<PathBuf>,
 }
 
 impl Cri {
-    pub(in crate::pods) const fn new(plan: CriPlan, demand: Arc<Demand>) -> Self {
-        Self { plan, demand }
+    pub(in crate::pods) const fn new(plan: CriPlan, demand: Arc<Demand>, vitality: Vitality) -> Self {
+        Self { plan, demand, vitality, answered: None }
     }
 
     async fn answer(&mut self, feed: &Feed) -> Result<(), Failure> {
-        let client = Client::connect(&self.plan.socket).await?;
+        let (client, mut pods) = self.find().await?;
         loop {
-            self.list(&client, feed).await?;
+            debug!(pods = pods.pods.len(), "The container runtime listed its pods.");
+            feed.send_list(pods).await;
             let listed = Instant::now();
             // Nobody asking for so long is no failure.
             drop(timeout(LIST_EVERY, self.demand.asked()).await);
             sleep_until(listed + LIST_AT_MOST_EVERY).await;
+            pods = list(&client).await?;
         }
     }
 
-    async fn list(&self, client: &Client, feed: &Feed) -> Result<(), Failure> {
-        // Containers first: one that is made in between has a sandbox that is in the second list.
-        let containers = client.containers().await.map_err(|status| failure(&status))?;
-        let sandboxes = client.sandboxes().await.map_err(|status| failure(&status))?;
-        let pods = list::of_lists(sandboxes, containers);
-        debug!(pods = pods.len(), "The container runtime listed its pods.");
-        feed.send(Change::Synced(pods)).await;
-        Ok(())
+    /// The first socket at which a container runtime answers, and its pods. Docker's containerd has a socket
+    /// in the usual place and no CRI behind it.
+    async fn find(&mut self) -> Result<(Client, Listed), Failure> {
+        let mut failures = Vec::new();
+        for socket in self.in_order() {
+            match ask(&socket).await {
+                Ok(found) => {
+                    self.found(socket);
+                    return Ok(found);
+                }
+                Err(failure) => {
+                    self.note(&socket, &failure);
+                    failures.push(failure);
+                }
+            }
+        }
+        Err(together(failures))
     }
+
+    fn in_order(&self) -> Vec<PathBuf> {
+        let planned = [&self.plan.socket].into_iter().chain(&self.plan.others);
+        let others = planned.filter(|socket| Some(*socket) != self.answered.as_ref());
+        self.answered.iter().chain(others).cloned().collect()
+    }
+
+    fn found(&mut self, socket: PathBuf) {
+        self.vitality.has_answered();
+        if self.answered.as_ref() != Some(&socket) {
+            info!(socket = %socket.display(), "The container runtime answers.");
+            self.answered = Some(socket);
+        }
+    }
+
+    /// What the socket that answered once does now says whether it was replaced.
+    fn note(&self, socket: &Path, failure: &Failure) {
+        if self.answered.as_deref() != Some(socket) {
+            return;
+        }
+        if is_refusal(failure) {
+            self.vitality.was_refused(SourceKind::Cri, &failure.to_string(), std::time::Instant::now());
+        } else {
+            self.vitality.has_failed();
+        }
+    }
+}
+
+async fn ask(socket: &Path) -> Result<(Client, Listed), Failure> {
+    let client = Client::connect(socket).await?;
+    match list(&client).await {
+        Ok(pods) => Ok((client, pods)),
+        Err(Failure::Never(error)) => {
+            Err(Failure::Never(error.context(format!("{} is no container runtime's", socket.display()))))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn list(client: &Client) -> Result<Listed, Failure> {
+    // Containers first: one that is made in between has a sandbox that is in the second list.
+    let containers = client.list::<Container>().await.map_err(|status| failure(&status))?;
+    let sandboxes = client.list::<PodSandbox>().await.map_err(|status| failure(&status))?;
+    let unread = containers.unread.into_iter().chain(sandboxes.unread).collect();
+    Ok(Listed::of(list::of_lists(sandboxes.items, containers.items), unread))
 }
 
 fn failure(status: &Status) -> Failure {
     let error = anyhow!("asking the container runtime: {}", status.message());
     match status.code() {
         // containerd as Docker ships it has this part turned off.
-        Code::Unimplemented => Failure::Never(error.context("the socket's owner has no CRI")),
+        Code::Unimplemented => Failure::Never(error),
         _ => Failure::Again(error),
     }
+}
+
+/// No process listens at the socket.
+fn is_refusal(failure: &Failure) -> bool {
+    let (Failure::Again(error) | Failure::Never(error) | Failure::After { error, .. }) = failure;
+    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    kinds.into_iter().any(|kind| kind == io::ErrorKind::ConnectionRefused)
+}
+
+/// Of all candidates. Only if each of them said that it is no container runtime it is of no use to ask again.
+fn together(mut failures: Vec<Failure>) -> Failure {
+    if failures.len() == 1 {
+        return failures.remove(0);
+    }
+    let reasons: Vec<_> = failures.iter().map(Failure::to_string).collect();
+    let error = anyhow!(reasons.join("; "));
+    if failures.iter().all(|failure| matches!(failure, Failure::Never(_))) {
+        return Failure::Never(error);
+    }
+    Failure::Again(error)
 }
 
 impl Source for Cri {
@@ -78,3 +163,6 @@ impl Source for Cri {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
-//! A fake of an API server or kubelet for tests of what the sources ask for and when. It answers from a script: what a
-//! real server answers is tested against a real one.
+//! A fake of an API server or kubelet for tests of what the sources ask for and when. It answers from a
+//! script: what a real server answers is tested against a real one.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
+use std::iter;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,9 +29,13 @@ pub(super) enum Reply {
     Lines(Vec<String>),
     /// Lines, after which the body goes on without a word.
     Open(Vec<String>),
+    /// Pieces that are made as they are read, after which the body ends or goes on without a word.
+    Pieces { pieces: Pieces, stays_open: bool },
     /// No connection.
     Refused,
 }
+
+type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 
 impl Reply {
     pub(super) fn json(body: &str) -> Self {
@@ -87,6 +92,7 @@ impl Fake {
             }
             Reply::Lines(lines) => (response, streamed(text(lines), false)),
             Reply::Open(lines) => (response, streamed(text(lines), true)),
+            Reply::Pieces { pieces, stays_open } => (response, in_pieces(pieces, stays_open)),
         };
         Ok(response.body(body).expect("a response"))
     }
@@ -103,7 +109,11 @@ impl Fake {
 type Streamed = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
 
 fn streamed(text: String, stays_open: bool) -> Streamed {
-    let text = stream::iter([Ok(Frame::data(Bytes::from(text)))]);
+    in_pieces(Box::new(iter::once(Bytes::from(text))), stays_open)
+}
+
+fn in_pieces(pieces: Pieces, stays_open: bool) -> Streamed {
+    let text = stream::iter(pieces.map(|piece| Ok(Frame::data(piece))));
     StreamBody::new(if stays_open { text.chain(stream::pending()).boxed() } else { text.boxed() })
 }
 
@@ -125,6 +135,7 @@ pub(super) async fn next(updates: &mut mpsc::Receiver<Update>) -> String {
         Change::Found(pod) => format!("found {}", pod.name),
         Change::Deleted(pod) => format!("deleted {}", pod.name),
         Change::Alive => "alive".into(),
+        Change::Unread(unread) => format!("unread {}", unread.what),
         Change::Failed(reason) => format!("failed {reason}"),
     }
 }

@@ -1,5 +1,5 @@
-//! What runs between a source's task and the engine: news in one direction, wishes in the other. Neither side ever
-//! waits for the other's work: news are buffered, wishes are a flag.
+//! What runs between a source's task and the engine: news in one direction, wishes in the other. Neither side
+//! ever waits for the other's work: news are buffered, wishes are a flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +9,8 @@ use tokio::sync::{Notify, mpsc};
 
 use super::SourceKind;
 use crate::pods::pod::Pod;
+use crate::pods::unread::Unread;
+use crate::pods::wire::Listed;
 
 /// News of one source.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub(in crate::pods) enum Change {
     Deleted(Arc<Pod>),
     /// Nothing has changed, says the source.
     Alive,
+    /// The source told of something that this agent cannot read.
+    Unread(Unread),
     /// The source cannot tell for now, and why.
     Failed(String),
 }
@@ -51,6 +55,13 @@ impl Feed {
     pub(super) async fn send(&self, change: Change) {
         let update = Update { source: self.source, at: Instant::now(), change };
         drop(self.updates.send(update).await);
+    }
+
+    pub(super) async fn send_list(&self, Listed { pods, unread, .. }: Listed) {
+        self.send(Change::Synced(pods)).await;
+        for unread in unread {
+            self.send(Change::Unread(unread)).await;
+        }
     }
 
     pub(super) async fn closed(&self) {

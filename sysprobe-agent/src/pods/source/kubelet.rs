@@ -1,5 +1,5 @@
-//! The kubelet of this node: `GET /pods`, only while somebody asks for a container that nobody knows. It costs the API
-//! server nothing, and each answer is whole, so there is nothing to keep up.
+//! The kubelet of this node: `GET /pods`, only while somebody asks for a container that nobody knows. It
+//! costs the API server nothing, and each answer is whole, so there is nothing to keep up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use kube::{Client, Config};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::body::{Answer, ask, whole};
-use super::{Change, Demand, Failure, Feed, Source, SourceKind};
+use super::body::{Answer, ask, sift};
+use super::{Demand, Failure, Feed, Source, SourceKind};
 use crate::pods::plan::KubeletPlan;
-use crate::pods::wire::{WirePodList, trim_all};
+use crate::pods::wire::{LIST, Listed, WireList};
 
 /// The kubelet writes the whole list anew for each answer.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
@@ -65,11 +65,11 @@ impl Kubelet {
         let Answer::Begun(body) = ask(&client, request).await.map_err(explained)? else {
             return Err(anyhow!("the kubelet does not serve /pods any more").into());
         };
-        let list: WirePodList =
-            serde_json::from_slice(&whole(body).await?).context("reading the list of pods")?;
-        let pods = trim_all(list);
-        debug!(pods = pods.len(), "The kubelet listed its pods.");
-        feed.send(Change::Synced(pods)).await;
+        let mut listed = Listed::default();
+        let around = sift(body, &LIST, |pod| listed.take(&pod)).await?;
+        serde_json::from_slice::<WireList>(&around.text).context("reading the list of pods")?;
+        debug!(pods = listed.pods.len(), "The kubelet listed its pods.");
+        feed.send_list(listed).await;
         Ok(())
     }
 
@@ -104,8 +104,8 @@ impl Kubelet {
 fn explained(failure: Failure) -> Failure {
     match failure {
         Failure::Again(error) if format!("{error:#}").contains("invalid peer certificate") => {
-            let what_to_do = "the kubelet's certificate is not trusted: name who signed it with pods.kubelet.ca, \
-                              and the name in it with pods.kubelet.server_name";
+            let what_to_do = "the kubelet's certificate is not trusted: name who signed it with \
+                              pods.kubelet.ca, and the name in it with pods.kubelet.server_name";
             Failure::Again(error.context(what_to_do))
         }
         failure => failure,

@@ -1,8 +1,9 @@
-//! The files that container runtimes keep of each running container, asked for one id at a time. They are there before
-//! the container's cgroup is, so this source is never late.
+//! The files that container runtimes keep of each running container, asked for one id at a time. They are
+//! there before the container's cgroup is, so this source is never late.
 //!
-//! The id is the only part of a path that comes from a cgroup, and cannot be anything but digits. The files are root's,
-//! but much in them is the user's: they are read up to a size, and only names are taken from them.
+//! The id is the only part of a path that comes from a cgroup, and cannot be anything but digits. The files
+//! are root's, but much in them is the user's: they are read up to a size, and only names are taken from
+//! them.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -55,7 +56,8 @@ impl Runtime {
     }
 }
 
-/// `None` if there is no such file. One that cannot be read or understood is worth a line for whoever looks for it.
+/// `None` if there is no such file. One that cannot be read or understood is worth a line for whoever looks
+/// for it.
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     // Neither a link nor a pipe, should anybody but the runtime ever have a hand in the directory.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;

@@ -1,9 +1,10 @@
-//! The arithmetic against series that were computed apart from it, and against what has to be true of any such average.
+//! The arithmetic against series that were computed apart from it, and against what has to be true of any
+//! such average.
 
 use super::*;
 
-/// Three spinning threads for a minute from zero, then none for half of one, by hand from `calc_load`'s formula (bc, integers): the
-/// averages over one minute.
+/// Three spinning threads for a minute from zero, then none for half of one, by hand from `calc_load`'s
+/// formula (bc, integers): the averages over one minute.
 const UP: [u64; 12] = [492, 945, 1362, 1745, 2098, 2422, 2721, 2996, 3249, 3481, 3695, 3892];
 const DOWN: [u64; 6] = [3580, 3293, 3029, 2786, 2562, 2356];
 

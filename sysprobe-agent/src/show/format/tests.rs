@@ -92,7 +92,11 @@ fn wide_characters_count_twice() {
 
 proptest! {
     #[test]
-    fn numbers_fit_their_columns(seconds in 0.0..99_999.0f64, per_second in 0.0..999e6f64, cpus in 0.0..99_999.0f64) {
+    fn numbers_fit_their_columns(
+        seconds in 0.0..99_999.0f64,
+        per_second in 0.0..999e6f64,
+        cpus in 0.0..99_999.0f64,
+    ) {
         prop_assert!(duration(seconds).len() <= NUMBER_WIDTH);
         prop_assert!(rate(per_second).len() <= NUMBER_WIDTH);
         prop_assert!(cores(cpus).len() <= 5);

@@ -1,5 +1,5 @@
-//! The JSON form of one window, for scripts: what all have around what a command has to say. Fields keep their names and
-//! meanings within a version; new ones may come.
+//! The JSON form of one window, for scripts: what all have around what a command has to say. Fields keep
+//! their names and meanings within a version; new ones may come.
 
 use schemars::JsonSchema;
 use serde::Serialize;

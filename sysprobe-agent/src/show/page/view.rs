@@ -1,5 +1,5 @@
-//! The live view on the screen: a line of context, notices, what the command has to say, of which the lower part scrolls; a
-//! line of key hints; the help overlay on top.
+//! The live view on the screen: a line of context, notices, what the command has to say, of which the lower
+//! part scrolls; a line of key hints; the help overlay on top.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Label selectors as `kubectl -l` takes them, but for its `<` and `>`. `kube` knows what an expression matches, but reads none.
+//! Label selectors as `kubectl -l` takes them, but for its `<` and `>`. `kube` knows what an expression
+//! matches, but reads none.
 
 use std::fmt;
 
@@ -6,7 +7,8 @@ use kube::core::{Expression, Selector, SelectorExt as _};
 
 use crate::snapshot::WorkloadSample;
 
-const FORMS: &str = "write `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` or `!key`, with commas between";
+const FORMS: &str = "write `key=value`, `key!=value`, `key in (a,b)`, `key notin (a,b)`, `key` or `!key`, \
+                     with commas between";
 
 /// Some pods, by their labels.
 #[derive(Clone, Debug, PartialEq, Eq)]

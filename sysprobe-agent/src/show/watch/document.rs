@@ -1,5 +1,5 @@
-//! What the JSON form of one window of one workload has beyond what every window's has: what it is of, and what it waited for a
-//! CPU.
+//! What the JSON form of one window of one workload has beyond what every window's has: what it is of, and
+//! what it waited for a CPU.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +25,8 @@ pub struct WorkloadDocument<'a> {
     pub namespace: &'a str,
     /// Empty for what is no pod.
     pub pod: &'a str,
-    /// Of a pod the container asked for, empty for all of them; else the systemd unit or the cgroup path: untrusted text.
+    /// Of a pod the container asked for, empty for all of them; else the systemd unit or the cgroup path:
+    /// untrusted text.
     pub container: &'a str,
     /// How many containers are summed; zero for what is no pod.
     pub containers: usize,

@@ -40,7 +40,9 @@ fn what_never_happened_takes_no_memory() {
     let mut sample = HistogramSample::default();
     sample.gather(&[0; _], 0);
     sample.add(&HistogramSample::default());
-    assert!(sample.since(&sample.clone()).buckets.0.is_none() && sample.buckets.0.is_none());
+    for sample in [&sample, &sample.since(&sample)] {
+        assert!(matches!(sample.buckets, Counts::None), "{sample:?}");
+    }
     let json = serde_json::to_string(&sample).expect("JSON");
     assert_eq!(json, r#"{"buckets":[],"sum_ns":0}"#);
     assert_eq!(serde_json::from_str::<HistogramSample>(&json).expect("the same"), sample);
@@ -50,7 +52,8 @@ fn what_never_happened_takes_no_memory() {
 fn a_copy_shares_its_buckets_until_one_is_written_to() {
     let mut sample = HistogramSample::of(&[1_000]);
     let copy = sample.clone();
-    assert!(std::ptr::eq(sample.buckets(), copy.buckets()));
+    let buckets = (&sample.buckets, &copy.buckets);
+    assert!(matches!(buckets, (Counts::All(one), Counts::All(other)) if Arc::ptr_eq(one, other)));
     let mut counts = [0; _];
     counts[hist::bucket_of(5_000)] = 1;
     sample.gather(&counts, 5_000);
@@ -64,4 +67,17 @@ fn another_number_of_buckets_is_refused() {
     assert_eq!(serde_json::from_str::<HistogramSample>(&json).expect("the same"), sample);
     let error = serde_json::from_str::<HistogramSample>(r#"{"buckets":[1,2],"sum_ns":3}"#).expect_err("two");
     assert!(error.to_string().contains(&format!("{} buckets", hist::BUCKETS)), "{error}");
+}
+
+#[test]
+fn what_was_read_takes_what_it_counts_and_adds_up_as_before() {
+    let sample = HistogramSample::of(&[1_000, 2_000_000, 2_000_000]);
+    let json = serde_json::to_string(&sample).expect("JSON");
+    let mut read: HistogramSample = serde_json::from_str(&json).expect("a histogram");
+    assert!(matches!(&read.buckets, Counts::Some(counts) if counts.len() == 2), "{read:?}");
+    assert_eq!(read, sample);
+    assert_eq!(serde_json::to_string(&read).expect("JSON"), json);
+    assert_eq!(read.since(&HistogramSample::of(&[1_000])), HistogramSample::of(&[2_000_000; 2]));
+    read.add(&sample);
+    assert_eq!(read, HistogramSample::of(&[1_000, 1_000, 2_000_000, 2_000_000, 2_000_000, 2_000_000]));
 }

@@ -12,7 +12,7 @@ fn waited(sum_ns: u64, system_ns: u64, culprits: &[(&str, u64)]) -> SchedSample 
         causes: Some(CausesSample { system_ns, ..CausesSample::default() }),
         blame: BlameSample {
             culprits: culprits.iter().map(|(name, ns)| (culprit(name), *ns)).collect(),
-            other_ns: 0,
+            ..BlameSample::default()
         },
         ..SchedSample::default()
     }

@@ -1,5 +1,5 @@
-//! What latencies were in the last windows, workload by workload, and which are far above that now. What has gone is forgotten with
-//! its last window.
+//! What latencies were in the last windows, workload by workload, and which are far above that now. What has
+//! gone is forgotten with its last window.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// What is remembered, and from where on it can be unusual: seconds, but for the share of segments that were sent again. What is less
-/// is nobody's trouble, however rare it is.
+/// What is remembered, and from where on it can be unusual: seconds, but for the share of segments that were
+/// sent again. What is less is nobody's trouble, however rare it is.
 const WATCHED: [(SortKey, f32); 9] = [
     (SortKey::P99, 0.001),
     (SortKey::Read99, 0.001),

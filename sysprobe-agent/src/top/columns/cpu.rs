@@ -1,4 +1,5 @@
-//! The columns of `sysprobe top`: CPU, throttling, waits, switches, and the storage operation that others wait for.
+//! The columns of `sysprobe top`: CPU, throttling, waits, switches, and the storage operation that others
+//! wait for.
 
 use sysprobe_common::vfs::Operation;
 

@@ -1,4 +1,5 @@
-//! The columns of `sysprobe net`: how much, what was lost on the way, how far away peers are, and what sockets cannot take.
+//! The columns of `sysprobe net`: how much, what was lost on the way, how far away peers are, and what
+//! sockets cannot take.
 
 use super::{Column, Content, alarming, trend};
 use crate::{

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// In the order in which they are shown.
-pub(in crate::top) static IO: [Column; 17] = [
+pub(in crate::top) static IO: [Column; 19] = [
     Column {
         title: "READ/s",
         width: 7,
@@ -150,6 +150,24 @@ pub(in crate::top) static IO: [Column; 17] = [
         extra: true,
         help: "names removed",
         content: Content::Text(|row| count(row, Operation::Unlink, |of| of.rate)),
+    },
+    Column {
+        title: "FAULT/s",
+        width: 8,
+        sort: Some(SortKey::Fault),
+        rank: 17,
+        extra: true,
+        help: "major faults: mapped files read",
+        content: Content::Text(|row| count(row, Operation::Fault, |of| of.rate)),
+    },
+    Column {
+        title: "FAULT99",
+        width: 8,
+        sort: Some(SortKey::Fault99),
+        rank: 18,
+        extra: true,
+        help: "99 of 100 of them were shorter",
+        content: Content::Text(|row| length(row, Operation::Fault, |of| of.p99)),
     },
     Column {
         title: "ERR/s",

@@ -81,7 +81,7 @@ fn extra_columns_come_with_space_or_on_request() {
 fn a_trend_is_live_and_takes_what_the_name_can_spare() {
     assert!(!fit(300, View::Io, WIDE).1.contains(&"TREND"));
     assert_eq!(trend(80), 16);
-    assert_eq!(trend(230), 46);
+    assert_eq!(trend(230), 28);
     assert_eq!(trend(300), sparkline::WINDOWS);
     assert_eq!(fit(230, View::Io, LIVE).0, ROOMY_NAME);
 }

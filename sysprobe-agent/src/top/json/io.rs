@@ -10,8 +10,8 @@ use crate::{
     top::rows::{DeviceRow, OperationRow, RequestRow, Row},
 };
 
-/// One workload in the window of `io`. An operation that it did not do is left out; while the domain `vfs` is off, all
-/// of them are.
+/// One workload in the window of `io`. An operation that it did not do is left out; while the domain `vfs` is
+/// off, all of them are.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct StorageDocument<'a> {
     #[serde(flatten)]
@@ -32,6 +32,9 @@ pub struct StorageDocument<'a> {
     /// Whatever removes one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlink: Option<OperationDocument>,
+    /// Major page faults: what is mapped was read from storage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<OperationDocument>,
     /// The block devices of which it asked something; none while the domain `block` is off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceDocument<'a>>,
@@ -93,6 +96,7 @@ impl<'a> StorageDocument<'a> {
             open: of(Operation::Open),
             create: of(Operation::Create),
             unlink: of(Operation::Unlink),
+            fault: of(Operation::Fault),
             devices: row.disk.iter().flat_map(|disk| &disk.devices).filter_map(DeviceDocument::new).collect(),
         }
     }

@@ -7,7 +7,8 @@ use sysprobe_common::vfs::Operation;
 use super::WhoDocument;
 use crate::{show::format, top::rows::Row};
 
-/// One workload in the window. Quantiles are wrong by at most 9.1 %; `null` where a domain is off, or nothing was measured.
+/// One workload in the window. Quantiles are wrong by at most 9.1 %; `null` where a domain is off, or nothing
+/// was measured.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct LatencyDocument<'a> {
     #[serde(flatten)]

@@ -21,7 +21,8 @@ pub struct NetworkDocument<'a> {
     pub tcp_sent_segments_per_second: Option<f64>,
     /// Segments that were sent again divided by those; `null` without any.
     pub tcp_retransmitted_ratio: Option<f64>,
-    /// A quantile of round-trip times as the kernel smooths them (`srtt_us`), wrong by at most 9.1 %; `null` without any in the window.
+    /// A quantile of round-trip times as the kernel smooths them (`srtt_us`), wrong by at most 9.1 %; `null`
+    /// without any in the window.
     pub tcp_srtt_p50_seconds: Option<f64>,
     /// As `tcp_srtt_p50_seconds`.
     pub tcp_srtt_p99_seconds: Option<f64>,

@@ -32,8 +32,8 @@ pub struct RequestRow {
     pub requests: OperationRow,
     /// Seconds per second that requests took: how many there were, on average.
     pub took: Option<f64>,
-    /// Seconds per second that requests waited before the driver got them: how many waited there, on average. `None` for
-    /// what does not wait there.
+    /// Seconds per second that requests waited before the driver got them: how many waited there, on average.
+    /// `None` for what does not wait there.
     pub queued: Option<f64>,
 }
 
@@ -86,8 +86,8 @@ fn request_row(operation: Operation, since: &RequestSample, window: Window) -> R
     }
 }
 
-/// These totals start at zero like those of `vfs`; a device that was not known before has all of its own in the window.
-/// `None` where the domain is off, or the workload never asked anything of a device.
+/// These totals start at zero like those of `vfs`; a device that was not known before has all of its own in
+/// the window. `None` where the domain is off, or the workload never asked anything of a device.
 pub(super) fn since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<BlockSample> {
     let later = later.block.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.block.as_ref()) else { return Some(later.clone()) };

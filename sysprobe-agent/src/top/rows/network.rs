@@ -1,4 +1,5 @@
-//! A row's network: the difference of two samples of the domains `tcp` and `net`, and what sockets there are in the end.
+//! A row's network: the difference of two samples of the domains `tcp` and `net`, and what sockets there are
+//! in the end.
 
 use super::window::{self, Window};
 use crate::snapshot::{TcpSample, TrafficSample, WorkloadSample};
@@ -48,8 +49,8 @@ pub(super) struct NetworkDone {
 }
 
 impl NetworkDone {
-    /// The agent starts these totals at zero: what was not known before is all of the window, and what went backwards is new. `None` where both
-    /// domains are off, or the workload never had to do with the network.
+    /// The agent starts these totals at zero: what was not known before is all of the window, and what went
+    /// backwards is new. `None` where both domains are off, or the workload never had to do with the network.
     pub(super) fn of(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Self> {
         if later.tcp.is_none() && later.net.is_none() {
             return None;

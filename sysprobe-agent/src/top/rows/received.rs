@@ -1,5 +1,5 @@
-//! How long what a row's workload read had been on its way: the difference of two samples of the domain `rxpath`, all protocols
-//! together.
+//! How long what a row's workload read had been on its way: the difference of two samples of the domain
+//! `rxpath`, all protocols together.
 
 use super::window::Window;
 use crate::snapshot::{HistogramSample, RxpathSample};

@@ -1,4 +1,5 @@
-//! What rows can be sorted by, and the order that follows. Which of it a table offers is the table's business.
+//! What rows can be sorted by, and the order that follows. Which of it a table offers is the table's
+//! business.
 
 use std::cmp::Ordering;
 
@@ -47,6 +48,10 @@ pub enum SortKey {
     Create,
     /// Names removed per second.
     Unlink,
+    /// Major page faults per second.
+    Fault,
+    /// 99th percentile of the length of a major page fault.
+    Fault99,
     /// Requests to block devices per second.
     Disk,
     /// Bytes of such requests per second.
@@ -114,6 +119,8 @@ impl Row {
             SortKey::Open => self.operation(Operation::Open)?.rate,
             SortKey::Create => self.operation(Operation::Create)?.rate,
             SortKey::Unlink => self.operation(Operation::Unlink)?.rate,
+            SortKey::Fault => self.operation(Operation::Fault)?.rate,
+            SortKey::Fault99 => self.operation(Operation::Fault)?.p99,
             SortKey::Disk => self.requests()?.rate,
             SortKey::DiskBytes => self.requests()?.byte_rate,
             SortKey::Disk99 => self.requests()?.p99,

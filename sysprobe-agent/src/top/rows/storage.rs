@@ -58,8 +58,8 @@ pub(super) fn row(since: &OperationSample, has_bytes: bool, window: Window) -> O
     }
 }
 
-/// The agent starts these totals at zero, as it does the scheduler's: a workload that it did not know before has all
-/// of them in the window, and one that went backwards makes all of them new.
+/// The agent starts these totals at zero, as it does the scheduler's: a workload that it did not know before
+/// has all of them in the window, and one that went backwards makes all of them new.
 pub(super) fn since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<VfsSample> {
     let later = later.vfs.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.vfs.as_ref()) else { return Some(later.clone()) };

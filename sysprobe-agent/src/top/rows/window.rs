@@ -1,4 +1,5 @@
-//! What workloads did between two snapshots, as amounts that can be added up: those of a pod's containers are the pod's.
+//! What workloads did between two snapshots, as amounts that can be added up: those of a pod's containers are
+//! the pod's.
 
 use super::{disk, network::NetworkDone, storage};
 use crate::snapshot::{
@@ -83,7 +84,8 @@ impl Done {
         add(&mut self.network, other.network.as_ref(), NetworkDone::add);
         add(&mut self.rxpath, other.rxpath.as_ref(), RxpathSample::add);
         add(&mut self.throttled_ns, other.throttled_ns.as_ref(), |own, other| *own += other);
-        // A pod is as throttled as what of it is throttled most: what has no need of its quota makes nothing better.
+        // A pod is as throttled as what of it is throttled most: what has no need of its quota makes nothing
+        // better.
         add(&mut self.throttled_ratio, other.throttled_ratio.as_ref(), |own, other| *own = own.max(*other));
         add(&mut self.usage_ns, other.usage_ns.as_ref(), |own, other| *own += other);
         // One container without a quota leaves the pod without.
@@ -118,8 +120,8 @@ fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Opti
     later.sched.as_ref().map(|later| SchedSample::in_window(earlier, later))
 }
 
-/// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that was
-/// there and could not be read nothing is known.
+/// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that
+/// was there and could not be read nothing is known.
 fn cpu_before(earlier: Option<&WorkloadSample>) -> Option<CpuSample> {
     match earlier {
         None => Some(CpuSample {

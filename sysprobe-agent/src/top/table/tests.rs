@@ -72,6 +72,18 @@ fn names_and_reasons_stay_on_their_line() {
 }
 
 #[test]
+fn a_share_of_the_packets_is_told_where_their_times_are() {
+    let mut later = snapshot(2, vec![]);
+    later.agent.rx_followed_ratio = Some(1.0 / 64.0);
+    let second = |view| {
+        let selection = Selection { view, ..Selection::default() };
+        let text = text(&snapshot(1, vec![]), &later, &selection, SOURCE, Width::Columns(80));
+        text.lines().nth(1) == Some("1 of 64 packets followed")
+    };
+    assert_eq!(View::ALL.map(second), [false, false, false, true]);
+}
+
+#[test]
 fn a_long_source_is_cut_where_columns_are() {
     let of = |width| {
         let source = "x".repeat(100);

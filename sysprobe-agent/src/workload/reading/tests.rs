@@ -5,6 +5,11 @@ use crate::cgroup::name::name_of;
 use crate::snapshot::MemoryLevels;
 use crate::workload::{Bearer, Registry};
 
+/// Of a cgroup that was made while the agent ran.
+fn new<S: AllSeen>() -> S {
+    S::all(Seen(Some(0)))
+}
+
 fn bearer() -> Bearer {
     Bearer::of_path(&name_of("/a"))
 }
@@ -21,7 +26,7 @@ fn of(registry: &Registry) -> MemorySample {
 #[test]
 fn a_cgroup_takes_its_levels_along_and_leaves_its_totals() {
     let mut registry = Registry::default();
-    let (mut first, mut second) = (MemorySeen::default(), MemorySeen::default());
+    let (mut first, mut second) = (new::<MemorySeen>(), new::<MemorySeen>());
     registry.add_reading(&bearer(), &memory(100, Some(1000), 2), &mut first);
     registry.add_reading(&bearer(), &memory(40, Some(500), 1), &mut second);
     let both = MemoryLevels { usage_bytes: 140, working_set_bytes: 70, limit_bytes: Some(1500) };
@@ -35,7 +40,7 @@ fn a_cgroup_takes_its_levels_along_and_leaves_its_totals() {
 
     // A new one counts from zero.
     registry.forget_memory_levels();
-    registry.add_reading(&bearer(), &memory(5, Some(1000), 4), &mut MemorySeen::default());
+    registry.add_reading(&bearer(), &memory(5, Some(1000), 4), &mut new::<MemorySeen>());
     assert_eq!((of(&registry).oom_kills, of(&registry).major_faults), (Some(7), None));
 
     registry.forget_memory_levels();
@@ -46,14 +51,14 @@ fn a_cgroup_takes_its_levels_along_and_leaves_its_totals() {
 fn one_of_several_without_a_limit_leaves_the_workload_without() {
     let mut registry = Registry::default();
     for limit in [Some(1000), None, Some(1000)] {
-        registry.add_reading(&bearer(), &memory(1, limit, 0), &mut MemorySeen::default());
+        registry.add_reading(&bearer(), &memory(1, limit, 0), &mut new::<MemorySeen>());
     }
     assert_eq!(of(&registry).levels.map(|levels| (levels.usage_bytes, levels.limit_bytes)), Some((3, None)));
 }
 
 #[test]
 fn a_total_that_is_a_little_less_for_a_moment_is_not_counted_twice() {
-    let (mut total, mut seen) = (0, Seen::default());
+    let (mut total, mut seen) = (0, Seen(Some(0)));
     for now in [100, 98, 100, 103] {
         seen.add_to(&mut total, now);
     }
@@ -64,7 +69,7 @@ fn a_total_that_is_a_little_less_for_a_moment_is_not_counted_twice() {
 fn pressure_is_added_by_resource() {
     let stall = |waiting, stalled| StallSample { waiting_ns: Some(waiting), stalled_ns: stalled };
     let mut registry = Registry::default();
-    let mut seen = PressureSeen::default();
+    let mut seen = new::<PressureSeen>();
     for times in 1..=2 {
         let now = PressureSample {
             cpu: stall(times, None),
@@ -76,4 +81,33 @@ fn pressure_is_added_by_resource() {
     let expected =
         PressureSample { cpu: stall(2, None), memory: stall(20, Some(2)), io: StallSample::default() };
     assert_eq!(registry.samples()[0].pressure, Some(expected));
+}
+
+#[test]
+fn what_an_older_cgroup_did_before_is_not_added_and_what_a_new_one_did_is() {
+    for (origin, first) in [(Origin::Older, 0), (Origin::Born, 2)] {
+        let mut registry = Registry::default();
+        let at_start = memory(100, None, 2);
+        let mut seen = at_start.first_seen(origin);
+        registry.add_reading(&bearer(), &at_start, &mut seen);
+        assert_eq!(of(&registry).oom_kills, Some(first), "{origin:?}");
+        registry.add_reading(&bearer(), &memory(100, None, 5), &mut seen);
+        assert_eq!(of(&registry).oom_kills, Some(first + 3), "{origin:?}");
+    }
+}
+
+#[test]
+fn a_total_of_an_older_cgroup_that_is_told_later_begins_at_its_first_reading() {
+    let mut registry = Registry::default();
+    let pressure = |waiting_ns| PressureSample {
+        io: StallSample { waiting_ns, stalled_ns: None },
+        ..PressureSample::default()
+    };
+    // The kernel was told not to say.
+    let mut seen = pressure(None).first_seen(Origin::Older);
+    for waiting in [None, Some(700), Some(750)] {
+        registry.add_reading(&bearer(), &pressure(waiting), &mut seen);
+    }
+    let io = registry.samples()[0].pressure.as_ref().map(|pressure| pressure.io.waiting_ns);
+    assert_eq!(io, Some(Some(50)));
 }

@@ -16,6 +16,7 @@ fn container(namespace: &str, pod: &str) -> Bearer {
         workload: Workload { namespace: namespace.into(), pod: pod.into(), container: "app".into() },
         kind: WorkloadKind::Container,
         pod: Some(Arc::new(Pod { namespace: namespace.into(), name: pod.into(), ..Pod::default() })),
+        since: None,
     }
 }
 
@@ -80,7 +81,7 @@ fn what_is_not_wanted_by_its_names_is_a_part_of_other() {
 fn files_and_debts_of_hidden_ones_are_in_both() {
     let mut registry = registry("workloads = 1");
     registry.add(&bearer("a"), &gathered(5));
-    let mut seen = CpuSeen::default();
+    let mut seen = CpuSample::default().first_seen(Origin::Born);
     registry.add_reading(&bearer("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(100, 7) }, &mut seen);
     registry.add_reading(&bearer("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(130, 9) }, &mut seen);
     registry.add_debt(&bearer("b"), &bearer("a"), 11);

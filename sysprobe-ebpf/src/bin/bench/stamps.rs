@@ -1,11 +1,11 @@
-//! A wait by time stamps: taken at the wakeup (and when a runnable task is preempted), compared at the switch. Kept in a
-//! hash by pid, or in the task's own storage. Booked per CPU.
+//! A wait by time stamps: taken at the wakeup (and when a runnable task is preempted), compared at the
+//! switch. Kept in a hash by pid, or in the task's own storage. Booked per CPU.
 
 use aya_ebpf::btf_maps::{HashMap, PerCpuArray};
-use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::{btf_map, btf_tracepoint};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::hist;
+use sysprobe_ebpf::clock;
 use sysprobe_ebpf::storage::TaskStorage;
 
 use super::{OFF_TASK_PID, Typed, argument, this_cpu};
@@ -85,31 +85,25 @@ fn is_preempted(ctx: &BtfTracePointContext) -> bool {
     ctx.arg::<u32>(3) == 0
 }
 
-#[inline(always)]
-fn clock() -> u64 {
-    // SAFETY: the helper only returns a number.
-    unsafe { bpf_ktime_get_ns() }
-}
-
 /// Says whether there was room; the idle task never waits.
 #[inline(always)]
 fn stamp_by_pid(task: Typed) -> bool {
     let pid = task.load_u32(&OFF_TASK_PID);
-    pid != 0 && BENCH_STARTS.insert(pid, clock(), 0).is_ok()
+    pid != 0 && BENCH_STARTS.insert(pid, clock::now(), 0).is_ok()
 }
 
 #[inline(always)]
 fn stamp_in_task(task: Typed) {
     if let Some(start) = BENCH_STAMPS.get_or_insert(task, &mut 0) {
         // SAFETY: task storage stays valid while the task does.
-        unsafe { *start = clock() };
+        unsafe { *start = clock::now() };
     }
 }
 
 /// Books one wait, and the slice that ends.
 #[inline(always)]
 fn switched(start: u64, preempted: bool) {
-    let now = clock();
+    let now = clock::now();
     let (Some(since), Some(stats)) = (BENCH_SINCE.get_ptr_mut(0), this_cpu()) else { return };
     // SAFETY: both pointers are into this CPU's part of their maps.
     let (since, stats) = unsafe { (&mut *since, &mut *stats) };

@@ -8,7 +8,7 @@ use sysprobe_common::block::{BlockLoss, BlockStats, Key, Operation};
 use sysprobe_common::slot;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::operation::{self, Done};
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 use sysprobe_ebpf::{atomic, counter, settings};
 
 settings!(OFF_DISK_NAME);
@@ -21,11 +21,13 @@ static BLOCK_SLOTS: Known<Key> = Known::new();
 #[btf_map]
 static BLOCK_FREE: Free = Free::new();
 #[btf_map]
+static BLOCK_ROOM: Room = Room::new();
+#[btf_map]
 static BLOCK_LOSSES: Array<u64, { BlockLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[inline(always)]
 pub(crate) fn book(key: Key, disk: impl Object, operation: Operation, done: &Done, queued: u64) {
-    let slot = slots::find_key(&BLOCK_SLOTS, &BLOCK_FREE, key, |missing| {
+    let slot = slots::find_key(&BLOCK_SLOTS, (&BLOCK_FREE, &BLOCK_ROOM), key, |missing| {
         lose(match missing {
             Missing::UnreadableCgroup => BlockLoss::UnreadableCgroup,
             Missing::NoFreeSlot => BlockLoss::NoFreeSlot,

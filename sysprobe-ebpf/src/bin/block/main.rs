@@ -1,8 +1,8 @@
-//! The block layer: which requests a cgroup's work makes of which device, how long each took from its beginning to its end,
-//! and how much of that it waited before the driver got it.
+//! The block layer: which requests a cgroup's work makes of which device, how long each took from its
+//! beginning to its end, and how much of that it waited before the driver got it.
 //!
-//! A request is remembered from its submission, where it is known whose it is, to its end, which comes on any CPU in the
-//! middle of anything. The kernel stamps its beginning itself, so most submissions need no clock.
+//! A request is remembered from its submission, where it is known whose it is, to its end, which comes on any
+//! CPU in the middle of anything. The kernel stamps its beginning itself, so most submissions need no clock.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -21,8 +21,8 @@ use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::settings;
 
 settings!(
-    /// How many parameters the tracepoints have, counting the one that programs do not see. Kernels before 5.11 (some before
-    /// 5.10.137) hand over the queue first.
+    /// How many parameters the tracepoints have, counting the one that programs do not see. Kernels before
+    /// 5.11 (some before 5.10.137) hand over the queue first.
     PARAMS_GETRQ,
     PARAMS_INSERT,
     PARAMS_ISSUE,

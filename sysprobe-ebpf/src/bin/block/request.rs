@@ -43,8 +43,8 @@ pub(crate) struct Request<T> {
     flags: u32,
 }
 
-/// `None` for a request that nobody's data is in: a driver's command, or the flush that the block layer itself makes for
-/// several of those that ask for one.
+/// `None` for a request that nobody's data is in: a driver's command, or the flush that the block layer
+/// itself makes for several of those that ask for one.
 #[inline(always)]
 pub(crate) fn read<T: Object>(object: T) -> Option<Request<T>> {
     let flags = object.u32(&OFF_RQ_FLAGS)?;
@@ -58,9 +58,9 @@ pub(crate) fn read<T: Object>(object: T) -> Option<Request<T>> {
     Some(Request { object, bio, flags })
 }
 
-/// Whether a bio's request may have to be done in several steps (block/blk-flush.c): a flush, the data, a flush. It is
-/// inserted again for its data, by a kernel thread, and ends once for its data and once as a whole. Meanwhile the request
-/// itself has lost the flags.
+/// Whether a bio's request may have to be done in several steps (block/blk-flush.c): a flush, the data, a
+/// flush. It is inserted again for its data, by a kernel thread, and ends once for its data and once as a
+/// whole. Meanwhile the request itself has lost the flags.
 #[inline(always)]
 pub(crate) fn takes_steps(bio: impl Object) -> bool {
     let bits = 1 << (BIT_PREFLUSH.load() & 31) | 1 << (BIT_FUA.load() & 31);
@@ -87,8 +87,8 @@ impl<T: Object> Request<T> {
         self.object.u64(&OFF_RQ_END).unwrap_or(0) != 0
     }
 
-    /// The kernel's stamp of its beginning, if there is one. A queue whose statistics are off (`queue/iostats`) stamps
-    /// nothing: there is 0 then or, in recent kernels, what the memory held before.
+    /// The kernel's stamp of its beginning, if there is one. A queue whose statistics are off
+    /// (`queue/iostats`) stamps nothing: there is 0 then or, in recent kernels, what the memory held before.
     #[inline(always)]
     pub(crate) fn started(&self) -> u64 {
         if BIT_IO_STAT.load() != ABSENT {

@@ -1,9 +1,9 @@
 //! A request's way: submitted, given to the driver, done.
 
-use aya_ebpf::btf_maps::LruHashMap;
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::block::{BlockLoss, Key, Request as Remembered};
+use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::operation::Done;
 use sysprobe_ebpf::settings;
@@ -14,12 +14,15 @@ use crate::{booking, owner};
 
 settings!(OFF_BIO_SIZE);
 
-/// By the request's address; by its bio's for one that may be done in steps, since such a one is merged with no other, and
-/// inserted by somebody else. What vanishes unseen (with its device) is pushed out by what comes later. Sized by the agent.
+/// By the request's address; by its bio's for one that may be done in steps, since such a request
+/// is merged with no other and a kernel thread inserts it. Preallocated, and no LRU: an LRU hash
+/// reserves free entries for each CPU and evicts requests in flight to refill them. The agent sizes
+/// it and removes requests whose end was not seen.
 #[btf_map]
-static BLOCK_IN_FLIGHT: LruHashMap<u64, Remembered, 1> = LruHashMap::new();
+static BLOCK_IN_FLIGHT: HashMap<u64, Remembered, 1> = HashMap::new();
 
-/// A bio gets a request, in the context of the one who submits it. Only those that take steps are remembered from here.
+/// A bio gets a request, in the context of the one who submits it. Only those that take steps are remembered
+/// from here.
 #[inline(always)]
 pub(crate) fn begun(bio: impl Object) {
     if bio.address() == 0 || !takes_steps(bio) {
@@ -29,13 +32,14 @@ pub(crate) fn begun(bio: impl Object) {
     remember(bio.address(), &Remembered { flush: u32::from(is_empty), begun: now(), ..submitted(bio) });
 }
 
-/// A request is put in a queue, by the one who submits it: also where that is done late, because several are submitted
-/// together, since the task does it before it sleeps.
+/// A request is put in a queue, by the one who submits it: also where that is done late, because several are
+/// submitted together, since the task does it before it sleeps.
 #[inline(always)]
 pub(crate) fn queued(object: impl Object) {
     let Some(request) = request::read(object) else { return };
     let (started, now) = (request.started(), now());
-    // One that the driver refused for now is put there again, by whomever. Without a stamp that cannot be told from a new one.
+    // One that the driver refused for now is put there again, by whomever. Without a stamp that cannot be
+    // told from a new one.
     if in_steps(&request).is_none() && (!is_stamp(started, now) || whole(&request, started).is_none()) {
         submit(&request, started, now, 0);
     }
@@ -56,7 +60,8 @@ pub(crate) fn issued(object: impl Object) {
     }
 }
 
-/// A queue whose statistics are off (`queue/iostats`) stamps nothing: then there is 0, or the stamp of a request long ago.
+/// A queue whose statistics are off (`queue/iostats`) stamps nothing: then there is 0, or the stamp of a
+/// request long ago.
 #[inline(always)]
 const fn is_stamp(started: u64, now: u64) -> bool {
     /// No task is that slow between a request's beginning and its way to a queue or the driver.
@@ -65,7 +70,8 @@ const fn is_stamp(started: u64, now: u64) -> bool {
     started != 0 && started.saturating_add(MINUTE) > now
 }
 
-/// A request has become a part of another, which keeps its own owner, and takes over the stamp of the older of both.
+/// A request has become a part of another, which keeps its own owner, and takes over the stamp of the older
+/// of both.
 #[inline(always)]
 pub(crate) fn merged(object: impl Object) {
     forget(object.address());
@@ -128,7 +134,8 @@ fn submitted(bio: impl Object) -> Remembered {
     Remembered { cgroup: owner::of(bio), begun: 0, started: 0, issued: 0, bytes: 0, failed: 0, flush: 0 }
 }
 
-/// What is remembered, from `begun` on, of a request that may be done in steps. A clone of one for a device below is none.
+/// What is remembered, from `begun` on, of a request that may be done in steps. A clone of one for a device
+/// below is none.
 #[inline(always)]
 fn in_steps<T: Object>(request: &Request<T>) -> Option<&'static mut Remembered> {
     if takes_steps(request.bio) { find(request.bio.address()) } else { None }
@@ -158,10 +165,4 @@ fn remember(name: u64, request: &Remembered) {
 #[expect(clippy::let_underscore_must_use, reason = "it may not be there")]
 fn forget(name: u64) {
     let _ = BLOCK_IN_FLIGHT.remove(name);
-}
-
-#[inline(always)]
-fn now() -> u64 {
-    // SAFETY: the helper only returns a number.
-    unsafe { bpf_ktime_get_ns() }
 }

@@ -9,7 +9,7 @@ use sysprobe_common::slot;
 use sysprobe_common::traffic::{Family, Traffic};
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::counter;
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
 /// By slot. Sized by the agent.
 #[btf_map]
@@ -18,6 +18,8 @@ static NET_STATS: Array<NetStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new()
 static NET_SLOTS: Known = Known::new();
 #[btf_map]
 static NET_FREE: Free = Free::new();
+#[btf_map]
+static NET_ROOM: Room = Room::new();
 /// The same of drops.
 #[btf_map]
 static NET_DROPS: Array<DropStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -26,14 +28,16 @@ static NET_DROP_SLOTS: Known<DropKey> = Known::new();
 #[btf_map]
 static NET_DROP_FREE: Free = Free::new();
 #[btf_map]
+static NET_DROP_ROOM: Room = Room::new();
+#[btf_map]
 static NET_LOSSES: Array<u64, { NetLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 /// Where an owner's traffic of one kind is added up.
 #[inline(always)]
 pub(crate) fn traffic_of(owner: u64, protocol: Protocol, family: Family) -> Option<&'static mut Traffic> {
     let stats = NET_STATS.get_ptr_mut(slot_of(owner))?;
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to is added to
-    // atomically.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to
+    // is added to atomically.
     let stats = unsafe { &mut *stats };
     stats.traffic.get_mut(protocol as usize)?.get_mut(family as usize)
 }
@@ -46,7 +50,7 @@ fn slot_of(owner: u64) -> u32 {
             slot::UNKNOWN
         }
         KERNEL => slot::KERNEL,
-        id => slots::find_key(&NET_SLOTS, &NET_FREE, id, missing),
+        id => slots::find_key(&NET_SLOTS, (&NET_FREE, &NET_ROOM), id, missing),
     }
 }
 
@@ -54,7 +58,7 @@ fn slot_of(owner: u64) -> u32 {
 #[inline(always)]
 pub(crate) fn dropped(owner: u64, reason: u32) {
     let key = DropKey { cgroup: owner, reason, pad: 0 };
-    let slot = slots::find_key(&NET_DROP_SLOTS, &NET_DROP_FREE, key, missing);
+    let slot = slots::find_key(&NET_DROP_SLOTS, (&NET_DROP_FREE, &NET_DROP_ROOM), key, missing);
     let Some(stats) = NET_DROPS.get_ptr_mut(slot) else { return };
     // SAFETY: as in `traffic_of`.
     let stats = unsafe { &mut *stats };

@@ -15,8 +15,8 @@ settings!(
     VAL_DROP_QUEUE,
 );
 
-/// Why the last datagram was dropped on this CPU that a socket had no room for, and that nobody has been charged for; 0 for none.
-/// Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
+/// Why the last datagram was dropped on this CPU that a socket had no room for, and that nobody has been
+/// charged for; 0 for none. Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
 #[btf_map]
 static NET_REFUSED: PerCpuArray<u32, 1> = PerCpuArray::new();
 

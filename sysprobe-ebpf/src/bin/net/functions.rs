@@ -47,6 +47,7 @@ macro_rules! receiving {
 
 // proto: v5.10- `int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)`, and of version 6
 sending!(net_send4_out net_send6_out);
-// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of version 6, and
+// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of
+// version 6, and
 // `sock_common_recvmsg` for raw sockets of version 6
 receiving!(net_recv4_out net_recv6_out net_recvr_out);

@@ -1,7 +1,8 @@
 //! The network beside TCP: datagrams sent and received, and packets dropped, per owner of the socket.
 //!
-//! The kernel keeps no totals per socket here, so calls are counted as they return: in the caller's own context, which makes the
-//! caller the socket's owner from then on. Forwarded packets go through no socket and are nobody's.
+//! The kernel keeps no totals per socket here, so calls are counted as they return: in the caller's own
+//! context, which makes the caller the socket's owner from then on. Forwarded packets go through no socket
+//! and are nobody's.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -18,12 +19,10 @@ use core::ffi::c_void;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
-use sysprobe_common::tcp::state;
 use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::iteration::socket_of_task;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::packet::is_ip;
-use sysprobe_ebpf::socket::is_inet;
 
 /// proto: v6.3- `(struct sock *sk, int ret, int flags)`
 #[btf_tracepoint(function = "sock_send_length")]
@@ -46,26 +45,13 @@ fn sent(socket: Typed, result: i32) {
     traffic::sent(socket, || owner::take(socket), result);
 }
 
-/// A connection is its reader's, as `tcp` has it.
 #[inline(always)]
 fn received(socket: Typed, result: i32, flags: u32) {
-    if result >= 0 && is_inet(socket) {
-        let owner = owner::take(socket);
-        traffic::received(socket, || owner, result, flags);
-    }
+    traffic::received(socket, || owner::take(socket), result, flags);
 }
 
-/// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
-#[btf_tracepoint(function = "inet_sock_set_state")]
-fn net_listen_tp(ctx: BtfTracePointContext) -> i32 {
-    if matches!(ctx.arg(2), state::LISTEN | state::SYN_SENT) {
-        // SAFETY: the first argument is the socket.
-        owner::take(unsafe { Typed::argument(&ctx, 0) });
-    }
-    0
-}
-
-/// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`; v6.11- `(..., struct sock *rx_sk)`
+/// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`;
+/// v6.11- `(..., struct sock *rx_sk)`
 #[btf_tracepoint(function = "kfree_skb")]
 fn net_drop_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the packet.
@@ -93,7 +79,8 @@ fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn net_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the program is of this kind.
-    if let Some((task, socket)) = unsafe { socket_of_task(ctx) }.filter(|(_, socket)| is_inet(*socket)) {
+    let found = unsafe { socket_of_task(ctx) };
+    if let Some((task, socket)) = found.filter(|(_, socket)| traffic::kind(*socket).is_some()) {
         owner::set_first(socket, owner_of_task(task));
     }
     0

@@ -1,13 +1,17 @@
-//! Whose a socket is: of whoever used it last. A connection that nobody has used is its listening socket's owner's.
+//! Whose a socket is: the cgroup that used it last. Only sockets that another cgroup uses than the one that
+//! made them need to be remembered, where the kernel keeps that (5.15, default hierarchy). Connections of TCP
+//! are the business of `tcp`.
 
 use core::ffi::c_void;
 
+use aya_ebpf::macros::btf_map;
 use sysprobe_common::net::{NetLoss, Socket};
 use sysprobe_ebpf::cgroup::owner_of_current;
 use sysprobe_ebpf::kernel::{Object as _, Typed};
 use sysprobe_ebpf::packet::sender;
-use sysprobe_ebpf::socket::maker;
-use sysprobe_ebpf::storage::SocketStorage;
+use sysprobe_ebpf::socket::{is_tcp, maker};
+use sysprobe_ebpf::storage::{Budget, SocketStorage};
+use sysprobe_ebpf::{settings, shared};
 
 use crate::booking::lose;
 use crate::drops;
@@ -15,6 +19,13 @@ use crate::drops;
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "NET_SOCKETS")]
 static NET_SOCKETS: SocketStorage<Socket> = SocketStorage::new();
+#[btf_map]
+static NET_BUDGET: Budget = Budget::new();
+
+settings!(
+    /// 1 where `tcp` keeps what it remembers of sockets with them.
+    CFG_TCP_SOCKETS,
+);
 
 #[inline(always)]
 fn known(socket: Typed) -> Option<&'static mut Socket> {
@@ -37,7 +48,7 @@ pub(crate) fn take(socket: Typed) -> u64 {
     owner
 }
 
-/// Where nobody is known as the owner.
+/// Where no owner is known.
 #[inline(always)]
 pub(crate) fn set_first(socket: Typed, owner: u64) {
     if known(socket).is_none() {
@@ -47,14 +58,24 @@ pub(crate) fn set_first(socket: Typed, owner: u64) {
 
 #[inline(always)]
 fn remember(socket: Typed, owner: u64) {
-    if NET_SOCKETS.get_or_insert(socket, &mut Socket { owner }).is_none() {
-        lose(NetLoss::NoMemory);
+    if maker(socket) != owner {
+        let mut new = Socket { owner };
+        NET_SOCKETS.get_or_make(socket, &mut new, &NET_BUDGET, || lose(NetLoss::NoMemory));
     }
 }
 
 #[inline(always)]
 pub(crate) fn of(socket: Typed) -> u64 {
-    known(socket).map_or_else(|| maker(socket), |remembered| remembered.owner)
+    let remembered = if is_tcp(socket) { of_tcp(socket) } else { known(socket).map(|known| known.owner) };
+    remembered.unwrap_or_else(|| maker(socket))
+}
+
+#[inline(always)]
+fn of_tcp(socket: Typed) -> Option<u64> {
+    if CFG_TCP_SOCKETS.load() == 0 {
+        return None;
+    }
+    shared::tcp_socket(socket).map(|remembered| remembered.owner)
 }
 
 /// Of the socket that a packet was for, where the kernel says so, or came from.

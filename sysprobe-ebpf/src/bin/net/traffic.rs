@@ -1,4 +1,5 @@
-//! What a program sends and receives through its sockets, call by call: the kernel keeps no totals of datagrams.
+//! What a program sends and receives through its sockets, call by call: the kernel keeps no totals of
+//! datagrams.
 
 use sysprobe_common::net::Protocol;
 use sysprobe_common::traffic::Traffic;

@@ -88,7 +88,8 @@ sending! {
     net_send4_in net_send4_out
     net_send6_in net_send6_out
 }
-// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of version 6, and
+// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of
+// version 6, and
 // `sock_common_recvmsg` for raw sockets of version 6
 receiving! {
     net_recv4_in net_recv4_out

@@ -1,5 +1,6 @@
-//! The network beside TCP, for hooks without socket storage: the same numbers as the `net` object. A call that only its return
-//! tells of is kept in a hash by thread, and drops are charged to whoever made the socket, where the kernel keeps that.
+//! The network beside TCP, for hooks without socket storage: the same numbers as the `net` object. A call
+//! that only its return tells of is kept in a hash by thread, and drops are charged to whoever made the
+//! socket, where the kernel keeps that.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -34,7 +35,8 @@ fn net_recv_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`; v6.11- `(..., struct sock *rx_sk)`
+/// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`; v6.11- `(..., struct
+/// sock *rx_sk)`
 #[raw_tracepoint(tracepoint = "kfree_skb")]
 fn net_drop_rt(ctx: RawTracePointContext) -> i32 {
     let packet = Address(ctx.arg(0));

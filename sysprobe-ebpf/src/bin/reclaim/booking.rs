@@ -7,7 +7,7 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::reclaim::{ReclaimLoss, ReclaimStats};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Address;
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 use sysprobe_ebpf::{atomic, counter};
 
 /// By slot. Sized by the agent.
@@ -18,18 +18,21 @@ static RECLAIM_SLOTS: Known = Known::new();
 #[btf_map]
 static RECLAIM_FREE: Free = Free::new();
 #[btf_map]
+static RECLAIM_ROOM: Room = Room::new();
+#[btf_map]
 static RECLAIM_LOSSES: Array<u64, { ReclaimLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[inline(always)]
 pub(crate) fn book(took: u64) {
     // SAFETY: the helper only returns an address.
     let task = Address(unsafe { bpf_get_current_task() });
-    let slot = slots::find(&RECLAIM_SLOTS, &RECLAIM_FREE, task, id_of_task(task), |missing| {
-        lose(match missing {
-            Missing::UnreadableCgroup => ReclaimLoss::UnreadableCgroup,
-            Missing::NoFreeSlot => ReclaimLoss::NoFreeSlot,
+    let slot =
+        slots::find(&RECLAIM_SLOTS, (&RECLAIM_FREE, &RECLAIM_ROOM), task, id_of_task(task), |missing| {
+            lose(match missing {
+                Missing::UnreadableCgroup => ReclaimLoss::UnreadableCgroup,
+                Missing::NoFreeSlot => ReclaimLoss::NoFreeSlot,
+            });
         });
-    });
     let Some(stats) = RECLAIM_STATS.get_ptr_mut(slot) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let stats = unsafe { &mut *stats };

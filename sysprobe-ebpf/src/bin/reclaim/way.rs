@@ -1,16 +1,18 @@
 //! From the beginning of a reclaim to its end, in one task.
 
-use aya_ebpf::btf_maps::LruHashMap;
-use aya_ebpf::helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns};
+use aya_ebpf::btf_maps::HashMap;
+use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::reclaim::{Begun, Kind, ReclaimLoss};
+use sysprobe_ebpf::clock::now;
 
 use crate::booking::{book, lose, lose_several};
 
-/// By thread: process and thread id. A thread cannot end while it is at it, so an entry stays only if its end was not seen; such
-/// a one is found when the thread begins again, or pushed out. Sized by the agent.
+/// By thread: process and thread id. An entry whose end was not seen is replaced when its thread
+/// reclaims again; the agent removes the others. Preallocated, and no LRU: an LRU hash reserves
+/// free entries for each CPU and evicts live ones to refill them. Sized by the agent.
 #[btf_map]
-static RECLAIM_BEGUN: LruHashMap<u64, Begun, 1> = LruHashMap::new();
+static RECLAIM_BEGUN: HashMap<u64, Begun, 1> = HashMap::new();
 
 #[inline(always)]
 pub(crate) fn begin(kind: Kind) {
@@ -57,13 +59,7 @@ fn find(thread: u64) -> Option<&'static mut Begun> {
 }
 
 #[inline(always)]
-#[expect(clippy::let_underscore_must_use, reason = "it was there a moment ago, and may have been pushed out")]
+#[expect(clippy::let_underscore_must_use, reason = "the agent may have removed it")]
 fn forget(thread: u64) {
     let _ = RECLAIM_BEGUN.remove(thread);
-}
-
-#[inline(always)]
-fn now() -> u64 {
-    // SAFETY: the helper only returns a number.
-    unsafe { bpf_ktime_get_ns() }
 }

@@ -3,14 +3,16 @@
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::rxpath::{Key, Point, Protocol, RxpathLoss, RxpathStats};
+use sysprobe_common::rxpath::{Key, Protocol, RxpathLoss, RxpathStats, Unread};
 use sysprobe_common::slot;
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 use sysprobe_ebpf::{counter, times};
 
+use crate::share;
 use crate::way::load;
 
-/// The points that can be seen, by protocol: bits of [`Point::bit`]. The agent knows them when all programs are attached.
+/// The points that can be seen, by protocol: bits of [`Point::bit`]. The agent knows them when all programs
+/// are attached.
 #[btf_map]
 static RXPATH_POINTS: Array<u64, { Protocol::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 /// By slot. Sized by the agent.
@@ -21,12 +23,15 @@ static RXPATH_SLOTS: Known<Key> = Known::new();
 #[btf_map]
 static RXPATH_FREE: Free = Free::new();
 #[btf_map]
+static RXPATH_ROOM: Room = Room::new();
+#[btf_map]
 static RXPATH_LOSSES: Array<u64, { RxpathLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// Books a way, by the moments at which it passed its points. What could not be seen belongs to the stage after it.
+/// Books a way, by the moments at which it passed its points, for as many as it stands for. What could not be
+/// seen belongs to the stage after it.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many points")]
-pub(crate) fn book(owner: u64, protocol: Protocol, moments: &[u64; Point::ALL.len()]) {
+pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
     let protocol = protocol as u32;
     let points = points_of(protocol);
     if points == 0 {
@@ -38,23 +43,23 @@ pub(crate) fn book(owner: u64, protocol: Protocol, moments: &[u64; Point::ALL.le
         return;
     }
     let Some(stats) = RXPATH_STATS.get_ptr_mut(slot) else { return };
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to is added to
-    // atomically.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to
+    // is added to atomically.
     let stats = unsafe { &mut *stats };
     (stats.protocol, stats.points) = (protocol + 1, points as u32);
-    let begun = load(&moments[0]);
+    let begun = load(&unread.moments[0]);
     let mut last = begun;
-    for (number, (stage, moment)) in stats.stages.iter_mut().zip(&moments[1..]).enumerate() {
+    for (number, (stage, moment)) in stats.stages.iter_mut().zip(&unread.moments[1..]).enumerate() {
         if points >> (number + 1) & 1 == 0 {
             continue;
         }
         // The clocks of two CPUs, and what was seen of the reader, are not exact to the nanosecond.
         let moment = load(moment);
         let moment = if moment > last { moment } else { last };
-        times::add(stage, moment - last);
+        times::add_several(stage, moment - last, share::weight_of(unread));
         last = moment;
     }
-    times::add(&mut stats.total, last - begun);
+    times::add_several(&mut stats.total, last - begun, share::weight_of(unread));
 }
 
 /// Those that can be seen.
@@ -65,7 +70,7 @@ pub(crate) fn points_of(protocol: u32) -> u64 {
 
 #[inline(always)]
 fn slot_of(key: Key) -> u32 {
-    slots::find_key(&RXPATH_SLOTS, &RXPATH_FREE, key, |missing| {
+    slots::find_key(&RXPATH_SLOTS, (&RXPATH_FREE, &RXPATH_ROOM), key, |missing| {
         lose(match missing {
             Missing::UnreadableCgroup => RxpathLoss::UnreadableCgroup,
             Missing::NoFreeSlot => RxpathLoss::NoFreeSlot,

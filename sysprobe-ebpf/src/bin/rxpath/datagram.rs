@@ -2,6 +2,7 @@
 
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::atomic::add_u64;
+use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::NOT_TAKEN;
@@ -9,7 +10,7 @@ use sysprobe_ebpf::socket::NOT_TAKEN;
 use crate::booking::points_of;
 use crate::memory::{Sock, known};
 use crate::name;
-use crate::way::{self, begin, end};
+use crate::way::{self, begin_or_lose, end};
 
 settings!(
     /// `sk_buff_head` of those that came last: the last one of them, and how many there are.
@@ -34,7 +35,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
         return;
     }
     if let Some(name) = name::of_datagram(packet) {
-        way::or_lose(begin(socket, remembered, name, u64::from(queued(socket)), false));
+        begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(queued(socket)), false);
     }
 }
 
@@ -63,7 +64,7 @@ pub(crate) fn became_ready(socket: Sock) {
     // A reader that never sleeps has been quicker.
     let Some(before) = queued(socket).checked_sub(1) else { return };
     if let Some(name) = name::of_datagram(last) {
-        way::or_lose(begin(socket, remembered, name, u64::from(before), true));
+        begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(before), true);
     }
 }
 
@@ -94,13 +95,12 @@ fn read(socket: Sock) {
     }
 }
 
-/// Whether a datagram that is followed is in no queue any more, and nobody is copying it either: what was taken before it was not read, or
-/// it was not itself. To copy one takes microseconds.
+/// Whether a datagram that is followed is in no queue any more, and nobody is copying it either: what was
+/// taken before it was not read, or it was not itself. To copy one takes microseconds.
 #[inline(always)]
 fn is_gone(socket: Sock, unread: &Unread) -> bool {
     const LONG_AGO: u64 = 10_000_000;
-    u64::from(queued(socket)) <= unread.position
-        && way::now() - unread.moments[Point::Ready as usize] > LONG_AGO
+    u64::from(queued(socket)) <= unread.position && now() - unread.moments[Point::Ready as usize] > LONG_AGO
 }
 
 /// How many nobody has read.

@@ -1,8 +1,9 @@
 //! The receive path: where what comes over the network loses its time before its reader has it.
 //!
-//! Packets are not followed one by one. Each that carries data leaves the moment of its coming in an array; a socket that has nothing
-//! unread takes that moment from there when the next segment arrives, and keeps it with the moments at which the data
-//! became readable and was read. When the reader was woken and when it got a CPU, the `sched` domain remembers.
+//! Packets are not followed one by one. Each that carries data leaves the moment of its coming in an array; a
+//! socket that has nothing unread takes that moment from there when the next segment arrives, and keeps it
+//! with the moments at which the data became readable and was read. When the reader was woken and when it got
+//! a CPU, the `sched` domain remembers.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -17,6 +18,7 @@ mod name;
 mod reader;
 mod ready;
 mod segment;
+mod share;
 mod slow;
 mod way;
 
@@ -25,7 +27,8 @@ use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_udp;
 
-/// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
+/// proto: v5.10- `(struct sk_buff *skb)`;
+/// a device that is none of hardware, before the packet waits for its softirq
 #[btf_tracepoint(function = "netif_rx")]
 fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
@@ -38,6 +41,30 @@ fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
 fn rxpath_dev_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
     arrival::within_softirq(unsafe { Typed::argument(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(const struct sk_buff *skb)`; before a packet is steered, from a driver without GRO
+#[btf_tracepoint(function = "netif_receive_skb_entry")]
+fn rxpath_one_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the packet.
+    arrival::before_steering(unsafe { Typed::argument(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(const struct sk_buff *skb)`; the same, for each of a list
+#[btf_tracepoint(function = "netif_receive_skb_list_entry")]
+fn rxpath_list_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the packet.
+    arrival::before_steering(unsafe { Typed::argument(&ctx, 0) });
+    0
+}
+
+/// proto: v5.10- `(const struct sk_buff *skb)`; before GRO, which hands packets on without another tracepoint
+#[btf_tracepoint(function = "napi_gro_receive_entry")]
+fn rxpath_gro_tp(ctx: BtfTracePointContext) -> i32 {
+    // SAFETY: the argument is the packet.
+    arrival::before_steering(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 

@@ -1,11 +1,15 @@
 //! What is remembered of sockets lies with them.
 
-use sysprobe_common::rxpath::Unread;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::rxpath::{RxpathLoss, Unread};
 pub(crate) use sysprobe_ebpf::atomic::replace_u64 as replace;
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
 use sysprobe_ebpf::kernel::Typed;
 pub(crate) use sysprobe_ebpf::socket::tcp;
-use sysprobe_ebpf::storage::SocketStorage;
+use sysprobe_ebpf::storage::{Budget, SocketStorage};
+
+use crate::booking::lose;
+use crate::share;
 
 /// A socket as the modules see it that the objects share.
 pub(crate) type Sock = Typed;
@@ -13,17 +17,23 @@ pub(crate) type Sock = Typed;
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "RXPATH_SOCKETS")]
 static RXPATH_SOCKETS: SocketStorage<Unread> = SocketStorage::new();
+#[btf_map]
+static RXPATH_BUDGET: Budget = Budget::new();
 
 /// What is remembered of a socket, if anything is.
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
-    // SAFETY: the storage stays valid while the socket does. TCP's lock keeps programs apart; of UDP, whole words are written.
-    RXPATH_SOCKETS.get(socket).map(|remembered| unsafe { &mut *remembered })
+    // SAFETY: the storage stays valid while the socket does. TCP's lock keeps programs apart; of UDP, whole
+    // words are written.
+    let unread = unsafe { &mut *RXPATH_SOCKETS.get(socket)? };
+    if unread.waits != 0 && share::is_stale(unread) {
+        unread.waits = 0;
+    }
+    Some(unread)
 }
 
-/// `None` for want of memory.
+/// Remembers a socket that is not yet, if there is room for it.
 #[inline(always)]
-pub(crate) fn insert(socket: Sock, new: &mut Unread) -> Option<&'static mut Unread> {
-    // SAFETY: as in `known`.
-    RXPATH_SOCKETS.get_or_insert(socket, new).map(|remembered| unsafe { &mut *remembered })
+pub(crate) fn insert(socket: Sock, new: &mut Unread) {
+    RXPATH_SOCKETS.get_or_make(socket, new, &RXPATH_BUDGET, || lose(RxpathLoss::NoMemory));
 }

@@ -1,14 +1,22 @@
-//! What a packet is known by wherever it is seen: what nobody changes on its way. Addresses and ports are translated, packets are
-//! cloned, and their places in memory are used again.
+//! What a packet is known by wherever it is seen: what nobody changes on its way. Addresses and ports are
+//! translated, packets are cloned, and their places in memory are used again.
 //!
-//! A segment of TCP has the number of its first byte; a datagram of UDP its length, what it begins with, and version 4's number of it.
+//! A segment of TCP has the number of its first byte; a datagram of UDP its length, what it begins with, and
+//! version 4's number of it.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
+use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::packet::{OFF_SKB_DATA, is_ip, is_version_4};
 use sysprobe_ebpf::settings;
 
-settings!(OFF_SKB_HEAD, OFF_SKB_NETWORK_HEADER, OFF_SKB_TRANSPORT_HEADER);
+settings!(
+    OFF_SKB_LENGTH,
+    OFF_SKB_FRAGMENTS_LENGTH,
+    OFF_SKB_HEAD,
+    OFF_SKB_NETWORK_HEADER,
+    OFF_SKB_TRANSPORT_HEADER
+);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
@@ -21,8 +29,6 @@ pub(crate) struct Name {
 const SEGMENT_SAME_FOR: u64 = 200_000_000;
 /// Programs do say the same again, but not at once.
 const DATAGRAM_SAME_FOR: u64 = 20_000_000;
-/// 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const TCP: u32 = 6;
 const UDP: u32 = 17;
@@ -48,10 +54,20 @@ pub(crate) fn of_packet(packet: impl Object) -> Option<Name> {
     if is_version_4(packet) { of_version_4(data) } else { of_version_6(data) }
 }
 
+/// Whether what a packet's name is made of lies in its linear part. Drivers may leave headers in
+/// fragments, from which GRO and IP pull them.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "a few words")]
+pub(crate) fn has_headers(packet: impl Object) -> bool {
+    const WITH_TRANSPORT: u32 = 4 * (IP4_WORDS + TRANSPORT_WORDS) as u32;
+    let length = packet.u32(&OFF_SKB_LENGTH).unwrap_or(0);
+    length.saturating_sub(packet.u32(&OFF_SKB_FRAGMENTS_LENGTH).unwrap_or(0)) >= WITH_TRANSPORT
+}
+
 /// Of a segment of TCP.
 #[inline(always)]
 pub(crate) const fn of_segment(first: u32) -> Name {
-    Name { hash: (first as u64 | 1 << 32).wrapping_mul(SPREAD), same_for: SEGMENT_SAME_FOR }
+    Name { hash: (first as u64 | 1 << 32).wrapping_mul(GOLDEN), same_for: SEGMENT_SAME_FOR }
 }
 
 /// Of a datagram that has reached its socket.
@@ -108,8 +124,8 @@ fn of_tcp(header: &Transport, length: u32) -> Option<Name> {
 fn of_udp(header: &Transport, number: u32) -> Name {
     let payload = u64::from(header[2]) << 32 | u64::from(header[3]);
     let length = u32::from_be(header[1]) >> 16;
-    let hash = payload.wrapping_mul(SPREAD) ^ (u64::from(length) << 16 | u64::from(number));
-    Name { hash: hash.wrapping_mul(SPREAD), same_for: DATAGRAM_SAME_FOR }
+    let hash = payload.wrapping_mul(GOLDEN) ^ (u64::from(length) << 16 | u64::from(number));
+    Name { hash: hash.wrapping_mul(GOLDEN), same_for: DATAGRAM_SAME_FOR }
 }
 
 #[inline(always)]

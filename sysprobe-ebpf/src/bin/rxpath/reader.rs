@@ -1,4 +1,5 @@
-//! When the task that reads was told, and how long it waited for a CPU: from what the `sched` domain remembers of it.
+//! When the task that reads was told, and how long it waited for a CPU: from what the `sched` domain
+//! remembers of it.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_processor_id};
 use sysprobe_common::rxpath::slow::Slow;
@@ -17,8 +18,9 @@ settings!(
     OFF_TASK_RUN_COUNT,
 );
 
-/// When the running task became runnable after a moment, and how long it has waited for a CPU since, however often. One that had a CPU
-/// at first need not become runnable. Of one that has had too many slices since nobody knows: it was busy with other things.
+/// When the running task became runnable after a moment, and how long it has waited for a CPU since, however
+/// often. One that had a CPU at first need not become runnable. Of one that has had too many slices since
+/// nobody knows: it was busy with other things.
 #[inline(always)]
 pub(crate) fn since(ready: u64) -> (u64, u64) {
     if CFG_SLICES.load() == 0 {
@@ -106,6 +108,7 @@ fn current(task: Typed, stored: &StoredTask) -> Option<(Slice, u64)> {
     // SAFETY: the helper only returns a number.
     let line: &Timeline = shared::sched_timeline(unsafe { bpf_get_smp_processor_id() })?;
     let here = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay);
+    let here = if known.is_wait_known() { here } else { 0 };
     let waited = here + known.waited_elsewhere();
     let arrived = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL).wrapping_add(line.clock_offset);
     Some((Slice { arrived, waited, left: 0 }, here))

@@ -1,15 +1,19 @@
 //! TCP: from the first segment that nobody has read, by the numbers of its bytes.
 
-use sysprobe_common::rxpath::{Protocol, Unread};
-use sysprobe_ebpf::kernel::Object;
+use sysprobe_common::rxpath::{Point, Protocol, Unread};
+use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::kernel::{Address, Object};
 use sysprobe_ebpf::settings;
 
+use crate::booking::{lose, points_of};
+use crate::datagram::OFF_SK_RECEIVED_COUNT;
 use crate::memory::{Sock, known, tcp};
-use crate::name;
 use crate::way::{self, begin, end};
+use crate::{arrival, name, share};
 
 settings!(
     OFF_SK_LOCK_OWNED,
+    OFF_SK_RECEIVED_FIRST,
     OFF_SKB_CB,
     OFF_CB_SEQ,
     OFF_CB_END_SEQ,
@@ -36,13 +40,57 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
         return;
     }
     if segment.begins_or_covers(next) {
-        way::or_lose(begin(socket, remembered, name::of_segment(segment.first), u64::from(next), false));
+        let name = (name::of_segment(segment.first), Protocol::Tcp);
+        way::begin_or_lose(socket, remembered, name, u64::from(next), false);
     }
 }
 
-/// Whoever waits for a socket is about to be told.
+/// Its reader is about to be told. Where segments are not seen before that, this is where following begins:
+/// what nobody has read yet begins with a segment that came through a device and was noted there, if it is
+/// followed.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
+    if points_of(Protocol::Tcp as u32) & u64::from(Point::Transport.bit()) == 0 {
+        begin_unread(socket);
+    } else {
+        go_on(socket);
+    }
+}
+
+#[inline(always)]
+fn begin_unread(socket: Sock) {
+    let Some(tcp) = tcp(socket) else { return };
+    let first = tcp.load_u32(&OFF_TCP_COPIED_SEQ);
+    let name = name::of_segment(first);
+    if !arrival::is_noted(name) {
+        if share::bits() == 0 && is_first_of_segment(socket, first) {
+            lose(arrival::loss(name, Protocol::Tcp, now()));
+        }
+        return;
+    }
+    if !is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), first) {
+        return;
+    }
+    let remembered = known(socket);
+    if !remembered.as_ref().is_some_and(|unread| unread.waits != 0 && position(unread) == first) {
+        begin(socket, remembered, name, u64::from(first), true);
+    }
+}
+
+/// Whether a segment that nobody has read begins here: after a part of one that was read, none does.
+#[inline(always)]
+fn is_first_of_segment(socket: Sock, number: u32) -> bool {
+    let socket = Address(socket.address());
+    if socket.load_u32(&OFF_SK_RECEIVED_COUNT) == 0 {
+        return false;
+    }
+    let first = socket.follow(&OFF_SK_RECEIVED_FIRST);
+    first.and_then(Segment::of).is_some_and(|segment| segment.first == number && segment.has_data())
+}
+
+/// Of what was seen before it can be read.
+#[inline(always)]
+fn go_on(socket: Sock) {
     match known(socket) {
         Some(unread) if unread.waits != 0 => {
             let is_news = !unread.is_ready();
@@ -56,9 +104,9 @@ pub(crate) fn became_ready(socket: Sock) {
     }
 }
 
-/// Not by that of an established connection: data on the segment that completes the handshake (the client waits with its acknowledgement
-/// for what it has to say, or the next segment overtakes it on another CPU), and on a connection whose other half is closed. What was
-/// not seen at a device is none of these.
+/// Not by that of an established connection: data on the segment that completes the handshake (the client
+/// waits with its acknowledgement for what it has to say, or the next segment overtakes it on another CPU),
+/// and on a connection whose other half is closed. What was not seen at a device is none of these.
 #[inline(always)]
 fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
     let Some(tcp) = tcp(socket) else { return };

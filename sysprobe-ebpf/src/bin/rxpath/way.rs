@@ -1,27 +1,36 @@
 //! The way of what a socket receives, to whoever reads it.
 //!
-//! One thing at a time is followed on a socket: what arrives while that waits to be read waits for the same reader.
+//! One thing at a time is followed on a socket: what arrives while that waits to be read waits for the same
+//! reader.
 
 use core::ptr;
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
-use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
+use sysprobe_common::rxpath::{Point, Protocol, Unread};
+use sysprobe_ebpf::clock::now;
 
 use crate::booking::{book, lose};
 use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
-use crate::{arrival, reader, slow};
+use crate::{arrival, reader, share, slow};
 
-/// What came over a device should have been seen there.
+/// Begins to follow what has just reached its socket by way of a device, which should have been seen there.
 #[inline(always)]
-pub(crate) fn or_lose(is_known: bool) {
-    if !is_known {
-        lose(RxpathLoss::NoDevice);
+pub(crate) fn begin_or_lose(
+    socket: Sock,
+    remembered: Option<&mut Unread>,
+    (name, protocol): (Name, Protocol),
+    position: u64,
+    is_ready: bool,
+) {
+    let is_begun = begin(socket, remembered, name, position, is_ready);
+    // Of what is not followed nothing is missing.
+    if !is_begun && share::bits() == 0 {
+        lose(arrival::loss(name, protocol, now()));
     }
 }
 
-/// Begins to follow what has just reached its socket, if it is known when it came, and says so. Where that is first seen when it can be
-/// read, it is ready.
+/// Begins to follow what has just reached its socket, if it is known when it came, and says so. Where that is
+/// first seen when it can be read, it is ready.
 #[inline(always)]
 pub(crate) fn begin(
     socket: Sock,
@@ -35,15 +44,17 @@ pub(crate) fn begin(
     if device == 0 {
         return false;
     }
-    let mut new = Unread { position, waits: 1, ..Unread::NONE };
+    let mut new = Unread { position, waits: 1, weight: share::weight(), ..Unread::NONE };
     new.moments[Point::Device as usize] = device;
     new.moments[Point::Ip as usize] = ip;
     new.moments[Point::Transport as usize] = now;
     new.moments[Point::Ready as usize] = if is_ready { now } else { 0 };
+    if remembered.as_ref().is_none_or(|unread| unread.waits == 0) {
+        share::count_waiting();
+    }
     match remembered {
         Some(unread) => *unread = new,
-        None if insert(socket, &mut new).is_none() => lose(RxpathLoss::NoMemory),
-        None => {}
+        None => insert(socket, &mut new),
     }
     true
 }
@@ -60,6 +71,7 @@ pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     if !replace(&mut unread.waits, 1, 0) {
         return;
     }
+    share::count_read();
     let now = now();
     store(&mut unread.moments[Point::Read as usize], now);
     if !unread.is_ready() {
@@ -69,7 +81,7 @@ pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     store(&mut unread.moments[Point::Wakeup as usize], woken);
     store(&mut unread.moments[Point::Run as usize], woken + waited);
     let owner = current();
-    book(owner, protocol, &unread.moments);
+    book(owner, protocol, unread);
     slow::tell(socket, owner, protocol, unread);
 }
 
@@ -84,10 +96,4 @@ pub(crate) fn load(place: &u64) -> u64 {
 fn store(place: &mut u64, value: u64) {
     // SAFETY: as above.
     unsafe { ptr::from_mut(place).write_volatile(value) }
-}
-
-#[inline(always)]
-pub(crate) fn now() -> u64 {
-    // SAFETY: the helper only reads a clock.
-    unsafe { bpf_ktime_get_ns() }
 }

@@ -26,10 +26,11 @@ fn rxpath_ip6_kp(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// proto: v5.10- `void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)`
+/// proto: v5.10- `int enqueue_to_backlog(struct sk_buff *skb, int cpu, unsigned int *qtail)`; a
+/// packet is steered, and waits for that CPU's softirq
 #[kprobe]
-fn rxpath_tcp_kp(ctx: ProbeContext) -> u32 {
-    segment::arrived(address(&ctx, 0), address(&ctx, 1));
+fn rxpath_steer_kp(ctx: ProbeContext) -> u32 {
+    arrival::before_steering(address(&ctx, 0));
     0
 }
 

@@ -1,5 +1,6 @@
-//! The receive path, for kernels and hooks without socket storage: the same numbers as the `rxpath` object, with what is remembered of
-//! a socket in a hash by its address, and with reads that the verifier need not understand. What its readers did is not told.
+//! The receive path, for kernels and hooks without socket storage: the same numbers as the `rxpath` object,
+//! with what is remembered of a socket in a hash by its address, and with reads that the verifier need not
+//! understand. What its readers did is not told.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -20,6 +21,7 @@ mod reader;
 mod ready;
 #[path = "../rxpath/segment.rs"]
 mod segment;
+mod share;
 #[path = "../rxpath/slow.rs"]
 mod slow;
 #[path = "../rxpath/way.rs"]
@@ -30,7 +32,8 @@ use aya_ebpf::programs::RawTracePointContext;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::socket::is_udp;
 
-/// proto: v5.10- `(struct sk_buff *skb)`; a device that is none of hardware, before the packet waits for its softirq
+/// proto: v5.10- `(struct sk_buff *skb)`;
+/// a device that is none of hardware, before the packet waits for its softirq
 #[raw_tracepoint(tracepoint = "netif_rx")]
 fn rxpath_virt_rt(ctx: RawTracePointContext) -> i32 {
     arrival::before_softirq(Address(ctx.arg(0)));
@@ -41,6 +44,27 @@ fn rxpath_virt_rt(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "netif_receive_skb")]
 fn rxpath_dev_rt(ctx: RawTracePointContext) -> i32 {
     arrival::within_softirq(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10- `(const struct sk_buff *skb)`; before a packet is steered, from a driver without GRO
+#[raw_tracepoint(tracepoint = "netif_receive_skb_entry")]
+fn rxpath_one_rt(ctx: RawTracePointContext) -> i32 {
+    arrival::before_steering(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10- `(const struct sk_buff *skb)`; the same, for each of a list
+#[raw_tracepoint(tracepoint = "netif_receive_skb_list_entry")]
+fn rxpath_list_rt(ctx: RawTracePointContext) -> i32 {
+    arrival::before_steering(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.10- `(const struct sk_buff *skb)`; before GRO, which hands packets on without another tracepoint
+#[raw_tracepoint(tracepoint = "napi_gro_receive_entry")]
+fn rxpath_gro_rt(ctx: RawTracePointContext) -> i32 {
+    arrival::before_steering(Address(ctx.arg(0)));
     0
 }
 

@@ -2,10 +2,12 @@
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::rxpath::Unread;
+use sysprobe_common::rxpath::{RxpathLoss, Unread};
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::tcp_by_address as tcp;
+
+use crate::booking::lose;
 
 /// See the other object.
 pub(crate) type Sock = Address;
@@ -16,14 +18,16 @@ static RXPATH_SOCKETS: HashMap<u64, Unread, 1> = HashMap::new();
 
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
-    // SAFETY: an entry is removed when its socket is freed. TCP's lock keeps programs apart; of UDP, whole words are written.
+    // SAFETY: an entry is removed when its socket is freed. TCP's lock keeps programs apart; of UDP, whole
+    // words are written.
     RXPATH_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
 }
 
 #[inline(always)]
-pub(crate) fn insert(socket: Sock, new: &mut Unread) -> Option<&'static mut Unread> {
-    RXPATH_SOCKETS.insert(socket.0, *new, 0).ok()?;
-    known(socket)
+pub(crate) fn insert(socket: Sock, new: &mut Unread) {
+    if RXPATH_SOCKETS.insert(socket.0, *new, 0).is_err() {
+        lose(RxpathLoss::NoMemory);
+    }
 }
 
 /// Without the instruction that came with 5.12.

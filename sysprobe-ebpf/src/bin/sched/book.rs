@@ -1,21 +1,24 @@
-//! Books what a task has gathered: the difference between its totals now and when it was last looked at, added to its
-//! cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
+//! Books what a task has gathered: the difference between its totals now and when it was last looked at,
+//! added to its cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
+
+use core::ptr;
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
-use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_common::sched::{Cause, SchedLoss, SchedStats, SchedTask, Timeline, flag};
+use sysprobe_common::sched::timeline::UNPLACED;
+use sysprobe_common::sched::{Cause, Debtor, SchedLoss, SchedStats, SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
-use sysprobe_ebpf::counter::count;
+use sysprobe_ebpf::counter::{self, count};
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::OFF_TASK_FLAGS;
+use sysprobe_ebpf::{settings, shard};
 
-use crate::slots::{find_slot, slot_of};
+use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
+use crate::slots::{exhausted, find_slot, slot_of};
 use crate::wait::Span;
 use crate::{debts, throttle, timeline, wait};
 
@@ -28,10 +31,8 @@ settings!(
     OFF_TASK_RUN_DELAY,
     OFF_TASK_RUN_COUNT,
     OFF_TASK_TGID,
-    /// Shards per slot, as a power of two.
-    CFG_SHARD_BITS,
-    /// 1 where several CPUs may share a shard.
-    CFG_SHARED,
+    /// Shards per slot.
+    CFG_SHARDS,
     /// The agent itself, which a flush on its own CPU would interrupt half-way.
     CFG_AGENT_TGID,
 );
@@ -39,14 +40,14 @@ settings!(
 /// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
 pub(crate) const PF_EXITING: u32 = 4;
 
-/// `slot << shard_bits | shard`. Sized by the agent.
+/// `slot * shards + shard`. Sized by the agent.
 #[btf_map]
 static SCHED_STATS: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 /// How many moves of tasks between cgroups there were.
 #[btf_map]
 static SCHED_MOVES: Array<u32, 1> = Array::new();
 #[btf_map]
-static SCHED_LOSSES: Array<u64, { SchedLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static SCHED_LOSSES: Array<u64, { SchedLoss::ALL.len() + 1 }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 /// The task's totals as they are now, without a slot.
 #[inline(always)]
@@ -70,18 +71,19 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
     })
 }
 
-/// Adds what the task gathered since it was last booked to its cgroup. Its last wait is noted in this CPU's timeline, if it is
-/// given, to be divided by what happened there: the verifier would go through that for everything that is decided here.
+/// Adds what the task gathered since it was last booked to its cgroup. Its last wait is noted in this CPU's
+/// timeline, if it is given, to be divided by what happened there: the verifier would go through that for
+/// everything that is decided here.
 #[inline(always)]
 pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Timeline>) {
     let Some(mut now) = totals(task) else {
         lose(SchedLoss::UnreadableTask);
         return;
     };
-    (now.cgroup, now.slot) = place(task, last, &now);
-    now.moved_at = last.moved_at;
-    now.flags = last.flags & flag::SOFTIRQS;
     let ran_before = ran_before_the_move(last, &now);
+    (now.cgroup, now.slot) = place(task, last, &now);
+    now.moved_at = wait::load(&last.moved_at);
+    now.flags = last.flags & flag::OF_TASK;
     let waited = now.run_delay.wrapping_sub(last.run_delay);
     let (mut bearer, mut victim) = (now.slot, timeline::victim(&now));
     if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
@@ -95,7 +97,8 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
         charge(last, &now);
     }
     if let Some(line) = line {
-        note_wait(task, line, last, Wait { slot: bearer, victim, waited });
+        let arrivals = now.arrivals.wrapping_sub(last.arrivals);
+        note_wait(task, line, last, Wait { slot: bearer, victim, waited, arrivals });
     }
     if now.arrivals == last.arrivals {
         (now.flags, now.waited) = (last.flags, last.waited);
@@ -104,9 +107,9 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     *last = now;
 }
 
-/// The time on CPU up to which a task that was moved since it was last booked belongs to its old cgroup. Without a note of
-/// the move this booking came between the move and the note, or the task is not its process's first thread: then it has
-/// just been running where it was.
+/// The time on CPU up to which a task that was moved since it was last booked belongs to its old cgroup.
+/// Without a note of the move this booking came between the move and the note, or the task is not its
+/// process's first thread: then it has just been running where it was.
 #[inline(always)]
 fn ran_before_the_move(last: &SchedTask, now: &SchedTask) -> u64 {
     let noted = last.moved_at.wrapping_sub(1);
@@ -115,15 +118,59 @@ fn ran_before_the_move(last: &SchedTask, now: &SchedTask) -> u64 {
 
 /// The task's cgroup and slot. Only if the task may have been moved is the way to its cgroup walked.
 #[inline(always)]
-fn place(task: impl Object, last: &SchedTask, now: &SchedTask) -> (u64, u32) {
+fn place(task: impl Object, last: &mut SchedTask, now: &SchedTask) -> (u64, u32) {
     // The cgroup of a task that exits may be gone, and its slot with it, before the task has left its CPU.
     let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
     let may_keep = last.slot != slot::UNKNOWN && !exits;
-    if may_keep && now.css_set == last.css_set && now.moves == last.moves {
+    if !exits && now.css_set == last.css_set && now.moves == last.moves && is_settled(last) {
         return (last.cgroup, last.slot);
     }
+    // Before the look, so that a slot that is freed meanwhile is looked for again. A note of a move is spent.
+    wait::store(&mut last.moved_at, exhausted());
     let cgroup = id_of_task(task);
     if may_keep && cgroup == last.cgroup { (cgroup, last.slot) } else { (cgroup, find_slot(task, cgroup)) }
+}
+
+/// Whether the task has a slot, or cannot have one.
+#[inline(always)]
+fn is_settled(last: &SchedTask) -> bool {
+    if last.slot != slot::UNKNOWN {
+        return true;
+    }
+    let exhausted = exhausted();
+    let has_none = exhausted != 0 && last.moved_at == exhausted;
+    if has_none {
+        count_unplaced();
+    }
+    has_none
+}
+
+/// Volatile: what has been found out about the number before is forgotten, for the verifier would go two ways
+/// from here.
+#[inline(always)]
+pub(crate) fn again_u32(number: &u32) -> u32 {
+    // SAFETY: a live reference.
+    unsafe { ptr::from_ref(number).read_volatile() }
+}
+
+/// In memory of this CPU's own: all CPUs may be at it.
+#[inline(always)]
+fn count_unplaced() {
+    if let Some(line) = timeline::of_this_cpu() {
+        line.unplaced += 1;
+    }
+}
+
+/// Moves what this CPU has counted to where the agent reads it.
+#[inline(always)]
+pub(crate) fn settle_unplaced(line: &mut Timeline) {
+    // On the agent's own CPU a switch may come between.
+    let unplaced = line.unplaced;
+    let new = unplaced - line.unplaced_told;
+    if new != 0 {
+        line.unplaced_told = unplaced;
+        counter::add(&SCHED_LOSSES, SchedLoss::NoFreeSlot as u32, new);
+    }
 }
 
 #[inline(always)]
@@ -140,8 +187,8 @@ pub(crate) fn count_move() {
     }
 }
 
-/// Remembers that the task is in another cgroup from here on. Whoever moves it runs this while the task itself may run
-/// and book elsewhere: the worst that comes of it is that the note is lost.
+/// Remembers that the task is in another cgroup from here on. Whoever moves it runs this while the task
+/// itself may run and book elsewhere: the worst that comes of it is that the note is lost.
 #[inline(always)]
 pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
     if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
@@ -166,26 +213,75 @@ struct Wait {
     slot: u32,
     victim: u64,
     waited: u64,
+    /// How many waits it was: after a run of the program that was missed several are booked at once.
+    arrivals: u32,
 }
 
-/// Notes what is to be divided when all else is done. What a task waited since it was last booked ended when it last got
-/// this CPU.
+/// Notes what is to be divided when all else is done. What a task waited since it was last booked ended when
+/// it last got this CPU. When the earlier ones of several ended is not known: they lie beyond the timeline,
+/// which makes them `unknown`.
 #[inline(always)]
 fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wait) {
     if wait.waited == 0 || wait.waited >> 63 != 0 {
-        wait::begin(&mut line.division, wait.slot, wait.victim, Span::NONE, [Span::NONE; 2]);
+        wait::note(&mut line.division, wait.slot, wait.victim, Span::NONE, [Span::NONE; 2]);
         return;
     }
-    let to = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL);
+    let to = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL) | all_ones_if_several(wait.arrivals);
     let span = Span { from: to.saturating_sub(wait.waited), to };
-    wait::begin(&mut line.division, wait.slot, wait.victim, span, throttle::held(task, last, span));
+    wait::note(&mut line.division, wait.slot, wait.victim, span, throttle::held(task, last, span));
+}
+
+/// Without a branch: of a constant the verifier keeps track, and would divide such a wait apart from all
+/// others.
+#[inline(always)]
+fn all_ones_if_several(count: u32) -> u64 {
+    // The highest bit of the difference says whether it is below 0.
+    let below_two = core::hint::black_box(u64::from(count).wrapping_sub(2)) >> 63;
+    below_two.wrapping_sub(1)
+}
+
+/// Blames the occupant of one stretch for all of the wait that was noted, but for what interrupts had.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
+pub(crate) fn blame_one(here: &mut Timeline, stretch: &Stretch) {
+    here.asleep = 0;
+    let (slot, victim) = (wait::load(&here.division.slot), wait::load(&here.division.victim));
+    let waited = wait::load(&here.division.to) - wait::load(&here.division.from);
+    let interrupted = wait::interrupted(stretch, waited);
+    let ns = waited - interrupted;
+    let cause = if stretch.occupant == victim { Cause::Own as u32 } else { stretch.cause };
+    let mut is_placed = true;
+    if cause == Cause::Other as u32 {
+        is_placed = debts::owe(here, Debtor { victim, culprit: stretch.occupant }, ns);
+        if here.settling == 0 {
+            debts::send(here);
+        }
+    }
+    if !is_placed {
+        lose_place(ns);
+    }
+    let cause = if is_placed { cause } else { Cause::Unknown as u32 };
+    let Some(stats) = stats_of(slot as u32) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let causes = unsafe { &mut (*stats).causes };
+    if interrupted != 0 {
+        add_u64(&mut causes[Cause::Interrupt as usize], interrupted);
+    }
+    if let Some(total) = causes.get_mut(cause as usize) {
+        add_u64(total, ns);
+    }
 }
 
 /// Divides the wait that was noted, and adds all of it but what other cgroups ran to the victim's slot.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
+    here.asleep = 0;
     wait::divide(here, line);
+    let unplaced = wait::load(&here.division.parts[UNPLACED as usize]);
+    if unplaced != 0 {
+        lose_place(unplaced);
+    }
     // The run of `settle` on the agent's own CPU may be an ordinary call, which this interrupts.
     if here.settling == 0 {
         debts::send(here);
@@ -193,11 +289,16 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     }
     let Some(stats) = stats_of(wait::load(&here.division.slot) as u32) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let stats = unsafe { &mut *stats };
-    for (total, part) in stats.causes.iter_mut().zip(&here.division.parts) {
+    let causes = unsafe { &mut (*stats).causes };
+    if adds_alone() { add_parts::<Alone>(causes, here) } else { add_parts::<Together>(causes, here) }
+}
+
+#[inline(always)]
+fn add_parts<A: Add>(causes: &mut [u64; Cause::ALL.len()], here: &Timeline) {
+    for (total, part) in causes.iter_mut().zip(&here.division.parts) {
         let ns = wait::load(part);
         if ns != 0 {
-            add_u64(total, ns);
+            A::u64(total, ns);
         }
     }
 }
@@ -215,49 +316,43 @@ pub(crate) fn blame_nobody(victim: u64, cause: Cause, ns: u64) {
 /// This CPU's shard of a slot.
 #[inline(always)]
 pub(crate) fn stats_of(slot: u32) -> Option<*mut SchedStats> {
-    // SAFETY: the helper only returns a number.
-    let cpu = unsafe { bpf_get_smp_processor_id() };
-    let bits = CFG_SHARD_BITS.load();
-    SCHED_STATS.get_ptr_mut((slot << bits) + (cpu & ((1 << bits) - 1)))
+    SCHED_STATS.get_ptr_mut(slot * CFG_SHARDS.load() + shard::of_this_cpu())
 }
 
 #[inline(always)]
 fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let stats = unsafe { &mut *stats };
-    add_u64(&mut stats.wait_ns, wait);
-    add_u64(&mut stats.on_cpu_ns, on_cpu);
+    if adds_alone() {
+        add_totals::<Alone>(stats, last, now, wait, on_cpu);
+    } else {
+        add_totals::<Together>(stats, last, now, wait, on_cpu);
+    }
+}
+
+#[inline(always)]
+fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
+    A::u64(&mut stats.wait_ns, wait);
+    A::u64(&mut stats.on_cpu_ns, on_cpu);
     if now.voluntary != last.voluntary {
-        add_u32(&mut stats.voluntary, now.voluntary.wrapping_sub(last.voluntary));
+        A::u32(&mut stats.voluntary, now.voluntary.wrapping_sub(last.voluntary));
     }
     if now.involuntary != last.involuntary {
-        add_u32(&mut stats.involuntary, now.involuntary.wrapping_sub(last.involuntary));
+        A::u32(&mut stats.involuntary, now.involuntary.wrapping_sub(last.involuntary));
     }
     // A flush in the middle of a slice has booked its arrival already.
     if now.arrivals != last.arrivals
         && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(last.waited_elsewhere() + wait))
     {
-        add_u32(bucket, 1);
+        A::u32(bucket, 1);
     }
 }
 
-/// A shard that belongs to one CPU needs no atomic: every hook runs with interrupts off.
+/// A part of a wait whose cause is another cgroup has found no place: its cause is unknown now.
 #[inline(always)]
-pub(crate) fn add_u64(counter: &mut u64, value: u64) {
-    if CFG_SHARED.load() == 0 {
-        *counter += value;
-    } else {
-        atomic::add_u64(counter, value);
-    }
-}
-
-#[inline(always)]
-fn add_u32(counter: &mut u32, value: u32) {
-    if CFG_SHARED.load() == 0 {
-        *counter = counter.wrapping_add(value);
-    } else {
-        atomic::add_u32(counter, value);
-    }
+pub(crate) fn lose_place(ns: u64) {
+    lose(SchedLoss::InterferenceFull);
+    counter::add(&SCHED_LOSSES, SchedLoss::UNPLACED_NS, ns);
 }
 
 #[inline(always)]

@@ -1,7 +1,8 @@
 //! All threads at one moment: counted by cgroup and state.
 //!
-//! Typed in either object, for an iterator's task always is. Whose a thread is is looked up each time, by the way to its cgroup: what
-//! the switch remembers of a thread may be older than its last move, and of a thread that has never run since nothing is remembered.
+//! Typed in either object, for an iterator's task always is. Whose a thread is is looked up each time, by the
+//! way to its cgroup: what the switch remembers of a thread may be older than its last move, and of a thread
+//! that has never run since nothing is remembered.
 
 use core::ffi::c_void;
 
@@ -11,6 +12,7 @@ use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::threads::{Thread, Threads};
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::iteration::mark;
 use sysprobe_ebpf::kernel::{ABSENT, Typed};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
@@ -38,6 +40,8 @@ extern "C" fn sched_census(ctx: *mut c_void) -> i32 {
     // SAFETY: the kernel passes a `bpf_iter__task`.
     let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
     if !task.is_null() {
+        // SAFETY: the program is an iterator.
+        unsafe { mark(ctx) };
         // SAFETY: not null, so it is a typed task.
         count(unsafe { Typed::new(task) });
     }
@@ -65,13 +69,15 @@ fn count(task: Typed) {
     }
 }
 
-/// A kernel for a single CPU does not keep it: there, only who asks is on it. An `int`, or a byte in newer kernels.
+/// A kernel for a single CPU does not keep it: there, only who asks is on it. An `int`, or a byte in newer
+/// kernels.
 #[inline(always)]
 fn is_on_cpu(task: Typed, is_self: bool) -> bool {
     if OFF_TASK_ON_CPU.load() == ABSENT { is_self } else { task.load_u8(&OFF_TASK_ON_CPU) != 0 }
 }
 
-/// A cgroup may be removed while it still has zombies: they get no new slot, which nobody would know the name of.
+/// A cgroup may be removed while it still has zombies: they get no new slot, which nobody would know the name
+/// of.
 #[inline(always)]
 fn slot(task: Typed, flags: u32) -> u32 {
     let cgroup = id_of_task(task);

@@ -1,23 +1,24 @@
-//! Who made whom wait, and how long. Each CPU keeps the debts that it comes upon to itself, in a table by a hash of the two;
-//! one that is in the way of another goes into the map, and so do all of them before the agent reads.
+//! Who made whom wait, and how long. Each CPU keeps the debts that it comes upon to itself, in a table by a
+//! hash of the two; one that is in the way of another goes into the map, and so do all of them before the
+//! agent reads.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::sched::timeline::{DEBTS, DEBTS_IN_MAP, LEAVING};
+use sysprobe_common::sched::timeline::{DEBTS, LEAVING};
 use sysprobe_common::sched::{Cause, Debt, Debtor, Timeline};
-use sysprobe_ebpf::atomic;
+use sysprobe_ebpf::{GOLDEN, atomic};
 
-use crate::book::blame_nobody;
+use crate::book::{blame_nobody, lose_place};
 
-/// Preallocated: it is filled with a run queue locked.
+/// Sized by the agent. Preallocated: it is filled with a run queue locked.
 #[btf_map]
-static SCHED_DEBTS: HashMap<Debtor, u64, { DEBTS_IN_MAP as usize }> = HashMap::new();
+static SCHED_DEBTS: HashMap<Debtor, u64, 1> = HashMap::new();
 
 /// The victim waited while the culprit ran. Says whether there was room for it.
 ///
-/// What is in the way of it leaves later, by [`send`]: this runs once for each stretch of a wait, and the verifier counts
-/// every way through it as often.
+/// What is in the way of it leaves later, by [`send`]: this runs once for each stretch of a wait, and the
+/// verifier counts every way through it as often.
 #[inline(always)]
 pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
     let number = timeline.leaving;
@@ -39,8 +40,8 @@ pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
     true
 }
 
-/// Sends a debt that had to make room into the map, if there is one. No wait adds more than one for each of its stretches,
-/// and few have more than one.
+/// Sends a debt that had to make room into the map, if there is one. No wait adds more than one for each of
+/// its stretches, and few have more than one.
 #[inline(always)]
 pub(crate) fn send(timeline: &mut Timeline) -> bool {
     let number = timeline.left;
@@ -73,7 +74,8 @@ pub(crate) fn settle(timeline: &mut Timeline) {
     timeline.settling = 0;
 }
 
-/// Enters a debt into the map. A debt to which another CPU adds the first time at the same moment is found the second time.
+/// Enters a debt into the map. A debt to which another CPU adds the first time at the same moment is found
+/// the second time.
 #[inline(always)]
 pub(crate) fn enter(debt: Debt) {
     if debt.ns == 0 {
@@ -82,6 +84,7 @@ pub(crate) fn enter(debt: Debt) {
     if add(debt) || SCHED_DEBTS.insert(debt.of, debt.ns, u64::from(BPF_NOEXIST)).is_ok() || add(debt) {
         return;
     }
+    lose_place(debt.ns);
     blame_nobody(debt.of.victim, Cause::Unknown, debt.ns);
 }
 
@@ -95,6 +98,6 @@ fn add(debt: Debt) -> bool {
 
 #[inline(always)]
 const fn place_of(of: Debtor) -> usize {
-    let mixed = (of.victim ^ of.culprit.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (of.victim ^ of.culprit.rotate_left(32)).wrapping_mul(GOLDEN);
     (mixed >> 57) as usize & (DEBTS - 1)
 }

@@ -1,5 +1,5 @@
-//! Kernels that throttle a group's queue as a whole (before 6.18): the functions that do so, on the CPU's queue and on those of
-//! all groups below.
+//! Kernels that throttle a group's queue as a whole (before 6.18): the functions that do so, on the CPU's
+//! queue and on those of all groups below.
 
 use sysprobe_common::sched::throttle::Hold;
 use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
@@ -24,7 +24,8 @@ pub(crate) fn begins(group: Address, run_queue: Address) {
     if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 0 {
         let since = queue::clock(run_queue).unwrap_or(0);
         if let Some(hold) = throttle::hold_of(queue.0) {
-            // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue is locked.
+            // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run
+            // queue is locked.
             let hold = unsafe { &mut *hold };
             *hold = Hold { since, earlier_since: hold.since, earlier_until: hold.until, ..Hold::NEW };
         } else {
@@ -46,7 +47,8 @@ pub(crate) fn is_released(queue: Address) {
     }
 }
 
-/// A group that is in a queue whose throttling ends: `tg_unthrottle_up`, last of all for the one whose quota it was.
+/// A group that is in a queue whose throttling ends: `tg_unthrottle_up`, last of all for the one whose quota
+/// it was.
 #[inline(always)]
 pub(crate) fn ends(group: Address, run_queue: Address) {
     let Some(queue) = queue_of(group, run_queue) else { return };
@@ -54,7 +56,8 @@ pub(crate) fn ends(group: Address, run_queue: Address) {
     if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 1
         && let Some(hold) = throttle::hold_of(queue.0)
     {
-        // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue is locked.
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue
+        // is locked.
         unsafe { (*hold).until = now };
     }
     let Some(timeline) = timeline::of_this_cpu() else { return };

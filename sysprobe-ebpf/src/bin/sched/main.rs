@@ -1,20 +1,24 @@
 //! Scheduler: who waited for a CPU, how long, and who ran. This object keeps its state in task storage.
 //!
-//! The kernel keeps exact totals in every task: `sched_info` (its wait on run queues, stamped with the run queue's own
-//! clock), `se.sum_exec_runtime`, `nvcsw` and `nivcsw`. One program at each switch reads the totals of the task that
-//! leaves the CPU and books what was added since it last looked, so there is no hook at wakeup and no clock read, and
-//! the sums are the kernel's own. A wait is booked when the slice that ended it ends, or at the agent's next flush.
+//! The kernel keeps exact totals in every task: `sched_info` (its wait on run queues, stamped with the run
+//! queue's own clock), `se.sum_exec_runtime`, `nvcsw` and `nivcsw`. One program at each switch reads the
+//! totals of the task that leaves the CPU and books what was added since it last looked, so there is no hook
+//! at wakeup and no clock read, and the sums are the kernel's own. A wait is booked when the slice that ended
+//! it ends, or at the agent's next flush.
 //!
-//! The totals a task was last seen with are in its task storage. `sched_new_*` makes it at birth and `sched_seed` for
-//! the tasks that were there before; the switch never allocates, because it runs with the run queue locked.
+//! The totals a task was last seen with are in its task storage. `sched_new_*` makes it at birth and
+//! `sched_seed` for the tasks that were there before; the switch never allocates, because it runs with the
+//! run queue locked.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+mod adding;
 mod book;
 mod census;
 mod debts;
+mod delayed;
 mod hold;
 mod queue;
 mod slices;
@@ -27,13 +31,14 @@ mod wait;
 use core::ffi::c_void;
 
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
-use aya_ebpf::macros::{btf_tracepoint, fentry, raw_tracepoint};
+use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
 use sysprobe_common::sched::slices::{Slices, StoredTask};
 use sysprobe_common::sched::{SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::iteration::mark;
 use sysprobe_ebpf::kernel::{Address, Typed};
-use sysprobe_ebpf::storage::TaskStorage;
+use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
 use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
 use slots::find_slot;
@@ -41,6 +46,8 @@ use slots::find_slot;
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "SCHED_TASKS")]
 static SCHED_TASKS: TaskStorage<StoredTask> = TaskStorage::new();
+#[btf_map]
+static SCHED_BUDGET: Budget = Budget::new();
 
 /// proto: v5.10-v5.17 `(bool preempt, struct task_struct *prev, struct task_struct *next)`
 /// proto: v5.18- `(…, unsigned int prev_state)`
@@ -101,8 +108,8 @@ fn sched_irq_e_tp(_ctx: BtfTracePointContext) -> i32 {
 
 /// proto: v5.10- `void rcu_note_context_switch(bool preempt)`
 ///
-/// Called by every pass through the scheduler with interrupts off, before the task that runs is switched away from. Its
-/// last moments and its switch are not in its totals yet and are booked the next time.
+/// Called by every pass through the scheduler with interrupts off, before the task that runs is switched away
+/// from. Its last moments and its switch are not in its totals yet and are booked the next time.
 #[fentry(function = "rcu_note_context_switch")]
 fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
     let task = current();
@@ -114,8 +121,9 @@ fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
     0
 }
 
-/// Books what the task running on this CPU has gathered so far. The agent runs it on every CPU before it reads
-/// (`BPF_PROG_TEST_RUN`), in an interrupt, so that a thread that never leaves its CPU does not look idle.
+/// Books what the task running on this CPU has gathered so far. The agent runs it on every CPU before it
+/// reads (`BPF_PROG_TEST_RUN`), in an interrupt, so that a thread that never leaves its CPU does not look
+/// idle. It leaves those CPUs alone that this found idle and that have been so ever since.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     let current = current();
@@ -125,6 +133,8 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(line) = timeline::of_this_cpu() {
         debts::settle(line);
+        book::settle_unplaced(line);
+        line.asleep = u64::from(is_idle(current));
     }
     0
 }
@@ -155,7 +165,8 @@ fn sched_move_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `int cgroup_attach_task(struct cgroup *dst_cgrp, struct task_struct *leader, bool threadgroup)`
+/// proto: v5.10- `int cgroup_attach_task(struct cgroup *dst_cgrp, struct task_struct *leader, bool
+/// threadgroup)`
 #[fentry(function = "cgroup_attach_task")]
 fn sched_move_fe(ctx: FEntryContext) -> i32 {
     // SAFETY: the second argument is the task.
@@ -163,7 +174,8 @@ fn sched_move_fe(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the run queue
+/// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the
+/// run queue
 #[fentry(function = "tg_throttle_down")]
 fn sched_hold_fe(ctx: FEntryContext) -> i32 {
     let (group, queue) = (Address(ctx.arg(0)), Address(ctx.arg(1)));
@@ -178,7 +190,8 @@ fn sched_rel_fe(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// proto: v5.10-v6.17 `static int tg_unthrottle_up(struct task_group *tg, void *data)`, where `data` is the run queue
+/// proto: v5.10-v6.17 `static int tg_unthrottle_up(struct task_group *tg, void *data)`, where `data` is the
+/// run queue
 #[fentry(function = "tg_unthrottle_up")]
 fn sched_resume_fe(ctx: FEntryContext) -> i32 {
     let (group, queue) = (Address(ctx.arg(0)), Address(ctx.arg(1)));
@@ -200,6 +213,8 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the kernel passes a `bpf_iter__task`.
     let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
     if !task.is_null() {
+        // SAFETY: the program is an iterator.
+        unsafe { mark(ctx) };
         // SAFETY: not null, so it is a typed task.
         let task = unsafe { Typed::new(task) };
         if let Some(past) = book::totals(task) {
@@ -209,8 +224,8 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     0
 }
 
-/// A new task is where its parent is, or where the parent wanted it. Knowing that from birth on tells apart what it does
-/// before it is moved, as container runtimes do with theirs.
+/// A new task is where its parent is, or where the parent wanted it. Knowing that from birth on tells apart
+/// what it does before it is moved, as container runtimes do with theirs.
 #[inline(always)]
 fn welcome(task: Typed) {
     let cgroup = id_of_task(task);
@@ -221,9 +236,7 @@ fn welcome(task: Typed) {
 #[inline(always)]
 fn greet(task: Typed, so_far: SchedTask) {
     let mut new = StoredTask { task: so_far, slices: Slices::NONE };
-    if SCHED_TASKS.get_or_insert(task, &mut new).is_none() {
-        lose(SchedLoss::TaskStorageFull);
-    }
+    SCHED_TASKS.get_or_make(task, &mut new, &SCHED_BUDGET, || lose(SchedLoss::TaskStorageFull));
 }
 
 #[inline(always)]
@@ -255,7 +268,8 @@ fn known<'a>(task: Typed) -> Option<&'a mut SchedTask> {
 #[inline(always)]
 fn stored<'a>(task: Typed) -> Option<&'a mut StoredTask> {
     let Some(known) = SCHED_TASKS.get(task) else {
-        lose(SchedLoss::UnknownTask);
+        let is_busy = SCHED_TASKS.is_busy(task);
+        lose(if is_busy { SchedLoss::TaskStorageBusy } else { SchedLoss::UnknownTask });
         return None;
     };
     // SAFETY: task storage stays valid while the task does, and is used with the task's run queue locked.
@@ -264,10 +278,18 @@ fn stored<'a>(task: Typed) -> Option<&'a mut StoredTask> {
 
 #[inline(always)]
 fn flush(task: Typed) {
-    if !is_idle(task)
-        && let Some(StoredTask { task: known, slices }) = stored(task)
-    {
-        switch::flush(task, known, Some(slices));
+    if is_idle(task) {
+        return;
+    }
+    match SCHED_TASKS.get(task) {
+        Some(stored) => {
+            // SAFETY: task storage stays valid while the task does, and it is running here.
+            let StoredTask { task: known, slices } = unsafe { &mut *stored };
+            switch::flush(task, known, Some(slices));
+        }
+        // The next switch books it.
+        None if SCHED_TASKS.is_busy(task) => {}
+        None => lose(SchedLoss::UnknownTask),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The run queue of the CPU that a task is on, reached through the task: the queue's own clock is the one by which the kernel
-//! stamps arrivals and waits.
+//! The run queue of the CPU that a task is on, reached through the task: the queue's own clock is the one by
+//! which the kernel stamps arrivals and waits.
 
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
@@ -19,8 +19,8 @@ pub(crate) fn of<T: Object>(task: T) -> Option<T> {
     task.follow(&OFF_TASK_GROUP_QUEUE)?.follow(&OFF_GROUP_QUEUE_QUEUE)
 }
 
-/// What its clock says. The kernel sets it at each pass through the scheduler before it switches, and whenever a task is
-/// queued or taken from the queue.
+/// What its clock says. The kernel sets it at each pass through the scheduler before it switches, and
+/// whenever a task is queued or taken from the queue.
 #[inline(always)]
 pub(crate) fn clock(queue: impl Object) -> Option<u64> {
     queue.u64(&OFF_QUEUE_CLOCK)

@@ -1,5 +1,5 @@
-//! Remembers when a task had a CPU of late. Nothing here is charged to anybody: other domains ask for it, of what the task did or waited
-//! for.
+//! Remembers when a task had a CPU of late. Nothing here is charged to anybody: other domains ask for it, of
+//! what the task did or waited for.
 
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices};
 use sysprobe_common::sched::{SchedTask, Timeline};
@@ -21,7 +21,7 @@ pub(crate) struct Before {
 pub(crate) fn before(task: impl Object, known: &SchedTask) -> Before {
     let waited = task.u64_or_zero(&OFF_TASK_RUN_DELAY).wrapping_sub(known.run_delay);
     Before {
-        waited: waited + known.waited_elsewhere(),
+        waited: if known.is_wait_known() { waited + known.waited_elsewhere() } else { 0 },
         is_new: task.u64_or_zero(&OFF_TASK_RUN_COUNT) as u32 != known.arrivals,
     }
 }

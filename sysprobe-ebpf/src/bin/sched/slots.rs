@@ -4,7 +4,7 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::SchedLoss;
 use sysprobe_common::slot;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
 use crate::book::lose;
 
@@ -12,16 +12,24 @@ use crate::book::lose;
 static SCHED_SLOTS: Known = Known::new();
 #[btf_map]
 static SCHED_FREE: Free = Free::new();
+#[btf_map]
+static SCHED_ROOM: Room = Room::new();
 
 /// Looked up once per task, and again when it moves to another cgroup.
 #[inline(always)]
 pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
-    slots::find(&SCHED_SLOTS, &SCHED_FREE, task, id, |missing| {
+    slots::find(&SCHED_SLOTS, (&SCHED_FREE, &SCHED_ROOM), task, id, |missing| {
         lose(match missing {
             Missing::UnreadableCgroup => SchedLoss::UnreadableCgroup,
             Missing::NoFreeSlot => SchedLoss::NoFreeSlot,
         });
     })
+}
+
+/// See [`slots::exhausted`].
+#[inline(always)]
+pub(crate) fn exhausted() -> u64 {
+    slots::exhausted(&SCHED_ROOM)
 }
 
 /// The slot of a cgroup that has one.

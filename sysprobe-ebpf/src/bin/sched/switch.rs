@@ -1,20 +1,27 @@
-//! A switch, where the run queue's clock has been set for it: what the task that leaves has gathered is booked, and its stretch of
-//! the CPU ends. So with a task that is moved while it waits: what it has waited so far is divided by what happened there.
+//! A switch, where the run queue's clock has been set for it: what the task that leaves has gathered is
+//! booked, and its stretch of the CPU ends. So with a task that is moved while it waits: what it has waited
+//! so far is divided by what happened there.
 
 use core::ptr;
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use sysprobe_common::sched::slices::Slices;
 use sysprobe_common::sched::timeline::IDLE;
 use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::slot;
-use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::kernel::{ABSENT, Object};
 use sysprobe_ebpf::settings;
 
+use crate::adding::add_u64;
 use crate::book::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::wait::{self, Span};
-use crate::{queue, slices, throttle, timeline};
+use crate::{delayed, queue, slices, throttle, timeline};
 
-settings!(OFF_TASK_QUEUED);
+settings!(
+    /// Since 6.12: the task sleeps, and is still on the run queue.
+    OFF_TASK_DELAYED,
+    OFF_TASK_QUEUED,
+);
 
 /// `TASK_ON_RQ_MIGRATING` of kernel/sched/sched.h; the value has not changed since 3.18.
 const MIGRATING: u8 = 2;
@@ -22,8 +29,9 @@ const MIGRATING: u8 = 2;
 /// The idle task leaves its CPU.
 #[inline(always)]
 pub(crate) fn wake(idle: impl Object) {
-    let Some(now) = queue::of(idle).and_then(queue::clock) else { return };
-    if let Some(line) = timeline::of_this_cpu() {
+    let Some(line) = timeline::of_this_cpu() else { return };
+    line.asleep = 0;
+    if let Some(now) = queue::of(idle).and_then(queue::clock) {
         timeline::compare_clocks(line, now);
         timeline::close(line, IDLE, None, now);
     }
@@ -34,6 +42,7 @@ pub(crate) fn wake(idle: impl Object) {
 pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mut Slices>) {
     let Some(line) = timeline::of_this_cpu() else { return };
     let before = slices::before(task, known);
+    skip_sleep(task, known);
     let (involuntary, was_held) = (known.involuntary, known.flags & flag::HELD != 0);
     book::book(task, known, Some(line));
     divide_noted(line);
@@ -41,7 +50,7 @@ pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     let Some(line) = timeline::of_this_cpu() else { return };
     if let Some(now) = queue::of(task).and_then(queue::clock) {
         timeline::compare_clocks(line, now);
-        timeline::close(line, timeline::occupant(known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
+        timeline::close(line, timeline::occupant(task, known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
         if let Some(slices) = slices {
             slices::note(task, slices, before, line, now);
         }
@@ -53,6 +62,7 @@ pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mu
 pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mut Slices>) {
     let Some(line) = timeline::of_this_cpu() else { return };
     let before = slices::before(task, known);
+    skip_sleep(task, known);
     let was_held = known.flags & flag::HELD != 0;
     book::book(task, known, Some(line));
     divide_noted(line);
@@ -63,13 +73,28 @@ pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     }
 }
 
+/// Leaves out what a task has slept if the kernel counts that as a wait.
+#[inline(always)]
+fn skip_sleep(task: impl Object, known: &mut SchedTask) {
+    if book::again_u32(&known.flags) & flag::DELAYED != 0 {
+        delayed::skip_sleep(task, known);
+    }
+    compiler_fence(Ordering::SeqCst);
+}
+
 /// Divides the wait that the booking has noted, if there was one.
 #[inline(always)]
 fn divide_noted(line: &mut Timeline) {
-    if !wait::is_empty(&line.division) {
-        let this = ptr::from_ref(line);
-        book::divide(line, this);
+    if wait::is_empty(&line.division) {
+        return;
     }
+    if let Some(stretch) = wait::during_newest(&line.division, line) {
+        book::blame_one(line, &stretch);
+        return;
+    }
+    wait::begin(&mut line.division);
+    let this = ptr::from_ref(line);
+    book::divide(line, this);
 }
 
 /// A task of which nothing is known leaves its CPU.
@@ -89,24 +114,41 @@ pub(crate) fn is_moved(task: impl Object) -> bool {
     task.u8(&OFF_TASK_QUEUED) == Some(MIGRATING)
 }
 
-/// A task is moved while it waits. The queue that it leaves is locked, and its clock set.
+/// Whether a task on a run queue sleeps, and is only there until it is owed nothing. A byte.
+#[inline(always)]
+fn is_delayed(task: impl Object) -> bool {
+    OFF_TASK_DELAYED.load() != ABSENT && task.u8(&OFF_TASK_DELAYED).unwrap_or(0) != 0
+}
+
+/// A task is moved while it waits, or while it sleeps and is still on the queue. The queue that it leaves is
+/// locked, and its clock set.
 #[inline(always)]
 pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let Some(run_delay) = task.u64(&OFF_TASK_RUN_DELAY) else { return };
+    if is_delayed(task) || !known.is_wait_known() {
+        // What the kernel has counted since it was last moved so is a sleep, or begins with one.
+        delayed::skip_wait(known, run_delay);
+        if is_delayed(task) {
+            known.flags |= flag::DELAYED;
+        }
+        return;
+    }
     let waited = run_delay.wrapping_sub(known.run_delay);
     let Some(queue) = queue::of(task) else { return };
     let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
     let (Some(line), Some(here)) = (timeline::of_cpu(cpu), timeline::of_this_cpu()) else { return };
-    // Whose it is shows when a task that is older than the agent is booked for the first time: then all of the wait is divided.
+    // Whose it is shows when a task that is older than the agent is booked for the first time: then all of
+    // the wait is divided.
     if waited == 0 || waited >> 63 != 0 || known.slot == slot::UNKNOWN {
         return;
     }
     let span = Span { from: to.saturating_sub(waited), to };
     let held = throttle::held(task, known, span);
-    wait::begin(&mut here.division, known.slot, timeline::victim(known), span, held);
+    wait::note(&mut here.division, known.slot, timeline::victim(known), span, held);
+    wait::begin(&mut here.division);
     if let Some(stats) = book::stats_of(known.slot) {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-        book::add_u64(unsafe { &mut (*stats).wait_ns }, waited);
+        add_u64(unsafe { &mut (*stats).wait_ns }, waited);
     }
     known.run_delay = run_delay;
     known.waited = if known.flags & flag::PIECES == 0 { waited } else { known.waited + waited };
@@ -117,7 +159,8 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     book::divide(here, line);
 }
 
-/// Blames the task that runs on the CPU now for its part of the wait. What came before it is still to be divided.
+/// Blames the task that runs on the CPU now for its part of the wait. What came before it is still to be
+/// divided.
 #[inline(always)]
 fn blame_running(here: &mut Timeline, line: *const Timeline, running: u64, now: u64) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.

@@ -1,8 +1,9 @@
 //! When a task's group was throttled, and how long groups are throttled at a time.
 //!
-//! A group has a queue on each CPU, and each is throttled by itself. Since 6.18 the kernel throttles tasks one by one as they
-//! return to user space: then every throttling shows in a switch, and its length in totals that the queue keeps. Before that it
-//! takes the queue away with all that is in it, in functions which are hooked where they can be.
+//! A group has a queue on each CPU, and each is throttled by itself. Since 6.18 the kernel throttles tasks
+//! one by one as they return to user space: then every throttling shows in a switch, and its length in totals
+//! that the queue keeps. Before that it takes the queue away with all that is in it, in functions which are
+//! hooked where they can be.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, LruHashMap};
@@ -14,7 +15,7 @@ use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_CGROUP_KN, OFF_KN_ID};
 use sysprobe_ebpf::kernel::{ABSENT, Object};
 use sysprobe_ebpf::settings;
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
 use crate::book::lose;
 use crate::queue::OFF_TASK_GROUP_QUEUE;
@@ -41,10 +42,12 @@ settings!(
     OFF_ENTITY_QUEUE,
 );
 
-/// How far up quotas are looked for, the root not counted: a pod's containers are three to five levels down.
-const LEVELS: usize = 6;
+/// How far up quotas are looked for, the root not counted: a pod's containers are three to five levels down,
+/// and those of a node that is itself a container twice as many.
+const LEVELS: usize = 12;
 
-/// By the address of a group's queue; by that of a group, what of its total was booked before. Sized by the agent.
+/// By the address of a group's queue; by that of a group, what of its total was booked before. Sized by the
+/// agent.
 #[btf_map]
 static SCHED_HOLDS: LruHashMap<u64, Hold, 1> = LruHashMap::new();
 /// By slot; these are other slots than those of tasks. Sized by the agent.
@@ -54,6 +57,8 @@ static SCHED_THROTTLES: Array<ThrottleStats, 1, { BPF_F_MMAPABLE as usize }> = A
 static SCHED_THR_SLOTS: Known = Known::new();
 #[btf_map]
 static SCHED_THR_FREE: Free = Free::new();
+#[btf_map]
+static SCHED_THR_ROOM: Room = Room::new();
 
 #[inline(always)]
 pub(crate) fn hold_of(queue: u64) -> Option<*mut Hold> {
@@ -67,8 +72,9 @@ pub(crate) fn remember(queue: u64, hold: Hold) {
     }
 }
 
-/// Looks at what throttled a task, as it leaves its CPU. If it was throttled when it last did, that is over, and perhaps so is
-/// the throttling of groups above; if it is now, that is noted, for it and for each group that has used up its quota.
+/// Looks at what throttled a task, as it leaves its CPU. If it was throttled when it last did, that is over,
+/// and perhaps so is the throttling of groups above; if it is now, that is noted, for it and for each group
+/// that has used up its quota.
 #[inline(always)]
 pub(crate) fn look(task: impl Object, known: &mut SchedTask, was_held: bool, is_involuntary: bool) {
     if OFF_TASK_THROTTLED.load() == ABSENT {
@@ -98,7 +104,8 @@ fn look_at(queue: impl Object, is_held: bool) {
     let since = queue.u64_or_zero(&OFF_GROUP_QUEUE_THROTTLED_SINCE);
     let hold = hold_of(queue.address());
     if let Some(hold) = hold {
-        // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue is locked.
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue
+        // is locked.
         let hold = unsafe { &mut *hold };
         if hold.since == since {
             hold.threads += u64::from(is_held);
@@ -113,9 +120,9 @@ fn look_at(queue: impl Object, is_held: bool) {
     }
 }
 
-/// Books a throttling that is over, once. Since then the queue's total has been added to, for this one alone, for every
-/// throttling holds up at least one task. An ancestor's throttling at the same time is in that total as well, and not in the
-/// group's own, which is that of all its queues.
+/// Books a throttling that is over, once. Since then the queue's total has been added to, for this one alone,
+/// for every throttling holds up at least one task. An ancestor's throttling at the same time is in that
+/// total as well, and not in the group's own, which is that of all its queues.
 #[inline(always)]
 fn finish(queue: impl Object, hold: &mut Hold) {
     if hold.threads == 0 {
@@ -165,7 +172,7 @@ pub(crate) fn book(queue: impl Object, ns: u64, threads: u64) {
         lose(SchedLoss::UnreadableCgroup);
         return;
     }
-    let slot = slots::find_key(&SCHED_THR_SLOTS, &SCHED_THR_FREE, cgroup, |_: Missing| {
+    let slot = slots::find_key(&SCHED_THR_SLOTS, (&SCHED_THR_FREE, &SCHED_THR_ROOM), cgroup, |_: Missing| {
         lose(SchedLoss::NoFreeSlot);
     });
     let Some(stats) = SCHED_THROTTLES.get_ptr_mut(slot) else { return };
@@ -190,6 +197,9 @@ fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
         act(entity.follow_or_null(&OFF_ENTITY_QUEUE));
         entity = entity.follow_or_null(&OFF_ENTITY_PARENT);
     }
+    if entity.address() != 0 {
+        lose(SchedLoss::ThrottleTooDeep);
+    }
 }
 
 /// When the task's group was throttled while it waited, the last two times, the later one first.
@@ -208,8 +218,8 @@ pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2]
     [Span { from: wait.from, to }, Span::NONE]
 }
 
-/// When the queue was taken away with all tasks in it. If that happens again as the task leaves, it has to do with its
-/// next wait.
+/// When the queue was taken away with all tasks in it. If that happens again as the task leaves, it has to do
+/// with its next wait.
 #[inline(always)]
 fn held_with_queue(queue: impl Object) -> [Span; 2] {
     if OFF_GROUP_QUEUE_EVER_HELD.load() == ABSENT || queue.u64_or_zero(&OFF_GROUP_QUEUE_EVER_HELD) == 0 {

@@ -1,15 +1,17 @@
-//! What each CPU was occupied with of late: a ring of stretches, to which each switch adds the one that ends with it. Written by
-//! its own CPU only, with the run queue locked.
+//! What each CPU was occupied with of late: a ring of stretches, to which each switch adds the one that ends
+//! with it. Written by its own CPU only, with the run queue locked.
 
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
-use aya_ebpf::helpers::generated::bpf_ktime_get_ns;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
-use sysprobe_common::sched::timeline::{IDLE, NOBODY, SOFTIRQS, STRETCHES};
+use sysprobe_common::sched::timeline::{IDLE, NOBODY, SOFTIRQS, STRETCHES, UNMEASURED};
 use sysprobe_common::sched::{Cause, SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::slot;
+use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::is_kernel_thread;
@@ -21,10 +23,12 @@ settings!(OFF_TASK_COMM);
 
 /// The first letters of `ksoftirqd/0`, as a number.
 const SOFTIRQ_DAEMON: u64 = u64::from_le_bytes(*b"ksoftirq");
+/// What kernel threads are called at their birth before 6.4.
+const THREAD_DAEMON: u64 = u64::from_le_bytes(*b"kthreadd");
 
 /// One for each possible CPU. Sized by the agent.
 #[btf_map]
-static SCHED_TIMELINES: Array<Timeline, 1> = Array::new();
+static SCHED_TIMELINES: Array<Timeline, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[inline(always)]
 pub(crate) fn of_cpu(cpu: u32) -> Option<*const Timeline> {
@@ -49,7 +53,8 @@ fn stretch(timeline: &mut Timeline, number: u32) -> &mut Stretch {
 /// The same of a timeline that may be this CPU's or another's whose run queue is locked.
 #[inline(always)]
 pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the place is within the ring.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the place is
+    // within the ring.
     unsafe {
         let ring = (&raw const (*timeline).stretches).cast::<Stretch>();
         ring.add(number as usize & (STRETCHES - 1)).read()
@@ -64,8 +69,8 @@ const FORGET_AFTER: u64 = 1_000_000_000;
 /// How much they may drift apart meanwhile: a ten-thousandth.
 const DRIFT: u64 = COMPARE_EVERY / 10_000;
 
-/// Compares this CPU's run queue's clock with the one that everybody else uses. The queue's was set a moment ago, and sometimes a long
-/// one: the shortest counts.
+/// Compares this CPU's run queue's clock with the one that everybody else uses. The queue's was set a moment
+/// ago, and sometimes a long one: the shortest counts.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
 pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
@@ -89,10 +94,10 @@ pub(crate) const fn monotonic(timeline: &Timeline, clock: u64) -> u64 {
 /// The task that has been running leaves its CPU now. It arrived at `since`, as far as that is known.
 #[inline(always)]
 pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, now: u64) {
-    let interrupted = timeline.interrupted.wrapping_sub(timeline.interrupted_noted);
-    timeline.interrupted_noted = timeline.interrupted;
+    timeline.asleep = 0;
     let last = timeline.last;
     let newest = *stretch(timeline, last);
+    let interrupted = take_interrupted(timeline, now.wrapping_sub(newest.until));
     if newest.occupant == occupant {
         let start = stretch(timeline, last.wrapping_sub(1)).until;
         let interrupted = newest.interrupted + interrupted;
@@ -111,6 +116,16 @@ pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, 
     timeline.last = next;
 }
 
+/// What interrupts took that is not in a stretch yet, at most all of one. One softirq that is measured stands
+/// for several, which may have been before and after: what is too much for one stretch goes to the next.
+#[inline(always)]
+const fn take_interrupted(timeline: &mut Timeline, at_most: u64) -> u64 {
+    let new = timeline.interrupted.wrapping_sub(timeline.interrupted_noted);
+    let taken = if new < at_most { new } else { at_most };
+    timeline.interrupted_noted = timeline.interrupted_noted.wrapping_add(taken);
+    taken
+}
+
 #[inline(always)]
 pub(crate) const fn stretch_of(occupant: u64, until: u64, interrupted: u64) -> Stretch {
     let cause = Cause::of_occupant(occupant) as u32;
@@ -125,7 +140,10 @@ fn write(timeline: &mut Timeline, number: u32, new: Stretch, start: u64) {
 
 /// Who occupies a CPU when this task runs, by what is remembered of it.
 #[inline(always)]
-pub(crate) fn occupant(known: &SchedTask) -> u64 {
+pub(crate) fn occupant(task: impl Object, known: &mut SchedTask) -> u64 {
+    if known.flags & flag::UNNAMED != 0 {
+        known.flags = (known.flags & !flag::OF_TASK) | flags_of_new(task);
+    }
     if known.flags & flag::SOFTIRQS != 0 {
         SOFTIRQS
     } else if known.slot == slot::KERNEL {
@@ -162,29 +180,68 @@ pub(crate) fn occupant_unknown(task: impl Object) -> u64 {
 /// The flags of a task that nothing has happened to yet.
 #[inline(always)]
 pub(crate) fn flags_of_new(task: impl Object) -> u32 {
-    if is_kernel_thread(task) && does_softirqs(task) { flag::SOFTIRQS } else { 0 }
+    if !is_kernel_thread(task) {
+        return 0;
+    }
+    match task.u64_or_zero(&OFF_TASK_COMM) {
+        SOFTIRQ_DAEMON => flag::SOFTIRQS,
+        THREAD_DAEMON => flag::UNNAMED,
+        _ => 0,
+    }
 }
 
 #[inline(always)]
 fn does_softirqs(task: impl Object) -> bool {
-    task.u64(&OFF_TASK_COMM) == Some(SOFTIRQ_DAEMON)
+    task.u64_or_zero(&OFF_TASK_COMM) == SOFTIRQ_DAEMON
 }
+
+/// One softirq is measured in so many nanoseconds on each CPU, about: to read the clock twice costs twice as
+/// much as all else that is done for one.
+const MEASURED_EVERY: u64 = 250_000;
+/// Few come so seldom that a larger share would do.
+const SELDOM: u64 = 4 * MEASURED_EVERY;
+/// Of so many one is measured at least, as a power of two.
+const LEAST_SHARE: u64 = 6;
 
 /// A softirq begins. What interrupts it is part of it.
 #[inline(always)]
 pub(crate) fn softirq_begins() {
     if let Some(timeline) = of_this_cpu() {
-        timeline.softirq_since = now();
+        timeline.softirqs = timeline.softirqs.wrapping_add(1);
+        timeline.softirq_since = if is_measured(timeline) { now() } else { UNMEASURED };
     }
+}
+
+/// At uneven distances, for timers and packets may take turns.
+#[inline(always)]
+const fn is_measured(timeline: &Timeline) -> bool {
+    let share = timeline.softirq_share & 63;
+    share == 0 || timeline.softirqs.wrapping_mul(GOLDEN) >> (64 - share) == 0
 }
 
 #[inline(always)]
 pub(crate) fn softirq_ends() {
-    if let Some(timeline) = of_this_cpu()
-        && timeline.softirq_since != 0
-    {
-        timeline.interrupted += now() - timeline.softirq_since;
-        timeline.softirq_since = 0;
+    let Some(timeline) = of_this_cpu() else { return };
+    let since = timeline.softirq_since;
+    timeline.softirq_since = 0;
+    if since > UNMEASURED {
+        let now = now();
+        timeline.interrupted += (now - since) << (timeline.softirq_share & 63);
+        let pause = now.wrapping_sub(timeline.softirq_measured);
+        timeline.softirq_measured = now;
+        timeline.softirq_share = next_share(timeline.softirq_share, pause);
+    }
+}
+
+/// The share that goes with so much time between two that were measured.
+#[inline(always)]
+const fn next_share(share: u64, pause: u64) -> u64 {
+    if pause < MEASURED_EVERY {
+        if share < LEAST_SHARE { share + 1 } else { LEAST_SHARE }
+    } else if pause > SELDOM && share > 0 {
+        share - 1
+    } else {
+        share
     }
 }
 
@@ -206,10 +263,4 @@ pub(crate) fn interrupt_ends() {
         timeline.interrupted += now() - timeline.interrupt_since;
         timeline.interrupt_since = 0;
     }
-}
-
-#[inline(always)]
-fn now() -> u64 {
-    // SAFETY: the helper only returns a number.
-    unsafe { bpf_ktime_get_ns() }
 }

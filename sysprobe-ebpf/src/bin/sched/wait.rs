@@ -1,11 +1,13 @@
-//! Divides a wait over its whole length by what its CPU was occupied with meanwhile. The parts sum to the wait.
+//! Divides a wait over its whole length by what its CPU was occupied with meanwhile. The parts sum to the
+//! wait.
 //!
-//! The loop over stretches is what the verifier spends its time on. So it has few branches, and all that it changes lies in a
-//! map: of what is in registers and on the stack the verifier keeps track, and would go each way through each stretch.
+//! The loop over stretches is what the verifier spends its time on. So it has few branches, and all that it
+//! changes lies in a map: of what is in registers and on the stack the verifier keeps track, and would go
+//! each way through each stretch.
 
 use core::ptr;
 
-use sysprobe_common::sched::timeline::{PARTS, STRETCHES, WHOLE_SHARE};
+use sysprobe_common::sched::timeline::{PARTS, STRETCHES, UNPLACED, WHOLE_SHARE};
 use sysprobe_common::sched::{Cause, Debtor, Division, Stretch, Timeline};
 
 use crate::{debts, timeline};
@@ -26,12 +28,44 @@ impl Span {
     }
 }
 
-/// Begins a division. While the victim's group was throttled it could not have run, whoever had the CPU. Of the two times the
-/// first is the later one.
+/// Notes what is to be divided; nothing if there was no wait. While the victim's group was throttled it could
+/// not have run, even on an idle CPU. Of the two times the first is the later one.
 #[inline(always)]
-pub(crate) fn begin(work: &mut Division, slot: u32, victim: u64, wait: Span, held: [Span; 2]) {
+pub(crate) fn note(work: &mut Division, slot: u32, victim: u64, wait: Span, held: [Span; 2]) {
     store(&mut work.slot, slot.into());
     store(&mut work.victim, victim);
+    store(&mut work.from, wait.from);
+    store(&mut work.to, wait.to);
+    store(&mut work.earlier_from, held[0].from);
+    store(&mut work.earlier_to, held[0].to);
+    store(&mut work.earliest_from, held[1].from);
+    store(&mut work.earliest_to, held[1].to);
+}
+
+/// Whether there is nothing to divide.
+#[inline(always)]
+pub(crate) fn is_empty(work: &Division) -> bool {
+    load(&work.from) >= load(&work.to)
+}
+
+/// The newest stretch, if all of the wait went by during it, as most do, and nothing was throttled.
+#[inline(always)]
+pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<Stretch> {
+    let newest = timeline::read_stretch(line, line.last);
+    let since = timeline::read_stretch(line, line.last.wrapping_sub(1)).until;
+    let (from, to) = (load(&work.from), load(&work.to));
+    let is_held = load(&work.earlier_to) | load(&work.earliest_to) != 0;
+    if is_held || from < since || to > newest.until { None } else { Some(newest) }
+}
+
+/// Begins the division of what was noted.
+#[inline(always)]
+pub(crate) fn begin(work: &mut Division) {
+    let wait = Span { from: load(&work.from), to: load(&work.to) };
+    let held = [
+        Span { from: load(&work.earlier_from), to: load(&work.earlier_to) },
+        Span { from: load(&work.earliest_from), to: load(&work.earliest_to) },
+    ];
     for part in &mut work.parts {
         store(part, 0);
     }
@@ -63,8 +97,8 @@ fn split(work: &mut Division, wait: Span, held: Span) -> (Span, Span) {
     (Span { from: to, to: wait.to }, Span { from: wait.from, to: from })
 }
 
-/// Goes back through what happened on the CPU of `line` until the wait's beginning. `here` is this CPU's timeline, where the
-/// work is done.
+/// Goes back through what happened on the CPU of `line` until the wait's beginning. `here` is this CPU's
+/// timeline, where the work is done.
 #[inline(always)]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
@@ -86,12 +120,6 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     }
     let rest = left(&here.division);
     add(&mut here.division, Cause::Unknown as u32, rest);
-}
-
-/// Whether there is nothing to divide, as it has begun.
-#[inline(always)]
-pub(crate) fn is_empty(work: &Division) -> bool {
-    left(work) + load(&work.parts[Cause::Throttled as usize]) == 0
 }
 
 /// How much is still to be divided.
@@ -142,10 +170,11 @@ pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
     to - from
 }
 
-/// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch as much as of all.
+/// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch
+/// as much as of all.
 #[inline(always)]
 pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
-    let interrupted = ((piece >> 8) * u64::from(stretch.interrupted_share)) >> 8;
+    let interrupted = interrupted(stretch, piece);
     add(&mut here.division, Cause::Interrupt as u32, interrupted);
     let ns = piece - interrupted;
     let victim = load(&here.division.victim);
@@ -161,8 +190,15 @@ pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
             let other = load(&work.parts[Cause::Other as usize]);
             store(&mut work.parts[Cause::Other as usize], other - ns);
             add(work, Cause::Unknown as u32, ns);
+            add(work, UNPLACED, ns);
         }
     }
+}
+
+/// What interrupts had of a piece of a stretch.
+#[inline(always)]
+pub(crate) fn interrupted(stretch: &Stretch, piece: u64) -> u64 {
+    ((piece >> 8) * u64::from(stretch.interrupted_share)) >> 8
 }
 
 /// The part of a stretch that interrupts took.
@@ -192,7 +228,7 @@ pub(crate) fn load(place: &u64) -> u64 {
 }
 
 #[inline(always)]
-fn store(place: &mut u64, value: u64) {
+pub(crate) fn store(place: &mut u64, value: u64) {
     // SAFETY: as above.
     unsafe { ptr::from_mut(place).write_volatile(value) }
 }

@@ -1,19 +1,23 @@
-//! Scheduler, for kernels and hooks without task storage: the same numbers as the `sched` object, with a hash by the
-//! task's address instead, and with reads that the verifier need not understand.
+//! Scheduler, for kernels and hooks without task storage: the same numbers as the `sched` object, with a hash
+//! by the task's address instead, and with reads that the verifier need not understand.
 //!
-//! A task is made known at its birth, an older one the first time it is seen, with its past as the baseline. The hash is
-//! preallocated: it is filled with a run queue locked.
+//! A task is made known at its birth, an older one the first time it is seen, with its past as the baseline.
+//! The hash is preallocated: it is filled with a run queue locked.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+#[path = "../sched/adding.rs"]
+mod adding;
 #[path = "../sched/book.rs"]
 mod book;
 #[path = "../sched/census.rs"]
 mod census;
 #[path = "../sched/debts.rs"]
 mod debts;
+#[path = "../sched/delayed.rs"]
+mod delayed;
 #[path = "../sched/hold.rs"]
 mod hold;
 #[path = "../sched/queue.rs"]
@@ -168,7 +172,8 @@ fn sched_move_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the run queue
+/// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the
+/// run queue
 #[kprobe(function = "tg_throttle_down")]
 fn sched_hold_kp(ctx: ProbeContext) -> u32 {
     if let (Some(group), Some(queue)) = (ctx.arg(0), ctx.arg(1)) {
@@ -186,7 +191,8 @@ fn sched_rel_kp(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// proto: v5.10-v6.17 `static int tg_unthrottle_up(struct task_group *tg, void *data)`, where `data` is the run queue
+/// proto: v5.10-v6.17 `static int tg_unthrottle_up(struct task_group *tg, void *data)`, where `data` is the
+/// run queue
 #[kprobe(function = "tg_unthrottle_up")]
 fn sched_resume_kp(ctx: ProbeContext) -> u32 {
     if let (Some(group), Some(queue)) = (ctx.arg(0), ctx.arg(1)) {
@@ -205,6 +211,8 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(line) = timeline::of_this_cpu() {
         debts::settle(line);
+        book::settle_unplaced(line);
+        line.asleep = u64::from(busy().is_none());
     }
     0
 }
@@ -280,8 +288,9 @@ fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     true
 }
 
-/// Makes a task known that nobody knows: it is older than the agent, then its past is the baseline and there is nothing to be
-/// booked yet; or the hash was full at its birth. What finds no room is not booked, or the next time would book it again.
+/// Makes a task known that nobody knows: it is older than the agent, then its past is the baseline and there
+/// is nothing to be booked yet; or the hash was full at its birth. What finds no room is not booked, or the
+/// next time would book it again.
 #[inline(always)]
 fn meet(task: Address, born: u64) -> bool {
     let flags = timeline::flags_of_new(task);

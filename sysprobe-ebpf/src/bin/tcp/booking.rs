@@ -8,10 +8,10 @@ use sysprobe_common::slot;
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, TcpStats, Totals};
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::counter;
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 pub(crate) use sysprobe_ebpf::times::add as add_time;
 
-use crate::memory::{Sock, replace};
+use crate::memory::{Sock, replace, replace_narrow};
 use crate::socket;
 
 /// By slot. Sized by the agent.
@@ -22,6 +22,8 @@ static TCP_SLOTS: Known = Known::new();
 #[btf_map]
 static TCP_FREE: Free = Free::new();
 #[btf_map]
+static TCP_ROOM: Room = Room::new();
+#[btf_map]
 static TCP_LOSSES: Array<u64, { TcpLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[inline(always)]
@@ -29,7 +31,7 @@ pub(crate) fn slot_of(owner: u64) -> u32 {
     match owner {
         0 => slot::UNKNOWN,
         KERNEL => slot::KERNEL,
-        id => slots::find_key(&TCP_SLOTS, &TCP_FREE, id, |missing| {
+        id => slots::find_key(&TCP_SLOTS, (&TCP_FREE, &TCP_ROOM), id, |missing| {
             lose(match missing {
                 Missing::UnreadableCgroup => TcpLoss::UnreadableCgroup,
                 Missing::NoFreeSlot => TcpLoss::NoFreeSlot,
@@ -42,8 +44,8 @@ pub(crate) fn slot_of(owner: u64) -> u32 {
 #[inline(always)]
 pub(crate) fn stats_of(owner: u64) -> Option<&'static mut TcpStats> {
     let stats = TCP_STATS.get_ptr_mut(slot_of(owner))?;
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to is added to
-    // atomically.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to
+    // is added to atomically.
     Some(unsafe { &mut *stats })
 }
 
@@ -51,69 +53,74 @@ pub(crate) fn stats_of(owner: u64) -> Option<&'static mut TcpStats> {
 #[inline(always)]
 pub(crate) fn settle(tcp: Sock, remembered: &mut Socket, is_listening: bool) {
     let now = socket::totals(tcp, remembered, is_listening);
-    settle_at(tcp, remembered, &now);
+    settle_at(tcp, remembered, &now, is_listening);
 }
 
 /// The same of these totals.
 #[inline(always)]
-pub(crate) fn settle_at(tcp: Sock, remembered: &mut Socket, now: &Totals) {
-    let new = claim_all(&mut remembered.booked, now);
+pub(crate) fn settle_at(tcp: Sock, remembered: &mut Socket, now: &Totals, is_listening: bool) {
+    let new = claim_all(remembered, now);
     if new == Totals::ZERO {
         return;
     }
     let Some(stats) = stats_of(remembered.owner) else { return };
     let Some(traffic) = stats.traffic.get_mut(socket::family(tcp) as usize) else { return };
     add(&mut traffic.received_bytes, new.received_bytes);
-    add(&mut traffic.received_packets, new.received_segments);
+    add(&mut traffic.received_packets, new.received_segments.into());
     add(&mut traffic.sent_bytes, new.sent_bytes);
-    add(&mut traffic.sent_packets, new.sent_segments);
-    add(&mut stats.counts[Count::Retransmitted as usize], new.retransmitted);
-    add(&mut stats.counts[Count::OutOfOrder as usize], new.out_of_order);
-    add(&mut stats.counts[Count::WindowLimited as usize], new.window_limited);
-    add(&mut stats.counts[Count::AcceptDrops as usize], new.drops);
+    add(&mut traffic.sent_packets, new.sent_segments.into());
+    add(&mut stats.counts[Count::Retransmitted as usize], new.retransmitted.into());
+    add(&mut stats.counts[Count::OutOfOrder as usize], new.out_of_order.into());
+    let dropped_or_limited = if is_listening { Count::AcceptDrops } else { Count::WindowLimited };
+    add(&mut stats.counts[dropped_or_limited as usize], new.dropped_or_limited.into());
 }
 
 #[inline(always)]
-fn claim_all(booked: &mut Totals, now: &Totals) -> Totals {
+fn claim_all(booked: &mut Socket, now: &Totals) -> Totals {
     Totals {
-        received_bytes: claim(&mut booked.received_bytes, now.received_bytes, wide),
-        received_segments: claim(&mut booked.received_segments, now.received_segments, narrow),
-        sent_bytes: claim(&mut booked.sent_bytes, now.sent_bytes, wide),
-        sent_segments: claim(&mut booked.sent_segments, now.sent_segments, narrow),
-        retransmitted: claim(&mut booked.retransmitted, now.retransmitted, narrow),
-        out_of_order: claim(&mut booked.out_of_order, now.out_of_order, narrow),
-        window_limited: claim(&mut booked.window_limited, now.window_limited, narrow),
-        drops: claim(&mut booked.drops, now.drops, narrow),
+        received_bytes: claim(&mut booked.received_bytes, now.received_bytes),
+        sent_bytes: claim(&mut booked.sent_bytes, now.sent_bytes),
+        received_segments: claim_narrow(&mut booked.received_segments, now.received_segments),
+        sent_segments: claim_narrow(&mut booked.sent_segments, now.sent_segments),
+        retransmitted: claim_narrow(&mut booked.retransmitted, now.retransmitted),
+        out_of_order: claim_narrow(&mut booked.out_of_order, now.out_of_order),
+        dropped_or_limited: claim_narrow(&mut booked.dropped_or_limited, now.dropped_or_limited),
     }
 }
 
-/// What has come on top of what is booked, which is then booked: only one of several programs that do so at the same time
-/// gets it. One that has read an older total than another gets nothing.
+/// What has come on top of what is booked, which is then booked: only one of several programs that do so at
+/// the same time gets it. One that has read an older total than another gets nothing.
 #[inline(always)]
-fn claim(booked: &mut u64, now: u64, since: impl Fn(u64, u64) -> u64) -> u64 {
+#[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
+fn claim(booked: &mut u64, now: u64) -> u64 {
     for _ in 0..4 {
         let before = *booked;
-        let new = since(now, before);
-        if new == 0 || replace(booked, before, now) {
+        let new = now.wrapping_sub(before);
+        if (new as i64) <= 0 {
+            return 0;
+        }
+        if replace(booked, before, now) {
             return new;
         }
     }
     0
 }
 
+/// The same of the kernel's totals of 32 bits, which wrap.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
-const fn wide(now: u64, before: u64) -> u64 {
-    let new = now.wrapping_sub(before);
-    if (new as i64) < 0 { 0 } else { new }
-}
-
-/// The kernel's totals of 32 bits wrap.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "they have 32 bits")]
-const fn narrow(now: u64, before: u64) -> u64 {
-    let new = (now as u32).wrapping_sub(before as u32);
-    if (new as i32) < 0 { 0 } else { new as u64 }
+fn claim_narrow(booked: &mut u32, now: u32) -> u32 {
+    for _ in 0..4 {
+        let before = *booked;
+        let new = now.wrapping_sub(before);
+        if (new as i32) <= 0 {
+            return 0;
+        }
+        if replace_narrow(booked, before, now) {
+            return new;
+        }
+    }
+    0
 }
 
 #[inline(always)]

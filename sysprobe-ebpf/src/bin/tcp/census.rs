@@ -1,48 +1,110 @@
-//! All sockets at one moment: what each has gathered is booked, and their owners' sockets are counted by state.
+//! The socket scan: what each socket has gathered is booked, and their owners' sockets are counted by state.
+//!
+//! The kernel goes over a map of socket storage in parts, and finds its way back by how many elements it has
+//! passed. Sockets that were made meanwhile lie before them, so it meets some twice: each notes the number of
+//! the pass that counted it.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::tcp::{Sockets, state};
+use sysprobe_common::tcp::{Socket, Sockets, Totals, state};
 use sysprobe_ebpf::atomic::{add_u32, add_u64};
 use sysprobe_ebpf::cgroup::owner_of_task;
-use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::socket::is_tcp;
+use sysprobe_ebpf::kernel::{Address, Object, Typed};
+use sysprobe_ebpf::socket::{is_multipath, is_tcp};
 
-use crate::booking::{settle, slot_of};
-use crate::memory::{known, tcp};
-use crate::{life, socket};
+use crate::booking::{settle, settle_at, slot_of};
+use crate::memory::{insert, known, listens, listens_at, replace, tcp};
+use crate::multipath::first_subflow;
+use crate::socket::OFF_TCP_NOW;
+use crate::{life, round_trip, socket};
 
-/// By slot. Sized by the agent, which sets it to 0 before each census.
+/// By slot. Sized by the agent, which sets it to 0 before each pass, and takes in the counts when the pass is
+/// complete.
 #[btf_map]
 static TCP_CENSUS: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+/// The number of the pass that is under way.
+#[btf_map]
+static TCP_PASS: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[inline(always)]
 pub(crate) fn take(socket: Typed) {
-    let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = known(socket) else { return };
+    let pass = Socket::pass(TCP_PASS.get(0).copied().unwrap_or(0));
+    if remembered.visited == pass {
+        return;
+    }
+    remembered.visited = pass;
+    match tcp(socket) {
+        Some(tcp) => take_tcp(socket, tcp, remembered),
+        None => take_multipath(socket, remembered),
+    }
+}
+
+#[inline(always)]
+fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
     let state = socket::state(socket);
-    // A connection that is being made for a listening socket still has that one's totals. What nobody owns yet keeps its own.
+    // A connection that is being made for a listening socket still has that one's totals. What has no owner
+    // yet keeps its own.
     if remembered.owner != 0 && state != state::SYN_RECV {
         settle(tcp, remembered, state == state::LISTEN);
     }
     if state == state::CLOSE {
         return;
     }
-    let Some(sockets) = TCP_CENSUS.get_ptr_mut(slot_of(remembered.owner)) else { return };
+    if state == state::ESTABLISHED {
+        sample(tcp, remembered);
+    }
+    let sockets = count(remembered.owner, state);
+    if state == state::LISTEN
+        && let Some(sockets) = sockets
+    {
+        queue(sockets, socket);
+    }
+}
+
+/// Samples the round-trip time of a connection that is not read from. The socket is not locked: others may
+/// write to what is remembered.
+#[inline(always)]
+fn sample(tcp: Typed, remembered: &mut Socket) {
+    let now = tcp.load_u64(&OFF_TCP_NOW);
+    if remembered.is_due(now) && remembered.owner != 0 && round_trip::sample(tcp, remembered.owner) {
+        let (before, after) = remembered.sampled(now);
+        // What its reader writes meanwhile counts more: then it is sampled once more in this second.
+        let _is_noted = replace(remembered.times_mut(), before, after);
+    }
+}
+
+/// Of sockets of MPTCP only those that listened before the agent came are remembered: what they have lies in
+/// their first subflow.
+#[inline(always)]
+fn take_multipath(socket: Typed, remembered: &mut Socket) {
+    if socket::state(socket) != state::LISTEN {
+        return;
+    }
+    let Some(subflow) = first_subflow(socket) else { return };
+    let now = Totals { dropped_or_limited: drops(subflow), ..Totals::ZERO };
+    settle_at(socket, remembered, &now, true);
+    if let Some(sockets) = count(remembered.owner, state::LISTEN) {
+        queue(sockets, subflow);
+    }
+}
+
+/// Adds a socket to its owner's.
+#[inline(always)]
+fn count(owner: u64, state: u32) -> Option<&'static mut Sockets> {
+    let sockets = TCP_CENSUS.get_ptr_mut(slot_of(owner))?;
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let sockets = unsafe { &mut *sockets };
     if let Some(count) = sockets.states.get_mut(state as usize) {
         add_u32(count, 1);
     }
-    if state == state::LISTEN {
-        queue(sockets, socket);
-    }
+    Some(sockets)
 }
 
 /// A limit of n lets n + 1 connections wait.
 #[inline(always)]
-fn queue(sockets: &mut Sockets, listening: Typed) {
+fn queue(sockets: &mut Sockets, listening: impl Object) {
     let (waiting, limit) = socket::accept_queue(listening);
     let limit = limit.saturating_add(1);
     add_u64(&mut sockets.waiting, u64::from(waiting));
@@ -53,13 +115,36 @@ fn queue(sockets: &mut Sockets, listening: Typed) {
     }
 }
 
+#[inline(always)]
+fn drops(listening: Address) -> u32 {
+    listening.load_u32(&socket::OFF_SK_DROPS)
+}
+
 /// Remembers a socket that a task has open.
 #[inline(always)]
 pub(crate) fn greet(task: Typed, socket: Typed) {
-    if !is_tcp(socket) {
+    if is_tcp(socket) {
+        if let Some(tcp) = tcp(socket) {
+            let owner = owner_of_task(task);
+            life::remember_first(socket, tcp, owner);
+            if socket::state(socket) == state::LISTEN {
+                listens(socket, owner);
+            }
+        }
+    } else if is_multipath(socket) && socket::state(socket) == state::LISTEN {
+        greet_multipath(task, socket);
+    }
+}
+
+/// The TCP socket that listens for one of MPTCP is the kernel's: no task has it open.
+#[inline(always)]
+fn greet_multipath(task: Typed, socket: Typed) {
+    if known(socket).is_some() {
         return;
     }
-    if let Some(tcp) = tcp(socket) {
-        life::remember(socket, tcp, owner_of_task(task));
-    }
+    let Some(subflow) = first_subflow(socket) else { return };
+    let owner = owner_of_task(task);
+    listens_at(subflow.address(), owner);
+    let booked = Totals { dropped_or_limited: drops(subflow), ..Totals::ZERO };
+    insert(socket, &mut Socket::booked(owner, &booked));
 }

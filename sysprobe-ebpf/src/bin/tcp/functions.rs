@@ -5,7 +5,7 @@ use aya_ebpf::programs::{FEntryContext, FExitContext};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
-use crate::{life, round_trip, socket};
+use crate::{life, socket};
 
 /// The first argument of each is a socket.
 #[inline(always)]
@@ -14,14 +14,16 @@ fn socket_of(ctx: &FEntryContext) -> Typed {
     unsafe { Typed::new(ctx.arg(0)) }
 }
 
-/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`; the socket is still in the old one
+/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`;
+/// the socket is still in the old one
 #[fentry]
 fn tcp_state_in(ctx: FEntryContext) -> i32 {
     change(socket_of(&ctx), ctx.arg(1));
     0
 }
 
-/// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`; for sockets that nobody else can see yet
+/// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`;
+/// for sockets that nobody else can see yet
 #[fentry]
 fn tcp_born_in(ctx: FEntryContext) -> i32 {
     change(socket_of(&ctx), ctx.arg(1));
@@ -39,13 +41,6 @@ fn change(socket: Typed, to: u32) {
 #[fentry]
 fn tcp_end_in(ctx: FEntryContext) -> i32 {
     life::ended(socket_of(&ctx));
-    0
-}
-
-/// proto: v5.10- `void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)`
-#[fentry]
-fn tcp_segment_in(ctx: FEntryContext) -> i32 {
-    round_trip::received(socket_of(&ctx));
     0
 }
 

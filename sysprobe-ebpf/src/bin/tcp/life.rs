@@ -1,12 +1,16 @@
 //! A socket's life: made to connect or to listen, accepted, read, closed.
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
 use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::tcp::socket_flag::{CONNECTING, FINISHED, HAS_READ};
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
+use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object as _;
 
 use crate::booking::{add_time, count, lose, settle, settle_at, stats_of};
-use crate::memory::{Sock, book_on_the_way, current, forget, insert, known, maker, strangers, tcp};
+use crate::memory::{
+    HAS_CENSUS, Sock, book_on_the_way, connecting, current, forget, has_room, heir, insert, known, listens,
+    listens_no_more, refuse, strangers, tcp,
+};
 use crate::round_trip;
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};
 
@@ -15,18 +19,28 @@ const ETIMEDOUT: u32 = 110;
 const EHOSTUNREACH: u32 = 113;
 const ENETUNREACH: u32 = 101;
 
-/// What is remembered of a socket. One that nobody remembers begins now, with its past as baseline.
+/// What is remembered of a socket. One that is not begins now, with its past as baseline.
 #[inline(always)]
 pub(crate) fn remember(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static mut Socket> {
     if let Some(remembered) = known(socket) {
         return Some(remembered);
     }
+    // It comes this way again with each segment: to be refused costs next to nothing, and is counted where it
+    // begins.
+    if !has_room() {
+        return None;
+    }
     let is_listening = socket::state(socket) == state::LISTEN;
     let booked = socket::totals(tcp, &Socket::NEW, is_listening);
-    let mut new = Socket { owner, booked, ..Socket::NEW };
-    let remembered = insert(socket, &mut new);
-    if remembered.is_none() {
-        lose(TcpLoss::NoMemory);
+    insert(socket, &mut Socket::booked(owner, &booked))
+}
+
+/// The same of a socket that begins, or is met for the first time.
+#[inline(always)]
+pub(crate) fn remember_first(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static mut Socket> {
+    let remembered = remember(socket, tcp, owner);
+    if remembered.is_none() && !has_room() {
+        refuse();
     }
     remembered
 }
@@ -49,36 +63,39 @@ pub(crate) fn changed(socket: Sock, from: u32, to: u32) {
 /// A task connects or listens.
 #[inline(always)]
 fn begun(socket: Sock, tcp: Sock, to: u32) {
-    let owner = current();
-    let Some(remembered) = remember(socket, tcp, owner) else { return };
+    let owner = connecting(socket);
+    if to == state::LISTEN {
+        listens(socket, owner);
+    }
+    let Some(remembered) = remember_first(socket, tcp, owner) else { return };
     remembered.owner = owner;
-    remembered.connecting_since = if to == state::SYN_SENT { now() } else { 0 };
     // A socket that is used again may have been set back to 0.
-    remembered.booked = socket::totals(tcp, &Socket::NEW, to == state::LISTEN);
-    (remembered.sampled_us, remembered.consumed) = (0, 0);
-    (remembered.asked, remembered.finished) = (u32::from(to == state::SYN_SENT), 0);
+    remembered.set_booked(&socket::totals(tcp, &Socket::NEW, to == state::LISTEN));
+    remembered.begin(if to == state::SYN_SENT { Some(now()) } else { None });
 }
 
-/// A connection comes into being for a listening socket, whose memory it has got a copy of, or whose maker. Its SYN-ACK was sent
-/// before there was a socket to count it.
+/// A connection comes into being for a listening socket. Its SYN-ACK was sent before there was a socket to
+/// count it.
 #[inline(always)]
 fn born(socket: Sock, tcp: Sock) {
-    let Some(remembered) = remember(socket, tcp, 0) else { return };
-    let booked = Totals { sent_segments: u64::from(u32::MAX), ..Totals::ZERO };
-    *remembered = Socket { owner: maker(socket, remembered), booked, ..Socket::NEW };
+    let booked = Totals { sent_segments: u32::MAX, ..Totals::ZERO };
+    let mut new = Socket::booked(heir(socket, tcp), &booked);
+    if let Some(remembered) = insert(socket, &mut new) {
+        *remembered = new;
+    }
 }
 
 #[inline(always)]
 fn established(socket: Sock, tcp: Sock, from: u32) {
     let Some(remembered) = known(socket) else { return };
     let repeated = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
-    if remembered.connecting_since == 0 && from == state::SYN_RECV {
-        // The kernel begins with the SYN-ACKs that were sent again, which are booked, and were no segments of this socket.
-        remembered.booked.retransmitted = u64::from(repeated);
-        remembered.booked.sent_segments = u64::from(u32::MAX.wrapping_sub(repeated));
-        return;
-    }
-    if remembered.connecting_since == 0 {
+    if !remembered.has(CONNECTING) {
+        if from == state::SYN_RECV {
+            // The kernel begins with the SYN-ACKs that were sent again, which are booked, and were no
+            // segments of this socket.
+            remembered.retransmitted = repeated;
+            remembered.sent_segments = u32::MAX.wrapping_sub(repeated);
+        }
         return;
     }
     let took = connected(remembered);
@@ -100,15 +117,18 @@ fn closed(socket: Sock, tcp: Sock) {
 #[inline(always)]
 fn acknowledged(socket: Sock) {
     if let Some(remembered) = known(socket) {
-        remembered.finished = 1;
+        remembered.flags |= FINISHED;
     }
 }
 
 #[inline(always)]
 fn gone(socket: Sock, tcp: Sock, from: u32) {
+    if from == state::LISTEN {
+        listens_no_more(socket);
+    }
     let Some(remembered) = known(socket) else { return };
     // Else its being established went unseen.
-    if remembered.connecting_since != 0 && (from == state::SYN_SENT || from == state::SYN_RECV) {
+    if remembered.has(CONNECTING) && (from == state::SYN_SENT || from == state::SYN_RECV) {
         connected(remembered);
         if let Some(stats) = stats_of(remembered.owner) {
             count(stats, failure(socket::error(socket)), 1);
@@ -117,7 +137,7 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
     }
     let closes = from == state::LAST_ACK || from == state::CLOSING;
     if closes && socket::is_all_acknowledged(tcp) {
-        remembered.finished = 1;
+        remembered.flags |= FINISHED;
     }
     // A socket that is used again loses its totals hereafter.
     settle(tcp, remembered, from == state::LISTEN);
@@ -126,8 +146,7 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
 /// Ends the time of connecting, and says how long it was.
 #[inline(always)]
 fn connected(remembered: &mut Socket) -> u64 {
-    let took = now().checked_sub(remembered.connecting_since);
-    remembered.connecting_since = 0;
+    let took = now().checked_sub(remembered.end_connecting());
     took.unwrap_or_else(|| {
         lose(TcpLoss::BackwardsClock);
         0
@@ -154,20 +173,23 @@ pub(crate) fn read(socket: Sock) {
     let owner = current();
     let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = remember(socket, tcp, owner) else { return };
+    // Not both: the verifier would go every way of the one through every way of the other.
     if remembered.owner != owner {
         hand_on(tcp, remembered, owner);
+    } else if HAS_CENSUS {
+        round_trip::sample_if_due(tcp, remembered);
     }
-    remembered.consumed = socket::consumed(tcp);
+    remembered.set_read(socket::read_up_to(tcp));
     book_on_the_way(tcp, remembered);
 }
 
 /// An owner who never read leaves everything to the one who does, the others what they have not read.
 #[inline(always)]
 fn hand_on(tcp: Sock, remembered: &mut Socket, owner: u64) {
-    if remembered.consumed != 0 {
+    if remembered.has(HAS_READ) {
         let mut now = socket::totals(tcp, remembered, false);
-        now.received_bytes = now.received_bytes.min(remembered.consumed);
-        settle_at(tcp, remembered, &now);
+        now.received_bytes = remembered.consumed(now.received_bytes, socket::received_up_to(tcp));
+        settle_at(tcp, remembered, &now, false);
     }
     remembered.owner = owner;
 }
@@ -183,7 +205,7 @@ pub(crate) fn ended(socket: Sock) {
         return;
     };
     settle(tcp, remembered, false);
-    if remembered.sampled_us == 0 {
+    if !remembered.is_sampled() {
         round_trip::sample(tcp, remembered.owner);
     }
     forget(socket);
@@ -229,10 +251,4 @@ pub(crate) fn reset(socket: Sock, direction: Count) {
     if let Some(stats) = stats_of(owner) {
         count(stats, direction, 1);
     }
-}
-
-#[inline(always)]
-fn now() -> u64 {
-    // SAFETY: the helper only reads a clock.
-    unsafe { bpf_ktime_get_ns() }
 }

@@ -1,9 +1,9 @@
 //! TCP: whose connections send, lose, wait and fail, and how far away their peers are.
 //!
-//! The kernel keeps exact totals in every socket (`tcp_sock.segs_out`, `bytes_received`, `total_retrans`...). Nothing is counted
-//! per packet: the totals are read when a socket goes, when it gets another owner, and by an iterator before the agent reads,
-//! and what was added since the last time is booked. Programs that run per segment only look at the clock that the
-//! socket has anyway, to sample its round-trip time.
+//! The kernel keeps exact totals in every socket (`tcp_sock.segs_out`, `bytes_received`, `total_retrans`...).
+//! Nothing is counted per packet: the totals are read when a socket goes, when it gets another owner, and by
+//! an iterator before the agent reads, and what was added since the last time is booked. No program runs per
+//! segment.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -14,6 +14,7 @@ mod census;
 mod functions;
 mod life;
 mod memory;
+mod multipath;
 mod overflow;
 mod round_trip;
 mod socket;
@@ -23,7 +24,7 @@ use core::ffi::c_void;
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::tcp::Count;
-use sysprobe_ebpf::iteration::socket_of_task;
+use sysprobe_ebpf::iteration::{mark, socket_of_task};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
@@ -43,14 +44,6 @@ fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
 fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
     life::ended(unsafe { Typed::argument(&ctx, 0) });
-    0
-}
-
-/// proto: v5.10- `(struct sock *sk, struct sk_buff *skb)`; within `tcp_rcv_established`
-#[btf_tracepoint(function = "tcp_probe")]
-fn tcp_segment_tp(ctx: BtfTracePointContext) -> i32 {
-    // SAFETY: the first argument is the socket.
-    round_trip::received(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -95,13 +88,16 @@ struct StorageIteration {
     socket: *const u8,
 }
 
-/// Books what every socket that is remembered has gathered so far, and counts them. The agent runs it before it reads.
+/// Books what every socket that is remembered has gathered so far, and counts them. The agent runs it when it
+/// is asked, at a bounded rate.
 #[unsafe(link_section = "iter/bpf_sk_storage_map")]
 #[unsafe(no_mangle)]
 extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
     // SAFETY: the kernel passes a `bpf_iter__bpf_sk_storage_map`.
     let socket = unsafe { (*ctx.cast::<StorageIteration>()).socket };
     if !socket.is_null() {
+        // SAFETY: the program is an iterator.
+        unsafe { mark(ctx) };
         // SAFETY: not null, so it is a typed socket.
         census::take(unsafe { Typed::new(socket) });
     }

@@ -1,6 +1,7 @@
-//! Connections for which a listening socket's accept queue has no room. No tracepoint tells of them, so this needs functions
-//! that can be hooked; and it looks at what the kernel is about to look at (`LINUX_MIB_LISTENOVERFLOWS`). Without SYN cookies the kernel
-//! looks at the queue of SYNs first, and counts no overflow where both are full.
+//! Connections for which a listening socket's accept queue has no room. No tracepoint tells of them, so this
+//! needs functions that can be hooked; and it looks at what the kernel is about to look at
+//! (`LINUX_MIB_LISTENOVERFLOWS`). Without SYN cookies the kernel looks at the queue of SYNs first, and counts
+//! no overflow where both are full.
 
 use aya_ebpf::macros::fentry;
 use aya_ebpf::programs::FEntryContext;

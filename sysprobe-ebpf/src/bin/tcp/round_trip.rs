@@ -1,30 +1,28 @@
 //! How far away peers are: a connection's round-trip time, sampled while it lives.
 //!
-//! A connection is sampled when a segment arrives on it, at most once a second, and at its end if it never was. So a
-//! busy connection counts as much as a slow one, a long one by its length, and an idle one not at all.
+//! A connection is sampled when something is read from it, at most once a second; by the socket scan, if it
+//! only sends; and at its end if it never was. So a busy connection counts as much as a slow one, a long one
+//! by its length, and an idle one not at all. Where sockets are in a hash, it is sampled when a segment
+//! arrives.
+
+use sysprobe_common::tcp::Socket;
 
 use crate::booking::{add_time, stats_of};
-use crate::life;
-use crate::memory::{Sock, book_on_the_way, strangers, tcp};
+use crate::memory::Sock;
 use crate::socket::{OFF_TCP_DEVIATION, OFF_TCP_NOW, OFF_TCP_SRTT};
 
-const SECOND: u64 = 1_000_000;
 /// `srtt_us` is in eighths of a microsecond, `mdev_us` in quarters.
 const SRTT_NS: u64 = 1000 / 8;
 const DEVIATION_NS: u64 = 1000 / 4;
 
-/// A segment arrived on an established connection. The socket's own clock, which stands at the last segment before this one, is
-/// good enough to tell a second.
+/// Samples a connection, unless it was in this second. The socket's own clock, which stands at its last
+/// segment, is good enough to tell one.
 #[inline(always)]
-pub(crate) fn received(socket: Sock) {
-    let Some(tcp) = tcp(socket) else { return };
-    let Some(remembered) = life::remember(socket, tcp, strangers(socket)) else { return };
+pub(crate) fn sample_if_due(tcp: Sock, remembered: &mut Socket) {
     let now = tcp.load_u64(&OFF_TCP_NOW);
-    let is_due = remembered.sampled_us == 0 || now.wrapping_sub(remembered.sampled_us) >= SECOND;
-    if is_due && remembered.owner != 0 && sample(tcp, remembered.owner) {
-        remembered.sampled_us = now;
+    if remembered.is_due(now) && remembered.owner != 0 && sample(tcp, remembered.owner) {
+        remembered.set_sampled(now);
     }
-    book_on_the_way(tcp, remembered);
 }
 
 /// Says whether there was anything to sample.

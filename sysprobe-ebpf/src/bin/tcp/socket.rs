@@ -1,8 +1,10 @@
 //! What the kernel knows of a socket: its kind, its peer's family, its totals.
 
 use aya_ebpf::helpers::generated::bpf_jiffies64;
+use sysprobe_common::tcp::socket_flag::{ASKED, FINISHED};
 use sysprobe_common::tcp::{Socket, Totals};
 use sysprobe_common::traffic::Family;
+use sysprobe_ebpf::kernel::{Object, read_u64};
 use sysprobe_ebpf::settings;
 pub(crate) use sysprobe_ebpf::socket::{is_remainder, state};
 
@@ -32,6 +34,9 @@ settings!(
     OFF_TCP_RETRANSMITTED,
     OFF_TCP_SEGMENTS_IN,
     OFF_TCP_SEGMENTS_OUT,
+    /// `tcp_sock.tsorted_sent_queue`: a list, which begins with the address of the first in it, or its own if
+    /// it is empty.
+    OFF_TCP_SENT_QUEUE,
     OFF_TCP_SND_UNA,
     OFF_TCP_SRTT,
     OFF_TCP_WRITE_SEQ,
@@ -57,10 +62,11 @@ pub(crate) fn is_used_by_task(socket: Sock) -> bool {
     socket.load_u32(&OFF_SK_LOCK_OWNED) != 0
 }
 
-/// Of a listening socket.
+/// How many connections wait for a listening socket to accept them, and its limit.
 #[inline(always)]
-pub(crate) fn accept_queue(socket: Sock) -> (u32, u32) {
-    (socket.load_u32(&OFF_SK_QUEUE), socket.load_u32(&OFF_SK_QUEUE_LIMIT))
+pub(crate) fn accept_queue(socket: impl Object) -> (u32, u32) {
+    let number = |offset| socket.u32(offset).unwrap_or(0);
+    (number(&OFF_SK_QUEUE), number(&OFF_SK_QUEUE_LIMIT))
 }
 
 /// Whether a listening socket has no room for one more connection: `sk_acceptq_is_full`.
@@ -81,11 +87,33 @@ pub(crate) fn is_all_acknowledged(tcp: Sock) -> bool {
     tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
 }
 
-/// How much of what it received was read.
+/// The address of the socket that listened, if this one has just been copied from it for a new connection: a
+/// list of the copy's that is empty still points to where it is in the original. `sk_clone` copies the whole
+/// socket, and `inet_csk_clone_lock` changes the state before `tcp_create_openreq_child` sets the list up
+/// anew (all of 5.10 to 7.3).
 #[inline(always)]
-pub(crate) fn consumed(tcp: Sock) -> u64 {
-    let unread = tcp.load_u32(&OFF_TCP_RCV_NXT).wrapping_sub(tcp.load_u32(&OFF_TCP_COPIED_SEQ));
-    tcp.load_u64(&OFF_TCP_BYTES_RECEIVED).saturating_sub(u64::from(unread))
+pub(crate) fn original(tcp: Sock) -> u64 {
+    let list = read_u64(tcp.address(), &OFF_TCP_SENT_QUEUE).unwrap_or(0);
+    list.wrapping_sub(u64::from(OFF_TCP_SENT_QUEUE.load()))
+}
+
+/// Up to which sequence number it was read. Each CPU that has a part in a connection has written to other
+/// members of it: this one has just been written by the reader.
+#[inline(always)]
+pub(crate) fn read_up_to(tcp: Sock) -> u32 {
+    tcp.load_u32(&OFF_TCP_COPIED_SEQ)
+}
+
+/// The sequence number behind the last byte that was received.
+#[inline(always)]
+pub(crate) fn received_up_to(tcp: Sock) -> u32 {
+    tcp.load_u32(&OFF_TCP_RCV_NXT).wrapping_sub(u32::from(has_end(tcp)))
+}
+
+/// Whether its end (FIN) was received, which counts as a byte.
+#[inline(always)]
+fn has_end(tcp: Sock) -> bool {
+    tcp.load_u64(&OFF_SK_FLAGS) >> SOCK_DONE & 1 != 0
 }
 
 /// What the kernel has counted so far. `segs_out` has what was sent again in it.
@@ -93,21 +121,25 @@ pub(crate) fn consumed(tcp: Sock) -> u64 {
 pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Totals {
     let retransmitted = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
     let first = tcp.load_u32(&OFF_TCP_SEGMENTS_OUT).wrapping_sub(retransmitted);
-    // The end (FIN) counts as a byte; `SOCK_DONE` says that it was received.
-    let end = tcp.load_u64(&OFF_SK_FLAGS) >> SOCK_DONE & 1;
     Totals {
-        received_bytes: tcp.load_u64(&OFF_TCP_BYTES_RECEIVED).saturating_sub(end),
-        received_segments: u64::from(tcp.load_u32(&OFF_TCP_SEGMENTS_IN)),
+        received_bytes: tcp.load_u64(&OFF_TCP_BYTES_RECEIVED).saturating_sub(u64::from(has_end(tcp))),
         sent_bytes: delivered(tcp, remembered),
-        sent_segments: u64::from(first),
-        retransmitted: u64::from(retransmitted),
-        out_of_order: u64::from(tcp.load_u32(&OFF_TCP_OUT_OF_ORDER)),
-        window_limited: u64::from(window_limited(tcp)),
-        drops: if is_listening && HAS_CENSUS { u64::from(tcp.load_u32(&OFF_SK_DROPS)) } else { 0 },
+        received_segments: tcp.load_u32(&OFF_TCP_SEGMENTS_IN),
+        sent_segments: first,
+        retransmitted,
+        out_of_order: tcp.load_u32(&OFF_TCP_OUT_OF_ORDER),
+        dropped_or_limited: if is_listening { dropped(tcp) } else { window_limited(tcp) },
     }
 }
 
-/// How long the peer's window had no room for what there was to send, in jiffies: `tcp_chrono_start` and its like.
+/// What a listening socket dropped. Without a census it would be booked only when the socket ends.
+#[inline(always)]
+fn dropped(tcp: Sock) -> u32 {
+    if HAS_CENSUS { tcp.load_u32(&OFF_SK_DROPS) } else { 0 }
+}
+
+/// How long the peer's window had no room for what there was to send, in jiffies: `tcp_chrono_start` and its
+/// like.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as `tcp_jiffies32`")]
 fn window_limited(tcp: Sock) -> u32 {
@@ -121,12 +153,12 @@ fn window_limited(tcp: Sock) -> u32 {
     ended.wrapping_add(jiffies.wrapping_sub(tcp.load_u32(&OFF_TCP_BUSY_SINCE)))
 }
 
-/// What the peer has acknowledged, where SYN and FIN count as a byte each. That the FIN was acknowledged may have gone unseen;
-/// but no more can be acknowledged than was sent. (`bytes_sent` alone will not do: what the own queueing
-/// discipline refuses is in it twice.)
+/// What the peer has acknowledged, where SYN and FIN count as a byte each. That the FIN was acknowledged may
+/// have gone unseen; but no more can be acknowledged than was sent. (`bytes_sent` alone will not do: what the
+/// own queueing discipline refuses is in it twice.)
 #[inline(always)]
 fn delivered(tcp: Sock, remembered: &Socket) -> u64 {
-    let controls = u64::from(remembered.asked) + u64::from(remembered.finished);
+    let controls = u64::from(remembered.has(ASKED)) + u64::from(remembered.has(FINISHED));
     let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED).saturating_sub(controls);
     let sent = tcp.load_u64(&OFF_TCP_BYTES_SENT).saturating_sub(tcp.load_u64(&OFF_TCP_BYTES_RETRANSMITTED));
     if acknowledged < sent { acknowledged } else { sent }

@@ -5,21 +5,23 @@ use aya_ebpf::programs::ProbeContext;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::packet::is_version_4;
 
-use crate::{life, round_trip, socket};
+use crate::{life, segment, socket};
 
 #[inline(always)]
 fn address(ctx: &ProbeContext, place: usize) -> Address {
     Address(ctx.arg(place).unwrap_or(0))
 }
 
-/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`; the socket is still in the old one
+/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`;
+/// the socket is still in the old one
 #[kprobe]
 fn tcp_state_kp(ctx: ProbeContext) -> u32 {
     change(&ctx);
     0
 }
 
-/// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`; for sockets that nobody else can see yet
+/// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`;
+/// for sockets that nobody else can see yet
 #[kprobe]
 fn tcp_born_kp(ctx: ProbeContext) -> u32 {
     change(&ctx);
@@ -42,7 +44,7 @@ fn tcp_end_kp(ctx: ProbeContext) -> u32 {
 /// proto: v5.10- `void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)`
 #[kprobe]
 fn tcp_segment_kp(ctx: ProbeContext) -> u32 {
-    round_trip::received(address(&ctx, 0));
+    segment::received(address(&ctx, 0));
     0
 }
 

@@ -1,6 +1,7 @@
-//! TCP, for kernels and hooks without socket storage: the same numbers as the `tcp` object, with what is remembered of a socket in a
-//! hash by its address, and with reads that the verifier need not understand. It books as segments arrive and as
-//! they are read, at most ten times a second and connection, and at the end; and it does not count sockets.
+//! TCP, for kernels and hooks without socket storage: the same numbers as the `tcp` object, with what is
+//! remembered of a socket in a hash by its address, and with reads that the verifier need not understand. It
+//! books as segments arrive and as they are read, at most ten times a second and connection, and at the end;
+//! and it does not count sockets.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -14,6 +15,7 @@ mod life;
 mod memory;
 #[path = "../tcp/round_trip.rs"]
 mod round_trip;
+mod segment;
 #[path = "../tcp/socket.rs"]
 mod socket;
 
@@ -39,7 +41,7 @@ fn tcp_end_rt(ctx: RawTracePointContext) -> i32 {
 /// proto: v5.10- `(struct sock *sk, struct sk_buff *skb)`; within `tcp_rcv_established`
 #[raw_tracepoint(tracepoint = "tcp_probe")]
 fn tcp_segment_rt(ctx: RawTracePointContext) -> i32 {
-    round_trip::received(Address(ctx.arg(0)));
+    segment::received(Address(ctx.arg(0)));
     0
 }
 

@@ -1,15 +1,15 @@
-//! What is remembered of sockets lies in a hash, by their addresses. Whose they are is known as in the other object, but for accepted
-//! ones: they have no copy of what is remembered of the socket that listened, and are their maker's.
+//! What is remembered of sockets lies in a hash, by their addresses. Whose they are is known as in the other
+//! object.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::tcp::Socket;
+use sysprobe_common::tcp::{Socket, TcpLoss};
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::{maker as strangers, tcp_by_address as tcp};
 
-use crate::booking::settle;
-use crate::socket::OFF_TCP_NOW;
+use crate::booking::{lose, settle};
+use crate::socket::{OFF_TCP_NOW, original};
 
 /// See the other object.
 pub(crate) type Sock = Address;
@@ -18,17 +18,36 @@ pub(crate) type Sock = Address;
 #[btf_map]
 static TCP_SOCKETS: HashMap<u64, Socket, 1> = HashMap::new();
 
+/// Who connects a socket: the running task.
+#[inline(always)]
+pub(crate) fn connecting(_socket: Sock) -> u64 {
+    current()
+}
+
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Socket> {
-    // SAFETY: an entry is removed when its socket is freed; until then the socket's lock keeps programs apart.
+    // SAFETY: an entry is removed when its socket is freed; until then the socket's lock keeps programs
+    // apart.
     TCP_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
 }
 
 #[inline(always)]
 pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Socket> {
-    TCP_SOCKETS.insert(socket.0, *new, 0).ok()?;
+    if TCP_SOCKETS.insert(socket.0, *new, 0).is_err() {
+        lose(TcpLoss::NoMemory);
+        return None;
+    }
     known(socket)
 }
+
+/// The hash is preallocated: there is no budget to ask.
+#[inline(always)]
+pub(crate) const fn has_room() -> bool {
+    true
+}
+
+#[inline(always)]
+pub(crate) const fn refuse() {}
 
 #[inline(always)]
 #[expect(clippy::let_underscore_must_use, reason = "it is there, or nobody remembers it")]
@@ -37,23 +56,29 @@ pub(crate) fn forget(socket: Sock) {
 }
 
 #[inline(always)]
-pub(crate) fn maker(socket: Sock, _remembered: &Socket) -> u64 {
-    strangers(socket)
+pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
+    let listening = known(Address(original(tcp)));
+    listening.map_or_else(|| strangers(socket), |remembered| remembered.owner)
 }
 
-/// A hash cannot be gone over by a program. What listening sockets drop is then not seen: nothing happens to them that they are locked
-/// for.
+/// Listening sockets are in the hash of all.
+#[inline(always)]
+pub(crate) const fn listens(_socket: Sock, _owner: u64) {}
+
+#[inline(always)]
+pub(crate) const fn listens_no_more(_socket: Sock) {}
+
+/// A hash cannot be gone over by a program. What listening sockets drop is then not seen: nothing happens to
+/// them that they are locked for.
 pub(crate) const HAS_CENSUS: bool = false;
 
-/// A tenth of a second, by the socket's clock. To book takes some 25 reads of the kernel's memory, a helper call each.
-const OFTEN_ENOUGH: u64 = 100_000;
-
-/// What is booked before the end is booked while the socket is locked.
+/// What is booked before the end is booked while the socket is locked, at most eight times a second: to book
+/// takes some 25 reads of the kernel's memory, a helper call each.
 #[inline(always)]
 pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
-    let now = tcp.load_u64(&OFF_TCP_NOW);
-    if remembered.owner != 0 && now.wrapping_sub(remembered.visited_us) >= OFTEN_ENOUGH {
-        remembered.visited_us = now;
+    let tick = Socket::tick(tcp.load_u64(&OFF_TCP_NOW));
+    if remembered.owner != 0 && tick != remembered.visited {
+        remembered.visited = tick;
         settle(tcp, remembered, false);
     }
 }
@@ -61,6 +86,12 @@ pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
 /// Only one program at a time books a socket.
 #[inline(always)]
 pub(crate) fn replace(place: &mut u64, _expected: u64, new: u64) -> bool {
+    *place = new;
+    true
+}
+
+#[inline(always)]
+pub(crate) fn replace_narrow(place: &mut u32, _expected: u32, new: u32) -> bool {
     *place = new;
     true
 }

@@ -2,13 +2,13 @@
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
-use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::vfs::{Operation, VfsLoss, VfsStats};
 use sysprobe_ebpf::counter;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::operation::{self, Done};
-use sysprobe_ebpf::slots::{self, Free, Known, Missing};
+use sysprobe_ebpf::shard;
+use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
 /// By slot. Sized by the agent.
 #[btf_map]
@@ -17,6 +17,8 @@ static VFS_STATS: Array<VfsStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new()
 static VFS_SLOTS: Known = Known::new();
 #[btf_map]
 static VFS_FREE: Free = Free::new();
+#[btf_map]
+static VFS_ROOM: Room = Room::new();
 #[btf_map]
 static VFS_LOSSES: Array<u64, { VfsLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -31,7 +33,7 @@ pub(crate) struct Outcome {
 
 #[inline(always)]
 pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
-    slots::find(&VFS_SLOTS, &VFS_FREE, task, id, |missing| {
+    slots::find(&VFS_SLOTS, (&VFS_FREE, &VFS_ROOM), task, id, |missing| {
         lose(match missing {
             Missing::UnreadableCgroup => VfsLoss::UnreadableCgroup,
             Missing::NoFreeSlot => VfsLoss::NoFreeSlot,
@@ -60,18 +62,17 @@ const fn operation(bit: u32) -> Operation {
         4 => Operation::Fsync,
         8 => Operation::Open,
         16 => Operation::Create,
-        _ => Operation::Unlink,
+        32 => Operation::Unlink,
+        _ => Operation::Fault,
     }
 }
 
 #[inline(always)]
 #[expect(clippy::cast_sign_loss, reason = "it is not below 0")]
 fn add(slot: u32, operation: Operation, outcome: &Outcome) {
-    // SAFETY: the helper only returns a number.
-    let cpu = unsafe { bpf_get_smp_processor_id() };
     let Some(stats) = VFS_STATS.get_ptr_mut(slot) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let Some(stats) = (unsafe { &mut *stats }).of_mut(operation, cpu) else { return };
+    let Some(stats) = (unsafe { &mut *stats }).of_mut(operation, shard::of_this_cpu()) else { return };
     let failed = outcome.result < 0;
     let bytes = if failed { 0 } else { outcome.result as u64 };
     operation::add(stats, &Done { bytes, failed, took: outcome.took });

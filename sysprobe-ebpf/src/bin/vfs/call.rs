@@ -1,13 +1,27 @@
 //! One call from its beginning to its end. Whoever calls finds where a task's call is kept.
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
 use sysprobe_common::vfs::syscall::{Syscall, WORKING};
 use sysprobe_common::vfs::{Call, Operation, VfsLoss};
+use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::registers::{Arguments, OFF_REGISTER_ARGUMENT_0};
+use sysprobe_ebpf::settings;
 
 use crate::booking::lose_several;
 use crate::{file, name};
+
+settings!(
+    /// From a `vm_fault` to the mapping that is asked for, and to the file that is mapped there.
+    OFF_FAULT_MAPPING,
+    OFF_MAPPING_FILE,
+);
+
+/// What the kernel does for a request of `io_uring` or libaio, which is counted when it completes: what is
+/// called within, such as the flush of a synchronous writing, is a part of it.
+pub(crate) const OF_REQUEST: Call = Call { operations: 1 << 31, ..Call::NONE };
+
+/// What came of a call that is none of the operations.
+pub(crate) const NOT_COUNTED: (u32, i64) = (0, 0);
 
 /// A result that fills its register.
 #[inline(always)]
@@ -66,8 +80,8 @@ pub(crate) fn on_name(task: impl Object, directory: i32, name: u64, operation: O
     if name::is_storage(task, directory, name) { operation.bit() } else { 0 }
 }
 
-/// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's memory brought in,
-/// which a program cannot.
+/// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's
+/// memory brought in, which a program cannot.
 #[inline(always)]
 pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: Arguments<T>) -> Call {
     let on = |place, operations| on_argument(task, arguments, place, operations);
@@ -94,7 +108,8 @@ fn on_argument<T: Object>(task: T, arguments: Arguments<T>, place: u32, operatio
     if file::is_storage_at(task, descriptor(arguments.get(place))) { operations } else { 0 }
 }
 
-/// Takes note of a call, unless it is no storage's, or the task is in one already of which this one is a part.
+/// Takes note of a call, unless it is no storage's, or the task is in one already of which this one is a
+/// part.
 #[inline(always)]
 pub(crate) fn begin(current: &mut Call, new: Call) {
     if current.frame != 0 {
@@ -105,8 +120,7 @@ pub(crate) fn begin(current: &mut Call, new: Call) {
         forget(current);
     }
     if new.operations != 0 {
-        // SAFETY: the helper only returns a number.
-        *current = Call { start: unsafe { bpf_ktime_get_ns() }, ..new };
+        *current = Call { start: now(), ..new };
     }
 }
 
@@ -125,9 +139,26 @@ pub(crate) fn end(current: &mut Call, frame: u64) -> Option<(Call, u64)> {
     }
     let call = *current;
     current.frame = 0;
-    // SAFETY: the helper only returns a number.
-    let now = unsafe { bpf_ktime_get_ns() };
-    Some((call, now.saturating_sub(call.start)))
+    Some((call, now().saturating_sub(call.start)))
+}
+
+/// `VM_FAULT_MAJOR` of `include/linux/mm_types.h`: something had to be read.
+const MAJOR: u64 = 4;
+
+/// A fault in what is mapped of a file. The file is asked for at its beginning: at its end the mapping may be
+/// gone.
+#[inline(always)]
+pub(crate) fn on_fault<T: Object>(fault: T) -> u32 {
+    let mapping = fault.follow(&OFF_FAULT_MAPPING);
+    let file = mapping.and_then(|mapping| mapping.follow(&OFF_MAPPING_FILE));
+    file.map_or(0, |file| on_file(file, Operation::Fault))
+}
+
+/// What a fault was. The kernel lets go of the mapping while it reads, and comes back: then there is nothing
+/// to read any more.
+#[inline(always)]
+pub(crate) const fn of_fault(call: &Call, result: u64) -> u32 {
+    if result & MAJOR == 0 { 0 } else { call.operations }
 }
 
 /// The error that a function returned instead of a pointer, as by the kernel's `IS_ERR`.
@@ -145,7 +176,8 @@ pub(crate) fn of_failed_open(error: i64, call: &Call, task: impl Object) -> u32 
     if error == NOT_AT_HAND { 0 } else { on_name(task, call.directory, call.name, Operation::Open) }
 }
 
-/// What an open was, now that it is over: the file that it found tells whether that is storage and whether it is new.
+/// What an open was, now that it is over: the file that it found tells whether that is storage and whether it
+/// is new.
 #[inline(always)]
 pub(crate) fn of_open(opened: impl Object) -> u32 {
     if !file::is_storage(opened) {

@@ -1,8 +1,8 @@
-//! Whether something is storage: a file, directory or block device on a file system that is no window into the kernel.
-//! Costs four reads, all of memory that the call itself uses.
+//! Whether something is storage: a file, directory or block device on a file system that is no window into
+//! the kernel. Costs four reads, all of memory that the call itself uses.
 //!
-//! In the array of descriptors the verifier loses a file's type. Since 6.2 it can be told: then the five reads from there to the
-//! magic number are loads, else calls of a helper.
+//! In the array of descriptors the verifier loses a file's type. Since 6.2 it can be told: then the five
+//! reads from there to the magic number are loads, else calls of a helper.
 
 use sysprobe_common::vfs::pseudo;
 use sysprobe_ebpf::kernel::{Address, Object, Typed, read_u64_at};

@@ -1,5 +1,5 @@
-//! The VFS's functions by BPF trampolines. Both programs of a function share one trampoline, so they get the same address as
-//! context, which lies on the task's stack: it tells calls within calls apart.
+//! The VFS's functions by BPF trampolines. Both programs of a function share one trampoline, so they get the
+//! same address as context, which lies on the task's stack: it tells calls within calls apart.
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{fentry, fexit};
@@ -9,7 +9,7 @@ use sysprobe_ebpf::kernel::Typed;
 
 use crate::booking::lose;
 use crate::table::functions;
-use crate::{begin, call, current, end};
+use crate::{asynchronous, begin, call, current, end};
 
 #[inline(always)]
 fn frame(ctx: &impl EbpfContext) -> u64 {
@@ -24,19 +24,25 @@ fn typed(address: *const u8) -> Typed {
 }
 
 macro_rules! on_file {
-    ($($entry:ident $return:ident $operation:ident, file $file:literal, $width:ident $result:literal;)+) => {$(
+    ($($entry:ident $return:ident $operation:ident, file $file:literal,
+       $width:ident $result:literal;)+) => {$(
         #[fentry]
         fn $entry(ctx: FEntryContext) -> i32 {
             let operations = call::on_file(typed(ctx.arg($file)), Operation::$operation);
-            begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+            // What is written to sockets comes this way, too.
+            if operations != 0 {
+                begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+            }
             0
         }
 
         #[fexit]
         fn $return(ctx: FExitContext) -> i32 {
+            if call::on_file(typed(ctx.arg($file)), Operation::$operation) == 0 {
+                return 0;
+            }
             let result = call::$width(ctx.arg::<u64>($result));
-            let began = end(current(), frame(&ctx), |call| (call.operations, result));
-            if !began && call::on_file(typed(ctx.arg($file)), Operation::$operation) != 0 {
+            if !end(current(), frame(&ctx), |call| (call.operations, result)) {
                 lose(VfsLoss::BeginningMissed);
             }
             0
@@ -102,7 +108,41 @@ macro_rules! on_name {
     )+};
 }
 
-functions!(on_file, on_syscall, transfer, on_name);
+macro_rules! aio {
+    ($($entry:ident $return:ident $operation:ident;)+) => {$(
+        #[fentry]
+        fn $entry(ctx: FEntryContext) -> i32 {
+            let call = asynchronous::aio_begins(typed(ctx.arg(0)), Operation::$operation);
+            begin(current(), Call { frame: frame(&ctx), ..call });
+            0
+        }
+
+        #[fexit]
+        fn $return(ctx: FExitContext) -> i32 {
+            let result = call::int(ctx.arg::<u64>(4));
+            end(current(), frame(&ctx), |call| asynchronous::aio_submitted(call, result));
+            0
+        }
+    )+};
+}
+
+macro_rules! part {
+    ($($entry:ident $return:ident;)+) => {$(
+        #[fentry]
+        fn $entry(ctx: FEntryContext) -> i32 {
+            begin(current(), Call { frame: frame(&ctx), ..call::OF_REQUEST });
+            0
+        }
+
+        #[fexit]
+        fn $return(ctx: FExitContext) -> i32 {
+            end(current(), frame(&ctx), |_| call::NOT_COUNTED);
+            0
+        }
+    )+};
+}
+
+functions!(on_file, on_syscall, transfer, on_name, aio, part);
 
 /// proto: v5.10- `struct file *do_filp_open(int dfd, struct filename *pathname, const struct open_flags *op)`
 ///
@@ -122,5 +162,27 @@ fn vfs_open_out(ctx: FExitContext) -> i32 {
         Some(error) => (call::of_failed_open(error, call, task), error),
         None => (call::of_open(typed(ctx.arg(3))), 0),
     });
+    0
+}
+
+/// proto: v5.10- `vm_fault_t filemap_fault(struct vm_fault *vmf)`
+#[fentry]
+fn vfs_fault_in(ctx: FEntryContext) -> i32 {
+    let operations = call::on_fault(typed(ctx.arg(0)));
+    begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+    0
+}
+
+#[fexit]
+fn vfs_fault_out(ctx: FExitContext) -> i32 {
+    let result = ctx.arg::<u64>(1);
+    end(current(), frame(&ctx), |call| (call::of_fault(call, result), 0));
+    0
+}
+
+/// proto: v5.10- `void aio_complete_rw(struct kiocb *kiocb, long res, …)`
+#[fentry]
+fn vfs_aio_done_in(ctx: FEntryContext) -> i32 {
+    asynchronous::aio_ends(typed(ctx.arg(0)), call::long(ctx.arg(1)));
     0
 }

@@ -1,17 +1,18 @@
-//! Storage as programs see it: which calls a cgroup makes, how often they fail, how much they move and how long they take.
-//! This object keeps the call that a task is in with the task.
+//! Storage as programs see it: which calls a cgroup makes, how often they fail, how much they move and how
+//! long they take. This object keeps the call that a task is in with the task.
 //!
-//! Two ways lead here. The VFS's own functions, hooked at entry and return, see everything that goes through them. Where no
-//! function can be hooked, the system calls have to do: `sys_enter` and `sys_exit` see every call of every task, look its
-//! number up in a table, and leave at once if it is none of storage's.
+//! Two ways lead here. The VFS's own functions, hooked at entry and return, see everything that goes through
+//! them. Where no function can be hooked, the system calls have to do: `sys_enter` and `sys_exit` see every
+//! call of every task, look its number up in a table, and leave at once if it is none of storage's.
 //!
-//! Only what concerns storage is taken note of at a call's beginning (`file.rs`, `name.rs`), so the end of any other call
-//! finds nothing and costs one look-up. Of calls within calls, the outermost counts.
+//! Only what concerns storage is taken note of at a call's beginning (`file.rs`, `name.rs`), so the end of
+//! any other call finds nothing and costs one look-up. Of calls within calls, the outermost counts.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+mod asynchronous;
 mod booking;
 mod call;
 mod file;
@@ -21,13 +22,13 @@ mod syscalls;
 mod table;
 
 use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
-use aya_ebpf::macros::btf_tracepoint;
+use aya_ebpf::macros::{btf_map, btf_tracepoint};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::slot;
 use sysprobe_common::vfs::{Call, TaskCall, VfsLoss};
 use sysprobe_ebpf::cgroup::id_of_task;
-use sysprobe_ebpf::kernel::Typed;
-use sysprobe_ebpf::storage::TaskStorage;
+use sysprobe_ebpf::kernel::{Address, Typed};
+use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
 use booking::{Outcome, book, find_slot, lose};
 
@@ -37,6 +38,8 @@ type Task = Typed;
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "VFS_TASKS")]
 static VFS_TASKS: TaskStorage<TaskCall> = TaskStorage::new();
+#[btf_map]
+static VFS_BUDGET: Budget = Budget::new();
 
 const NEW: TaskCall = TaskCall { call: Call::NONE, cgroup: 0, slot: slot::UNKNOWN, pad: 0 };
 
@@ -56,6 +59,29 @@ fn vfs_exit_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
+/// proto: v6.3- `(struct io_kiocb *req)`
+#[btf_tracepoint(function = "io_uring_submit_req")]
+fn vfs_ring_b_tp(ctx: BtfTracePointContext) -> i32 {
+    asynchronous::ring_begins(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v6.0-v6.2 `(struct io_kiocb *req, bool force_nonblock)`
+#[btf_tracepoint(function = "io_uring_submit_sqe")]
+fn vfs_ring_o_tp(ctx: BtfTracePointContext) -> i32 {
+    asynchronous::ring_begins(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v5.19-v6.14 `(void *ctx, void *req, u64 user_data, int res, unsigned cflags, u64 extra1, u64
+/// extra2)`
+/// proto: v6.15- `(struct io_ring_ctx *ctx, void *req, struct io_uring_cqe *cqe)`
+#[btf_tracepoint(function = "io_uring_complete")]
+fn vfs_ring_e_tp(ctx: BtfTracePointContext) -> i32 {
+    asynchronous::ring_ends(Address(ctx.arg(1)));
+    0
+}
+
 #[inline(always)]
 fn current() -> Typed {
     // SAFETY: the helper returns a typed pointer to the current task.
@@ -66,10 +92,7 @@ fn current() -> Typed {
 fn begin(task: Typed, new: Call) {
     let mut state = VFS_TASKS.get(task);
     if state.is_none() && new.operations != 0 {
-        state = VFS_TASKS.get_or_insert(task, &mut { NEW });
-        if state.is_none() {
-            lose(VfsLoss::TaskStorageFull);
-        }
+        state = VFS_TASKS.get_or_make(task, &mut { NEW }, &VFS_BUDGET, || lose(VfsLoss::TaskStorageFull));
     }
     if let Some(state) = state {
         // SAFETY: task storage stays valid while the task does, and only the task itself uses it.
@@ -77,8 +100,8 @@ fn begin(task: Typed, new: Call) {
     }
 }
 
-/// Books the call that ends, if it counts. `conclude` says what it was after all, and what came of it. `false` if the task is
-/// in no call that began.
+/// Books the call that ends, if it counts. `conclude` says what it was after all, and what came of it.
+/// `false` if the task is in no call that began.
 #[inline(always)]
 fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> bool {
     let Some(state) = VFS_TASKS.get(task) else { return false };

@@ -1,5 +1,5 @@
-//! Whether a name leads to storage, for calls that have no file: it is not below a directory where pseudo file systems are
-//! mounted as usual, and what it is relative to is on storage.
+//! Whether a name leads to storage, for calls that have no file: it is not below a directory where pseudo
+//! file systems are mounted as usual, and what it is relative to is on storage.
 
 use aya_ebpf::helpers::{bpf_probe_read_kernel_str_bytes, bpf_probe_read_user_str_bytes};
 use sysprobe_common::vfs::pseudo::leads_to_pseudo;
@@ -13,8 +13,8 @@ settings!(OFF_FILENAME_NAME);
 /// `AT_FDCWD` of include/uapi/linux/fcntl.h.
 pub(crate) const WORKING_DIRECTORY: i32 = -100;
 
-/// Names that functions are called with: a `struct filename`, or as system calls and some functions before 5.15 have it, the
-/// caller's own memory.
+/// Names that functions are called with: a `struct filename`, or as system calls and some functions before
+/// 5.15 have it, the caller's own memory.
 #[inline(always)]
 #[expect(clippy::cast_sign_loss, reason = "a negative descriptor is none, and large as unsigned")]
 pub(crate) fn is_storage(task: impl Object, directory: i32, name: u64) -> bool {

@@ -1,10 +1,13 @@
-//! System calls at their beginning and end, for kernels whose functions cannot be hooked. What `io_uring` does is no system
-//! call of its own and stays unseen here, as do the calls of 32-bit programs, whose numbers mean something else.
+//! System calls at their beginning and end, for kernels whose functions cannot be hooked. What `io_uring`
+//! does is no system call of its own: see `asynchronous.rs`. Calls of 32-bit programs, whose numbers mean
+//! something else, stay unseen.
 
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
+use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::vfs::syscall::{Syscall, TABLE};
-use sysprobe_common::vfs::{Call, Operation};
+use sysprobe_common::vfs::{Call, Entered, Operation};
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::registers::{Arguments, OFF_REGISTER_SYSCALL};
 use sysprobe_ebpf::settings;
@@ -18,25 +21,31 @@ settings!(
     CFG_COMPAT,
 );
 
-/// A task is in one system call at a time: any address does.
-const FRAME: u64 = 1;
-
 /// What each call does, by its number. The agent fills it.
 #[btf_map]
 static VFS_SYSCALLS: Array<u32, TABLE> = Array::new();
+/// By CPU: what the agent judges by whether to go on. Sized by the agent.
+#[btf_map]
+static VFS_ENTERED: Array<Entered, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+/// How often the agent has begun to look at system calls: one more each time, and never 0. A call that began
+/// before the last time has ended meanwhile, or nearly.
+#[btf_map]
+static VFS_TURN: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 #[inline(always)]
 pub(crate) fn enter(registers: Task, number: u64) {
+    count();
     let Some(code) = what(number) else { return };
     let task = current();
     let is_compat = task.u32(&OFF_TASK_COMPAT).unwrap_or(0) & CFG_COMPAT.load() != 0;
-    // Decoded where it is matched: between the two the compiler moves parts that nobody has set, which verifiers refuse.
+    // Decoded where it is matched: between the two the compiler moves parts that nobody has set, which
+    // verifiers refuse.
     let call = if is_compat {
         Call::NONE
     } else {
         call::of_syscall(task, Syscall::decode(code), Arguments::of(registers))
     };
-    begin(task, Call { frame: FRAME, ..call });
+    begin(task, Call { frame: frame(), ..call });
 }
 
 #[inline(always)]
@@ -45,8 +54,27 @@ pub(crate) fn exit(registers: Task, result: i64) {
     let number = registers.u32(&OFF_REGISTER_SYSCALL).map(u64::from);
     if number.and_then(what).is_some() {
         let task = current();
-        end(task, FRAME, |call| conclude(task, call, result));
+        end(task, frame(), |call| conclude(task, call, result));
     }
+}
+
+/// Nothing interrupts this but what makes no system calls.
+#[inline(always)]
+fn count() {
+    // SAFETY: the helper only returns a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    if let Some(entered) = VFS_ENTERED.get_ptr_mut(cpu) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        let entered = unsafe { &mut *entered };
+        entered.calls = entered.calls.wrapping_add(1);
+    }
+}
+
+/// A task is in one system call at a time: a number does, and tells calls of an earlier turn.
+#[inline(always)]
+fn frame() -> u64 {
+    // SAFETY: the pointer is into the map's memory; the agent writes to it, so the compiler must not keep it.
+    VFS_TURN.get_ptr(0).map_or(0, |turn| unsafe { turn.read_volatile() })
 }
 
 /// Opens return a descriptor, which leads to the file. What other calls do with names, the names say.

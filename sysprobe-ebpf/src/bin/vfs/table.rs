@@ -1,11 +1,13 @@
-//! The VFS's functions that are hooked, and where each has what a program wants of it. Both objects make their programs from
-//! this table; the agent's table of probes says which kernel calls a function how.
+//! The VFS's functions that are hooked, and where each has what a program wants of it. Both objects make
+//! their programs from this table; the agent's table of probes says which kernel calls a function how.
 
-/// Hands the rows to macros: functions of a file, system calls with a descriptor, from one file to another, of a name in a directory. Numbers are
-/// places of arguments; behind the arguments is the result, a `long` or an `int`.
+/// Hands the rows to macros: functions of a file, system calls with a descriptor, from one file to another,
+/// of a name in a directory, of a request of libaio, and parts of a request that is counted elsewhere.
+/// Numbers are places of arguments; behind the arguments is the result, a `long` or an `int`.
 macro_rules! functions {
-    ($on_file:ident, $on_syscall:ident, $transfer:ident, $on_name:ident) => {
-        // proto: v5.10- `ssize_t vfs_read(struct file *, char *, size_t, loff_t *)`, likewise `vfs_write`, `vfs_iter_*`
+    ($on_file:ident, $on_syscall:ident, $transfer:ident, $on_name:ident, $aio:ident, $part:ident) => {
+        // proto: v5.10- `ssize_t vfs_read(struct file *, char *, size_t, loff_t *)`, likewise `vfs_write`,
+        // `vfs_iter_*`
         // proto: v5.10- `ssize_t vfs_readv(struct file *, struct iovec *, unsigned long, loff_t *, rwf_t)`
         // proto: v5.10- `int vfs_fsync_range(struct file *, loff_t, loff_t, int datasync)`
         // proto: v5.10- `int sync_file_range(struct file *, loff_t, loff_t, unsigned int)`
@@ -34,7 +36,8 @@ macro_rules! functions {
             vfs_send_in vfs_send_out;
             vfs_copy_in vfs_copy_out;
         }
-        // proto: v5.15- `(int directory, struct filename *, …)`; before, some take the caller's `const char __user *`
+        // proto: v5.15- `(int directory, struct filename *, …)`; before, some take the caller's `const char
+        // __user *`
         $on_name! {
             vfs_mkdir_in vfs_mkdir_out Create, directory 0, name 1, result 3;
             vfs_mknod_in vfs_mknod_out Create, directory 0, name 1, result 4;
@@ -43,6 +46,22 @@ macro_rules! functions {
             vfs_rename_in vfs_rename_out Create, directory 2, name 3, result 5;
             vfs_unlink_in vfs_unlink_out Unlink, directory 0, name 1, result 2;
             vfs_rmdir_in vfs_rmdir_out Unlink, directory 0, name 1, result 2;
+        }
+        // proto: v5.10- `int aio_read(struct kiocb *, const struct iocb *, bool vectored, bool compat)`, likewise
+        // `aio_write`
+        $aio! {
+            vfs_aior_in vfs_aior_out Read;
+            vfs_aiow_in vfs_aiow_out Write;
+        }
+        // proto: v5.10- `int io_write(struct io_kiocb *req, …)`
+        // proto: v5.10- `void iomap_dio_complete_work(struct work_struct *work)`
+        // proto: v5.10-v6.12 `void dio_aio_complete_work(struct work_struct *work)`
+        //
+        // The second and the third complete direct writings, in a kernel thread.
+        $part! {
+            vfs_iowr_in vfs_iowr_out;
+            vfs_dio_in vfs_dio_out;
+            vfs_old_dio_in vfs_old_dio_out;
         }
     };
 }

@@ -8,7 +8,7 @@ use sysprobe_ebpf::registers;
 use sysprobe_ebpf::settings;
 
 use crate::table::functions;
-use crate::{begin, call, current, end};
+use crate::{asynchronous, begin, call, current, end};
 
 settings!(
     /// What a return has taken from the stack: 8 where the return address lies there.
@@ -32,7 +32,8 @@ fn argument(ctx: &ProbeContext, place: usize) -> u64 {
 }
 
 macro_rules! on_file {
-    ($($entry:ident $return:ident $operation:ident, file $file:literal, $width:ident $result:literal;)+) => {$(
+    ($($entry:ident $return:ident $operation:ident, file $file:literal,
+       $width:ident $result:literal;)+) => {$(
         #[kprobe]
         fn $entry(ctx: ProbeContext) -> u32 {
             let operations = call::on_file(Address(argument(&ctx, $file)), Operation::$operation);
@@ -107,7 +108,41 @@ macro_rules! on_name {
     )+};
 }
 
-functions!(on_file, on_syscall, transfer, on_name);
+macro_rules! aio {
+    ($($entry:ident $return:ident $operation:ident;)+) => {$(
+        #[kprobe]
+        fn $entry(ctx: ProbeContext) -> u32 {
+            let call = asynchronous::aio_begins(Address(argument(&ctx, 0)), Operation::$operation);
+            begin(current(), Call { frame: frame(&ctx), ..call });
+            0
+        }
+
+        #[kretprobe]
+        fn $return(ctx: RetProbeContext) -> u32 {
+            let result = call::int(ctx.ret::<u64>());
+            end(current(), frame_behind(&ctx), |call| asynchronous::aio_submitted(call, result));
+            0
+        }
+    )+};
+}
+
+macro_rules! part {
+    ($($entry:ident $return:ident;)+) => {$(
+        #[kprobe]
+        fn $entry(ctx: ProbeContext) -> u32 {
+            begin(current(), Call { frame: frame(&ctx), ..call::OF_REQUEST });
+            0
+        }
+
+        #[kretprobe]
+        fn $return(ctx: RetProbeContext) -> u32 {
+            end(current(), frame_behind(&ctx), |_| call::NOT_COUNTED);
+            0
+        }
+    )+};
+}
+
+functions!(on_file, on_syscall, transfer, on_name, aio, part);
 
 /// See the other object.
 #[kprobe]
@@ -125,5 +160,27 @@ fn vfs_open_out(ctx: RetProbeContext) -> u32 {
         Some(error) => (call::of_failed_open(error, call, task), error),
         None => (call::of_open(Address(opened)), 0),
     });
+    0
+}
+
+/// proto: v5.10- `vm_fault_t filemap_fault(struct vm_fault *vmf)`
+#[kprobe]
+fn vfs_fault_in(ctx: ProbeContext) -> u32 {
+    let operations = call::on_fault(Address(argument(&ctx, 0)));
+    begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
+    0
+}
+
+#[kretprobe]
+fn vfs_fault_out(ctx: RetProbeContext) -> u32 {
+    let result = ctx.ret::<u64>();
+    end(current(), frame_behind(&ctx), |call| (call::of_fault(call, result), 0));
+    0
+}
+
+/// proto: v5.10- `void aio_complete_rw(struct kiocb *kiocb, long res, …)`
+#[kprobe]
+fn vfs_aio_done_in(ctx: ProbeContext) -> u32 {
+    asynchronous::aio_ends(Address(argument(&ctx, 0)), call::long(argument(&ctx, 1)));
     0
 }

@@ -1,10 +1,12 @@
-//! Storage, for kernels and hooks without task storage: the same numbers as the `vfs` object, with the call that a task is in
-//! kept in a hash by thread, and with reads that the verifier need not understand.
+//! Storage, for kernels and hooks without task storage: the same numbers as the `vfs` object, with the call
+//! that a task is in kept in a hash by thread, and with reads that the verifier need not understand.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+#[path = "../vfs/asynchronous.rs"]
+mod asynchronous;
 #[path = "../vfs/booking.rs"]
 mod booking;
 #[path = "../vfs/call.rs"]
@@ -46,6 +48,27 @@ fn vfs_enter_rt(ctx: RawTracePointContext) -> i32 {
 #[raw_tracepoint(tracepoint = "sys_exit")]
 fn vfs_exit_rt(ctx: RawTracePointContext) -> i32 {
     syscalls::exit(Address(ctx.arg(0)), ctx.arg(1));
+    0
+}
+
+/// proto: v6.3- `(struct io_kiocb *req)`
+#[raw_tracepoint(tracepoint = "io_uring_submit_req")]
+fn vfs_ring_b_rt(ctx: RawTracePointContext) -> i32 {
+    asynchronous::ring_begins(Address(ctx.arg(0)));
+    0
+}
+
+/// proto: v6.0-v6.2 `(struct io_kiocb *req, bool force_nonblock)`
+#[raw_tracepoint(tracepoint = "io_uring_submit_sqe")]
+fn vfs_ring_o_rt(ctx: RawTracePointContext) -> i32 {
+    asynchronous::ring_begins(Address(ctx.arg(0)));
+    0
+}
+
+/// See the other object.
+#[raw_tracepoint(tracepoint = "io_uring_complete")]
+fn vfs_ring_e_rt(ctx: RawTracePointContext) -> i32 {
+    asynchronous::ring_ends(Address(ctx.arg(1)));
     0
 }
 

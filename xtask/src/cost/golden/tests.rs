@@ -42,7 +42,7 @@ fn boot(steady: f64, added: f64) -> Kernel {
             reason: "\"no\"".to_owned(),
         }),
     ];
-    Kernel::of("6.12", &lines)
+    Kernel::of("6.12", "0123abc (2026-11-23)", &lines)
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::super::golden::{Golden, Kernel, Row};
-use super::super::report::{Cost, Line, Spread};
+use super::super::golden::{Golden, Kernel, Row, Watch};
+use super::super::report::{Cost, Line, Part, Spread};
 
 /// The order of rows; a tier that is not among them comes last.
 const TIERS: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
@@ -36,15 +36,40 @@ pub(super) fn switches(golden: &Golden) -> String {
     out
 }
 
+pub(super) fn requests(golden: &Golden) -> String {
+    let kernels = &golden.kernels;
+    let mut out = head(&["with"], kernels.iter().map(|kernel| &*kernel.series));
+    let requests = kernels.iter().flat_map(|kernel| &kernel.requests);
+    for with in distinct(requests.map(|request| &*request.with)) {
+        let cells = kernels.iter().map(|kernel| {
+            kernel.request(with).map_or_else(dash, |Watch { nothing, added, .. }| {
+                format!("+{added} of {nothing} (+{:.1} %)", *added as f64 / *nothing as f64 * 100.0)
+            })
+        });
+        row(&mut out, [with.to_owned()].into_iter().chain(cells));
+    }
+    out
+}
+
+pub(super) fn parts(lines: &[Line]) -> String {
+    let mut out = head(&["with", "program"], ["runs", "each", "together"]);
+    for line in lines {
+        if let Line::Part(Part { with, program, runs, each }) = line {
+            let together = format!("{:.0}", runs * each);
+            row(
+                &mut out,
+                [with.clone(), code(program), format!("{runs:.2}"), format!("{each:.0}"), together],
+            );
+        }
+    }
+    out
+}
+
 pub(super) fn calls(golden: &Golden) -> String {
     let kernels = &golden.kernels;
     let mut out = head(&["call", "with"], kernels.iter().map(|kernel| &*kernel.series));
-    let mut found: Vec<[&str; 2]> = Vec::new();
-    for added in kernels.iter().flat_map(|kernel| &kernel.calls) {
-        if !found.contains(&[&added.call, &added.with]) {
-            found.push([&added.call, &added.with]);
-        }
-    }
+    let calls = kernels.iter().flat_map(|kernel| &kernel.calls);
+    let mut found = distinct(calls.map(|added| [&*added.call, &*added.with]));
     // By call; within one in the order in which they were measured.
     found.sort_by_key(|[call, _]| *call);
     for [call, with] in found {
@@ -59,7 +84,7 @@ pub(super) fn calls(golden: &Golden) -> String {
 pub(super) fn host_calls(lines: &[Line]) -> String {
     let mut out = head(&["call", "with"], ["without, ns", "added, ns"]);
     for line in lines {
-        if let Line::Call(call) = line {
+        if let Line::Call(call) | Line::Request(call) = line {
             let Spread { median, low, high } = call.added;
             let added = format!("{median:+.0} ({low:+.0} to {high:+.0})");
             row(&mut out, [call.call.clone(), code(&call.with), format!("{:.0}", call.nothing), added]);
@@ -190,14 +215,20 @@ fn name(row: &Row) -> Name<'_> {
 
 /// Each once, by domain and tier, and otherwise in the order in which they come.
 fn ordered<'a>(names: impl Iterator<Item = Name<'a>>) -> Vec<Name<'a>> {
-    let mut found: Vec<Name<'a>> = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
-    }
+    let mut found = distinct(names);
     let place = |tier: &str| TIERS.iter().position(|other| *other == tier).unwrap_or(TIERS.len());
     found.sort_by_key(|[domain, tier, ..]| (*domain, place(tier)));
+    found
+}
+
+/// Each once, in the order in which they come.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
     found
 }
 

@@ -25,9 +25,11 @@ fn kernel(series: &str, programs: Vec<Row>, product: u64) -> Kernel {
     Kernel {
         series: series.to_owned(),
         release: format!("{series}.1"),
+        commit: format!("of-{series}"),
         programs,
         round_trips: vec![Trip { tier: "raw_tp".to_owned(), empty: 100, product }],
         calls: vec![watch("raw_tp", 5)],
+        requests: vec![watch("default: everything on", 7)],
         refused: Vec::new(),
     }
 }
@@ -105,8 +107,10 @@ fn host() -> Vec<Line> {
 
 #[test]
 fn the_host_has_times_with_their_spread() {
-    let page = render(&golden(), vec![on_host(&host(), "0.5")], "");
+    let page = render(&golden(), vec![on_host(&host(), "0.5", "of-the-host")], "");
     assert!(page.contains("Linux 6.18, 2 CPUs, load 0.5"), "{page}");
+    assert!(page.contains("with the programs of commit of-the-host."), "{page}");
+    assert!(page.contains("6.12 is `6.12.1`, with the programs of commit of-6.12."), "{page}");
     assert!(
         page.contains("| sched | tp_btf | `sched_tp` | `sched_switch` | 67.6 | 65.6-69.6 | 57.4 |\n"),
         "{page}"
@@ -118,8 +122,11 @@ fn the_host_has_times_with_their_spread() {
 #[test]
 fn what_is_not_measured_anew_stays() {
     let first = render(&golden(), Vec::new(), "");
-    assert_eq!(first.matches("Not measured yet").count(), 2);
-    let full = render(&golden(), vec![on_host(&host(), "0.5"), differences(&[])], &first);
+    assert_eq!(first.matches("Not measured yet").count(), 3);
+    let host = on_host(&host(), "0.5", "of-the-host");
+    let new = vec![host, differences(&[]), requests("| nginx | +1 % |\n")];
+    let full = render(&golden(), new, &first);
+    assert!(full.contains("## Whole requests\n\n| nginx | +1 % |\n\n## "), "{full}");
     assert_eq!(render(&golden(), Vec::new(), &full), full);
     let mut newer = golden();
     newer.kernels[1].programs[0].instructions = Some(500);

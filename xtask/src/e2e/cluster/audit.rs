@@ -69,7 +69,9 @@ mod tests {
     fn a_request_is_counted_once_and_measured_until_its_answer() {
         let line = |id: &str, verb: &str, stage: &str, end: &str| {
             format!(
-                r#"{{"auditID":"{id}","verb":"{verb}","stage":"{stage}","requestURI":"/api/v1/pods","responseStatus":{{"code":200}},"requestReceivedTimestamp":"2026-11-20T23:59:59.500000Z","stageTimestamp":"{end}"}}"#
+                "{{\"auditID\":\"{id}\",\"verb\":\"{verb}\",\"stage\":\"{stage}\",\
+                 \"requestURI\":\"/api/v1/pods\",\"responseStatus\":{{\"code\":200}},\
+                 \"requestReceivedTimestamp\":\"2026-11-20T23:59:59.500000Z\",\"stageTimestamp\":\"{end}\"}}"
             )
         };
         let text = [

@@ -1,5 +1,5 @@
-//! The container runtime at its usual places, which are file systems of the rig's own; and what it says about its
-//! containers, which is the truth that the agent is compared with.
+//! The container runtime at its usual places, which are file systems of the rig's own; and what it says about
+//! its containers, which is the truth that the agent is compared with.
 
 use std::fs;
 use std::path::Path;
@@ -120,11 +120,14 @@ fn configuration(parts: &Parts) -> String {
     let (pause, cni) = (image::NAME, parts.cni());
     let (cni, networks) = (cni.display(), places::state().join("cni.d"));
     let networks = networks.display();
-    // A process without CAP_SYS_RESOURCE, as in many build machines, cannot lower its score for the OOM killer, and
-    // every pod would fail. `opt` would be made in the root of the file system.
+    // A process without CAP_SYS_RESOURCE, as in many build machines, cannot lower its score for the OOM
+    // killer, and every pod would fail. `opt` would be made in the root of the file system.
     format!(
         r#"version = 2
-disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+disabled_plugins = [
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
+]
 [grpc]
   address = "{SOCKET}"
 [plugins."io.containerd.grpc.v1.cri"]

@@ -1,5 +1,5 @@
-//! The controllers that a DaemonSet and a service account need, and the scheduler. No others: what tidies up nodes and pods would act on
-//! what scenarios do behind the API server's back.
+//! The controllers that a DaemonSet and a service account need, and the scheduler. No others: what tidies up
+//! nodes and pods would act on what scenarios do behind the API server's back.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use crate::e2e::parts::Parts;
 use crate::e2e::pki;
 use crate::e2e::service::Service;
 
-/// DaemonSets with what belongs to them; each namespace's default account, and the authority's certificate that pods with a token want.
+/// DaemonSets with what belongs to them; each namespace's default account, and the authority's certificate
+/// that pods with a token want.
 const CONTROLLERS: [&str; 4] = [
     "daemonset-controller",
     "garbage-collector-controller",

@@ -1,11 +1,12 @@
-//! The rig's own network: loopback, and a bridge that bears the node's address. There is no way out of it, so no
-//! server in it can be reached, and no port is taken.
+//! The rig's own network: loopback, and a bridge that bears the node's address. There is no way out of it, so
+//! no server in it can be reached, and no port is taken.
 
 use anyhow::Result;
 
 use crate::cmd;
 
-/// Under which pods find the API server: the first of the services' addresses. No proxy of services leads there, it is one of the node's own.
+/// Under which pods find the API server: the first of the services' addresses. No proxy of services leads
+/// there, it is one of the node's own.
 pub(super) const SERVICE_ADDRESS: &str = "10.96.0.1";
 
 pub(super) fn up(address: &str) -> Result<()> {

@@ -1,5 +1,5 @@
-//! What stands between the agent and the API server: it writes every request down, and makes trouble when it is told
-//! to.
+//! What stands between the agent and the API server: it writes every request down, and makes trouble when it
+//! is told to.
 
 use std::fs;
 use std::path::PathBuf;

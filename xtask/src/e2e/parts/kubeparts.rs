@@ -1,5 +1,5 @@
-//! etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl of one version, built from `xtask/e2e/kubeparts` as
-//! one program.
+//! etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl of one version, built
+//! from `xtask/e2e/kubeparts` as one program.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `sysprobe blame` of a pod, asked for by its name, its namespace and its container: its wait as the kernel has it, and the pod that
-//! has the CPUs meanwhile.
+//! `sysprobe blame` of a pod, asked for by its name, its namespace and its container: its wait as the kernel
+//! has it, and the pod that has the CPUs meanwhile.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -20,7 +20,8 @@ const VICTIM: &str = "victim";
 const CONTAINER: &str = "spinner";
 const HOG: &str = "hog";
 
-/// The command starts and ends within the time that the kernel is asked for: a window of five seconds in some more.
+/// The command starts and ends within the time that the kernel is asked for: a window of five seconds in some
+/// more.
 const WINDOW: &str = "5";
 /// What of the wait may lie outside of the window.
 const OUTSIDE: f64 = 0.15;

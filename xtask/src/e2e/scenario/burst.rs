@@ -1,6 +1,6 @@
-//! Two hundred pods that live for a fifth of a second each, ten a second. A kubelet cannot start as many on a small
-//! machine, so runc starts their containers where a kubelet would have put them, and the rig reports them to the API
-//! server as a kubelet would.
+//! Two hundred pods that live for a fifth of a second each, ten a second. A kubelet cannot start as many on a
+//! small machine, so runc starts their containers where a kubelet would have put them, and the rig reports
+//! them to the API server as a kubelet would.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,8 +24,8 @@ const NAMESPACE: &str = "e2e-burst";
 const PODS: u32 = 200;
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Enough for that rate if each takes two seconds from its making to its removal, most of which is runc's work. A machine
-/// that is slower shall run fewer, not all at the same time.
+/// Enough for that rate if each takes two seconds from its making to its removal, most of which is runc's
+/// work. A machine that is slower shall run fewer, not all at the same time.
 const AT_A_TIME: u32 = 20;
 
 /// How much of all their time has to be theirs.

@@ -1,4 +1,5 @@
-//! The agent as a cluster gets it: by the chart, from the image, as a DaemonSet's pod that the kubelet runs and a Prometheus finds.
+//! The agent as a cluster gets it: by the chart, from the image, as a DaemonSet's pod that the kubelet runs
+//! and a Prometheus finds.
 
 mod alerts;
 mod confined;
@@ -38,10 +39,12 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     alerts::start_pods(rig)?;
     report.check(NAME, "what it takes", confined::costs(rig, &prometheus));
     report.check(NAME, "every query of the dashboards", queries::all(&prometheus));
-    alerts::run(rig, report, &prometheus);
+    alerts::of_pods(report, &prometheus);
+    alerts::end_pods()?;
+    alerts::of_agent(rig, report, &prometheus);
     report.check(NAME, "an upgrade changes its configuration", upgraded(rig, &prometheus));
     report.check(NAME, "helm removes all of it", removed(rig));
-    alerts::end_pods()
+    Ok(())
 }
 
 /// What the Prometheus operator would have installed. Nobody acts on the objects here.

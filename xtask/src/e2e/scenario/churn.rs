@@ -1,14 +1,15 @@
-//! Five hundred pods at a time that live for fifteen seconds each: what the agent exports goes back to what it was, and it takes no more
-//! memory the longer it lasts. A kubelet cannot start as many on a small machine, so the rig makes their cgroups where a kubelet would
-//! have put them, starts a process in each, and reports them to the API server as a kubelet would.
+//! Five hundred pods at a time that live for fifteen seconds each: what the agent exports goes back to what
+//! it was, and it takes no more memory the longer it lasts. A kubelet cannot start as many on a small
+//! machine, so the rig makes their cgroups where a kubelet would have put them, starts a process in each, and
+//! reports them to the API server as a kubelet would.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, fs, io};
+use std::{fmt, fs};
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -16,7 +17,8 @@ use crate::e2e::agent::{self, Agent};
 use crate::e2e::container::Reported;
 use crate::e2e::report::Report;
 use crate::e2e::rig::Rig;
-use crate::e2e::{kube, machine, samples, wait};
+use crate::e2e::samples::{Sample, Workload};
+use crate::e2e::{kube, samples, wait};
 use crate::{cmd, say};
 
 const NAME: &str = "churn";
@@ -24,15 +26,17 @@ const NAMESPACE: &str = "e2e-churn";
 const PODS: u32 = 500;
 /// Of a pod, and between two scrapes.
 const LIFE: Duration = Duration::from_secs(15);
-/// What is kept of one that has gone, by the agent's own configuration, and some more for the scrapes of a busy machine.
+/// What is kept of one that has gone, by the agent's own configuration, and some more for the scrapes of a
+/// busy machine.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Moves itself into the cgroups, as far as they take anybody (`cpuset` of v1 does not yet), and works a moment in each of fifteen
-/// seconds.
-const WORK: &str = "for f in \"$@\"; do { echo $$ > \"$f\"; } 2>/dev/null; done; n=0; while [ $n -lt 15 ]; do sleep 1; n=$((n+1)); done";
+/// Moves itself into the cgroups, as far as they take anybody (`cpuset` of v1 does not yet), and works a
+/// moment in each of fifteen seconds.
+const WORK: &str = "for f in \"$@\"; do { echo $$ > \"$f\"; } 2>/dev/null; done; n=0; while [ $n -lt 15 ]; \
+                    do sleep 1; n=$((n+1)); done";
 
-/// How many series there may be more in the end: those of `other`, which had to take what was beyond the limit of workloads, and what the
-/// machine's own services and the agent do for the first time.
+/// How many series there may be more in the end: those of `other`, which had to take what was beyond the
+/// limit of workloads, and what the machine's own services and the agent do for the first time.
 const NEW: usize = 500;
 
 /// How much more memory the last third of the time may take than the one before: heaps are no clocks.
@@ -51,16 +55,19 @@ struct Moment {
     seconds: f64,
     /// Pods of ours that have any.
     pods: usize,
+    /// What goes by an id or a path that only a pod has: the agent was told no name in time.
+    nameless: usize,
     memory: f64,
 }
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after, series, bytes, seconds, pods, memory } = self;
+        let Self { after, series, bytes, seconds, pods, nameless, memory } = self;
         let (after, text, memory) = (after.as_secs(), *bytes as f64 / MIB, memory / MIB);
         write!(
             f,
-            "After {after} s: {pods} pods, {series} series, {text:.1} MiB of text in {seconds:.2} s; {memory:.1} MiB in memory."
+            "After {after} s: {pods} pods and {nameless} without name, {series} series, {text:.1} MiB of \
+             text in {seconds:.2} s; {memory:.1} MiB in memory."
         )
     }
 }
@@ -75,7 +82,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     let (made, moments) = churn(&agent, rig.churn)?;
     let left = wait::until_within(GRACE, "the series of pods that have gone have gone", || {
         let now = look(&agent, start)?;
-        Ok((now.pods == 0).then_some(now))
+        Ok((now.pods == 0 && now.nameless <= before.nameless).then_some(now))
     });
     let most = |of: fn(&Moment) -> usize| moments.iter().map(of).max().unwrap_or_default();
     let (pods, series) = (most(|moment| moment.pods), most(|moment| moment.series));
@@ -89,7 +96,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     );
     let judge = |after: Moment| {
         let seen = format!("{} series before, up to {series}, {} after", before.series, after.series);
-        if after.series > before.series + NEW { Err(anyhow!(seen)) } else { Ok(seen) }
+        if after.series > before.series + NEW { Err(anyhow!("{seen}: {}", most_series()?)) } else { Ok(seen) }
     };
     report.check(NAME, "no series of any pod is left after the grace", left.and_then(judge));
     let (what, seen) = ("memory is flat", memory(&before, &moments, rig.churn));
@@ -110,6 +117,7 @@ fn look(agent: &Agent, start: Instant) -> Result<Moment> {
     let ours =
         samples.iter().filter(|sample| sample.labels.get("namespace").is_some_and(|name| name == NAMESPACE));
     let pods: BTreeSet<_> = ours.filter_map(|sample| sample.labels.get("pod")).collect();
+    let nameless: BTreeSet<_> = samples.iter().filter_map(nameless).collect();
     let memory = agent.memory().context("the agent has gone")?;
     Ok(Moment {
         after: start.elapsed(),
@@ -117,8 +125,30 @@ fn look(agent: &Agent, start: Instant) -> Result<Moment> {
         bytes: text.len(),
         seconds,
         pods: pods.len(),
+        nameless: nameless.len(),
         memory,
     })
+}
+
+/// The id of a container, or the path of a pod's cgroup.
+fn nameless(sample: &Sample) -> Option<Workload> {
+    let workload = sample.workload()?;
+    let is_id =
+        workload.container.len() == 64 && workload.container.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_path = workload.container.contains("/kubepods/besteffort/pod");
+    (workload.pod.is_empty() && (is_id || is_path)).then_some(workload)
+}
+
+/// The workloads that have the most series, to tell which are too many.
+fn most_series() -> Result<String> {
+    let mut counts: BTreeMap<Workload, usize> = BTreeMap::new();
+    for workload in samples::parse(&agent::scrape_text()?)?.iter().filter_map(Sample::workload) {
+        *counts.entry(workload).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    let most = counts.iter().take(30).map(|(workload, count)| format!("{count} of {workload}"));
+    Ok(most.collect::<Vec<_>>().join(", "))
 }
 
 /// How many pods there were, and what the agent told meanwhile.
@@ -152,8 +182,7 @@ fn churn(agent: &Agent, time: Duration) -> Result<(u32, Vec<Moment>)> {
 /// One pod from its creation to its removal.
 fn live(number: u32) -> Result<()> {
     let pod = Reported::create(NAMESPACE, &format!("pod-{number}"))?;
-    let cgroups: Vec<_> =
-        machine::hierarchies().iter().map(|root| root.join(pod.cgroup.trim_start_matches('/'))).collect();
+    let cgroups: Vec<_> = pod.cgroups().collect();
     for cgroup in &cgroups {
         fs::create_dir_all(cgroup).with_context(|| format!("making {}", cgroup.display()))?;
     }
@@ -162,20 +191,8 @@ fn live(number: u32) -> Result<()> {
     let mut process = command.stdin(Stdio::null()).spawn().context("starting a pod's process")?;
     pod.runs()?;
     process.wait()?;
-    for cgroup in &cgroups {
-        remove(cgroup)?;
-        // The pod's own.
-        cgroup.parent().map_or(Ok(()), remove)?;
-    }
+    pod.remove_cgroups()?;
     pod.delete()
-}
-
-/// A task that has ended is in its cgroup for a moment yet.
-fn remove(cgroup: &Path) -> Result<()> {
-    wait::until("a cgroup is empty", || match fs::remove_dir(cgroup) {
-        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
-        removed => removed.with_context(|| format!("removing {}", cgroup.display())).map(Some),
-    })
 }
 
 /// Of the last third of the time and the one before, the most that the agent had.

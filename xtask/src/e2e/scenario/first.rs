@@ -58,8 +58,8 @@ fn measure(rig: &mut Rig, scraper: &Scraper, sources: Sources) -> Result<String>
     Ok(format!("{pods} pods, {:.2} s in the middle, {longest:.2} s at most", times[pods / 2]))
 }
 
-/// When the container's first process began, in seconds since boot. Its series may be there before the runtime says
-/// that it runs.
+/// When the container's first process began, in seconds since boot. Its series may be there before the
+/// runtime says that it runs.
 fn started(rig: &mut Rig, workload: &Workload) -> Result<f64> {
     wait::until("the runtime knows the container", || {
         let now = rig.look()?;

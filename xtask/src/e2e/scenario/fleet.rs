@@ -1,5 +1,5 @@
-//! The clients of 500 agents at one API server, all at once and without the jitter that spreads them in a roll-out:
-//! how long it takes to answer them, what that costs it in memory, and how often each asks.
+//! The clients of 500 agents at one API server, all at once and without the jitter that spreads them in a
+//! roll-out: how long it takes to answer them, what that costs it in memory, and how often each asks.
 
 use std::fs;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Every series of every container bears its namespace, its pod's name and its own name; nothing else does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     let agent = Agent::start(&rig.access, agent::KUBERNETES)?;
     let scraper = Scraper::start(SCRAPE_PAUSE);
     report.check(NAME, "every running container has its series, no series is wrong", settle(rig, Ids::Never));
-    report.check(NAME, "cpu_usage of each is what the kernel has for its cgroup", usage(rig));
+    report.check(NAME, "cpu_usage of each grows as the kernel's file of its cgroup", usage(rig));
     report.check(NAME, "on_cpu of each is what its cgroup used", on_cpu(rig));
     report.check(NAME, "a container that crashes over and over is one series", crashes(rig, &scraper));
     report.check(NAME, "no counter went backwards, no scrape failed", course(&scraper));
@@ -67,7 +67,8 @@ pub(super) fn steady(rig: &mut Rig, ids: Ids) -> Result<String> {
     }
     let unknown = truth::unknown_share(&agent::scrape()?) * 100.0;
     Ok(format!(
-        "{} containers, {series} series of pods in each of {STEADY} scrapes, {unknown:.3} % of the time unknown",
+        "{} containers, {series} series of pods in each of {STEADY} scrapes, {unknown:.3} % of the time \
+         unknown",
         containers.len()
     ))
 }
@@ -86,22 +87,43 @@ fn look(rig: &mut Rig, ids: Ids) -> Result<(Vec<String>, Found)> {
     Ok((rig.history.faults(&samples, &containers, ids), Found { containers, series }))
 }
 
-/// The time in the kernel's file before the scrape, the agent's, the time after it.
+/// What a window adds to the agent's counter and to the kernel's file: what was in the file
+/// when the agent started is its baseline.
 fn usage(rig: &mut Rig) -> Result<String> {
-    const ROUNDING: f64 = 1e-6;
+    const ROUNDING: f64 = 2e-6;
     let containers = window::lasting(rig)?;
-    let before = window::kernel_times(&containers)?;
-    let ours = by_workload(&agent::scrape()?, "sysprobe_cpu_usage_seconds_total");
-    let after = window::kernel_times(&containers)?;
+    let first = Told::now(&containers)?;
+    thread::sleep(WINDOW);
+    let last = Told::now(&containers)?;
     let mut faults = Vec::new();
     for workload in containers.keys() {
-        let ours = ours.get(workload).copied().unwrap_or_default();
-        let (before, after) = (before[workload], after[workload]);
-        if ours < before - ROUNDING || ours > after + ROUNDING {
-            faults.push(format!("{workload} has {ours} s, the kernel {before} to {after} s"));
+        let ours = last.ours(workload) - first.ours(workload);
+        let least = last.before[workload] - first.after[workload];
+        let most = last.after[workload] - first.before[workload];
+        if ours < least - ROUNDING || ours > most + ROUNDING {
+            faults.push(format!("{workload} has {ours} s more, the kernel {least} to {most} s"));
         }
     }
     report::none_of(&faults, format!("{} containers, to the microsecond", containers.len()))
+}
+
+/// A scrape between two looks at the kernel's files.
+struct Told {
+    before: BTreeMap<Workload, f64>,
+    ours: BTreeMap<Workload, f64>,
+    after: BTreeMap<Workload, f64>,
+}
+
+impl Told {
+    fn now(containers: &BTreeMap<Workload, u32>) -> Result<Self> {
+        let before = window::kernel_times(containers)?;
+        let ours = by_workload(&agent::scrape()?, "sysprobe_cpu_usage_seconds_total");
+        Ok(Self { before, ours, after: window::kernel_times(containers)? })
+    }
+
+    fn ours(&self, workload: &Workload) -> f64 {
+        self.ours.get(workload).copied().unwrap_or_default()
+    }
 }
 
 fn on_cpu(rig: &mut Rig) -> Result<String> {

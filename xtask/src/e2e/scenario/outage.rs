@@ -1,5 +1,5 @@
-//! The API server dies for a minute and comes back without the history that a watch could go on from; then it is busy.
-//! No number gets lost or a wrong name, and the agent asks no more often than it has to.
+//! The API server dies for a minute and comes back without the history that a watch could go on from; then it
+//! is busy. No number gets lost or a wrong name, and the agent asks no more often than it has to.
 
 use std::thread;
 use std::time::Duration;
@@ -22,11 +22,13 @@ const NAME: &str = "outage";
 /// How long there is no API server.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// How long, in seconds, the busy server wants to be left alone, and how long it stays busy after its first refusal.
+/// How long, in seconds, the busy server wants to be left alone, and how long it stays busy after its first
+/// refusal.
 const RETRY_AFTER: u32 = 4;
 const BUSY: Duration = Duration::from_secs(20);
 
-/// An agent that doubles its pause from a second on asks seven times in the first minute; twice that is no storm.
+/// An agent that doubles its pause from a second on asks seven times in the first minute; twice that is no
+/// storm.
 const ATTEMPTS: usize = 14;
 
 /// After trouble an agent may wait for half a minute, and a bit for the sake of others.

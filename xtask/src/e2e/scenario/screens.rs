@@ -1,6 +1,7 @@
-//! Pictures of the terminal for the documentation: the real command in a real terminal (tmux), beside pods that give it something to show.
-//! They are what was on the screen, so each run makes others. And what the agent said to the commands, which the terminal's tests give them
-//! again, so that their screens can be compared.
+//! Pictures of the terminal for the documentation: the real command in a real terminal (tmux), beside pods
+//! that give it something to show. They are what was on the screen, so each run makes others. And what the
+//! agent said to the commands, which the terminal's tests give them again, so that their screens can be
+//! compared.
 
 use std::fs;
 use std::process::Command;
@@ -37,14 +38,25 @@ struct Shot {
     shows: &'static str,
 }
 
-#[rustfmt::skip]
 const SHOTS: [Shot; 9] = [
     Shot { name: "top", size: WIDE, words: &["top"], keys: &["j"], shows: "TREND" },
-    Shot { name: "expanded", size: USUAL, words: &["top", "--filter", "victim"], keys: &["j", "x"], shows: "  spinner" },
+    Shot {
+        name: "expanded",
+        size: USUAL,
+        words: &["top", "--filter", "victim"],
+        keys: &["j", "x"],
+        shows: "  spinner",
+    },
     Shot { name: "pod", size: LONG, words: &["top", "--filter", "victim"], keys: &["Enter"], shows: "hog" },
     Shot { name: "latency", size: WIDE, words: &["top", "--view", "latency"], keys: &[], shows: "WAIT99" },
     Shot { name: "io", size: USUAL, words: &["io", "--all"], keys: &[], shows: "FSYNC99" },
-    Shot { name: "stages", size: USUAL, words: &["latency", "e2e-blame/web"], keys: &[], shows: "kernel network" },
+    Shot {
+        name: "stages",
+        size: USUAL,
+        words: &["latency", "e2e-blame/web"],
+        keys: &[],
+        shows: "kernel network",
+    },
     Shot { name: "net", size: USUAL, words: &["net"], keys: &[], shows: "e2e-blame/web" },
     Shot { name: "blame", size: USUAL, words: &["blame", "e2e-blame/victim"], keys: &[], shows: "hog" },
     Shot { name: "use", size: USUAL, words: &["use"], keys: &[], shows: "e2e-blame/" },
@@ -67,7 +79,8 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
 /// One that receives and flushes: what else runs here does neither.
 fn web() -> Value {
     let ask = format!("while :; do wget -q -O /dev/null {}; usleep 50000; done", kube::url("/readyz"));
-    let flush = "while :; do dd if=/dev/zero of=/tmp/journal bs=4096 count=1 conv=fsync 2>/dev/null; usleep 50000; done";
+    let flush = "while :; do dd if=/dev/zero of=/tmp/journal bs=4096 count=1 conv=fsync 2>/dev/null; usleep \
+                 50000; done";
     let containers = [("client", ask.as_str()), ("journal", flush)];
     let containers = containers.map(|(name, line)| pods::container_running(name, line, &json!({})));
     let mut pod = pods::pod(blame::NAMESPACE, "web", &containers);

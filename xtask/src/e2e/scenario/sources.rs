@@ -1,5 +1,5 @@
-//! The same labels from each of the other sources alone: the kubelet while there is no API server, the CRI, and what
-//! the runtime keeps in files.
+//! The same labels from each of the other sources alone: the kubelet while there is no API server, the CRI,
+//! and what the runtime keeps in files.
 
 use anyhow::{Context, Result, bail};
 

@@ -1,5 +1,5 @@
-//! The tables of the command line beside the cluster: every pod is in every view, as one row or as its containers, and in those of its
-//! namespace alone.
+//! The tables of the command line beside the cluster: every pod is in every view, as one row or as its
+//! containers, and in those of its namespace alone.
 
 use std::collections::BTreeSet;
 

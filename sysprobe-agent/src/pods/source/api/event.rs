@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::pods::pod::Pod;
-use crate::pods::wire::WirePod;
+use crate::pods::source::Sifted;
+use crate::pods::unread::{Unread, of_metadata};
+use crate::pods::wire::{WirePod, read};
 
 /// With the version that everything up to it has been heard of.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub(super) enum Event {
     /// The server no longer knows what happened since the version that was asked for.
     Gone,
     Refused,
+    /// Of no use, and the version if that much could be read.
+    Unread(Unread, Option<String>),
 }
 
 /// What is looked at first: a bookmark has no pod, an error has a `Status`.
@@ -56,8 +60,12 @@ struct Whole {
 }
 
 impl Event {
-    pub(super) fn parse(line: &[u8]) -> serde_json::Result<Self> {
-        let Head { kind, object } = serde_json::from_slice(line)?;
+    pub(super) fn parse(line: &Sifted) -> Self {
+        Self::read(line).unwrap_or_else(|unread| Self::Unread(unread, version(line)))
+    }
+
+    fn read(line: &Sifted) -> Result<Self, Unread> {
+        let Head { kind, object } = read(line)?;
         let version = object.metadata.resource_version;
         match kind {
             Kind::Bookmark => return Ok(Self::Bookmark(version)),
@@ -66,7 +74,7 @@ impl Event {
             Kind::Error => return Ok(Self::Refused),
             Kind::Added | Kind::Modified | Kind::Deleted => {}
         }
-        let Whole { object } = serde_json::from_slice(line)?;
+        let Whole { object } = read(line)?;
         Ok(match object.trim().map(Arc::new) {
             Some(pod) if matches!(kind, Kind::Deleted) => Self::Deleted(pod, version),
             Some(pod) => Self::Applied(pod, version),
@@ -75,12 +83,18 @@ impl Event {
     }
 }
 
+/// Versions are etcd's revisions. What is none is not worth the risk of going on from the wrong place.
+fn version(line: &Sifted) -> Option<String> {
+    let version = of_metadata(&line.text, "resourceVersion")?;
+    (!version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())).then_some(version)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(line: &str) -> Event {
-        Event::parse(line.as_bytes()).expect("an event")
+        Event::parse(&Sifted { text: line.into(), is_cut: false })
     }
 
     #[test]
@@ -98,6 +112,26 @@ mod tests {
         let gone = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}"#;
         assert_eq!(parse(gone), Event::Gone);
         assert_eq!(parse(r#"{"type":"ERROR","object":{"code":500}}"#), Event::Refused);
-        assert!(Event::parse(b"{\"type\":\"ADDED\"").is_err());
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_read_tells_its_version_if_there_is_one() {
+        let version = |line: &str| match parse(line) {
+            Event::Unread(_, version) => version,
+            event => panic!("{event:?}"),
+        };
+        assert_eq!(version(r#"{"type":"ADDED""#), None);
+        let pod =
+            r#"{"metadata":{"name":"p","resourceVersion":"7","labels":{"resourceVersion":"9"}},"spec":5}"#;
+        assert_eq!(version(&format!(r#"{{"type":"ADDED","object":{pod}}}"#)).as_deref(), Some("7"));
+        assert_eq!(version(&format!(r#"{{"type":"REMADE","object":{pod}}}"#)).as_deref(), Some("7"));
+        assert_eq!(
+            version(r#"{"type":"ADDED","object":{"metadata":{"resourceVersion":"x7"},"spec":5}}"#),
+            None
+        );
+        let cut =
+            Sifted { text: format!(r#"{{"type":"ADDED","object":{}"#, &pod[..50]).into(), is_cut: true };
+        let Event::Unread(unread, version) = Event::parse(&cut) else { panic!("it was cut") };
+        assert_eq!((unread.what.as_str(), version.as_deref()), ("?/p", Some("7")));
     }
 }

@@ -1,7 +1,10 @@
 //! What is asked of an API server, and when: against a fake one.
 
+use hyper::body::Bytes;
+
 use super::super::fake::{Fake, Reply, next, start};
 use super::*;
+use crate::heap_meter;
 
 const LIST: &str =
     "/api/v1/pods?&fieldSelector=spec.nodeName%3Dnode1&resourceVersion=0&resourceVersionMatch=NotOlderThan";
@@ -24,7 +27,8 @@ fn list(version: &str, names: &[&str]) -> Reply {
 
 fn pod(name: &str, version: &str) -> String {
     format!(
-        r#"{{"metadata": {{"uid": "u-{name}", "namespace": "ns", "name": "{name}", "resourceVersion": "{version}"}}}}"#
+        "{{\"metadata\": {{\"uid\": \"u-{name}\", \"namespace\": \"ns\", \"name\": \"{name}\", \
+         \"resourceVersion\": \"{version}\"}}}}"
     )
 }
 
@@ -163,4 +167,110 @@ async fn the_first_list_comes_after_a_random_time() {
         delays.iter().any(|delay| *delay < 15.0) && delays.iter().any(|delay| *delay > 15.0),
         "{delays:?}"
     );
+}
+
+/// What 700 KB of `<` in a container's arguments are in JSON.
+const ARGUMENT: usize = 700_000 * 6;
+/// What may be on the heap for a list or a line, whatever is in them; most of it is the runtime's and the
+/// client's.
+const HEAP_MAX: usize = 1 << 20;
+
+/// A pod of this name with an argument of such a length, in the pieces that a connection makes of it.
+fn large(name: &str, version: &str, argument: usize) -> impl Iterator<Item = Bytes> + Send + use<> {
+    const ESCAPED: &str = "\\u003c";
+    let piece = Bytes::from(ESCAPED.repeat(10_000));
+    let count = argument.div_ceil(piece.len());
+    let metadata = format!(
+        "{{\"metadata\": {{\"uid\": \"u-{name}\", \"namespace\": \"ns\", \"name\": \"{name}\", \
+         \"resourceVersion\": \"{version}\"}}"
+    );
+    let head = format!(r#"{metadata}, "spec": {{"containers": [{{"name": "main", "args": [""#);
+    let tail = r#""]}]}, "status": {"qosClass": "Burstable"}}"#;
+    [Bytes::from(head)].into_iter().chain(std::iter::repeat_n(piece, count)).chain([Bytes::from(tail)])
+}
+
+fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static, stays_open: bool) -> Reply {
+    Reply::Pieces { pieces: Box::new(pieces), stays_open }
+}
+
+/// The next news that are not only a sign of life.
+async fn news(updates: &mut tokio::sync::mpsc::Receiver<crate::pods::source::Update>) -> String {
+    loop {
+        match next(updates).await {
+            alive if alive == "alive" => {}
+            news => return news,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_pod_gets_its_name_and_blinds_no_watch() {
+    let line = |pod| {
+        let text = |text: &'static str| [Bytes::from(text)].into_iter();
+        text(r#"{"type":"ADDED","object":"#).chain(pod).chain(text("}\n"))
+    };
+    let events = line(large("a", "8", 5 << 20)).chain(line(large("huge", "9", 64 << 20)));
+    let events = events.chain([Bytes::from(event("ADDED", &pod("b", "10")))]);
+    let replies = vec![list("7", &[]), pieces(events, false), Reply::Open(vec![])];
+    let before = heap_meter::begin();
+    let (fake, mut updates) = started(replies);
+    for expected in ["synced ", "applied a", "applied huge", "applied b"] {
+        assert_eq!(news(&mut updates).await, expected);
+    }
+    let taken = heap_meter::peak_since(before);
+    println!("{} KiB of the heap for lines of 5 and 64 MiB", taken >> 10);
+    assert!(taken < HEAP_MAX, "{taken} bytes");
+    while fake.uris().len() < 3 {
+        tokio::task::yield_now().await;
+        drop(updates.try_recv());
+        tokio::time::advance(Duration::from_millis(100)).await;
+    }
+    assert_eq!(watch_from(&fake.uris()[2]), "10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_large_pods_has_all_their_names() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let head = Bytes::from(r#"{"metadata": {"resourceVersion": "7"}, "items": ["#);
+    let comma = || [Bytes::from(",")].into_iter();
+    let pods = names.into_iter().flat_map(move |name| large(name, "1", ARGUMENT).chain(comma()));
+    let last = Bytes::from(format!("{}]}}", pod("small", "2")));
+    let before = heap_meter::begin();
+    let (_fake, mut updates) =
+        started(vec![pieces([head].into_iter().chain(pods).chain([last]), false), Reply::Open(vec![])]);
+    assert_eq!(next(&mut updates).await, format!("synced {} small", names.join(" ")));
+    let taken = heap_meter::peak_since(before);
+    println!("{} KiB of the heap for a list of {} MiB", taken >> 10, (names.len() * ARGUMENT) >> 20);
+    assert!(taken < HEAP_MAX, "{taken} bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_read_is_passed_over_and_not_asked_for_again() {
+    let broken = r#"{"metadata": {"uid": 5, "namespace": "ns", "name": "odd", "resourceVersion": "8"}}"#;
+    let lines = vec![
+        event("ADDED", broken),
+        "what is this\n".to_owned(),
+        event("ADDED", &pod("b", "9")),
+        event("MODIFIED", &broken.replace("\"8\"", "\"10\"")),
+    ];
+    let (fake, mut updates) =
+        started(vec![list("7", &["a"]), Reply::Lines(lines), Reply::Refused, Reply::Open(vec![])]);
+    for expected in ["synced a", "unread ns/odd", "unread ?/?", "applied b", "unread ns/odd"] {
+        assert_eq!(news(&mut updates).await, expected);
+    }
+    assert!(news(&mut updates).await.contains("ended the watch at once"));
+    while fake.uris().len() < 3 {
+        news(&mut updates).await;
+    }
+    assert_eq!(watch_from(&fake.uris()[2]), "10", "from behind what could not be read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_cannot_be_read_does_not_spoil_the_list() {
+    let odd = r#"{"metadata": {"uid": "u", "namespace": "ns", "name": "odd"}, "spec": 5}"#;
+    let list = format!(r#"{{"metadata": {{"resourceVersion": "7"}}, "items": [{odd}, {}]}}"#, pod("b", "1"));
+    let (_fake, mut updates) = started(vec![Reply::json(&list), Reply::Open(vec![])]);
+    for expected in ["synced b", "unread ns/odd"] {
+        assert_eq!(news(&mut updates).await, expected);
+    }
 }

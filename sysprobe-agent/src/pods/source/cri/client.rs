@@ -1,25 +1,25 @@
-//! The two calls of `runtime.v1.RuntimeService` that are made.
+//! The two calls of `runtime.v1.RuntimeService` that are made: its lists.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use hyper::http::uri::PathAndQuery;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Request, header};
 use tokio::time::timeout;
-use tonic::client::Grpc;
+use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
-use tonic_prost::ProstCodec;
+use tonic::{Code, Status};
+use tower::{Service, ServiceExt};
 
-use super::messages::{
-    Container, ListContainersRequest, ListContainersResponse, ListPodSandboxRequest, ListPodSandboxResponse,
-    PodSandbox,
-};
+use super::items::{List, Reading};
+use super::messages::Item;
 
 /// The runtime answers from memory.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// As the kubelet: containers carry all annotations of their pods.
-const MESSAGE_MAX: usize = 16 << 20;
+/// An empty message: not compressed, of no bytes.
+const QUESTION: Bytes = Bytes::from_static(&[0; 5]);
 
 pub(super) struct Client {
     channel: Channel,
@@ -34,31 +34,41 @@ impl Client {
         Ok(Self { channel })
     }
 
-    pub(super) async fn sandboxes(&self) -> Result<Vec<PodSandbox>, Status> {
-        let path = "/runtime.v1.RuntimeService/ListPodSandbox";
-        let response: ListPodSandboxResponse = self.call(path, ListPodSandboxRequest {}).await?;
-        Ok(response.items)
+    /// All that the runtime has. gRPC by hand: its library wants the whole answer in memory, or refuses one
+    /// that is larger than a limit.
+    pub(super) async fn list<T: Item>(&self) -> Result<List<T>, Status> {
+        let answer = timeout(ANSWER_WITHIN, self.ask()).await;
+        answer.map_err(|_| Status::deadline_exceeded("no answer"))?
     }
 
-    pub(super) async fn containers(&self) -> Result<Vec<Container>, Status> {
-        let path = "/runtime.v1.RuntimeService/ListContainers";
-        let response: ListContainersResponse = self.call(path, ListContainersRequest {}).await?;
-        Ok(response.containers)
+    async fn ask<T: Item>(&self) -> Result<List<T>, Status> {
+        let request = Request::post(T::CALL)
+            .header(header::CONTENT_TYPE, "application/grpc")
+            .header(header::TE, "trailers")
+            .body(Body::new(Full::new(QUESTION)))
+            .map_err(|error| Status::internal(error.to_string()))?;
+        let unavailable = |error| Status::unavailable(format!("{:#}", anyhow::Error::from(error)));
+        let mut channel = self.channel.clone();
+        let response =
+            channel.ready().await.map_err(unavailable)?.call(request).await.map_err(unavailable)?;
+        // An error may have no body, and its status among the headers.
+        Status::from_header_map(response.headers()).map_or(Ok(()), refused)?;
+        let mut body = response.into_body();
+        let mut reading = Reading::new();
+        let mut ended = None;
+        while let Some(frame) = body.frame().await {
+            let frame = frame?;
+            if let Some(part) = frame.data_ref() {
+                reading.take(part)?;
+            } else if let Some(trailers) = frame.trailers_ref() {
+                ended = Status::from_header_map(trailers);
+            }
+        }
+        ended.map_or_else(|| Err(Status::unknown("the answer has no status")), refused)?;
+        reading.end()
     }
+}
 
-    async fn call<Q, A>(&self, path: &'static str, question: Q) -> Result<A, Status>
-    where
-        Q: prost::Message + 'static,
-        A: prost::Message + Default + 'static,
-    {
-        let answer = async {
-            let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MESSAGE_MAX);
-            let ready = grpc.ready().await.map_err(anyhow::Error::from);
-            ready.map_err(|error| Status::unavailable(format!("{error:#}")))?;
-            let path = PathAndQuery::from_static(path);
-            grpc.unary(Request::new(question), path, ProstCodec::<Q, A>::default()).await
-        };
-        let answer = timeout(ANSWER_WITHIN, answer).await;
-        Ok(answer.map_err(|_| Status::deadline_exceeded("no answer"))??.into_inner())
-    }
+fn refused(status: Status) -> Result<(), Status> {
+    if status.code() == Code::Ok { Ok(()) } else { Err(status) }
 }

@@ -1,5 +1,6 @@
-//! The few messages of the CRI (`runtime.v1`) that are needed, and of each only the fields that are: a decoder skips
-//! what it does not know. Written by hand, so that the build needs neither `protoc` nor a copy of the whole interface.
+//! The few messages of the CRI (`runtime.v1`) that are needed, and of each only the fields that are: a
+//! decoder skips what it does not know. Written by hand, so that the build needs neither `protoc` nor a copy
+//! of the whole interface.
 //!
 //! Names and numbers are those of
 //! <https://github.com/kubernetes/cri-api/blob/v0.33.0/pkg/apis/runtime/v1/api.proto>.
@@ -8,14 +9,42 @@ use std::collections::HashMap;
 
 use prost::Message;
 
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ListPodSandboxRequest {}
+use crate::cgroup::name::printable;
 
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ListPodSandboxResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) items: Vec<PodSandbox>,
+/// What the runtime lists. Both answers are lists of one field; both questions, without a filter, are empty.
+pub(super) trait Item: Message + Default {
+    /// The call that lists them.
+    const CALL: &'static str;
+    /// The field of the answer that has them.
+    const LISTED_AS: u32 = 1;
+    /// Those that are needed.
+    const FIELDS: &'static [u32];
+
+    /// For the log.
+    fn name(&self) -> String;
 }
+
+impl Item for PodSandbox {
+    const CALL: &'static str = "/runtime.v1.RuntimeService/ListPodSandbox";
+    const FIELDS: &'static [u32] = &[1, 2, 4, 5];
+
+    fn name(&self) -> String {
+        let PodSandboxMetadata { namespace, name, .. } = self.metadata.as_ref().unwrap_or(&NAMELESS);
+        printable(&format!("{namespace}/{name}"))
+    }
+}
+
+impl Item for Container {
+    const CALL: &'static str = "/runtime.v1.RuntimeService/ListContainers";
+    const FIELDS: &'static [u32] = &[1, 2, 3];
+
+    fn name(&self) -> String {
+        printable(&self.id)
+    }
+}
+
+static NAMELESS: PodSandboxMetadata =
+    PodSandboxMetadata { name: String::new(), uid: String::new(), namespace: String::new() };
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct PodSandbox {
@@ -40,15 +69,6 @@ pub(super) struct PodSandboxMetadata {
     pub(super) uid: String,
     #[prost(string, tag = "3")]
     pub(super) namespace: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ListContainersRequest {}
-
-#[derive(Clone, PartialEq, Eq, Message)]
-pub(super) struct ListContainersResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) containers: Vec<Container>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -1,4 +1,5 @@
-//! Docker: `ROOT/containers/ID/config.v2.json`, which has the name, and the labels that the kubelet set (cri-dockerd).
+//! Docker: `ROOT/containers/ID/config.v2.json`, which has the name, and the labels that the kubelet set
+//! (cri-dockerd).
 
 use std::path::Path;
 
@@ -34,7 +35,8 @@ struct Config {
 
 pub(super) fn look_up(root: &Path, id: ContainerId, pod_uid: Option<&str>) -> Option<Found> {
     let container: Container = read(&root.join("containers").join(id.to_string()).join("config.v2.json"))?;
-    // Anybody who may start a container may label it. Only in the kubelet's own cgroups are labels the kubelet's.
+    // Anybody who may start a container may label it. Only in the kubelet's own cgroups are labels the
+    // kubelet's.
     if pod_uid.is_some() {
         return KEYS.pod(&container.config.labels.unwrap_or_default(), id, pod_uid);
     }

@@ -20,8 +20,8 @@ pub(super) struct Keys {
 pub(super) type Labels = HashMap<String, String>;
 
 impl Keys {
-    /// The pod that the labels speak of. The path's UID is the kubelet's own word: labels that contradict it are
-    /// somebody else's. Old versions of the runtimes leave the UID out.
+    /// The pod that the labels speak of. The path's UID is the kubelet's own word: labels that contradict it
+    /// are somebody else's. Old versions of the runtimes leave the UID out.
     pub(super) fn pod(&self, labels: &Labels, id: ContainerId, pod_uid: Option<&str>) -> Option<Found> {
         let value = |key| labels.get(key).filter(|value| !value.is_empty()).map(String::as_str);
         let uid = match (value(self.uid), pod_uid) {

@@ -65,7 +65,8 @@ fn containerd_containers_and_sandboxes_of_pods() {
     assert_eq!(host.look_up(A, Some(UID)), None);
     host.file(
         BUNDLE,
-        r#"{"ociVersion": "1.1.0", "process": {"env": ["A=b"]}, "annotations": {"io.kubernetes.cri.container-type": "container",
+        r#"{"ociVersion": "1.1.0", "process": {"env": ["A=b"]}, "annotations": {
+            "io.kubernetes.cri.container-type": "container",
             "io.kubernetes.cri.container-name": "web", "io.kubernetes.cri.sandbox-id": "{B}",
             "io.kubernetes.cri.sandbox-name": "web-0", "io.kubernetes.cri.sandbox-namespace": "shop",
             "io.kubernetes.cri.sandbox-uid": "{UID}"}}"#,
@@ -76,7 +77,8 @@ fn containerd_containers_and_sandboxes_of_pods() {
     assert_eq!(host.look_up(A, Some("other")), None, "the path is right");
     host.file(
         BUNDLE,
-        r#"{"annotations": {"io.kubernetes.cri.container-type": "sandbox", "io.kubernetes.cri.sandbox-id": "{A}",
+        r#"{"annotations": {"io.kubernetes.cri.container-type": "sandbox",
+            "io.kubernetes.cri.sandbox-id": "{A}",
             "io.kubernetes.cri.sandbox-name": "web-0", "io.kubernetes.cri.sandbox-namespace": "shop"}}"#,
     );
     assert_eq!(host.look_up(A, Some(UID)), Some(format!("shop/web-0/sandbox of {UID}")), "without a UID");
@@ -106,7 +108,8 @@ fn crio_containers_and_sandboxes() {
         host.file(
             "run/containers/storage/overlay-containers/{A}/userdata/config.json",
             &format!(
-                r#"{{"annotations": {{"io.kubernetes.cri-o.ContainerType": "{kind}", "io.kubernetes.pod.name": "web-0",
+                r#"{{"annotations": {{"io.kubernetes.cri-o.ContainerType": "{kind}",
+                     "io.kubernetes.pod.name": "web-0",
                      "io.kubernetes.container.name": "{container}", "io.kubernetes.pod.namespace": "shop",
                      "io.kubernetes.pod.uid": "{{UID}}", "io.kubernetes.cri-o.SandboxID": "{{B}}"}}}}"#
             ),
@@ -124,9 +127,11 @@ fn docker_containers_with_and_without_pods() {
     let host = Host::new();
     host.file(
         "var/lib/docker/containers/{A}/config.v2.json",
-        r#"{"ID": "{A}", "State": {"Running": true}, "Name": "/shop-web-1", "Config": {"Hostname": "x", "Labels": {
-            "io.kubernetes.container.name": "web", "io.kubernetes.docker.type": "container", "io.kubernetes.pod.name": "web-0",
-            "io.kubernetes.pod.namespace": "shop", "io.kubernetes.pod.uid": "{UID}"}}}"#,
+        r#"{"ID": "{A}", "State": {"Running": true}, "Name": "/shop-web-1", "Config": {
+            "Hostname": "x", "Labels": {
+            "io.kubernetes.container.name": "web", "io.kubernetes.docker.type": "container",
+            "io.kubernetes.pod.name": "web-0", "io.kubernetes.pod.namespace": "shop",
+            "io.kubernetes.pod.uid": "{UID}"}}}"#,
     );
     assert_eq!(host.look_up(A, Some(UID)), Some(format!("shop/web-0/web of {UID}")));
     assert_eq!(host.look_up(A, None).as_deref(), Some("shop-web-1"), "anybody may set labels");
@@ -143,8 +148,9 @@ fn podman_containers() {
     let host = Host::new();
     host.file(
         "var/lib/containers/storage/overlay-containers/containers.json",
-        r#"[{"id": "{B}", "names": ["other"]}, {"id": "{A}", "names": ["my-web2"], "image": "", "layer": "a50d",
-            "metadata": "{\"image-name\":\"\",\"name\":\"my-web2\"}", "created": "2026-11-20T16:36:31.473100051Z"}]"#,
+        r#"[{"id": "{B}", "names": ["other"]}, {"id": "{A}", "names": ["my-web2"],
+            "image": "", "layer": "a50d", "metadata": "{\"image-name\":\"\",\"name\":\"my-web2\"}",
+            "created": "2026-11-20T16:36:31.473100051Z"}]"#,
     );
     assert_eq!(host.look_up(A, None), None, "without a directory");
     host.file("var/lib/containers/storage/overlay-containers/{A}/userdata/config.json", "{}");
@@ -154,7 +160,8 @@ fn podman_containers() {
 #[test]
 fn what_is_no_plain_file_or_makes_no_sense_is_passed_over() {
     let host = Host::new();
-    let bundle = r#"{"annotations": {"io.kubernetes.cri.container-name": "c", "io.kubernetes.cri.sandbox-name": "p",
+    let bundle = r#"{"annotations": {"io.kubernetes.cri.container-name": "c",
+                     "io.kubernetes.cri.sandbox-name": "p",
                      "io.kubernetes.cri.sandbox-namespace": "n", "io.kubernetes.cri.sandbox-uid": "u"}}"#;
     let path = host.file(BUNDLE, bundle);
     assert_eq!(host.look_up(A, None).as_deref(), Some("n/p/c of u"));

@@ -25,10 +25,10 @@ const THROTTLED: &str = "while :; do :; done & while :; do :; done";
 const DEAF: &str = "nc -l -p 8000 & sleep 1; kill -STOP $!; \
                     while :; do nc -w 1 127.0.0.1 8000 </dev/null & usleep 300000; done";
 
-/// Takes CPUs from others on all of them, writes more to a disk than it may have in memory, and uses the network: nobody listens on
-/// the second port.
-const BUSY: &str = "while :; do :; done & while :; do :; done & (while :; do nc -l -p 8001 >/dev/null; done) & \
-                    while :; do dd if=/dev/zero of=/disk/file bs=64k count=1024 conv=fsync 2>/dev/null; \
+/// Takes CPUs from others on all of them, writes more to a disk than it may have in memory, and uses the
+/// network: nobody listens on the second port.
+const BUSY: &str = "while :; do :; done & while :; do :; done & (while :; do nc -l -p 8001 >/dev/null; done) \
+                    & while :; do dd if=/dev/zero of=/disk/file bs=64k count=1024 conv=fsync 2>/dev/null; \
                     dd if=/disk/file of=/dev/null bs=64k 2>/dev/null; \
                     echo hello | nc -w 1 127.0.0.1 8001; nc -w 1 127.0.0.1 8002; usleep 50000; done";
 
@@ -41,8 +41,10 @@ const SLOW_POD: &str = "slow";
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
 /// Sends to itself over a loopback that loses some of it, for as long as the listener's input does not end.
-const LOSSY: &str = "(sleep 100000 | nc -l -p 8001 >/dev/null) & \
-                     while :; do nc -w 2 127.0.0.1 8001 </dev/zero; usleep 200000; done";
+/// As fast as it can it would make so many system calls that none of the node's are looked at any more.
+const LOSSY: &str = "(sleep 100000 | nc -l -p 8001 >/dev/null) & while :; do \
+                     (while dd if=/dev/zero bs=16k count=1 2>/dev/null; do usleep 20000; done) \
+                     | nc -w 2 127.0.0.1 8001; usleep 200000; done";
 const LOSSY_POD: &str = "lossy";
 const LOSS: &str = "0.05";
 
@@ -55,8 +57,8 @@ pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
     kube::namespace(NAMESPACE)?;
     fs::create_dir_all(disk())?;
     let little = json!({ "limits": { "cpu": "50m" } });
-    // Both are in each other's way even where the machine has other work. One that waits for seconds has no culprits: nobody remembers
-    // who ran for so long.
+    // Both are in each other's way even where the machine has other work. One that waits for seconds has no
+    // culprits: nobody remembers who ran for so long.
     let heavy = json!({ "requests": { "cpu": "200m" }, "limits": { "memory": "32Mi" } });
     let light = json!({ "requests": { "cpu": "100m" } });
     let pods = [
@@ -121,7 +123,7 @@ pub(super) fn end_pods() -> Result<()> {
     fs::remove_dir_all(disk()).context("removing what the pods wrote")
 }
 
-pub(super) fn run(rig: &mut Rig, report: &mut Report, prometheus: &Prometheus) {
+pub(super) fn of_pods(report: &mut Report, prometheus: &Prometheus) {
     let of_pod = |pod| [("namespace", NAMESPACE), ("pod", pod)];
     for (alert, labels) in [
         ("SysprobeThrottled", of_pod("throttled").to_vec()),
@@ -133,6 +135,10 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report, prometheus: &Prometheus) {
     ] {
         report.check(NAME, &format!("{alert} fires"), fires(prometheus, alert, &labels));
     }
+}
+
+/// Trouble of the agent, which gets no CPU for it while the pods take all.
+pub(super) fn of_agent(rig: &mut Rig, report: &mut Report, prometheus: &Prometheus) {
     report.check(NAME, "SysprobeAgentCpu fires", agent_busy(prometheus));
     report.check(NAME, "SysprobePodSourceDown fires", source_down(prometheus));
     report.check(NAME, "SysprobeAgentDown fires", agent_down(rig, prometheus));

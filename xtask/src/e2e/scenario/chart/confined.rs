@@ -15,7 +15,8 @@ use crate::e2e::{helm, processes, wait};
 /// `CAP_PERFMON` and `CAP_BPF` of `linux/capability.h`.
 const CAPABILITIES: u64 = 1 << 38 | 1 << 39;
 
-/// Mounts below one that is read-only stay what they are without recursive read-only mounts, which this runtime does not know.
+/// Mounts below one that is read-only stay what they are without recursive read-only mounts, which this
+/// runtime does not know.
 const BELOW: &str = "/host/sys/fs/cgroup/";
 
 /// What the chart requests by default, in bytes and CPUs.
@@ -53,8 +54,8 @@ pub(super) fn rights(rig: &mut Rig) -> Result<String> {
     }
     let writable = writable_mounts(&fs::read_to_string(format!("/proc/{pid}/mountinfo"))?)?;
     Ok(format!(
-        "CAP_BPF, CAP_PERFMON, no new privileges, seccomp; writable is {}, and v1 hierarchies below {BELOW} for want of recursive \
-         read-only mounts",
+        "CAP_BPF, CAP_PERFMON, no new privileges, seccomp; writable is {}, and v1 hierarchies below {BELOW} \
+         for want of recursive read-only mounts",
         writable.join(", ")
     ))
 }
@@ -109,7 +110,8 @@ fn links(used: &serde_json::Value) -> Vec<String> {
     links.into_iter().map(str::to_owned).collect()
 }
 
-/// Memory as it is charged to the container, the kernel's part included, and time on CPU while Prometheus scrapes.
+/// Memory as it is charged to the container, the kernel's part included, and time on CPU while Prometheus
+/// scrapes.
 pub(super) fn costs(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
     let pid = pid(rig)?;
     let hierarchy = Hierarchy::of_cpu_time()?;
@@ -127,7 +129,8 @@ pub(super) fn costs(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
         "{charged} bytes, {cpu} CPUs: more than the chart requests"
     );
     Ok(format!(
-        "{:.1} MiB charged, {:.1} MiB of them resident; {:.2} % of a CPU at a scrape of {series} samples each 2 s",
+        "{:.1} MiB charged, {:.1} MiB of them resident; {:.2} % of a CPU at a scrape of {series} samples \
+         each 2 s",
         mebibytes(charged),
         mebibytes(resident),
         cpu * 100.0,

@@ -7,7 +7,8 @@ use crate::e2e::boards::questions::{Question, has_data, of_boards};
 use crate::e2e::prometheus::Prometheus;
 use crate::e2e::wait;
 
-/// Queries with this in them have no data in this cluster, and why. All of them have some in the agent's test of the dashboards.
+/// Queries with this in them have no data in this cluster, and why. All of them have some in the agent's test
+/// of the dashboards.
 const ABSENT: [(&str, &str); 1] = [("sysprobe_pressure_", "cgroup v1 has no pressure stall information")];
 
 pub(super) fn all(prometheus: &Prometheus) -> Result<String> {

@@ -1,8 +1,7 @@
 //! Lists of a runtime.
 
-use prost::Message;
-
-use super::super::messages::{ListContainersResponse, ListPodSandboxResponse, PodSandboxMetadata};
+use super::super::items::Reading;
+use super::super::messages::{Item, PodSandboxMetadata};
 use super::*;
 
 const S: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
@@ -26,6 +25,16 @@ fn id(text: &str) -> ContainerId {
     ContainerId::parse(text).expect("an id")
 }
 
+/// The items of an answer without gRPC's prefix.
+fn read<T: Item>(answer: &[u8]) -> Vec<T> {
+    let mut reading = Reading::new();
+    let length = u32::try_from(answer.len()).expect("small").to_be_bytes();
+    for part in [&[0], &length[..], answer] {
+        reading.take(part).expect("a list");
+    }
+    reading.end().expect("a list").items
+}
+
 #[test]
 fn containers_find_their_pods_through_their_sandboxes() {
     let sandboxes = vec![sandbox(S, "a"), sandbox(D, "a"), sandbox("short", "b"), PodSandbox::default()];
@@ -40,17 +49,15 @@ fn containers_find_their_pods_through_their_sandboxes() {
     assert_eq!((pods[1].sandboxes.len(), pods[1].containers.len()), (0, 0));
 }
 
-/// What containerd 1.6.20 answered a kubelet 1.36 had been using: a static pod, a pod of two containers, and the
-/// sandbox of one that had just been deleted.
+/// What containerd 1.6.20 answered a kubelet 1.36 had been using: a static pod, a pod of two containers, and
+/// the sandbox of one that had just been deleted.
 #[test]
 fn the_lists_of_a_real_runtime_are_understood() {
-    let sandboxes =
-        ListPodSandboxResponse::decode(&include_bytes!("tests/sandboxes.bin")[..]).expect("a list");
-    let containers =
-        ListContainersResponse::decode(&include_bytes!("tests/containers.bin")[..]).expect("a list");
+    let sandboxes = read::<PodSandbox>(include_bytes!("tests/sandboxes.bin"));
+    let containers = read::<Container>(include_bytes!("tests/containers.bin"));
     let has_names = |sandbox: &PodSandbox| sandbox.labels.contains_key("io.kubernetes.pod.name");
-    assert!(sandboxes.items.iter().all(has_names), "the labels are where they are expected");
-    let mut pods = of_lists(sandboxes.items, containers.containers);
+    assert!(sandboxes.iter().all(has_names), "the labels are where they are expected");
+    let mut pods = of_lists(sandboxes, containers);
     assert!(
         pods.iter().all(|pod| pod.labels.as_ref().is_some_and(|labels| labels.is_empty())),
         "the kubelet's are not the pods'"

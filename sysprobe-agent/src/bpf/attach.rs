@@ -1,0 +1,85 @@
+//! Attaches one program: to the first of its function's names that the kernel has, to a tracepoint,
+//! or to what an iterator goes over.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use aya::programs::links::FdLink;
+use aya::programs::{BtfTracePoint, Iter, Program, ProgramError, RawTracePoint};
+use tracing::warn;
+
+use super::scan::Scan;
+use super::syscall;
+use crate::probe::{self, Hook};
+
+/// How long a scan at start may take. A million open files take a quarter of a second, and ten seconds on an
+/// emulated machine.
+const SEED_AT_MOST: Duration = Duration::from_secs(30);
+
+/// Tries the names that a function has had, one after the other. What is said of one that the kernel has
+/// counts, not that it lacks the others.
+pub(super) fn first_name<T>(
+    row: &probe::Program,
+    mut act: impl FnMut(&'static str) -> Result<T, ProgramError>,
+) -> Result<T, ProgramError> {
+    let mut tried = Err(ProgramError::IOError(io::Error::other("the table names no function")));
+    for function in row.hooked() {
+        let outcome = act(function);
+        if outcome.is_ok() {
+            return outcome;
+        }
+        if tried.as_ref().is_err_and(is_of_a_name) {
+            tried = outcome;
+        }
+    }
+    tried
+}
+
+/// Whether there is merely no function of that name.
+fn is_of_a_name(error: &ProgramError) -> bool {
+    match error {
+        ProgramError::Btf(_) => true,
+        ProgramError::IOError(error) => {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::Other)
+        }
+        ProgramError::SyscallError(error) => error.io_error.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+/// Puts a program on its tracepoint, for as long as the link lasts.
+pub(super) fn to_tracepoint(program: &mut Program, row: &probe::Program) -> Result<FdLink, ProgramError> {
+    if let Hook::RawTp(tracepoint) = row.hook {
+        let program = <&mut RawTracePoint>::try_from(program)?;
+        let link = program.attach(tracepoint)?;
+        return Ok(program.take_link(link)?.into());
+    }
+    let program = <&mut BtfTracePoint>::try_from(program)?;
+    let link = program.attach()?;
+    Ok(program.take_link(link)?.into())
+}
+
+pub(super) fn scan_of(
+    program: &mut Program,
+    row: &probe::Program,
+    links: impl FnOnce(BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>>,
+) -> Result<Scan, ProgramError> {
+    let program = <&mut Iter>::try_from(program)?.fd()?.as_fd();
+    Ok(Scan::new(row.name, links(program).map_err(ProgramError::IOError)?))
+}
+
+pub(super) fn link_to_all(program: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
+    Ok(vec![syscall::link_iterator(program)?])
+}
+
+/// What a seed did not come to is met as new when it is used next.
+pub(super) fn seed(scan: &Scan) -> io::Result<()> {
+    if !scan.run(SEED_AT_MOST)?.is_complete {
+        warn!(
+            program = scan.program(),
+            "There was more than could be looked at: what is left is unknown until it is used."
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Domains that are not measured for a while, because that would cost the node too much. What decides is the
+//! domain's own; here it is said to all who read.
+
+use std::time::Instant;
+
+use tracing::{info, warn};
+
+use super::measured::Measured;
+use crate::snapshot::{DomainState, SHED};
+use crate::vfs::Turn;
+
+#[derive(Default)]
+pub(super) struct Shedding {
+    /// What the domain's state was before.
+    vfs: Option<DomainState>,
+}
+
+impl Shedding {
+    pub(super) fn update(
+        &mut self,
+        measured: &mut Measured,
+        per_second: u64,
+        domains: &mut [DomainState],
+        now: Instant,
+    ) {
+        let Some(vfs) = measured.vfs() else { return };
+        let turn = vfs.keep_to_limit(now);
+        let Some(state) = domains.iter_mut().find(|state| state.name == "vfs") else { return };
+        match turn {
+            Ok(None) => {}
+            Ok(Some(Turn::Off)) => self.shed(state, per_second),
+            Ok(Some(Turn::On)) => self.resume(state),
+            Err(error) => {
+                warn!(domain = state.name, %error, "The domain cannot be measured again.");
+                (state.up, state.reason) = (false, error.to_string());
+            }
+        }
+    }
+
+    fn shed(&mut self, state: &mut DomainState, per_second: u64) {
+        let reason = format!(
+            "{SHED}there are more than {per_second} system calls a second (vfs_calls_per_second), each of \
+             which would pay for it"
+        );
+        info!(domain = state.name, reason, "Domain is not measured for a while.");
+        let (hook, name) = (state.hook.clone(), state.name.clone());
+        let before = std::mem::replace(state, DomainState { name, up: false, hook, reason });
+        self.vfs.get_or_insert(before);
+    }
+
+    fn resume(&mut self, state: &mut DomainState) {
+        if let Some(before) = self.vfs.take() {
+            info!(domain = state.name, "Domain is measured again.");
+            *state = before;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_that_is_shed_is_off_with_its_reason_and_comes_back_as_it_was() {
+        let before = DomainState { name: "vfs".into(), up: true, hook: "tp_btf".into(), reason: "so".into() };
+        let (mut shedding, mut state) = (Shedding::default(), before.clone());
+        for _ in 0..2 {
+            shedding.shed(&mut state, 1000);
+            assert!(!state.up && state.is_shed() && state.reason.contains("1000 system calls"), "{state:?}");
+            shedding.resume(&mut state);
+            assert_eq!(state, before);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether packets are steered to other CPUs (RPS). The plan knows it of the agent's start, and
+//! only then are there programs that see how long packets wait for it; here it is noticed when
+//! steering is switched on later.
+
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use crate::host;
+use crate::snapshot::DomainState;
+
+/// A look reads a file for each receive queue.
+const LOOK_EVERY: Duration = Duration::from_secs(600);
+const UNSEEN: &str = "packets are steered to other CPUs (RPS) since the agent started: \
+                      how long they wait there is in no stage until the agent is restarted";
+
+pub(super) struct Steering {
+    /// Whether it is known that packets are steered.
+    is_known: bool,
+    looked: Instant,
+}
+
+impl Steering {
+    pub(super) fn new(is_known: bool) -> Self {
+        Self { is_known, looked: Instant::now() }
+    }
+
+    /// Says it with the domain's state, which every reader of the numbers sees.
+    pub(super) fn update(&mut self, domains: &mut [DomainState], now: Instant) {
+        self.update_from(domains, now, host::steers_packets);
+    }
+
+    fn update_from(&mut self, domains: &mut [DomainState], now: Instant, steers: impl Fn() -> bool) {
+        if self.is_known || now.duration_since(self.looked) < LOOK_EVERY {
+            return;
+        }
+        self.looked = now;
+        let Some(state) = domains.iter_mut().find(|state| state.name == "rxpath" && state.up) else { return };
+        if steers() {
+            self.is_known = true;
+            warn!(domain = state.name, "{UNSEEN}");
+            let before = if state.reason.is_empty() { "" } else { "; " };
+            state.reason = format!("{}{before}{UNSEEN}", state.reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domains(up: bool) -> [DomainState; 1] {
+        [DomainState { name: "rxpath".into(), up, hook: "tp_btf".into(), reason: "so".into() }]
+    }
+
+    #[test]
+    fn steering_that_is_switched_on_later_is_said_once() {
+        let (mut steering, mut states) = (Steering::new(false), domains(true));
+        let mut now = Instant::now();
+        steering.update_from(&mut states, now, || true);
+        assert_eq!(states[0].reason, "so", "not looked at yet");
+        for is_on in [false, true, true] {
+            now += LOOK_EVERY;
+            steering.update_from(&mut states, now, || is_on);
+        }
+        assert_eq!(states[0].reason, format!("so; {UNSEEN}"));
+    }
+
+    #[test]
+    fn steering_is_said_only_where_it_makes_a_difference() {
+        let now = Instant::now() + 2 * LOOK_EVERY;
+        for (is_known, up) in [(true, true), (false, false)] {
+            let mut states = domains(up);
+            Steering::new(is_known).update_from(&mut states, now, || true);
+            assert_eq!(states[0].reason, "so");
+        }
+    }
+}

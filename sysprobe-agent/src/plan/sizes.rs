@@ -1,0 +1,372 @@
+//! How large the maps are made: by the CPUs, the node's memory and what is found at start, within a share of
+//! that memory.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{CpuShards, Plan, memory};
+use crate::host::{Facts, Scale};
+
+/// The maps take at most this part of the node's memory: half of what the kernel itself takes to describe its
+/// pages (64 bytes for each 4,096).
+const OF_THE_NODE: u64 = 128;
+/// And this part of the agent's own memory limit, which they count against since Linux 5.11: the process
+/// needs the rest.
+const OF_THE_LIMIT: u64 = 4;
+/// And no more than this for each [`SLOTS`], and the requests of its devices, however much memory there is.
+const OF_ALL_SLOTS: u64 = 64 << 20;
+
+/// 500 pods have a cgroup for the sandbox and one or two containers each, and the host has its units.
+const SLOTS: u32 = 2048;
+/// Below this too few cgroups could be told apart, however small the node.
+const SLOTS_LEAST: u32 = 256;
+const SLOTS_MOST: u32 = 65_536;
+/// As many as there are cgroups leave room: a third of them, those of pods and slices, have no tasks of their
+/// own.
+const SLOTS_STEP: u32 = 1024;
+
+/// A cgroup that has drops has them for a handful of reasons.
+const REASONS_PER_SLOT: u32 = 4;
+/// A throttled group has a queue on each CPU that it runs on.
+const HOLDS_PER_CPU: u32 = 256;
+const HOLDS_PER_SLOT: u32 = 4;
+const HOLDS_MOST: u32 = 8192;
+
+/// Bytes that an entry of what is in progress takes: see `memory.rs`.
+const REQUEST: u64 = 120;
+const RECLAIM: u64 = 88;
+/// When it came through a device, and when IP had it.
+const PACKET: u64 = 16;
+/// What small machines have of each, whose devices may become more.
+const IN_PROGRESS_LEAST: u32 = 8_192;
+/// 30 MiB, for machines with some `NVMe` devices of 64 queues.
+const REQUESTS_MOST: u32 = 1 << 18;
+/// The least for a CPU: more devices may come.
+const REQUESTS_PER_CPU: u32 = 256;
+/// One for each thread that waits for memory. More than these would not get anywhere.
+const RECLAIMS_MOST: u32 = 1 << 16;
+/// 4 MiB: two million packets a second replace them after 130 ms.
+const PACKETS_MOST: u32 = 1 << 18;
+
+/// Sizes beside `slots`, and why all of them are what they are.
+#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+pub struct Sizes {
+    /// Pairs of a cgroup, or the kernel, and a block device that it uses.
+    pub block: u32,
+    /// Pairs of a cgroup and a reason for which packets of its are dropped.
+    pub drops: u32,
+    /// Pairs of a cgroup that waits for a CPU and one that has it meanwhile.
+    pub interference: u32,
+    /// Queues of throttled groups that are remembered at one time.
+    pub holds: u32,
+    /// Requests in flight to block devices. A full map loses what comes next, and counts it.
+    pub requests: u32,
+    /// Tasks that reclaim memory. A full map loses what comes next, and counts it.
+    pub reclaims: u32,
+    /// Packets between their first device and their socket, of which the newest replaces another. A power of
+    /// two.
+    pub packets: u32,
+    /// What the maps may take together, without those that have an entry for each task or socket.
+    pub budget_bytes: u64,
+    /// For people.
+    pub reasons: Vec<SizeReason>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+pub struct SizeReason {
+    pub what: &'static str,
+    pub size: u64,
+    pub reason: String,
+}
+
+/// What is given up last stands first. Shards cost time only, packets the time of those that wait longest;
+/// pairs cost names of devices and of who made whom wait, and requests without room are not measured.
+const LADDER: [Step; 8] = [
+    Step { shards: 16, packets: 1 << 14, devices: 4, pairs: 32, in_progress: 2 },
+    Step { shards: 8, packets: 1 << 14, devices: 4, pairs: 32, in_progress: 2 },
+    Step { shards: 8, packets: 1 << 12, devices: 4, pairs: 32, in_progress: 2 },
+    Step { shards: 8, packets: 1 << 12, devices: 3, pairs: 32, in_progress: 2 },
+    Step { shards: 8, packets: 1 << 12, devices: 2, pairs: 32, in_progress: 2 },
+    Step { shards: 4, packets: 1 << 12, devices: 2, pairs: 16, in_progress: 2 },
+    Step { shards: 4, packets: 1 << 12, devices: 2, pairs: 16, in_progress: 4 },
+    Step { shards: 4, packets: 1 << 11, devices: 2, pairs: 16, in_progress: 16 },
+];
+
+#[derive(Clone, Copy)]
+struct Step {
+    /// For all CPUs together.
+    shards: u32,
+    /// Packets on their way, for each CPU: one that receives 200,000 with data a second replaces 2^14 of them
+    /// after 80 ms.
+    packets: u32,
+    /// Block devices for each slot: each of 500 pods may have five volumes, which the kernel's own threads
+    /// use, too.
+    devices: u32,
+    /// Others that a cgroup makes wait or waits for. 250 cgroups that all do that to each other make 62,000
+    /// pairs.
+    pairs: u32,
+    /// Each map of what is in progress takes at most this part of the budget.
+    in_progress: u64,
+}
+
+/// Chooses all of them. `configured` is 0 for as many slots as fit.
+pub(super) fn choose(plan: &mut Plan, facts: &Facts, configured: u32) {
+    let (wanted, why) = wanted(&facts.scale, configured);
+    let (budget, share) = budget(facts, wanted);
+    let least = if configured == 0 { SLOTS_LEAST.min(wanted) } else { wanted };
+    let halves = std::iter::successors(Some(wanted), |slots| Some(slots / 2).filter(|slots| *slots >= least));
+    let steps = halves.flat_map(|slots| LADDER.map(|step| (slots, step)));
+    let mut fits = false;
+    for (slots, step) in steps {
+        apply(plan, facts, (slots, step), budget);
+        fits = bytes(plan) <= budget;
+        if fits {
+            break;
+        }
+    }
+    plan.sizes.budget_bytes = budget;
+    plan.sizes.reasons = reasons(plan, facts, wanted, &why, &share);
+    if !fits {
+        plan.warnings.push(format!(
+            "the maps take {} KiB, and not the {} KiB that would be {share}",
+            bytes(plan) / 1024,
+            budget / 1024
+        ));
+    }
+    if configured == 0 && plan.slots < facts.scale.cgroups {
+        plan.warnings.push(format!(
+            "there are {} cgroups and room for {}, as many as fit into {share}: give the agent more memory, \
+             or set `slots`",
+            facts.scale.cgroups, plan.slots
+        ));
+    }
+}
+
+/// How many slots there should be, and why.
+fn wanted(scale: &Scale, configured: u32) -> (u32, String) {
+    let found = scale.cgroups.min(SLOTS_MOST).next_multiple_of(SLOTS_STEP);
+    match configured {
+        0 if found > SLOTS => (found, format!("room for the {} cgroups of now", scale.cgroups)),
+        0 => (SLOTS, "room for 500 pods".to_owned()),
+        _ => (configured, "as configured".to_owned()),
+    }
+}
+
+/// What the maps may take, and what share that is.
+fn budget(facts: &Facts, slots: u32) -> (u64, String) {
+    let scale = &facts.scale;
+    let per_slots = OF_ALL_SLOTS * u64::from(slots.max(SLOTS)) / u64::from(SLOTS);
+    let in_flight = REQUEST * u64::from(requests(facts).min(REQUESTS_MOST));
+    let shares = [
+        (
+            Some(per_slots + in_flight),
+            format!("{} MiB for each {SLOTS} slots, and the requests in flight", OF_ALL_SLOTS >> 20),
+        ),
+        (
+            Some(scale.memory_bytes / OF_THE_NODE).filter(|bytes| *bytes > 0),
+            format!("a {OF_THE_NODE}th of the node's memory"),
+        ),
+        (
+            scale.memory_limit_bytes.map(|bytes| bytes / OF_THE_LIMIT),
+            "a quarter of the agent's memory limit".to_owned(),
+        ),
+    ];
+    let known = shares.into_iter().filter_map(|(bytes, share)| Some((bytes?, share)));
+    known.min_by_key(|(bytes, _)| *bytes).unwrap_or_default()
+}
+
+fn apply(plan: &mut Plan, facts: &Facts, (slots, step): (u32, Step), budget: u64) {
+    let online = online(facts);
+    plan.slots = slots;
+    plan.cpu_shards = CpuShards::new(&facts.cpus, step.shards);
+    let found = slots.saturating_add(facts.scale.disks.saturating_mul(2)).min(SLOTS_MOST * step.devices);
+    // A node whose memory is not known has the least.
+    let share = budget.min(facts.scale.memory_bytes) / step.in_progress;
+    plan.sizes = Sizes {
+        block: found.max(slots * step.devices),
+        drops: slots * REASONS_PER_SLOT,
+        interference: slots * step.pairs,
+        holds: online.saturating_mul(HOLDS_PER_CPU).max(HOLDS_MOST).min(slots * HOLDS_PER_SLOT),
+        requests: within(requests(facts), REQUESTS_MOST, share / REQUEST),
+        reclaims: within(facts.threads, RECLAIMS_MOST, share / RECLAIM),
+        packets: within(online.saturating_mul(step.packets), PACKETS_MOST, share / PACKET),
+        ..Sizes::default()
+    };
+}
+
+fn online(facts: &Facts) -> u32 {
+    u32::try_from(facts.cpus.online.len()).unwrap_or(u32::MAX).max(1)
+}
+
+/// Twice what the queues can have in flight: devices may be added later.
+fn requests(facts: &Facts) -> u32 {
+    facts.queues.requests.saturating_mul(2).max(online(facts).saturating_mul(REQUESTS_PER_CPU))
+}
+
+/// A power of two with room for so many, but for no more than `most`, nor than memory is given to.
+fn within(wanted: u32, most: u32, affordable: u64) -> u32 {
+    let most = u64::from(most).min(affordable);
+    // The greatest power of two within it.
+    let most = most.checked_ilog2().map_or(0, |bits| 1_u32 << bits.min(31));
+    wanted.min(most).next_power_of_two().max(IN_PROGRESS_LEAST)
+}
+
+/// Without what grows with tasks and sockets, which the configuration and a budget of its own bound.
+fn bytes(plan: &Plan) -> u64 {
+    let fixed = Plan { tasks: 0, threads: 0, sockets: 0, ..plan.clone() };
+    let maps = memory::of_maps(&fixed, |domain| plan.first_tier(domain));
+    maps.iter().map(|map| map.bytes).sum()
+}
+
+fn reasons(plan: &Plan, facts: &Facts, wanted: u32, why: &str, share: &str) -> Vec<SizeReason> {
+    let (sizes, shards) = (&plan.sizes, plan.cpu_shards.shards);
+    let less = if plan.slots < wanted { format!("; {wanted} would not fit") } else { String::new() };
+    let (online, caches) = (facts.cpus.online.len(), facts.cpus.caches.len());
+    let late = facts.cpus.possible as usize - online.min(facts.cpus.possible as usize);
+    let sharing = if online > shards.count as usize {
+        format!("for {online} CPUs with {caches} last-level caches")
+    } else if late > 0 {
+        format!("one for each of {online} CPUs, one for {late} that may come online")
+    } else {
+        format!("one for each of {online} CPUs")
+    };
+    let row = |what, size: u64, reason| SizeReason { what, size, reason };
+    vec![
+        row("budget", sizes.budget_bytes, format!("bytes: {share}")),
+        row("slots", plan.slots.into(), format!("{why}{less}")),
+        row("shards", shards.count.into(), sharing),
+        row("block", sizes.block.into(), format!("cgroups by device, {} devices now", facts.scale.disks)),
+        row("drops", sizes.drops.into(), "cgroups by reason".to_owned()),
+        row(
+            "interference",
+            sizes.interference.into(),
+            "pairs of cgroups that wait for each other".to_owned(),
+        ),
+        row("throttles", sizes.holds.into(), "queues of throttled groups".to_owned()),
+        row(
+            "requests",
+            sizes.requests.into(),
+            format!("in flight; the queues of now hold {}", facts.queues.requests),
+        ),
+        row("reclaims", sizes.reclaims.into(), format!("in progress; {} threads now", facts.threads)),
+        row("packets", sizes.packets.into(), format!("on their way, for {online} CPUs")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::host::Cpus;
+    use crate::plan::fixture::{self, cpus, facts};
+
+    fn plan(change: impl FnOnce(&mut Facts), configured: u32) -> Plan {
+        let mut facts = facts();
+        change(&mut facts);
+        Plan::new(&facts, &Config { slots: configured, ..Config::default() })
+    }
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn five_hundred_pods_with_five_volumes_have_room_for_their_devices() {
+        let plan = plan(|facts| facts.cpus = cpus(64), 0);
+        // Each volume has its container and the kernel, and two cgroups of each pod write to the node's disk.
+        assert!(plan.sizes.block >= 2 * 500 * 5 + 2 * 500, "{} pairs", plan.sizes.block);
+        assert!(plan.sizes.interference >= 250 * 249, "{} pairs", plan.sizes.interference);
+    }
+
+    #[test]
+    fn the_maps_stay_within_their_share_of_any_node() {
+        for (gib, online, cgroups) in
+            [(1, 2, 60), (2, 2, 100), (4, 4, 300), (64, 64, 1500), (1024, 512, 20_000)]
+        {
+            let plan = plan(
+                |facts| {
+                    facts.cpus = cpus(online);
+                    facts.scale =
+                        Scale { memory_bytes: gib * GIB, memory_limit_bytes: None, cgroups, disks: 3 };
+                },
+                0,
+            );
+            assert!(bytes(&plan) <= plan.sizes.budget_bytes, "{gib} GiB: {} bytes", bytes(&plan));
+            assert!(plan.sizes.budget_bytes <= gib * GIB / OF_THE_NODE);
+            assert!(plan.slots >= cgroups, "{gib} GiB: {} slots", plan.slots);
+            assert_eq!(plan.warnings, Vec::<String>::new(), "{gib} GiB");
+        }
+    }
+
+    #[test]
+    fn the_agents_own_limit_counts_and_is_named() {
+        let limited = |limit, cgroups| {
+            plan(|facts| (facts.scale.memory_limit_bytes, facts.scale.cgroups) = (Some(limit), cgroups), 0)
+        };
+        let chart = limited(256 << 20, 200);
+        assert!((chart.slots, bytes(&chart) <= 64 << 20) == (SLOTS, true), "{:?}", chart.sizes);
+        let crowded = limited(128 << 20, 6000);
+        assert!(crowded.slots < 6000 && bytes(&crowded) <= 32 << 20, "{} slots", crowded.slots);
+        assert!(crowded.warnings[0].contains("agent's memory limit"), "{:?}", crowded.warnings);
+    }
+
+    #[test]
+    fn configured_slots_stay_and_say_when_they_are_too_many() {
+        let small = plan(|_| {}, 100);
+        assert_eq!((small.slots, small.warnings.len()), (100, 0));
+        let large = plan(|facts| facts.scale.memory_bytes = GIB, 65_536);
+        assert_eq!((large.slots, large.warnings.len()), (65_536, 1));
+    }
+
+    fn in_progress(cpus: u32, memory_bytes: u64, requests: u32) -> Plan {
+        let change = |facts: &mut Facts| {
+            facts.cpus = Cpus { possible: 2 * cpus, ..fixture::cpus(cpus) };
+            facts.scale.memory_bytes = memory_bytes;
+            facts.queues.requests = requests;
+        };
+        plan(change, 0)
+    }
+
+    /// Two `NVMe` devices with a queue for each of 64 CPUs.
+    const TWO_DEVICES: u32 = 2 * 64 * 1023;
+
+    #[test]
+    fn all_requests_that_devices_can_have_in_flight_find_room_twice() {
+        let requests = |cpus, memory, requests| in_progress(cpus, memory * GIB, requests).sizes.requests;
+        assert_eq!(requests(64, 256, TWO_DEVICES), REQUESTS_MOST);
+        assert_eq!(requests(64, 256, 64), 16_384);
+        assert_eq!(requests(2, 256, 10_000), 32_768);
+        assert_eq!(requests(2, 16, 256), IN_PROGRESS_LEAST);
+    }
+
+    #[test]
+    fn under_the_charts_limit_they_find_room_once_before_cgroups_lose_theirs() {
+        let limited = plan(
+            |facts| {
+                (facts.cpus, facts.queues.requests) = (cpus(64), TWO_DEVICES);
+                facts.scale.memory_limit_bytes = Some(256 << 20);
+            },
+            0,
+        );
+        assert_eq!((limited.slots, limited.warnings.len()), (SLOTS, 0), "{:?}", limited.sizes);
+        assert!(limited.sizes.requests >= TWO_DEVICES && bytes(&limited) <= 64 << 20, "{:?}", limited.sizes);
+    }
+
+    #[test]
+    fn more_cpus_remember_more_packets() {
+        assert_eq!(
+            [1, 2, 6, 64, 512].map(|cpus| in_progress(cpus, 256 * GIB, 0).sizes.packets),
+            [1 << 14, 1 << 15, 1 << 17, 1 << 18, 1 << 18]
+        );
+    }
+
+    #[test]
+    fn what_is_in_progress_gives_way_on_a_small_machine() {
+        let small = in_progress(64, 2 * GIB, 100_000);
+        let Sizes { requests, reclaims, packets, budget_bytes, .. } = small.sizes;
+        assert_eq!((requests, reclaims), (IN_PROGRESS_LEAST, IN_PROGRESS_LEAST));
+        assert!(packets < in_progress(64, 256 * GIB, 100_000).sizes.packets, "{packets} packets");
+        assert!(bytes(&small) <= budget_bytes, "{} of {budget_bytes} bytes", bytes(&small));
+        // A machine whose memory is not known gets the least.
+        let Sizes { requests, reclaims, packets, .. } = in_progress(64, 0, 100_000).sizes;
+        assert_eq!([requests, reclaims, packets], [IN_PROGRESS_LEAST; 3]);
+    }
+}

@@ -1,0 +1,116 @@
+//! Which packets are followed, as the programs are told it: writes the words that they look at, and takes them
+//! off their tracepoints while none is.
+
+use std::time::Instant;
+
+use sysprobe_common::rxpath::{Phase, ShareWord};
+use tracing::{debug, warn};
+
+use super::share::Share;
+use super::slices::{SLICE_BITS, SLICED_ABOVE, Slices};
+use crate::bpf::{LoadError, Loaded, MappedArray};
+use crate::host;
+use crate::plan::Plan;
+use crate::probe::TierSet;
+
+/// Where packets are noted.
+const DEVICES: [&str; 5] = [
+    "netif_rx",
+    "netif_receive_skb",
+    "netif_receive_skb_entry",
+    "netif_receive_skb_list_entry",
+    "napi_gro_receive_entry",
+];
+/// Where they are followed to their readers.
+const READERS: [&str; 4] = ["sk_data_ready", "tcp_probe", "tcp_rcv_space_adjust", "sock_recv_length"];
+
+pub(super) struct Following {
+    share: Share,
+    slices: Slices,
+    words: MappedArray<u64>,
+    waiting: MappedArray<u64>,
+    /// How many waited when packets were last begun to be noted.
+    waited: u64,
+    phase: Phase,
+    /// Programs, by their names.
+    devices: Vec<&'static str>,
+    readers: Vec<&'static str>,
+}
+
+impl Following {
+    /// Before the programs are attached.
+    pub(super) fn new(loaded: &mut Loaded, set: &TierSet, plan: &Plan) -> Result<Self, LoadError> {
+        let mut following = Self {
+            share: Share::new(plan.rx_follow_one_in, u64::from(plan.online_cpus)),
+            slices: Slices::new(),
+            words: loaded.map_array("RXPATH_SHARE")?,
+            waiting: loaded.map_array("RXPATH_WAITING")?,
+            waited: 0,
+            phase: Phase::Noting,
+            devices: set.on_tracepoints(&DEVICES),
+            readers: set.on_tracepoints(&READERS),
+        };
+        let bits = following.share.bits(Instant::now(), host::node::packets_received);
+        following.tell(bits);
+        Ok(following)
+    }
+
+    /// Follows all packets for a while.
+    pub(super) fn follow_all(&mut self, until: Instant) {
+        self.share.follow_all(until);
+    }
+
+    /// Has as many packets followed as cost little now.
+    pub(super) fn update(&mut self, loaded: &mut Loaded, now: Instant) {
+        let bits = self.share.bits(now, host::node::packets_received);
+        let waiting = self.waiting.read(0).unwrap_or(0);
+        let waits = || waiting.wrapping_sub(self.waited).cast_signed() > 0;
+        let phase = self.slices.look(now, bits, waits);
+        if phase != self.phase
+            && let Err(error) = self.turn_to(phase, loaded)
+        {
+            warn!(%error, "Packets cannot be followed again.");
+        }
+        self.tell(bits);
+    }
+
+    /// What share of the packets is followed.
+    pub(super) fn ratio(&self) -> f64 {
+        let bits = self.words.read(ShareWord::WeightBits as usize);
+        0.5_f64.powi(bits.and_then(|bits| i32::try_from(bits).ok()).unwrap_or(0))
+    }
+
+    /// Readers are watched before anything is noted for them.
+    fn turn_to(&mut self, phase: Phase, loaded: &mut Loaded) -> Result<(), LoadError> {
+        let before = std::mem::replace(&mut self.phase, phase);
+        if phase == Phase::Noting {
+            self.waited = self.waiting.read(0).unwrap_or(0);
+        }
+        if before == Phase::Paused {
+            self.write(ShareWord::Since, host::monotonic_ns());
+            loaded.attach_again(&self.readers)?;
+        }
+        self.write(ShareWord::Phase, phase as u64);
+        match phase {
+            Phase::Noting => loaded.attach_again(&self.devices)?,
+            Phase::Reading => loaded.detach(&self.devices),
+            Phase::Paused => loaded.detach(&self.readers),
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, bits: u32) {
+        let by_hash = if bits > SLICED_ABOVE { bits - SLICE_BITS } else { bits };
+        if self.words.read(ShareWord::WeightBits as usize) != Some(bits.into()) {
+            debug!(one_in = 1 << bits, "Packets are followed.");
+        }
+        self.write(ShareWord::WeightBits, bits.into());
+        self.write(ShareWord::Bits, by_hash.into());
+    }
+
+    fn write(&mut self, word: ShareWord, value: u64) {
+        if self.words.read(word as usize) != Some(value) {
+            self.words.write(word as usize, value);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! How much storage may be made, and what it takes.
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+fn charge(limit: u64, used: u64) -> Charge {
+    Charge { limit: limit * MIB, used: used * MIB }
+}
+
+#[test]
+fn nothing_is_granted_near_a_limit() {
+    let free = |groups: &[Charge]| free(1000 * MIB, 0, groups.iter().copied());
+    assert_eq!(free(&[]), 500 * MIB, "without a limit, half of all there may be");
+    assert_eq!(
+        free(&[charge(256, 60)]),
+        (256 - 32 - 60) * MIB / 2,
+        "an eighth of the limit is the agent's own"
+    );
+    assert_eq!(free(&[charge(64, 50)]), 0, "but not less than 16 MiB");
+    assert_eq!(free(&[charge(256, 60), charge(80, 70)]), 0, "the group above is as good a limit");
+    assert_eq!(free(&[charge(10, 60)]), 0, "a limit that was lowered below what is in use");
+}
+
+#[test]
+fn what_is_in_use_counts_where_no_group_tells() {
+    assert_eq!(free(100 * MIB, 40 * MIB, std::iter::empty()), 30 * MIB);
+    assert_eq!(free(100 * MIB, 140 * MIB, std::iter::empty()), 0);
+}
+
+#[test]
+fn one_percent_of_the_node_is_the_most_unless_configured() {
+    assert_eq!(Limits::new(6400 * MIB, 0, Vec::new()).most_bytes, 64 * MIB);
+    assert_eq!(Limits::new(6400 * MIB, 7, Vec::new()).most_bytes, 7 * MIB);
+}
+
+#[test]
+fn a_connection_takes_one_small_allocation_and_the_list() {
+    assert_eq!(bytes_of(size_of::<sysprobe_common::tcp::Socket>()) + LIST_BYTES, 320);
+    assert_eq!(bytes_of(8), 128);
+    assert_eq!(bytes_of(192), 512);
+}

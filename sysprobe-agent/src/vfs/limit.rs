@@ -1,0 +1,154 @@
+//! When there are too many system calls to look at all of them: a pure decision, from how many there have
+//! been.
+//!
+//! Each costs 0.2 microseconds, of which the kernel's slower way into a system call that is traced is the
+//! half, whatever the program does. So the only way to pay less is to look at none. How many there are is not
+//! known meanwhile: after a while a short trial tells.
+
+use std::time::{Duration, Instant};
+
+/// Whether system calls are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    On,
+    Off,
+}
+
+/// Over less, a rate says little.
+const WINDOW: Duration = Duration::from_millis(900);
+/// So many windows in a row above the limit are no peak.
+const PATIENCE: u32 = 2;
+const FIRST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// Who has been within the limit for so long begins with the first pause again.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
+
+pub(super) struct Limit {
+    per_second: u64,
+    state: State,
+    pause: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Since a moment, and when the last window began with how many calls.
+    On {
+        since: Instant,
+        window: Option<(Instant, u64)>,
+        above: u32,
+        is_trial: bool,
+    },
+    Off {
+        until: Instant,
+    },
+}
+
+impl State {
+    const fn on(now: Instant, calls: Option<u64>) -> Self {
+        let window = match calls {
+            Some(calls) => Some((now, calls)),
+            None => None,
+        };
+        Self::On { since: now, window, above: 0, is_trial: calls.is_some() }
+    }
+}
+
+impl Limit {
+    /// For programs that are about to look.
+    pub(super) fn new(per_second: u64) -> Self {
+        Self { per_second, state: State::on(Instant::now(), None), pause: FIRST_PAUSE }
+    }
+
+    /// What to do now, with so many calls counted so far; `None` to go on as it is.
+    pub(super) fn look(&mut self, now: Instant, calls: u64) -> Option<Turn> {
+        match self.state {
+            State::Off { until } if now < until => None,
+            State::Off { .. } => {
+                self.state = State::on(now, Some(calls));
+                Some(Turn::On)
+            }
+            State::On { .. } => self.watch(now, calls),
+        }
+    }
+
+    fn watch(&mut self, now: Instant, calls: u64) -> Option<Turn> {
+        let State::On { since, window, above, is_trial } = &mut self.state else { return None };
+        let Some((begun, before)) = *window else {
+            *window = Some((now, calls));
+            return None;
+        };
+        let took = now.duration_since(begun);
+        if took < WINDOW {
+            return None;
+        }
+        *window = Some((now, calls));
+        let rate = calls.wrapping_sub(before) as f64 / took.as_secs_f64();
+        if rate <= self.per_second as f64 {
+            (*above, *is_trial) = (0, false);
+            if now.duration_since(*since) >= FORGIVEN_AFTER {
+                self.pause = FIRST_PAUSE;
+            }
+            return None;
+        }
+        *above += 1;
+        if *above < PATIENCE && !*is_trial {
+            return None;
+        }
+        self.state = State::Off { until: now + self.pause };
+        self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+        Some(Turn::Off)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Calls a second, for one second after the other; what is done in each. No call counts while none is
+    /// looked at.
+    fn turns(limit: &mut Limit, rates: impl IntoIterator<Item = u64>) -> Vec<(usize, Turn)> {
+        let (mut now, mut calls, mut is_on) = (Instant::now(), 0, true);
+        assert_eq!(limit.look(now, calls), None);
+        let mut turns = Vec::new();
+        for (second, rate) in rates.into_iter().enumerate() {
+            now += SECOND;
+            calls += if is_on { rate } else { 0 };
+            if let Some(turn) = limit.look(now, calls) {
+                is_on = turn == Turn::On;
+                turns.push((second, turn));
+            }
+        }
+        turns
+    }
+
+    #[test]
+    fn a_peak_of_a_second_changes_nothing() {
+        assert_eq!(turns(&mut Limit::new(1000), [1000, 5000, 1000, 1001, 999]), []);
+    }
+
+    #[test]
+    fn too_many_calls_are_not_looked_at_but_for_trials_that_become_rarer() {
+        let turns = turns(&mut Limit::new(1000), std::iter::repeat_n(1001, 100));
+        let expected = [(1, Turn::Off), (31, Turn::On), (32, Turn::Off), (92, Turn::On), (93, Turn::Off)];
+        assert_eq!(turns, expected);
+    }
+
+    #[test]
+    fn calls_are_looked_at_again_when_there_are_fewer() {
+        let rates = std::iter::repeat_n(2000, 10).chain(std::iter::repeat_n(10, 700));
+        let mut limit = Limit::new(1000);
+        assert_eq!(turns(&mut limit, rates), [(1, Turn::Off), (31, Turn::On)]);
+        assert_eq!(limit.pause, FIRST_PAUSE, "forgiven");
+    }
+
+    #[test]
+    fn trials_are_never_rarer_than_every_ten_minutes() {
+        let mut limit = Limit::new(1000);
+        let turns = turns(&mut limit, std::iter::repeat_n(1001, 10_000));
+        let on: Vec<_> = turns.iter().filter(|(_, turn)| *turn == Turn::On).map(|(at, _)| at).collect();
+        assert_eq!(limit.pause, LONGEST_PAUSE);
+        assert_eq!(on[on.len() - 1] - on[on.len() - 2], 601);
+    }
+}

@@ -1,0 +1,50 @@
+//! More cgroups than there are slots: what has none is counted, and gets the next slot that is free.
+
+mod support;
+
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::process::{self, Load, cpus};
+use support::totals::{lost, workload};
+use support::{figure, until};
+use sysprobe_agent::snapshot::{ProgramSample, Snapshot};
+
+/// Fixed ones included.
+const SLOTS: usize = 16;
+const ONLY_SCHED: &str =
+    "[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\nreclaim = false\n";
+
+/// What the program at the switch did so far.
+fn switches(snapshot: &Snapshot) -> &ProgramSample {
+    let mut programs = snapshot.agent.programs.iter();
+    programs.find(|program| program.program.starts_with("sched_switch")).expect("the program runs")
+}
+
+/// What a switch without a slot costs, in instructions: `cargo xtask cost`.
+#[test]
+fn switches_without_a_slot_are_counted_until_one_becomes_free() {
+    let agent = Agent::configured(&format!(
+        "slots = {SLOTS}\ngrace_seconds = 1\nprogram_statistics = true\n{ONLY_SCHED}"
+    ));
+    let first: Vec<_> = (0..SLOTS).map(|number| Cgroup::new(&format!("first-{number}"))).collect();
+    let loads: Vec<_> =
+        first.iter().map(|cgroup| Load::running(cgroup, &cpus(), process::sleep_often)).collect();
+    let missed = |snapshot: &Snapshot| lost(snapshot, "sched", "no_free_slot");
+    until("there are no slots left", || (missed(&agent.snapshot()) > 0).then_some(()));
+    let late = Cgroup::new("late");
+    let _late = Load::running(&late, &cpus()[..1], || process::in_threads(2, process::yield_often));
+    let before = agent.snapshot();
+    let (after, runs) = until("it has been switched to often", || {
+        let now = agent.snapshot();
+        let runs = switches(&now).runs - switches(&before).runs;
+        (runs > 100_000).then_some((now, runs))
+    });
+    let counted = missed(&after) - missed(&before);
+    figure(&format!("{counted} of {runs} switches were counted"));
+    assert!(counted > runs / 2, "{counted} of {runs}");
+    let has_slot = || workload(&agent.snapshot(), &late.name).is_some_and(|known| known.sched.is_some());
+    assert!(!has_slot(), "there is none");
+    drop(loads);
+    drop(first);
+    until("it has a slot", || has_slot().then_some(()));
+}

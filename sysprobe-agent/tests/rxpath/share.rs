@@ -1,0 +1,209 @@
+//! A share of the packets is followed, and all: both say the same of the same traffic, however long what is
+//! received takes, and at whatever stage.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use sysprobe_agent::snapshot::HistogramSample;
+
+use super::loads::{Transport, wait_for_something};
+use super::path::Path;
+use super::right;
+use super::support::agent::Agent;
+use super::support::cgroup::Cgroup;
+use super::support::network::Wire;
+use super::support::place::Place;
+use super::support::process::{self, Load, cpus};
+use super::support::{figure, left_out};
+
+const PORT: u16 = 7777;
+/// Longer than the same flows are followed, and shorter.
+const NAPS: [(u32, Duration); 2] = [(25, Duration::from_millis(400)), (8, Duration::from_millis(4))];
+/// Longer than packets are noted, where they are for a part of the time.
+const LONG_NAPS: [(u32, Duration); 2] = [(25, Duration::from_millis(2500)), (8, Duration::from_millis(4))];
+/// Without a nap, among the short ones, among the long ones.
+const QUANTILES: [f64; 3] = [0.75, 0.93, 0.98];
+/// Some twenty moments of some flow are followed at least, of which a part has more requests than the others:
+/// twice the deviation of their number is a half.
+const TOLERANCE: f64 = 0.75;
+/// In buckets, by quantile. What has waited for nothing is as short, in emulation, as what the one agent's
+/// programs take, which is a part of what the other one measures.
+const APART: [f64; QUANTILES.len()] = [2.5, 1.5, 1.5];
+
+/// In emulation, who waits for a CPU waits long.
+const LONGEST: Duration = Duration::from_secs(30);
+
+struct Scenario {
+    name: &'static str,
+    connections: u32,
+    /// Of each, or as many as there is time for.
+    requests: u32,
+    /// Bytes of one.
+    length: usize,
+    /// How often, and how long the reader naps before it reads a request.
+    naps: &'static [(u32, Duration)],
+    one_in: u64,
+}
+
+impl Scenario {
+    fn nap(&self, number: u32) -> Duration {
+        let nap = self.naps.iter().find(|(every, _)| number.is_multiple_of(*every));
+        nap.map_or(Duration::ZERO, |(_, nap)| *nap)
+    }
+
+    fn serve(&self, listener: &TcpListener) {
+        thread::scope(|scope| {
+            for _ in 0..self.connections {
+                let (mut connection, _) = listener.accept().expect("a connection");
+                scope.spawn(move || {
+                    let mut request = vec![0; self.length];
+                    for number in 1.. {
+                        wait_for_something(&connection);
+                        sleep(self.nap(number));
+                        if connection.read_exact(&mut request).is_err() {
+                            return;
+                        }
+                        connection.write_all(b"a").expect("it is taken");
+                    }
+                });
+            }
+        });
+    }
+
+    fn ask(&self) {
+        thread::scope(|scope| {
+            for _ in 0..self.connections {
+                scope.spawn(|| {
+                    let mut connection = TcpStream::connect((right(), PORT)).expect("it listens");
+                    let request = vec![b'q'; self.length];
+                    let begun = Instant::now();
+                    for _ in (0..self.requests).take_while(|_| begun.elapsed() < LONGEST) {
+                        connection.write_all(&request).expect("it is taken");
+                        connection.read_exact(&mut [0]).expect("an answer");
+                        sleep(Duration::from_millis(1));
+                    }
+                });
+            }
+        });
+    }
+
+    /// What the agents say of it that follow all and a share. `None` where none can.
+    fn run(&self, wire: &Wire, prepare: impl FnOnce(&Load)) -> Option<[Path; 2]> {
+        let (all, share) = (agent(1)?, agent(self.one_in)?);
+        let [reader, asker] = ["reader", "asker"].map(|end| Cgroup::new(&format!("{}-{end}", self.name)));
+        let there = Place { cgroup: &reader, namespace: &wire.right };
+        let server = there.serve(|ready| {
+            let listener = TcpListener::bind((right(), PORT)).expect("the address is ours");
+            ready.set();
+            self.serve(&listener);
+        });
+        prepare(&server);
+        Place { cgroup: &asker, namespace: &wire.left }.run_to_end(|| self.ask());
+        Some([&all, &share].map(|agent| Path::of(&agent.snapshot(), &reader, Transport::Tcp)))
+    }
+}
+
+fn agent(one_in: u64) -> Option<Agent> {
+    let agent = Agent::configured(&format!(
+        "rx_follow_one_in = {one_in}\n[domains]\ntcp = false\nnet = false\nvfs = false"
+    ));
+    let snapshot = agent.snapshot();
+    let state = snapshot.domain("rxpath").expect("a domain");
+    if !state.up {
+        left_out("a share of the packets", &state.reason);
+        return None;
+    }
+    assert_eq!(snapshot.agent.rx_followed_ratio, Some(1.0 / one_in as f64));
+    Some(agent)
+}
+
+/// As many buckets from one second as the quantiles are: there are four to a power of two.
+fn buckets(times: &HistogramSample) -> [f64; QUANTILES.len()] {
+    QUANTILES.map(|quantile| 4.0 * times.quantile(quantile).expect("there are some").log2())
+}
+
+/// Whether both say the same of a stage, or of the whole.
+fn are_same([all, share]: [&HistogramSample; 2], what: &str) -> bool {
+    let [in_all, in_share] = [all, share].map(buckets);
+    let counts = [all.count(), share.count()];
+    figure(&format!(
+        "{what}: {} requests, {in_all:.1?}; {} by a share, {in_share:.1?}",
+        counts[0], counts[1]
+    ));
+    (0..QUANTILES.len()).all(|at| (in_all[at] - in_share[at]).abs() < APART[at])
+}
+
+/// A machine that stalls for a moment does so to all requests of that moment, of which a share has more or
+/// fewer than its part: one attempt of three is enough. What follows packets with a bias does so each time.
+fn assert_same(attempt: impl Fn() -> Option<[Path; 2]>, points: &[&str]) -> Option<[Path; 2]> {
+    for _ in 0..3 {
+        let [all, share] = attempt()?;
+        if share.count() == 0 {
+            continue;
+        }
+        share.assert_complete();
+        let ratio = share.count() as f64 / all.count() as f64;
+        let mut is_same = are_same([all.total(), share.total()], "total") && (1.0 - ratio).abs() < TOLERANCE;
+        for point in points {
+            if let [Some(all), Some(share)] = [&all, &share].map(|path| path.stage(point)) {
+                is_same &= are_same([all, share], point);
+            }
+        }
+        if is_same {
+            return Some([all, share]);
+        }
+    }
+    panic!("a share says something else three times");
+}
+
+#[test]
+fn a_share_of_the_packets_tells_the_same_as_all_of_them() {
+    let scenario =
+        Scenario { name: "share", connections: 16, requests: 600, length: 1, naps: &NAPS, one_in: 16 };
+    let wire = Wire::alone("share");
+    let Some([all, _]) = assert_same(|| scenario.run(&wire, |_| {}), &[]) else { return };
+    assert_eq!(all.count(), u64::from(scenario.connections * scenario.requests), "each request is followed");
+}
+
+/// Of the smallest share, packets are noted for one second of eight.
+#[test]
+fn a_share_that_is_noted_a_part_of_the_time_tells_the_same() {
+    let scenario = Scenario {
+        name: "slices",
+        connections: 128,
+        requests: u32::MAX,
+        length: 1,
+        naps: &LONG_NAPS,
+        one_in: 64,
+    };
+    let wire = Wire::alone("slices");
+    assert_same(|| scenario.run(&wire, |_| {}), &[]);
+}
+
+/// A pod with one connection, whose reader waits for its CPU each time.
+#[test]
+fn a_share_of_one_connection_tells_the_same_of_waits_for_a_cpu() {
+    let scenario =
+        Scenario { name: "single", connections: 1, requests: 2000, length: 1, naps: &[], one_in: 2 };
+    let wire = Wire::alone("single");
+    let hog = Cgroup::new("single-hog");
+    hog.set_weight_high();
+    let one = &cpus()[..1];
+    let _hogs = Load::running(&hog, one, process::spin);
+    let there = |server: &Load| server.move_to(one[0]);
+    assert_same(|| scenario.run(&wire, there), &["run"]);
+}
+
+/// What is lost before the first device comes there once, later.
+#[test]
+fn a_share_of_the_packets_tells_the_same_where_segments_are_sent_again() {
+    let scenario =
+        Scenario { name: "again", connections: 8, requests: 60, length: 20_000, naps: &[], one_in: 4 };
+    let wire = Wire::alone("again");
+    wire.narrow();
+    if assert_same(|| scenario.run(&wire, |_| {}), &[]).is_some() {
+        assert!(wire.left.counters().get("TcpRetransSegs") > 0, "nothing was lost");
+    }
+}

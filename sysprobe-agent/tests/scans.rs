@@ -1,0 +1,202 @@
+//! Scans of everything: on machines with a million open files, or as many sockets as there is room for; of
+//! sockets that have outlived their cgroup; of listeners that no file leads to.
+
+#[path = "scans/sockets.rs"]
+mod sockets;
+mod support;
+
+use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use sysprobe_agent::snapshot::{ScanSample, Snapshot, TcpSample};
+
+use support::agent::Agent;
+use support::cgroup::Cgroup;
+use support::place::{Flag, sleep_forever};
+use support::process::{Load, cpus};
+use support::tiers::kernel;
+use support::totals::workload;
+use support::{figure, left_out, until};
+
+/// More than an iterator of the kernel's goes over in one read (`MAX_ITER_OBJECTS`).
+const FILES: u64 = 1_100_000;
+/// All other domains with programs are off: to load them all takes an emulated machine half a minute.
+const SOCKETS_ONLY: &str =
+    "[domains]\nsched = false\nvfs = false\nblock = false\nrxpath = false\nreclaim = false";
+
+/// What an agent says of a workload; nothing if it does not know it.
+fn tcp(snapshot: &Snapshot, cgroup: &Cgroup) -> TcpSample {
+    workload(snapshot, &cgroup.name).and_then(|workload| workload.tcp.clone()).unwrap_or_default()
+}
+
+fn listening(tcp: &TcpSample) -> u64 {
+    tcp.sockets.by_state.get("listen").copied().unwrap_or(0)
+}
+
+fn scan(snapshot: &Snapshot, name: &str) -> ScanSample {
+    let mut scans = snapshot.agent.scans.iter();
+    scans.find(|scan| scan.scan == name).unwrap_or_else(|| panic!("no scan {name}")).clone()
+}
+
+/// Whether tracing programs may keep something with a socket; says so if not.
+fn has_socket_scan(what: &str) -> bool {
+    let has = kernel() >= (5, 13);
+    if !has {
+        left_out(what, "this kernel has no socket storage for tracing programs");
+    }
+    has
+}
+
+/// Has as many descriptors of one file as a process may, and says how many.
+fn open_all() -> u64 {
+    raise_limit();
+    // SAFETY: it takes a number, and what it gives is closed with the process.
+    (0..FILES).take_while(|_| unsafe { libc::dup(0) } >= 0).count() as u64
+}
+
+/// Allows this process as many descriptors as it may allow itself.
+fn raise_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the address is of a live value, and the numbers are plain.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+}
+
+/// How many processes have the files between them.
+fn processes() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the address is of a live value.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    FILES.div_ceil(limit.rlim_max.saturating_sub(100))
+}
+
+#[test]
+fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_tier() {
+    if kernel() < (6, 3) {
+        left_out("sockets by tp_btf", "net has it from Linux 6.3 on");
+        return;
+    }
+    let crowd = Cgroup::new("scan-crowd");
+    let server = Cgroup::new("scan-server");
+    let opened: Vec<(&Flag, Load)> = (0..processes())
+        .map(|_| {
+            let opened = Flag::new();
+            let load = Load::running(&crowd, &cpus(), || {
+                open_all();
+                opened.set();
+                sleep_forever();
+            });
+            (opened, load)
+        })
+        .collect();
+    for (opened, _) in &opened {
+        opened.wait();
+    }
+    // Processes are gone over by their numbers: this one comes last.
+    let ready = Flag::new();
+    let _server = Load::running(&server, &cpus(), || {
+        let _listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        ready.set();
+        sleep_forever();
+    });
+    ready.wait();
+    let agent = Agent::configured(SOCKETS_ONLY);
+    let snapshot = agent.snapshot();
+    figure(&format!("{} processes have {FILES} files open", opened.len()));
+    for name in ["tcp", "net"] {
+        let domain = snapshot.domains.iter().find(|domain| domain.name == name).expect("a domain");
+        assert_eq!((domain.up, domain.hook.as_str()), (true, "tp_btf"), "{name}: {}", domain.reason);
+    }
+    assert_eq!(listening(&tcp(&snapshot, &server)), 1, "the seed ended before the last process");
+    for program in ["tcp_seed", "net_seed"] {
+        let ScanSample { passes, truncated, last_ns, longest_part_ns, .. } = scan(&snapshot, program);
+        figure(&format!("{program}: {last_ns} ns, the longest part {longest_part_ns} ns"));
+        assert_eq!((passes, truncated), (1, 0), "{program}");
+    }
+}
+
+#[test]
+fn an_mptcp_listener_that_is_older_than_the_agent_is_known_with_its_queue_and_its_drops() {
+    const ADDRESS: SocketAddrV4 = SocketAddrV4::new(std::net::Ipv4Addr::new(127, 0, 26, 2), 4262);
+    const BACKLOG: i32 = 5;
+    /// A backlog of n lets n + 1 connections wait.
+    const LIMIT: u64 = BACKLOG.unsigned_abs() as u64 + 1;
+    if !has_socket_scan("listeners of MPTCP") {
+        return;
+    }
+    if Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).is_err() {
+        left_out("listeners of MPTCP", "this kernel has no MPTCP");
+        return;
+    }
+    let server = Cgroup::new("scan-multipath");
+    let ready = Flag::new();
+    let _server = Load::running(&server, &cpus(), || {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).expect("there is MPTCP");
+        socket.bind(&ADDRESS.into()).expect("the address is ours");
+        socket.listen(BACKLOG).expect("it listens");
+        ready.set();
+        sleep_forever();
+    });
+    ready.wait();
+    let _waiting: Vec<_> = (0..3).map(|_| TcpStream::connect(ADDRESS).expect("something listens")).collect();
+    let agent = Agent::configured(SOCKETS_ONLY);
+    let known = tcp(&agent.snapshot(), &server);
+    assert_eq!(listening(&known), 1, "{known:?}");
+    let queue = (known.sockets.accept_queue, known.sockets.accept_queue_limit);
+    assert_eq!((queue, known.accept_drops), ((3, LIMIT), 0));
+    // Nothing accepts, so most of these are dropped.
+    let _too_many: Vec<_> = (0..2 * LIMIT)
+        .map(|_| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+            socket.set_nonblocking(true).expect("it can be");
+            drop(socket.connect(&ADDRESS.into()));
+            socket
+        })
+        .collect();
+    until("connections are dropped", || (tcp(&agent.snapshot(), &server).accept_drops > 0).then_some(()));
+    assert_eq!(tcp(&agent.snapshot(), &server).sockets.accept_queue, LIMIT);
+}
+
+#[test]
+fn a_socket_that_outlives_its_cgroup_and_the_grace_costs_one_walk_over_the_cgroups() {
+    if !has_socket_scan("sockets without their cgroup") {
+        return;
+    }
+    let agent = Agent::configured(&format!("grace_seconds = 1\n{SOCKETS_ONLY}"));
+    let (old, new) = (Cgroup::new("scan-orphan-old"), Cgroup::new("scan-orphan-new"));
+    let ready = Flag::new();
+    let load = Load::running(&old, &cpus(), || {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let _client = TcpStream::connect(listener.local_addr().expect("bound")).expect("something listens");
+        let _server = listener.accept().expect("a connection");
+        ready.set();
+        sleep_forever();
+    });
+    ready.wait();
+    until("its sockets are known", || (listening(&tcp(&agent.snapshot(), &old)) == 1).then_some(()));
+    new.adopt(load.pid);
+    let name = old.name.clone();
+    old.remove();
+    until("the grace is over", || workload(&agent.snapshot(), &name).is_none().then_some(()));
+    let unknown = |snapshot: &Snapshot| {
+        let unknown = snapshot.workloads.iter().find(|row| row.workload.container == "unknown");
+        unknown.and_then(|row| row.tcp.as_ref()).map_or(0, listening)
+    };
+    until("its sockets are of unknown owner", || (unknown(&agent.snapshot()) == 1).then_some(()));
+    let before = scan(&agent.snapshot(), "cgroups").passes;
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        agent.scrape();
+        thread::sleep(Duration::from_millis(100));
+    }
+    let snapshot = agent.snapshot();
+    let walks = scan(&snapshot, "cgroups").passes - before;
+    figure(&format!("{walks} walks in five seconds"));
+    assert!(walks <= 1, "{walks} walks in five seconds");
+    assert_eq!(unknown(&snapshot), 1);
+}

@@ -1,0 +1,179 @@
+//! As many sockets as there is room for: all are counted, each once, and no part of the scan keeps a CPU for
+//! long.
+
+use std::env;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sysprobe_agent::snapshot::Snapshot;
+
+use super::support::agent::Agent;
+use super::support::cgroup::Cgroup;
+use super::support::place::{Flag, sleep_forever};
+use super::support::process::{Load, cpus};
+use super::support::totals::lost;
+use super::support::{figure, until};
+use super::{SOCKETS_ONLY, has_socket_scan, raise_limit, scan, tcp};
+
+/// More than the kernel goes over in one part, and few enough for an emulated machine. Set
+/// `SYSPROBE_TEST_SOCKETS` to have more.
+const SOCKETS: usize = 10_000;
+/// Both ends of so many connections, and a listener, for each process: below the limit of descriptors of
+/// small machines.
+const CONNECTIONS: usize = 9_900;
+/// What no part of a scan may take longer than, beside what is taken from the machine itself.
+const STRETCH: Duration = Duration::from_millis(5);
+
+/// Connects to itself so many times. The connections last as long as what comes back.
+fn connect(process: usize, connections: usize) -> (TcpListener, Vec<[TcpStream; 2]>) {
+    let [.., high, low] = process.to_be_bytes();
+    let listener = TcpListener::bind((Ipv4Addr::new(127, 1, high, low), 0)).expect("the address is ours");
+    let address = listener.local_addr().expect("it is bound");
+    let connect = |_| {
+        let client = TcpStream::connect(address).expect("something listens");
+        [client, listener.accept().expect("a connection").0]
+    };
+    let connections = (0..connections).map(connect).collect();
+    (listener, connections)
+}
+
+/// Processes with connections to themselves.
+struct Crowd {
+    cgroup: Cgroup,
+    listeners: u64,
+    sockets: u64,
+    _loads: Vec<Load>,
+}
+
+impl Crowd {
+    /// All are connected.
+    fn new(name: &str) -> Self {
+        raise_limit();
+        let wanted =
+            env::var("SYSPROBE_TEST_SOCKETS").map_or(SOCKETS, |text| text.parse().expect("a number"));
+        let processes = wanted.div_ceil(2 * CONNECTIONS);
+        let connections = wanted / 2 / processes;
+        let cgroup = Cgroup::new(name);
+        let connecting: Vec<(&Flag, Load)> = (0..processes)
+            .map(|process| {
+                let connected = Flag::new();
+                let load = Load::running(&cgroup, &cpus(), || {
+                    let _open = connect(process, connections);
+                    connected.set();
+                    sleep_forever();
+                });
+                (connected, load)
+            })
+            .collect();
+        let connected = |(connected, load): (&Flag, Load)| {
+            connected.wait();
+            load
+        };
+        Self {
+            cgroup,
+            listeners: processes as u64,
+            sockets: (2 * processes * connections) as u64,
+            _loads: connecting.into_iter().map(connected).collect(),
+        }
+    }
+
+    /// Whether an agent has counted all of them; it must never count more.
+    fn is_counted(&self, snapshot: &Snapshot) -> bool {
+        let states = tcp(snapshot, &self.cgroup).sockets.by_state;
+        let established = states.get("established").copied().unwrap_or(0);
+        assert!(established <= self.sockets, "{established} of {} are counted", self.sockets);
+        established == self.sockets && states.get("listen") == Some(&self.listeners)
+    }
+}
+
+/// Wakes up each millisecond on each CPU before everything else that can be preempted, while `body` runs. How
+/// late at most, if this thread may have that priority.
+fn latest(body: impl FnOnce()) -> Option<Duration> {
+    const PERIOD: Duration = Duration::from_millis(1);
+    let (late, is_over, is_allowed) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(true));
+    thread::scope(|scope| {
+        for cpu in cpus() {
+            let (late, is_over, is_allowed) = (&late, &is_over, &is_allowed);
+            scope.spawn(move || {
+                let parameter = libc::sched_param { sched_priority: 50 };
+                // SAFETY: plain integers, for which zero is a value; the addresses are of live values of
+                // those sizes.
+                let result = unsafe {
+                    let mut set: libc::cpu_set_t = std::mem::zeroed();
+                    libc::CPU_SET(cpu, &mut set);
+                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+                    libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter)
+                };
+                is_allowed.fetch_and(result == 0, Ordering::Relaxed);
+                while !is_over.load(Ordering::Relaxed) {
+                    let due = Instant::now() + PERIOD;
+                    thread::sleep(PERIOD);
+                    let behind = Instant::now().saturating_duration_since(due);
+                    late.fetch_max(u64::try_from(behind.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+                }
+            });
+        }
+        body();
+        is_over.store(true, Ordering::Relaxed);
+    });
+    is_allowed.into_inner().then(|| Duration::from_nanos(late.into_inner()))
+}
+
+#[test]
+fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_long() {
+    if !has_socket_scan("all sockets") {
+        return;
+    }
+    let agent = Agent::configured(SOCKETS_ONLY);
+    let crowd = Crowd::new("scan-sockets");
+    until("all sockets are counted", || crowd.is_counted(&agent.snapshot()).then_some(()));
+    let idle = latest(|| thread::sleep(Duration::from_secs(5)));
+    let mut passes = Vec::new();
+    let scraped = latest(|| {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(5) || passes.len() < 2 {
+            passes.push(scan(&agent.snapshot(), "tcp_census"));
+            passes.dedup();
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
+    // A virtual machine's host may take the CPU away within a part; what is in all passes is their own.
+    let longest = passes.iter().map(|pass| pass.longest_part_ns).min().map(Duration::from_nanos);
+    let longest = longest.expect("there were passes");
+    let took = passes.iter().map(|pass| pass.last_ns).min().map(Duration::from_nanos);
+    figure(&format!(
+        "{} sockets: {} passes, the shortest in {took:?}, with parts of at most {longest:?}; a thread \
+         of real-time priority wakes up at most {idle:?} late without scans, {scraped:?} with them",
+        crowd.sockets,
+        passes.len(),
+    ));
+    assert!(passes.iter().all(|pass| pass.truncated == 0), "{passes:?}");
+    let disturbed = idle.unwrap_or_default();
+    assert!(longest < STRETCH + disturbed, "a part took {longest:?}, disturbances {disturbed:?}");
+}
+
+/// The kernel makes what all programs keep with a socket on the first one's demand. Where two demand it at the
+/// same time, it refuses one of them (`bpf_local_storage_alloc`).
+#[test]
+fn agents_that_start_at_the_same_time_know_all_sockets() {
+    const AGENTS: usize = 4;
+    if !has_socket_scan("sockets that agents meet at the same time") {
+        return;
+    }
+    let crowd = Crowd::new("scan-together");
+    let agents: Vec<Agent> = thread::scope(|scope| {
+        let starts = [(); AGENTS].map(|()| scope.spawn(|| Agent::configured(SOCKETS_ONLY)));
+        starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
+    });
+    for agent in agents {
+        let known = until("all sockets are known", || {
+            let snapshot = agent.snapshot();
+            crowd.is_counted(&snapshot).then_some(snapshot)
+        });
+        for domain in ["tcp", "net"] {
+            assert_eq!(lost(&known, domain, "no_memory"), 0, "{domain}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `cargo xtask bench overhead`: what requests of well-known programs cost with the agent, with parts of it,
+//! and with other tools.
+//!
+//! Parts of a load with something beside it alternate with parts without ([`plan`]). What this starts and
+//! makes ends with it: processes are its children and networks have no names. Cgroups and files of a run that
+//! was killed are removed by the next ([`leftovers`]).
+
+mod agent;
+mod cgroup;
+mod figures;
+mod floor;
+mod leftovers;
+mod load;
+mod machine;
+mod network;
+mod peer;
+mod plan;
+mod process;
+mod report;
+mod variant;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::e2e::processes;
+use crate::{apt, build, cost, say};
+use agent::{Agent, Off};
+use figures::Figure;
+use floor::Floor;
+pub(super) use load::worker::{Work, work};
+use load::{ALL, Bench, Kind};
+use peer::Peer;
+use plan::Part;
+use report::{Report, Results, Setting};
+use variant::Variant;
+
+/// The kernel patches code and frees programs for a while after they were attached or detached.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Fills caches before the first part.
+const WARM_UP_SECONDS: u32 = 1;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Pairs of parts with and without each variant
+    #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = at_least_one())]
+    pairs: u32,
+    /// How long a part lasts: of a small share of packets the agent looks at one second of eight
+    #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = at_least_one())]
+    seconds: u32,
+    /// How long a load runs with a variant before the part begins, so that the agent has adapted to it
+    #[arg(long, value_name = "NUMBER", default_value = "5", value_parser = at_least_one())]
+    lead: u32,
+    /// Loads to run (all without any), such as nginx,nginx-veth-1,fio; a wrong name lists them
+    #[arg(long = "load", value_name = "LOAD", value_delimiter = ',')]
+    loads: Vec<String>,
+    /// Domains that are on: default, each (alone), all-but-each, sched+tcp (these), default-vfs (all but it)
+    #[arg(long = "variant", value_name = "VARIANT", value_delimiter = ',', default_value = "default,each")]
+    variants: Vec<String>,
+    /// Measure another tool as well, if it is installed: `ebpf_exporter`, `bpftrace` or `rezolus`
+    #[arg(long, value_name = "TOOL[=PROGRAM[,CONFIG]]")]
+    against: Vec<String>,
+    /// Measure empty programs at the hooks of the default as well
+    #[arg(long)]
+    floor: bool,
+    /// Have this program attach them instead of building the one of `cargo xtask cost`
+    #[arg(long, value_name = "PROGRAM", requires = "floor")]
+    floor_program: Option<PathBuf>,
+    /// Use this program instead of building the agent
+    #[arg(long, value_name = "PROGRAM")]
+    agent: Option<PathBuf>,
+    /// Write the report into docs/overhead.md as well
+    #[arg(long)]
+    write: bool,
+}
+
+fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}
+
+pub(super) fn main(args: &Args) -> Result<()> {
+    if !apt::root() {
+        bail!("the benchmark makes cgroups and networks, and loads programs: run this as root");
+    }
+    let loads = chosen(&args.loads)?;
+    let program = match &args.agent {
+        Some(program) => program.canonicalize().with_context(|| format!("finding {}", program.display()))?,
+        None => build::release()?,
+    };
+    let floor = match &args.floor_program {
+        Some(program) => Some(Floor { program: program.clone() }),
+        None if args.floor => Some(Floor { program: cost::measuring_program()? }),
+        None => None,
+    };
+    let directory = std::env::temp_dir().join(leftovers::name("files"));
+    fs::create_dir(&directory).with_context(|| format!("making {}", directory.display()))?;
+    let agent = Agent { program, directory: directory.clone() };
+    let measured = run(args, &loads, floor, &agent);
+    let ended = processes::end_descendants();
+    fs::remove_dir_all(&directory).with_context(|| format!("removing {}", directory.display()))?;
+    let text = measured?.to_text();
+    ended?;
+    say::output(text.trim_end());
+    if args.write { cost::write_requests(&text) } else { Ok(()) }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Kind>> {
+    if names.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    let named = |name: &String| {
+        let all = || ALL.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+        let found = ALL.iter().find(|kind| kind.name == name);
+        found.with_context(|| format!("{name} is no load: there are {}", all()))
+    };
+    names.iter().map(named).collect()
+}
+
+fn run(args: &Args, loads: &[&'static Kind], floor: Option<Floor>, agent: &Agent) -> Result<Report> {
+    processes::supervise()?;
+    leftovers::sweep()?;
+    machine::check()?;
+    let bench = Bench::new(&agent.directory)?;
+    let setting = setting(args, &bench, agent)?;
+    let mut left_out = Vec::new();
+    let variants = variants(args, floor, agent, &mut left_out)?;
+    let minutes = plan::minutes(loads.len() * variants.len(), args.pairs, args.lead, args.seconds);
+    say::step(format_args!(
+        "Measuring takes about {minutes} min. Only a quiet machine gives narrow quartiles."
+    ));
+    let (mut results, mut off) = (Vec::new(), BTreeMap::new());
+    for kind in loads {
+        if let Some(reason) = kind.lacks() {
+            say::step(format_args!("The load {} is left out: {reason}.", kind.name));
+            left_out.push(format!("{}: {reason}", kind.name));
+            continue;
+        }
+        results.push(measure(args, kind, &bench, &variants, agent, &mut off)?);
+    }
+    let variants = variants.iter().map(Variant::title).collect();
+    Ok(Report { setting, variants, results, left_out, off })
+}
+
+fn setting(args: &Args, bench: &Bench, agent: &Agent) -> Result<Setting> {
+    let version = agent.version()?;
+    let agent = match args.agent {
+        Some(_) => version,
+        None => format!("{version}, commit {}", machine::commit().unwrap_or_else(|| "unknown".to_owned())),
+    };
+    Ok(Setting {
+        kernel: machine::kernel()?,
+        processor: machine::processor(),
+        cpus: process::cpus()?.len(),
+        server_cpu: bench.server_cpu,
+        client_cpu: bench.client_cpu,
+        load: machine::load(),
+        agent,
+        command: machine::command(),
+        pairs: args.pairs,
+        lead: args.lead,
+        seconds: args.seconds,
+    })
+}
+
+/// A against A first. Domains are those that work in the default configuration and can be turned off.
+fn variants(
+    args: &Args,
+    floor: Option<Floor>,
+    agent: &Agent,
+    left_out: &mut Vec<String>,
+) -> Result<Vec<Variant>> {
+    let mut found = vec![Variant::Nothing];
+    let switches = machine::switches()?;
+    let domains: Vec<String> =
+        agent.start(&[])?.on()?.into_iter().filter(|domain| switches.contains(domain)).collect();
+    found.extend(plan::choices(&args.variants, &domains)?.into_iter().map(Variant::Agent));
+    found.extend(floor.map(Variant::Floor));
+    for word in &args.against {
+        match Peer::find(word)? {
+            Ok(peer) => found.push(Variant::Peer(peer)),
+            Err(reason) => {
+                say::step(format_args!("A tool is left out: {reason}."));
+                left_out.push(reason);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn measure(
+    args: &Args,
+    kind: &Kind,
+    bench: &Bench,
+    variants: &[Variant],
+    agent: &Agent,
+    off: &mut BTreeMap<Off, BTreeSet<&'static str>>,
+) -> Result<Results> {
+    let parts = plan::parts(variants.len(), args.pairs);
+    let (count, seconds) = (parts.len(), args.seconds);
+    say::step(format_args!("{} ({}): {count} parts of {seconds} s.", kind.title, kind.name));
+    let mut load = kind.open(bench)?;
+    load.run(WARM_UP_SECONDS)?;
+    let mut results =
+        Results { name: kind.name, title: kind.title, requests: kind.requests, parts: Vec::new() };
+    for part in parts {
+        let variant = match part {
+            Part::Without => &Variant::Nothing,
+            Part::With(number) => &variants[number],
+        };
+        let started = variant.start(agent).with_context(|| format!("starting {}", variant.title()))?;
+        process::settle(SETTLE)?;
+        if matches!(part, Part::With(_)) {
+            load.run(args.lead)?;
+        }
+        let measured = load.run(args.seconds)?;
+        for domain in started.stop()? {
+            off.entry(domain).or_default().insert(kind.name);
+        }
+        results.parts.push((part, measured));
+        tell(&results, variants);
+    }
+    Ok(results)
+}
+
+/// Says what the pair changed that the last part completes.
+fn tell(results: &Results, variants: &[Variant]) {
+    let [.., (part, _), (Part::Without, _)] = &results.parts[..] else { return };
+    let Part::With(number) = part else { return };
+    let change = |figure| results.last_change(figure, *number).unwrap_or(f64::NAN);
+    say::step(format_args!(
+        "{}: CPU time {:+.1} %, rate {:+.1} %, median {:+.1} %, 99 % {:+.1} %.",
+        variants[*number].title(),
+        change(Figure::Cpu),
+        change(Figure::Rate),
+        change(Figure::Median),
+        change(Figure::P99),
+    ));
+}

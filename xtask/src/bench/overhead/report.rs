@@ -1,0 +1,196 @@
+//! The report as markdown: every figure of the default, then the CPU time of every variant. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::agent::Off;
+use super::figures::{Figure, Measured, Spread};
+use super::plan::Part;
+
+/// What a number of the tables is.
+const EXPLANATION: &str = "\
+Each part with a variant has parts without it before and after, and is compared with the mean of
+these two. The tables have the median of these changes over all pairs, and their quartiles in
+brackets. `A against A` is the same with nothing started: it shows how far the machine differs from
+itself, so a change that lies within its quartiles tells nothing. CPU time is that of the server's
+cgroup, divided by the requests; the client's is not in it. fio is client and server in one, and
+tells the CPU time of its reading thread.";
+
+/// What the report says of the machine and the run.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) kernel: String,
+    pub(super) processor: String,
+    pub(super) cpus: usize,
+    pub(super) server_cpu: usize,
+    pub(super) client_cpu: usize,
+    pub(super) load: String,
+    pub(super) agent: String,
+    pub(super) command: String,
+    pub(super) pairs: u32,
+    pub(super) lead: u32,
+    pub(super) seconds: u32,
+}
+
+/// The parts of one load, in their order.
+#[derive(Debug)]
+pub(super) struct Results {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) requests: &'static str,
+    pub(super) parts: Vec<(Part, Measured)>,
+}
+
+/// All that was measured, and what was not.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) setting: Setting,
+    /// Titles; the first is A against A.
+    pub(super) variants: Vec<String>,
+    pub(super) results: Vec<Results>,
+    pub(super) left_out: Vec<String>,
+    /// With the names of the loads that it was seen with.
+    pub(super) off: BTreeMap<Off, BTreeSet<&'static str>>,
+}
+
+impl Results {
+    /// By how many percent a figure is higher with a variant, over all pairs.
+    pub(super) fn change(&self, figure: Figure, variant: usize) -> Option<Spread> {
+        Spread::of(self.changes(figure, variant))
+    }
+
+    /// The same of the last pair alone.
+    pub(super) fn last_change(&self, figure: Figure, variant: usize) -> Option<f64> {
+        self.changes(figure, variant).last()
+    }
+
+    fn changes(&self, figure: Figure, variant: usize) -> impl Iterator<Item = f64> {
+        let threes = self.parts.windows(3).filter(move |three| three[1].0 == Part::With(variant));
+        threes.map(move |three| figure.change(&three[0].1, &three[1].1, &three[2].1))
+    }
+
+    /// The median of all parts without anything beside the load.
+    fn without(&self, figure: Figure) -> Option<f64> {
+        let parts = self.parts.iter().filter(|(part, _)| *part == Part::Without);
+        Spread::of(parts.map(|(_, measured)| figure.of(measured))).map(|spread| spread.median)
+    }
+}
+
+impl Report {
+    pub(super) fn to_text(&self) -> String {
+        let parts = [self.head(), self.of_default(), self.of_variants(), self.notes()];
+        let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join("\n\n") + "\n"
+    }
+
+    fn head(&self) -> String {
+        let Setting { kernel, processor, cpus, server_cpu, client_cpu, .. } = &self.setting;
+        let Setting { load, agent, command, pairs, lead, seconds, .. } = &self.setting;
+        let place = if server_cpu == client_cpu {
+            format!("servers and clients on CPU {server_cpu}")
+        } else {
+            format!("servers on CPU {server_cpu}, clients on CPU {client_cpu}")
+        };
+        format!(
+            "By `{command}`:\n\n\
+             - {agent}\n\
+             - Linux {kernel}, {processor}, {cpus} CPUs, load {load} at the start; {place}\n\
+             - {pairs} pairs of parts of {seconds} s for each load and variant, begun after {lead} s\n\n\
+             {EXPLANATION}"
+        )
+    }
+
+    /// The first variant after A against A, which is the default unless the command line says otherwise.
+    fn of_default(&self) -> String {
+        let Some(title) = self.variants.get(1) else { return String::new() };
+        let mut out = head(&["load", "figure"], &["without", title, &self.variants[0]]);
+        for results in &self.results {
+            for figure in Figure::ALL {
+                let first = figure == Figure::Cpu;
+                let cells = [
+                    if first { results.title.to_owned() } else { String::new() },
+                    name(figure, results.requests),
+                    results.without(figure).map_or_else(dash, |value| unit(figure, value)),
+                    change(results.change(figure, 1)),
+                    change(results.change(figure, 0)),
+                ];
+                row(&mut out, &cells);
+            }
+        }
+        out
+    }
+
+    fn of_variants(&self) -> String {
+        if self.variants.len() <= 2 {
+            return String::new();
+        }
+        let names: Vec<&str> = self.results.iter().map(|results| results.name).collect();
+        let mut out =
+            "The change of CPU time per request with each variant, by the name of the load:\n\n".to_owned();
+        out.push_str(&head(&["variant"], &names));
+        let order = (1..self.variants.len()).chain([0]);
+        for variant in order {
+            let cells = self.results.iter().map(|results| change(results.change(Figure::Cpu, variant)));
+            row(&mut out, &[self.variants[variant].clone()].into_iter().chain(cells).collect::<Vec<_>>());
+        }
+        out
+    }
+
+    fn notes(&self) -> String {
+        let mut out = String::new();
+        let off = self.off.iter().map(|(Off { domain, reason }, loads)| {
+            let loads = if loads.len() == self.results.len() {
+                "every load".to_owned()
+            } else {
+                loads.iter().copied().collect::<Vec<_>>().join(", ")
+            };
+            format!("`{domain}` was off with {loads}: {reason}")
+        });
+        for note in off.chain(self.left_out.iter().map(|reason| format!("left out: {reason}"))) {
+            writeln!(out, "- {note}").expect("writing to a string cannot fail");
+        }
+        out
+    }
+}
+
+fn name(figure: Figure, requests: &str) -> String {
+    match figure {
+        Figure::Cpu => format!("CPU time per {}", requests.trim_end_matches('s')),
+        Figure::Rate => format!("{requests} each second"),
+        Figure::Median => "median latency".to_owned(),
+        Figure::P99 => "99 % latency".to_owned(),
+    }
+}
+
+fn unit(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::Rate => format!("{value:.0}"),
+        _ if value < 10_000.0 => format!("{value:.0} ns"),
+        _ if value < 1e6 => format!("{:.1} us", value / 1e3),
+        _ => format!("{:.1} ms", value / 1e6),
+    }
+}
+
+fn change(spread: Option<Spread>) -> String {
+    spread
+        .map_or_else(dash, |Spread { low, median, high }| format!("{median:+.1} % ({low:+.1} to {high:+.1})"))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn head(words: &[&str], numbers: &[&str]) -> String {
+    let mut out = String::new();
+    row(&mut out, &words.iter().chain(numbers).map(|title| (*title).to_owned()).collect::<Vec<_>>());
+    writeln!(out, "|{}{}", "---|".repeat(words.len()), "---:|".repeat(numbers.len()))
+        .expect("writing to a string cannot fail");
+    out
+}
+
+fn row(out: &mut String, cells: &[String]) {
+    writeln!(out, "| {} |", cells.join(" | ")).expect("writing to a string cannot fail");
+}
+
+#[cfg(test)]
+mod tests;

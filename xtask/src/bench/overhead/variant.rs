@@ -1,0 +1,58 @@
+//! What is started beside a load: nothing, the agent, another tool, or empty programs.
+
+use anyhow::Result;
+
+use super::agent::{self, Agent, Off};
+use super::floor::{self, Floor};
+use super::peer::Peer;
+use super::plan::Choice;
+use super::process::Process;
+
+#[derive(Debug)]
+pub(super) enum Variant {
+    /// Parts against parts without any difference: how far the machine differs from itself.
+    Nothing,
+    Agent(Choice),
+    Floor(Floor),
+    Peer(Peer),
+}
+
+/// Stopped when it is dropped.
+#[derive(Debug)]
+pub(super) enum Running {
+    Nothing,
+    Agent(agent::Running),
+    Other(Process),
+}
+
+impl Variant {
+    pub(super) fn title(&self) -> String {
+        match self {
+            Self::Nothing => "A against A".to_owned(),
+            Self::Agent(choice) => choice.title.clone(),
+            Self::Floor(_) => floor::TITLE.to_owned(),
+            Self::Peer(peer) => peer.title(),
+        }
+    }
+
+    /// Ready when this returns.
+    pub(super) fn start(&self, agent: &Agent) -> Result<Running> {
+        match self {
+            Self::Nothing => Ok(Running::Nothing),
+            Self::Agent(choice) => agent.start(&choice.off).map(Running::Agent),
+            Self::Floor(floor) => floor.start().map(Running::Other),
+            Self::Peer(peer) => peer.start().map(Running::Other),
+        }
+    }
+}
+
+impl Running {
+    /// Stops it, and returns which of the agent's domains did not work at the end.
+    pub(super) fn stop(self) -> Result<Vec<Off>> {
+        match self {
+            Self::Nothing => Ok(Vec::new()),
+            Self::Agent(mut agent) => agent.off(),
+            Self::Other(mut process) => process.still_runs().map(|()| Vec::new()),
+        }
+    }
+}

@@ -97,6 +97,8 @@ pub enum Hook {
     TaskCensus,
     /// An iterator over all files that tasks have open, run once at start.
     FileIterator,
+    /// The same, run before the agent reads.
+    FileCensus,
     /// An iterator over all sockets that have something in a map of socket storage, run before the agent
     /// reads.
     SocketIterator(&'static [&'static str]),
@@ -181,6 +183,7 @@ macro_rules! object {
 }
 use members::socket_members;
 use object;
+pub use tcp::CENSUSES;
 
 const fn member(global: &'static str, paths: &'static [&'static str]) -> Member {
     Member { global, paths, required: true }
@@ -290,6 +293,7 @@ impl Hook {
             | Self::TaskIterator
             | Self::TaskCensus
             | Self::FileIterator
+            | Self::FileCensus
             | Self::SocketIterator(_) => None,
         }
     }
@@ -308,6 +312,7 @@ impl fmt::Display for Hook {
             Self::TaskIterator => ("iter", &"task, once"),
             Self::TaskCensus => ("iter", &"task"),
             Self::FileIterator => ("iter", &"task_file, once"),
+            Self::FileCensus => ("iter", &"task_file"),
             Self::SocketIterator(_) => ("iter", &"bpf_sk_storage_map"),
         };
         write!(formatter, "{kind}/{name}")

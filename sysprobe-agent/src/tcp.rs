@@ -10,7 +10,7 @@ use sysprobe_common::traffic::Family;
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{self, TierSet};
+use crate::probe::{self, CENSUSES, TierSet};
 use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, SocketsSample, TcpSample, TcpTimes};
 use crate::storage::{Holder, Store};
@@ -64,7 +64,8 @@ impl Tcp {
         if has_census {
             loader.share(shared::TCP_SOCKETS, loaded.map_descriptor("TCP_SOCKETS")?);
         }
-        let census = match (counts, pass, loaded.scan("tcp_census")) {
+        let scan = CENSUSES.iter().find_map(|name| loaded.scan(name));
+        let census = match (counts, pass, scan) {
             (Some(counts), Some(pass), Some(scan)) => Some(Census { counts, pass, scan }),
             _ => None,
         };

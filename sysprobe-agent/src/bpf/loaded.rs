@@ -100,7 +100,7 @@ impl Loaded {
                 scans.push(scan_of(program, row, links)?);
                 Ok(())
             }
-            Hook::TaskCensus => {
+            Hook::TaskCensus | Hook::FileCensus => {
                 scans.push(scan_of(program, row, link_to_all)?);
                 Ok(())
             }

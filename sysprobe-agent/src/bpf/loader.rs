@@ -168,7 +168,9 @@ impl Loader {
             Hook::TaskIterator | Hook::TaskCensus => {
                 <&mut Iter>::try_from(program)?.load("task", self.btf()?)
             }
-            Hook::FileIterator => <&mut Iter>::try_from(program)?.load("task_file", self.btf()?),
+            Hook::FileIterator | Hook::FileCensus => {
+                <&mut Iter>::try_from(program)?.load("task_file", self.btf()?)
+            }
             Hook::SocketIterator(_) => {
                 <&mut Iter>::try_from(program)?.load("bpf_sk_storage_map", self.btf()?)
             }

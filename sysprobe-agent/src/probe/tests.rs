@@ -70,6 +70,7 @@ fn what_a_tier_cannot_do_without_is_of_its_kind() {
                 | Hook::TaskIterator
                 | Hook::TaskCensus
                 | Hook::FileIterator
+                | Hook::FileCensus
                 | Hook::SocketIterator(_) => None,
             };
             assert!(kind.is_none_or(|kind| kind == set.tier), "{}", program.name);

@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    const TICK: Duration = Duration::from_millis(1000);
+    const TICK: Duration = Duration::from_secs(1);
 
     /// The phases of so many ticks. `waits` says whether something does, by the tick.
     fn phases(slices: &mut Slices, ticks: u32, bits: u32, waits: impl Fn(u32) -> bool) -> Vec<Phase> {

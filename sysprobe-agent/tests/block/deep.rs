@@ -43,7 +43,7 @@ impl Slow {
         if !configfs.join("nullb").is_dir() {
             drop(process::Command::new("mount").args(["-t", "configfs", "none"]).arg(configfs).output());
         }
-        let name = format!("sysprobe-{}-{name}", process::id());
+        let name = format!("sysprobe-test-{}-{name}", process::id());
         let directory = configfs.join("nullb").join(&name);
         if fs::create_dir(&directory).is_err() {
             left_out("a slow device", "this kernel has no null_blk");

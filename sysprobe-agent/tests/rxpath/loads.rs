@@ -306,7 +306,17 @@ fn unacknowledged(connection: &TcpStream) -> libc::c_int {
 
 /// Sleeps until a socket is readable.
 pub(crate) fn wait_for_something(socket: &impl AsRawFd) {
+    poll(socket, -1);
+}
+
+/// The same without giving up the CPU.
+pub(crate) fn spin_for_something(socket: &impl AsRawFd) {
+    while poll(socket, 0) == 0 {}
+}
+
+/// How many of one socket can be read from, after so many milliseconds at most.
+fn poll(socket: &impl AsRawFd, milliseconds: i32) -> i32 {
     let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the address is of a live value.
-    unsafe { libc::poll(&raw mut wanted, 1, -1) };
+    unsafe { libc::poll(&raw mut wanted, 1, milliseconds) }
 }

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-use super::loads::{Transport, wait_for_something};
+use super::loads::{Transport, spin_for_something, wait_for_something};
 use super::path::Path;
 use super::{Stage, TIMES, assert_nothing_lost, right};
 
@@ -116,6 +116,8 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
         ready.set();
         loop {
             wait_for_something(&one);
+            // Else it would sleep when the other comes, and that would look as if it were woken for it.
+            spin_for_something(&other);
             thread::sleep(NAP);
             answer(&one, &mut [0; 100]);
             answer(&other, &mut [0; 100]);

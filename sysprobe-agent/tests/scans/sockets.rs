@@ -15,7 +15,7 @@ use super::support::place::{Flag, sleep_forever};
 use super::support::process::{Load, cpus};
 use super::support::totals::lost;
 use super::support::{figure, until};
-use super::{SOCKETS_ONLY, has_socket_scan, raise_limit, scan, tcp};
+use super::{SOCKETS_ONLY, has_socket_scan, raise_limit, socket_scan, tcp};
 
 /// More than the kernel goes over in one part, and few enough for an emulated machine. Set
 /// `SYSPROBE_TEST_SOCKETS` to have more.
@@ -134,7 +134,7 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
     let scraped = latest(|| {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(5) || passes.len() < 2 {
-            passes.push(scan(&agent.snapshot(), "tcp_census"));
+            passes.push(socket_scan(&agent.snapshot()));
             passes.dedup();
             thread::sleep(Duration::from_millis(100));
         }

@@ -1,10 +1,14 @@
 //! A real terminal: a tmux of the test's own, whose screen can be read and whose keys can be pressed.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use super::until;
+
+/// A program that has not drawn for so long has nothing more to draw, on a busy machine too.
+const SETTLED: Duration = Duration::from_secs(10);
 
 /// Ends with everything in it when it is dropped.
 #[derive(Debug)]
@@ -56,6 +60,19 @@ impl Terminal {
             let rests = screen == last;
             last.clone_from(&screen);
             Some(screen).filter(|screen| rests && is_it(screen))
+        })
+    }
+
+    /// Waits until the screen is as it shall be, or until nothing has changed for so long that it never will
+    /// be; returns the last screen.
+    pub(crate) fn settles(&self, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let (mut last, mut since) = (Vec::new(), Instant::now());
+        until("the screen settles", || {
+            let screen = self.screen();
+            if screen != last {
+                (last, since) = (screen, Instant::now());
+            }
+            (is_it(&last) || since.elapsed() > SETTLED).then(|| last.clone())
         })
     }
 

@@ -70,7 +70,7 @@ const fn like(program: &Program) -> Program {
         Hook::Kprobe(_) => "empty_kprobe",
         Hook::Kretprobe(_) => "empty_kretprobe",
         Hook::RawTp(_) | Hook::OnDemand | Hook::SocketIterator(_) => "empty_raw_tp",
-        Hook::TaskIterator | Hook::TaskCensus | Hook::FileIterator => "empty_iter",
+        Hook::TaskIterator | Hook::TaskCensus | Hook::FileIterator | Hook::FileCensus => "empty_iter",
     };
     // There is no map of sockets for an empty program to go over.
     let hook = if matches!(hook, Hook::SocketIterator(_)) { Hook::OnDemand } else { hook };

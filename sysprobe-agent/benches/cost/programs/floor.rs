@@ -55,6 +55,7 @@ fn by_event(hook: Hook) -> bool {
         | Hook::TaskIterator
         | Hook::TaskCensus
         | Hook::FileIterator
+        | Hook::FileCensus
         | Hook::SocketIterator(_) => false,
     }
 }

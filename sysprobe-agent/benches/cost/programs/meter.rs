@@ -141,7 +141,7 @@ fn hook_name(hook: Hook) -> &'static str {
     match hook {
         Hook::OnDemand => "on demand",
         Hook::TaskIterator | Hook::TaskCensus => "task iterator",
-        Hook::FileIterator => "iterator over open files",
+        Hook::FileIterator | Hook::FileCensus => "iterator over open files",
         Hook::SocketIterator(_) => "iterator over sockets",
         _ => hook.target().map_or("", Target::name),
     }

@@ -119,7 +119,7 @@ impl Script {
         match hook {
             Hook::OnDemand => return Some(Self::Demand),
             Hook::TaskIterator | Hook::TaskCensus => return Some(Self::Iterate),
-            Hook::SocketIterator(_) => return Some(Self::Census),
+            Hook::SocketIterator(_) | Hook::FileCensus => return Some(Self::Census),
             _ => {}
         }
         Some(match hook.target()?.name() {

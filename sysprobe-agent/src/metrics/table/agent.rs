@@ -260,7 +260,7 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "Passes of a scan, which goes over all objects of a kind: open files or tasks (programs that \
-               end in _seed, when the agent starts), tasks (sched_census), sockets (tcp_census), cgroups.",
+               end in _seed, when the agent starts), tasks (sched_census), sockets (tcp_census, or tcp_census_fd where the kernel refuses iterators over maps), cgroups.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.passes as f64),

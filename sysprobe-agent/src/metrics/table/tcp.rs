@@ -1,6 +1,7 @@
 //! TCP. What its sockets send and receive is with the other protocols' in `net`.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms};
+use crate::probe::CENSUSES;
 use crate::snapshot::{HistogramSample, Snapshot, TcpSample, TcpTimes, WorkloadSample};
 
 const SOCKETS: &str = "struct sock of every socket, when the agent is asked";
@@ -78,7 +79,7 @@ pub(super) static TCP: &[Metric] = &[
         WORKLOAD,
         "sock.sk_drops of listening sockets",
         |snapshot, emit| {
-            if has_program(snapshot, &["tcp_census"]) {
+            if has_program(snapshot, &CENSUSES) {
                 each(snapshot, emit, |tcp| tcp.accept_drops);
             }
         },

@@ -48,7 +48,7 @@ fn report(args: &Args) -> Result<()> {
     let mut cargo = cmd::cargo();
     cargo.args(["bench", "--quiet", "--locked", "--package", "sysprobe-agent", "--bench", "cost", "--"]);
     cargo.arg(args.rounds.to_string()).args(&args.sections);
-    cmd::run_watched(&mut cargo, |_| {})
+    cmd::run_watched(cargo, |_| {})
 }
 
 #[cfg(test)]

@@ -44,6 +44,12 @@ pub(crate) fn release() -> Result<PathBuf> {
     agent("release")
 }
 
+/// Builds objects and the agent as tests run it; returns the program.
+pub(crate) fn debug() -> Result<PathBuf> {
+    objects()?;
+    agent("debug")
+}
+
 /// Builds the eBPF objects for this machine.
 pub(crate) fn objects() -> Result<()> {
     objects_for(Arch::HOST)

@@ -1,15 +1,159 @@
-//! `cargo xtask ci`: everything that has to pass before a change is merged.
+//! `cargo xtask ci`: everything that has to pass before a change is merged, in phases. The table of phases and
+//! every failed test are the last lines, whatever came before.
+//!
+//! `--full` has what takes too long for every change: more of the kernels, what programs cost, the image. A
+//! workflow runs it each night.
 
-use anyhow::Result;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-use crate::{chart, cost, docs, lint, say, test};
+use anyhow::{Result, bail};
 
-pub(crate) fn main() -> Result<()> {
-    lint::main()?;
-    test::main(&test::Args::everything())?;
-    docs::main(&docs::Args::checking())?;
-    chart::main(&chart::Args::checking())?;
-    cost::main(&cost::Args::checking())?;
-    say::step("Everything passed.");
-    Ok(())
+use crate::results::{Failure, Report, Results};
+use crate::{chart, cost, docs, image, lint, say, test, vm};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also run a part of every test file on three kernels, compare what the programs cost, and make the image
+    #[arg(long)]
+    full: bool,
+}
+
+/// A step with a time of its own.
+struct Phase {
+    name: &'static str,
+    run: fn() -> Result<Results>,
+    /// Whether it makes no sense to go on when it fails.
+    decides: bool,
+}
+
+/// How one ended.
+struct Ended {
+    name: &'static str,
+    took: Duration,
+    passed: bool,
+}
+
+/// What every change has to pass. Code that is not clean will be written again: the rest can wait.
+const EVERY_CHANGE: [Phase; 5] = [
+    Phase { name: "lint", run: || lint::main().map(nothing), decides: true },
+    Phase { name: "host tests", run: || test::on_host(&test::Args::everything()), decides: false },
+    Phase { name: "documents", run: || docs::main(&docs::Args::checking()).map(nothing), decides: false },
+    Phase { name: "chart", run: || chart::main(&chart::Args::checking()).map(nothing), decides: false },
+    Phase { name: "guests", run: || guests(&vm::Args::smoke()), decides: false },
+];
+
+const FULL: [Phase; 3] = [
+    Phase { name: "more guests", run: || guests(&vm::Args::short()), decides: false },
+    Phase { name: "cost", run: || cost::main(&cost::Args::checking()).map(nothing), decides: false },
+    Phase { name: "image", run: || image::main(&image::Args::usual()).map(nothing), decides: false },
+];
+
+/// The counts are the last line, also of a run that fails.
+pub(crate) fn main(args: &Args) -> ExitCode {
+    let full = if args.full { &FULL[..] } else { &[] };
+    let (ended, results) = run(EVERY_CHANGE.iter().chain(full));
+    for line in conclusion(&ended, &results) {
+        say::output(&line);
+    }
+    if results.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run<'a>(phases: impl Iterator<Item = &'a Phase>) -> (Vec<Ended>, Results) {
+    let (mut ended, mut results) = (Vec::new(), Results::default());
+    for phase in phases {
+        say::step(format_args!("Phase: {}.", phase.name));
+        let start = Instant::now();
+        let found = (phase.run)().unwrap_or_else(|error| broken(phase.name, &error));
+        let passed = found.failures.is_empty();
+        results.add(found);
+        ended.push(Ended { name: phase.name, took: start.elapsed(), passed });
+        if phase.decides && !passed {
+            break;
+        }
+    }
+    (ended, results)
+}
+
+fn nothing((): ()) -> Results {
+    Results::default()
+}
+
+fn guests(args: &vm::Args) -> Result<Results> {
+    let vm::Guests { results, broken } = vm::in_guests(args)?;
+    if !broken.is_empty() && results.failures.is_empty() {
+        bail!("kernel {} did not get to the end", broken.join(", "));
+    }
+    Ok(results)
+}
+
+/// A phase that failed as a whole.
+fn broken(name: &str, error: &anyhow::Error) -> Results {
+    let report = Report::of(format!("{error:#}").lines().map(str::to_owned));
+    let alone = match name {
+        "lint" => "cargo xtask lint",
+        "documents" => "cargo xtask docs --check",
+        "chart" => "cargo xtask chart --check",
+        "cost" => "cargo xtask cost --check",
+        "image" => "cargo xtask image",
+        "guests" | "more guests" => "cargo xtask vm",
+        _ => "cargo xtask test --no-vm",
+    };
+    let failure = Failure { test: format!("phase {name}"), report, alone: alone.to_owned() };
+    Results { failures: vec![failure], ..Results::default() }
+}
+
+/// The last lines of the log: where the time went, what failed, and the counts.
+fn conclusion(ended: &[Ended], results: &Results) -> Vec<String> {
+    let mut lines = vec![format!("{:<12}{:>7}", "phase", "s")];
+    for Ended { name, took, passed } in ended {
+        let mut line = format!("{name:<12}{:>7.0}", took.as_secs_f64());
+        if !passed {
+            line.write_str("  FAILED").expect("a string takes everything");
+        }
+        lines.push(line);
+    }
+    let total: Duration = ended.iter().map(|ended| ended.took).sum();
+    lines.push(format!("{:<12}{:>7.0}", "total", total.as_secs_f64()));
+    lines.extend(results.failures.iter().flat_map(Failure::lines));
+    lines.push(format!("{} passed, {} failed", results.passed, results.failures.len()));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fails() -> Result<Results> {
+        bail!("no such thing")
+    }
+
+    #[test]
+    fn a_failure_is_told_in_the_last_lines() {
+        let fine = Phase {
+            name: "host tests",
+            run: || Ok(Results { passed: 3, ..Results::default() }),
+            decides: false,
+        };
+        let bad = Phase { name: "chart", run: fails, decides: false };
+        let (ended, results) = run([&bad, &fine].into_iter());
+        let lines = conclusion(&ended, &results);
+        assert!(lines[1].ends_with("FAILED") && !lines[2].ends_with("FAILED"), "{lines:?}");
+        let account = [
+            "---- FAILED: phase chart",
+            "    no such thing",
+            "  alone: cargo xtask chart --check",
+            "3 passed, 1 failed",
+        ];
+        assert_eq!(lines[lines.len() - 4..], account);
+    }
+
+    #[test]
+    fn nothing_follows_a_phase_that_decides() {
+        let bad = Phase { name: "lint", run: fails, decides: true };
+        let fine = Phase { name: "chart", run: || Ok(Results::default()), decides: false };
+        let (ended, _) = run([&bad, &fine].into_iter());
+        assert_eq!(ended.len(), 1);
+    }
 }

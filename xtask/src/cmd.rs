@@ -51,13 +51,16 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
     }
 }
 
-/// Runs a command, passes its stdout on line by line and shows each line to `seen`.
-pub(crate) fn run_watched(command: &mut Command, mut seen: impl FnMut(&str)) -> Result<()> {
-    let shown = describe(command);
-    let child = command.stdout(Stdio::piped()).spawn();
+/// Runs a command, passes on what it prints (both streams, in their order) line by line and shows each line to
+/// `seen`.
+pub(crate) fn run_watched(mut command: Command, mut seen: impl FnMut(&str)) -> Result<()> {
+    let shown = describe(&command);
+    let (printed, writer) = io::pipe().context("making a pipe")?;
+    let child = command.stdout(writer.try_clone()?).stderr(writer).spawn();
     let mut child = child.with_context(|| format!("`{shown}` cannot be started"))?;
-    let stdout = child.stdout.take().expect("stdout was asked to be a pipe");
-    for line in BufReader::new(stdout).split(b'\n') {
+    // The command holds the pipe's other end, too, which would never end.
+    drop(command);
+    for line in BufReader::new(printed).split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
         say::output(&line);

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::vm::measure::Laboratory;
-use crate::{apt, paths, say};
+use crate::{apt, build, paths, say};
 use compare::Finding;
 use golden::{Golden, Kernel};
 use page::Section;
@@ -56,6 +56,10 @@ pub(crate) struct Args {
     /// Measure nothing; write docs/overhead.md anew from what is known
     #[arg(long, conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "boots"])]
     page_only: bool,
+    /// Count programs and requests of one kernel anew in a single boot, and keep the counts
+    #[arg(long, value_name = "KERNEL",
+          conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "page_only", "boots"])]
+    accept: Option<String>,
     /// Write nothing; print what whole requests cost on the test kernels
     #[arg(long, conflicts_with_all = ["check", "host_only", "lab_only", "page_only", "boots"])]
     requests: bool,
@@ -73,6 +77,7 @@ impl Args {
             host_only: false,
             lab_only: false,
             page_only: false,
+            accept: None,
             requests: false,
             boots: 1,
         }
@@ -89,6 +94,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     apt::ensure(&SERVER, "Whole requests are measured")?;
     if args.requests {
         return print_requests(&args.kernels);
+    }
+    if let Some(series) = &args.accept {
+        return accept(series);
     }
     if args.check { check(&args.kernels) } else { measure(args) }
 }
@@ -114,6 +122,22 @@ fn measure(args: &Args) -> Result<()> {
     write_page(&golden, sections)
 }
 
+/// Keeps new counts of one kernel. What only a longer measurement counts stays as it was.
+fn accept(series: &str) -> Result<()> {
+    let mut golden = read_golden()?.unwrap_or_default();
+    let lab = Laboratory::open(&[series.to_owned()])?;
+    let program = program::build()?;
+    for kernel in boot(&lab, &program, 1, Count::Programs)?.into_iter().flatten() {
+        let kernel = match golden.kernel(series) {
+            Some(older) => kernel.completed_by(older),
+            None => kernel,
+        };
+        golden.replace(kernel);
+    }
+    write(&golden_file(), &golden.to_text())?;
+    write_page(&golden, Vec::new())
+}
+
 fn print_requests(kernels: &[String]) -> Result<()> {
     let program = program::build()?;
     let arguments = program::arguments(1, Count::Requests);
@@ -122,7 +146,7 @@ fn print_requests(kernels: &[String]) -> Result<()> {
         for rows in boots {
             let lines = program::parse(&rows)?;
             say::step(format_args!("Linux {series}, program by program:\n\n{}", page::parts(&lines)));
-            golden.replace(Kernel::of(series, &program::commit(), &lines));
+            golden.replace(Kernel::of(series, &program::source()?, &lines));
         }
     }
     say::step(format_args!("Instructions of a request:\n\n{}", page::requests_in_lab(&golden)));
@@ -134,7 +158,20 @@ fn print_requests(kernels: &[String]) -> Result<()> {
 fn check(kernels: &[String]) -> Result<()> {
     let golden = read_golden()?.context("docs/overhead.json is missing: run `cargo xtask cost`")?;
     let default = [CHECKED.to_owned()];
-    let lab = Laboratory::open(if kernels.is_empty() { &default } else { kernels })?;
+    let kernels = if kernels.is_empty() { &default } else { kernels };
+    build::objects()?;
+    let objects = program::source()?.objects;
+    let is_same =
+        |series: &&String| golden.kernel(series).is_some_and(|known| known.source.objects == objects);
+    let (same, changed): (Vec<&String>, Vec<&String>) = kernels.iter().partition(is_same);
+    for series in same {
+        say::step(format_args!("The programs are those that were counted on {series}: nothing to measure."));
+    }
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let changed: Vec<String> = changed.into_iter().cloned().collect();
+    let lab = Laboratory::open(&changed)?;
     let program = program::build()?;
     let mut findings = Vec::new();
     for mut boots in boot(&lab, &program, 1, Count::Programs)? {
@@ -158,11 +195,14 @@ fn check(kernels: &[String]) -> Result<()> {
 
 fn judge(findings: &[Finding]) -> Result<()> {
     findings.iter().for_each(say::step);
+    for row in compare::dearer(findings) {
+        say::output(&row);
+    }
     let faults = findings.iter().filter(|finding| finding.is_fault()).count();
     if faults > 0 {
         bail!(
             "{faults} figures are worse than docs/overhead.json says or not in it, see above: mend that, or \
-             accept them with `cargo xtask cost`"
+             accept them with `cargo xtask cost --accept KERNEL` and give the reason in the commit"
         );
     }
     say::step("No program has become dearer.");
@@ -172,9 +212,9 @@ fn judge(findings: &[Finding]) -> Result<()> {
 /// What every boot of every kernel tells.
 fn boot(lab: &Laboratory, program: &Path, boots: u32, count: Count) -> Result<Vec<Vec<Kernel>>> {
     let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, count))?;
-    let commit = program::commit();
+    let source = program::source()?;
     let kernels = |(label, boots): (&str, Vec<Vec<String>>)| {
-        boots.iter().map(|rows| Ok(Kernel::of(label, &commit, &program::parse(rows)?))).collect()
+        boots.iter().map(|rows| Ok(Kernel::of(label, &source, &program::parse(rows)?))).collect()
     };
     told.into_iter().map(kernels).collect()
 }

@@ -11,8 +11,9 @@ use anyhow::{Context, Result, bail};
 use crate::{build, cmd, paths, say};
 
 const PAGES: [&str; 4] = ["json", "metrics", "probes", "rights"];
-/// A part of a page that is written by hand, between two comments.
-const PART: (&str, &str) = ("docs/kernels.md", "kernels");
+/// Pages that are written by hand but for a part between two comments: this one, and one for each command.
+const KERNELS: &str = "docs/kernels.md";
+const COMMANDS: [&str; 9] = ["agent", "top", "io", "net", "blame", "latency", "use", "probes", "check"];
 const PART_BEGINS: &str = "by `cargo xtask docs`; edit that. -->\n";
 const PART_ENDS: &str = "<!-- The end of the table. -->";
 
@@ -33,18 +34,15 @@ impl Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let program = build::release()?;
+    let program = build::debug()?;
     let mut stale = Vec::new();
-    let pages = PAGES.map(|page| (format!("docs/{page}.md"), ["docs", page]));
-    let schemas = SCHEMAS.map(|name| (format!("docs/schema/{name}.schema.json"), ["schema", name]));
-    let part = [(PART.0.to_owned(), ["docs", PART.1])];
-    for (path, arguments) in pages.into_iter().chain(schemas).chain(part) {
+    for Made { path, arguments, is_part } in made() {
         let file = paths::root().join(&path);
         let old = fs::read_to_string(&file).unwrap_or_default();
         let mut new = generate(&program, &arguments)?;
-        if path == PART.0 {
+        if is_part {
             new = with_part(&old, &new)
-                .with_context(|| format!("{path} has lost the comments around its table"))?;
+                .with_context(|| format!("{path} has lost the comments around what is made"))?;
         }
         if old == new {
             continue;
@@ -62,6 +60,27 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     say::step("The pages under docs/ are what the tables say.");
     Ok(())
+}
+
+/// What is made: a file, or a part of one, from what the program prints.
+struct Made {
+    path: String,
+    arguments: Vec<&'static str>,
+    is_part: bool,
+}
+
+fn made() -> impl Iterator<Item = Made> {
+    let whole =
+        |path, arguments: [&'static str; 2]| Made { path, arguments: arguments.to_vec(), is_part: false };
+    let pages = PAGES.map(|page| whole(format!("docs/{page}.md"), ["docs", page]));
+    let schemas = SCHEMAS.map(|name| whole(format!("docs/schema/{name}.schema.json"), ["schema", name]));
+    let kernels = Made { path: KERNELS.to_owned(), arguments: vec!["docs", "kernels"], is_part: true };
+    let commands = COMMANDS.map(|name| Made {
+        path: format!("docs/commands/{name}.md"),
+        arguments: vec!["docs", "command", name],
+        is_part: true,
+    });
+    pages.into_iter().chain(schemas).chain([kernels]).chain(commands)
 }
 
 fn generate(program: &Path, arguments: &[&str]) -> Result<String> {

@@ -32,6 +32,13 @@ pub(crate) struct Args {
     arch: Arch,
 }
 
+impl Args {
+    /// This machine's, by its usual name.
+    pub(crate) fn usual() -> Self {
+        Self { name: concat!("sysprobe:", env!("CARGO_PKG_VERSION")).to_owned(), arch: Arch::HOST }
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<()> {
     let (archive, digest) = make_for(args.arch, &args.name)?;
     let (size, mebibytes) = (fs::metadata(&archive)?.len(), 1024.0 * 1024.0);

@@ -7,16 +7,20 @@ mod apt;
 mod bench;
 mod build;
 mod chart;
+mod check;
 mod ci;
 mod cmd;
 mod cost;
 mod docs;
 mod e2e;
 mod golang;
+mod hooks;
 mod image;
+mod leftovers;
 mod lint;
 mod oci;
 mod paths;
+mod results;
 mod run;
 mod say;
 mod test;
@@ -39,7 +43,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Task {
     /// Find the eBPF toolchain, or install it
-    Setup,
+    Setup(SetupArgs),
+    /// Check format, rules, lints and unit tests: what a commit must pass, in a minute
+    Check,
     /// Build the eBPF objects and the agent
     Build(build::Args),
     /// Build the agent and show `sysprobe top` on this host
@@ -64,13 +70,26 @@ enum Task {
     Docs(docs::Args),
     /// Check the repository's own rules only
     Tidy,
-    /// Everything that has to pass: lint, test, docs --check
-    Ci,
+    /// Everything that has to pass before a change is merged, with a table of what took how long
+    Ci(ci::Args),
+}
+
+#[derive(clap::Args)]
+struct SetupArgs {
+    /// Also have git run `cargo xtask check` before each commit
+    #[arg(long)]
+    hooks: bool,
+}
+
+fn setup(args: &SetupArgs) -> anyhow::Result<()> {
+    toolchain::setup()?;
+    if args.hooks { hooks::install() } else { Ok(()) }
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
-        Task::Setup => toolchain::setup(),
+        Task::Setup(args) => setup(&args),
+        Task::Check => check::main(),
         Task::Build(args) => build::main(&args),
         Task::Run(args) => run::main(&args),
         Task::Test(args) => test::main(&args),
@@ -83,7 +102,7 @@ fn main() -> ExitCode {
         Task::Lint => lint::main(),
         Task::Docs(args) => docs::main(&args),
         Task::Tidy => tidy::main(),
-        Task::Ci => ci::main(),
+        Task::Ci(args) => return ci::main(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,9 +4,13 @@
 //! run, and a run without them is a failure unless it was asked for. A part of them is then repeated on other
 //! kernels (`vm`), the oldest, one in the middle and the newest.
 
+mod listener;
+
 use anyhow::{Result, bail};
 
-use crate::{apt, build, cmd, say, vm};
+use crate::results::{Failure, Results};
+use crate::{apt, build, cmd, leftovers, paths, say, vm};
+use listener::Listener;
 
 /// Programs that integration tests start, by the packages that bring them.
 const PACKAGES: [&str; 15] = [
@@ -29,7 +33,7 @@ const PACKAGES: [&str; 15] = [
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run only tests whose name contains this
+    /// Run only this file of integration tests, such as tcp, or tests whose name contains this
     filter: Option<String>,
     /// Leave out the tests that need a kernel and root
     #[arg(long)]
@@ -39,37 +43,47 @@ pub(crate) struct Args {
     no_vm: bool,
 }
 
-/// Sums of cargo's "test result:" lines.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-}
-
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let root = apt::root();
-    let kernel = root && !args.no_kernel;
-    if kernel {
-        apt::ensure(&PACKAGES, "Integration tests use a real Prometheus, a terminal, fio and file systems")?;
-        build::release()?;
-    } else {
-        build::objects()?;
+    let kernel = args.with_kernel();
+    let results = on_host(args)?;
+    results.failures.iter().flat_map(Failure::lines).for_each(|line| say::output(&line));
+    account(&results, kernel);
+    if !results.failures.is_empty() {
+        bail!("{} tests failed", results.failures.len());
     }
-    let mut tally = Tally::default();
-    let result = cmd::run_watched(&mut cargo_test(args, kernel), |line| tally.add(line));
-    account(&tally, kernel);
-    result?;
     other_kernels(args, kernel)?;
-    if let Some(filter) = args.filter.as_ref().filter(|_| tally == Tally::default()) {
+    if let Some(filter) = args.filter.as_ref().filter(|_| results == Results::default()) {
         bail!("no test has `{filter}` in its name");
     }
-    if !root && !args.no_kernel {
+    if !kernel && !args.no_kernel {
         bail!(
             "the tests that need a kernel did not run: run this as root, or accept that with `--no-kernel`"
         );
     }
     Ok(())
+}
+
+/// Runs the tests on this machine. An error is one of building or of starting them; what failed is in the
+/// results.
+pub(crate) fn on_host(args: &Args) -> Result<Results> {
+    let kernel = args.with_kernel();
+    if kernel {
+        apt::ensure(&PACKAGES, "Integration tests use a real Prometheus, a terminal, fio and file systems")?;
+    }
+    build::objects()?;
+    if kernel {
+        leftovers::remove();
+    }
+    let mut cargo = cargo_test(args, kernel);
+    let _marks = leftovers::Marks::put_on(&mut cargo);
+    let mut listener = Listener::default();
+    let ended = cmd::run_watched(cargo, |line| listener.hear(line));
+    let results = listener.into_results();
+    // With a failed test cargo fails, too.
+    if results.failures.is_empty() {
+        ended?;
+    }
+    Ok(results)
 }
 
 /// The short form of `cargo xtask vm`.
@@ -88,14 +102,22 @@ fn cargo_test(args: &Args, kernel: bool) -> std::process::Command {
     if !kernel {
         cargo.args(["--lib", "--bins"]);
     }
-    cargo.args(&args.filter);
+    match &args.filter {
+        Some(file) if kernel && is_file_of_tests(file) => cargo.args(["--test", file]),
+        filter => cargo.args(filter),
+    };
     cargo
 }
 
-fn account(tally: &Tally, kernel: bool) {
-    let Tally { passed, failed, ignored } = tally;
+/// Whether a filter names a file, which is then the only one that is built.
+fn is_file_of_tests(name: &str) -> bool {
+    paths::root().join("sysprobe-agent/tests").join(name).with_extension("rs").exists()
+}
+
+fn account(results: &Results, kernel: bool) {
+    let Results { passed, ignored, failures } = results;
     let kinds = if kernel { "unit, integration and kernel tests" } else { "unit tests" };
-    say::step(format_args!("Ran {kinds}: {passed} passed, {failed} failed, {ignored} ignored."));
+    say::step(format_args!("Ran {kinds}: {passed} passed, {} failed, {ignored} ignored.", failures.len()));
     if !kernel {
         say::step("Skipped: integration and kernel tests.");
     }
@@ -106,6 +128,15 @@ fn account(tally: &Tally, kernel: bool) {
 impl Args {
     pub(crate) fn everything() -> Self {
         Self { filter: None, no_kernel: false, no_vm: false }
+    }
+
+    /// Those that need neither root nor a kernel.
+    pub(crate) fn units() -> Self {
+        Self { no_kernel: true, ..Self::everything() }
+    }
+
+    fn with_kernel(&self) -> bool {
+        !self.no_kernel && apt::root()
     }
 
     /// Why no other kernels are booted.
@@ -119,44 +150,5 @@ impl Args {
         } else {
             (std::env::consts::ARCH != "x86_64").then_some("which are for x86_64")
         }
-    }
-}
-
-// === impl Tally ===
-
-impl Tally {
-    /// Adds `test result: ok. 3 passed; 0 failed; 1 ignored; ...`; other lines count nothing.
-    fn add(&mut self, line: &str) {
-        let Some((_, counts)) = line.strip_prefix("test result: ").and_then(|rest| rest.split_once(". "))
-        else {
-            return;
-        };
-        for count in counts.split("; ") {
-            match count.split_once(' ').map(|(number, what)| (number.parse().unwrap_or(0), what)) {
-                Some((number, "passed")) => self.passed += number,
-                Some((number, "failed")) => self.failed += number,
-                Some((number, "ignored")) => self.ignored += number,
-                _ => {}
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_add_up() {
-        let mut tally = Tally::default();
-        tally.add(
-            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s",
-        );
-        tally.add(
-            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished \
-                   in 0.1s",
-        );
-        tally.add("test sched::ok ... ok");
-        assert_eq!(tally, Tally { passed: 7, failed: 2, ignored: 1 });
     }
 }

@@ -28,6 +28,15 @@ const SKIPPED: [&str; 2] = ["target", ".git"];
 /// Written by hand, hence held to the rules for text. Recorded data is kept as it was found.
 const TEXTS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "run"];
 
+/// Pages whose prose is held to these rules: what a newcomer reads first.
+const PROSE: [&str; 4] = ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/commands/"];
+
+/// A line of prose on such a page has at most so many columns.
+const PROSE_COLUMNS: usize = 100;
+
+/// Words that hide who acts: the subject has a name.
+const VAGUE: [&str; 3] = ["nobody", "somebody", "whoever"];
+
 /// What must not be committed, put together here so that this file may be.
 const FORBIDDEN: [&str; 4] =
     [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("../", "shared"), concat!(".lib", "rary")];
@@ -66,6 +75,33 @@ fn faults(name: &Path, text: &str) -> Vec<String> {
     }
     if name.extension().is_some_and(|extension| extension == "rs") {
         found.extend(rust_faults(name, text));
+    }
+    if PROSE.iter().any(|page| name.to_string_lossy().starts_with(page)) {
+        found.extend(prose_faults(name, text));
+    }
+    found
+}
+
+/// Fenced blocks, tables and links that do not fit a line are left alone.
+fn prose_faults(name: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+            continue;
+        }
+        if in_block || line.starts_with('|') {
+            continue;
+        }
+        if line.chars().count() > PROSE_COLUMNS && !line.contains("](") && !line.starts_with("<!--") {
+            found.push(format!("{}:{number}: is longer than {PROSE_COLUMNS} columns", name.display()));
+        }
+        let lower = line.to_lowercase();
+        let words: Vec<&str> = lower.split(|letter: char| !letter.is_alphanumeric()).collect();
+        for word in VAGUE.iter().filter(|word| words.contains(word)) {
+            found.push(format!("{}:{number}: says `{word}`: name the subject", name.display()));
+        }
     }
     found
 }

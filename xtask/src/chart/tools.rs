@@ -23,7 +23,7 @@ pub(crate) fn helm() -> Command {
 }
 
 fn directory() -> PathBuf {
-    paths::root().join("target/chart/tools")
+    paths::tools().join("chart")
 }
 
 impl Tools {
@@ -38,7 +38,7 @@ impl Tools {
             sources: SOURCES,
             output: directory.clone(),
             linker_flags: "-s -w".into(),
-            about: "Building helm, kubeconform and kustomize (five minutes, once).".into(),
+            about: "Building helm, kubeconform and kustomize (minutes, once for all clones).".into(),
         };
         module.ensure(&["tool"])?;
         Ok(Self { directory })

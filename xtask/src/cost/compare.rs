@@ -104,11 +104,37 @@ fn of_counts(was: u64, is: u64) -> Option<News> {
     }
 }
 
+/// What has become dearer, a row each, the dearest first.
+pub(super) fn dearer(findings: &[Finding]) -> Vec<String> {
+    let mut rows: Vec<_> = findings.iter().filter_map(Finding::as_dearer).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    rows.sort_by_key(|(_, was, is)| std::cmp::Reverse(is * 1000 / (*was).max(1)));
+    let width = rows.iter().map(|(what, ..)| what.chars().count()).max().unwrap_or(0);
+    let heading = format!("{:width$} {:>8} {:>8} {:>7}", "instructions of", "were", "are", "more");
+    let row = |(what, was, is): (&str, u64, u64)| {
+        format!("{what:width$} {was:>8} {is:>8} {:>+6.0}%", percent(was, is))
+    };
+    std::iter::once(heading).chain(rows.into_iter().map(row)).collect()
+}
+
+fn percent(was: u64, is: u64) -> f64 {
+    (is as f64 / was as f64 - 1.0) * 100.0
+}
+
 // === impl Finding ===
 
 impl Finding {
     pub(super) const fn is_fault(&self) -> bool {
         matches!(self.news, News::Dearer { .. } | News::New | News::Lost { .. })
+    }
+
+    const fn as_dearer(&self) -> Option<(&str, u64, u64)> {
+        match self.news {
+            News::Dearer { was, is } => Some((self.what.as_str(), was, is)),
+            _ => None,
+        }
     }
 
     /// Whether another boot may tell otherwise.
@@ -120,7 +146,6 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = &self.what;
-        let percent = |was: u64, is: u64| (is as f64 / was as f64 - 1.0) * 100.0;
         match &self.news {
             News::Dearer { was, is } => {
                 write!(
@@ -182,6 +207,19 @@ mod tests {
         let (fails, said) = compare(vec![row("a", Some(100))], vec![row("a", Some(111))]);
         assert!(fails);
         assert_eq!(said, ["DEARER: `a` (tp_btf) on 6.12 takes 111 instructions instead of 100 (+11 %)."]);
+    }
+
+    #[test]
+    fn what_is_dearer_is_a_table_the_dearest_first() {
+        let known = kernel(vec![row("a", Some(100)), row("long_name", Some(100))]);
+        let findings = kernels(&known, &kernel(vec![row("a", Some(120)), row("long_name", Some(200))]));
+        let expected = [
+            "instructions of                  were      are    more",
+            "`long_name` (tp_btf) on 6.12      100      200   +100%",
+            "`a` (tp_btf) on 6.12              100      120    +20%",
+        ];
+        assert_eq!(dearer(&findings), expected);
+        assert!(dearer(&[]).is_empty());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `docs/overhead.json`: the counts that can be repeated, by kernel. Pure.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +18,9 @@ pub(super) struct Golden {
 pub(super) struct Kernel {
     pub(super) series: String,
     pub(super) release: String,
-    /// Which programs they are: the commit and its day.
-    #[serde(default)]
-    pub(super) commit: String,
+    /// Which programs they are.
+    #[serde(default, flatten)]
+    pub(super) source: Source,
     pub(super) programs: Vec<Row>,
     pub(super) round_trips: Vec<Trip>,
     /// What is not compared: others' tools change without us.
@@ -28,6 +30,17 @@ pub(super) struct Kernel {
     #[serde(default)]
     pub(super) requests: Vec<Watch>,
     pub(super) refused: Vec<Refused>,
+}
+
+/// Which programs were counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    /// With its day.
+    #[serde(default)]
+    pub(super) commit: String,
+    /// The SHA-256 of each eBPF object, by its name. Equal objects need not be counted again.
+    #[serde(default)]
+    pub(super) objects: BTreeMap<String, String>,
 }
 
 /// One program of one tier.
@@ -98,9 +111,9 @@ impl Golden {
 // === impl Kernel ===
 
 impl Kernel {
-    /// What one boot has told of the programs of a commit.
-    pub(super) fn of(series: &str, commit: &str, lines: &[Line]) -> Self {
-        let mut kernel = Self { series: series.to_owned(), commit: commit.to_owned(), ..Self::default() };
+    /// What one boot has told of these programs.
+    pub(super) fn of(series: &str, source: &Source, lines: &[Line]) -> Self {
+        let mut kernel = Self { series: series.to_owned(), source: source.clone(), ..Self::default() };
         for line in lines {
             match line {
                 Line::Host(host) => kernel.release.clone_from(&host.release),
@@ -141,6 +154,15 @@ impl Kernel {
         least
     }
 
+    /// Takes over what only a longer measurement counts: calls, and requests by tier.
+    pub(super) fn completed_by(mut self, older: &Self) -> Self {
+        self.calls.clone_from(&older.calls);
+        let by_tier = older.requests.iter().filter(|request| self.request(&request.with).is_none());
+        let by_tier: Vec<Watch> = by_tier.cloned().collect();
+        self.requests.extend(by_tier);
+        self
+    }
+
     pub(super) fn row(&self, tier: &str, program: &str) -> Option<&Row> {
         self.programs.iter().find(|row| row.tier == tier && row.program == program)
     }
@@ -165,11 +187,12 @@ impl Kernel {
 
     fn to_text(&self) -> String {
         format!(
-            " {{\"series\": {}, \"release\": {}, \"commit\": {},\n  \"programs\": {},\n  \"round_trips\": \
+            " {{\"series\": {}, \"release\": {}, \"commit\": {},\n  \"objects\": {},\n  \"programs\": {},\n  \"round_trips\": \
              {},\n  \"calls\": {},\n  \"requests\": {},\n  \"refused\": {}}}",
             json(&self.series),
             json(&self.release),
-            json(&self.commit),
+            json(&self.source.commit),
+            json(&self.source.objects),
             lines(&self.programs),
             lines(&self.round_trips),
             lines(&self.calls),

@@ -4,7 +4,7 @@
 
 mod tables;
 
-use super::golden::{Golden, Kernel};
+use super::golden::{Golden, Kernel, Source};
 use super::report::Line;
 
 /// A heading and what is below it.
@@ -124,7 +124,7 @@ fn old_body(page: &str, title: &str) -> Option<String> {
 }
 
 fn in_lab(golden: &Golden) -> Section {
-    let known = |Kernel { series, release, commit, .. }: &Kernel| {
+    let known = |Kernel { series, release, source: Source { commit, .. }, .. }: &Kernel| {
         format!("{series} is `{release}`, with the programs of commit {commit}")
     };
     let kernels: Vec<String> = golden.kernels.iter().map(known).collect();

@@ -1,5 +1,6 @@
 //! The measuring program: building it, running it here, and reading what it prints.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,8 +8,10 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::golden::Source;
 use super::report::Line;
-use crate::{build, cmd, say};
+use crate::build::Arch;
+use crate::{build, cmd, paths, say};
 
 /// The benchmark that it is a part of.
 const BENCH: &str = "cost";
@@ -68,7 +71,23 @@ pub(super) fn parse(rows: &[String]) -> Result<Vec<Line>> {
     rows.iter().map(line).collect()
 }
 
-/// Which programs are measured.
+/// Which programs are measured, of objects that are built.
+pub(super) fn source() -> Result<Source> {
+    Ok(Source { commit: commit(), objects: digests()? })
+}
+
+/// The SHA-256 of each object, by its name.
+fn digests() -> Result<BTreeMap<String, String>> {
+    let directory = paths::objects(Arch::HOST);
+    let listed = fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))?;
+    let files: Vec<PathBuf> = listed.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    let printed = cmd::output(cmd::tool("sha256sum").args(&files))?;
+    let lines = printed.lines().filter_map(|line| line.split_once("  "));
+    let name = |file: &str| Some(Path::new(file).file_stem()?.to_str()?.to_owned());
+    Ok(lines.filter_map(|(digest, file)| Some((name(file)?, digest.to_owned()))).collect())
+}
+
+/// The commit, with its day.
 pub(super) fn commit() -> String {
     let git = |words: &[&str]| cmd::capture(cmd::tool("git").args(words));
     let Some(commit) = git(&["log", "-1", "--format=`%h` (%cs)"]) else { return "unknown".to_owned() };

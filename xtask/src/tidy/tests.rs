@@ -53,3 +53,18 @@ fn this_repository_is_walked_without_its_products() {
     assert!(files.contains(&paths::root().join("xtask/src/tidy.rs")));
     assert!(!files.iter().any(|file| file.starts_with(paths::root().join("target"))));
 }
+
+#[test]
+fn prose_is_narrow_and_names_its_subject() {
+    let long = "word ".repeat(21);
+    assert_eq!(
+        check("README.md", &format!("# A\n{}\n", long.trim())),
+        ["README.md:2: is longer than 100 columns"]
+    );
+    assert_eq!(
+        check("docs/commands/top.md", "Nobody knows.\n"),
+        ["docs/commands/top.md:1: says `nobody`: name the subject"]
+    );
+    assert!(check("README.md", &format!("```text\n{0}\n```\n| {0} |\n", long.trim())).is_empty());
+    assert!(check("docs/rxpath.md", &format!("{} nobody\n", long.trim())).is_empty());
+}

@@ -8,6 +8,7 @@ use xtask_init::Report;
 
 use super::libtest::{Heard, Listener, Verdict};
 use super::summary::{self, Outcome};
+use crate::results::{self, Account, Failure};
 
 /// The name of the job that is neither a test nor a line for the shell: it prints rows of data.
 pub(super) const MEASUREMENT: &str = "cost";
@@ -43,6 +44,7 @@ pub(super) struct Progress {
     listener: Listener,
     since: Instant,
     console: VecDeque<String>,
+    account: Account,
     pub(super) outcomes: Vec<Outcome>,
     /// What a measurement has printed.
     pub(super) rows: Vec<String>,
@@ -59,6 +61,7 @@ impl Progress {
             listener: Listener::default(),
             since: Instant::now(),
             console: VecDeque::new(),
+            account: Account::default(),
             outcomes: Vec::new(),
             rows: Vec::new(),
             alarm: None,
@@ -112,6 +115,7 @@ impl Progress {
         if *kind != Kind::Tests {
             return (!line.is_empty()).then(|| format!("{:>5} | {line}", self.kernel));
         }
+        self.account.hear(line);
         match self.listener.hear(line) {
             Heard::Verdict(name, verdict) => {
                 let test = format!("{job}::{name}");
@@ -150,6 +154,29 @@ impl Progress {
             _ => job,
         };
         Some(self.judge(test, Verdict::Failed))
+    }
+
+    /// What failed, with what it printed.
+    pub(super) fn failures(&mut self) -> Vec<Failure> {
+        let failed = self.outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Failed);
+        let failed: Vec<String> = failed.map(|outcome| outcome.test.clone()).collect();
+        failed.iter().map(|test| self.failure(test)).collect()
+    }
+
+    fn failure(&mut self, test: &str) -> Failure {
+        let kernel = self.kernel;
+        let (file, name) = test.split_once("::").unwrap_or((test, ""));
+        let mut report = self.account.take(name);
+        if report == results::Report::default() {
+            let alarm = self.alarm.iter().map(|alarm| format!("the kernel said: {alarm}"));
+            report = results::Report::of(alarm.chain(self.console.iter().cloned()));
+        }
+        let filter = if name.is_empty() { String::new() } else { format!(" --filter {name}") };
+        Failure {
+            test: format!("Linux {kernel}: {test}"),
+            report,
+            alone: format!("cargo xtask vm {kernel} --test {file}{filter}"),
+        }
     }
 
     fn judge(&mut self, test: String, verdict: Verdict) -> String {

@@ -14,6 +14,7 @@ use super::tail::Tail;
 use super::tree::Kernel;
 use super::{initramfs, jobs, modules};
 use crate::build::Arch;
+use crate::results::Failure;
 use crate::{paths, say};
 
 /// How often the serial ports are looked at.
@@ -43,6 +44,7 @@ pub(super) struct Settings<'a> {
 /// What became of a run.
 pub(super) struct Ran {
     pub(super) outcomes: Vec<Outcome>,
+    pub(super) failures: Vec<Failure>,
     /// What a measurement has printed.
     pub(super) rows: Vec<String>,
     pub(super) complete: bool,
@@ -72,7 +74,8 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         mourn(kernel, &progress, &machine, fault);
     }
     say::step(format_args!("Kernel {} took {}.", kernel.version, seconds(start.elapsed())));
-    Ok(Ran { outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
+    let failures = progress.failures();
+    Ok(Ran { failures, outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
 }
 
 /// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in

@@ -42,7 +42,8 @@ fn boot(steady: f64, added: f64) -> Kernel {
             reason: "\"no\"".to_owned(),
         }),
     ];
-    Kernel::of("6.12", "0123abc (2026-11-23)", &lines)
+    let objects = [("sched".to_owned(), "0f".to_owned())].into();
+    Kernel::of("6.12", &Source { commit: "0123abc (2026-11-23)".to_owned(), objects }, &lines)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The page: its tables, and sections that outlive a measurement that leaves them out.
 
-use super::super::golden::{Row, Trip, Watch};
+use super::super::golden::{Row, Source, Trip, Watch};
 use super::super::report::{Cost, Host, Program, Refused, RoundTrip, Spread};
 use super::*;
 
@@ -25,7 +25,7 @@ fn kernel(series: &str, programs: Vec<Row>, product: u64) -> Kernel {
     Kernel {
         series: series.to_owned(),
         release: format!("{series}.1"),
-        commit: format!("of-{series}"),
+        source: Source { commit: format!("of-{series}"), ..Source::default() },
         programs,
         round_trips: vec![Trip { tier: "raw_tp".to_owned(), empty: 100, product }],
         calls: vec![watch("raw_tp", 5)],

@@ -19,7 +19,10 @@ use crate::{
 pub mod json;
 mod view;
 
-pub const EXAMPLE: &str = "Example: who made nginx wait for a CPU in the next ten seconds\n  \
+pub const HELP: &str = "Who delayed a workload's CPU time, and for how long? Each wait for a CPU is split into its \
+    causes (quota, own threads, other pods, services, the kernel, interrupts), and the pods and services that ran \
+    meanwhile are named.\n\n\
+    Example: who delayed nginx in the next ten seconds\n  \
     sysprobe blame nginx.service --once --interval 10";
 
 /// Shows windows until the user has seen enough: one with `--once`.

@@ -20,7 +20,9 @@ use crate::show::{Source, args::Output};
 use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
 use trial::Trial;
 
-pub const EXAMPLE: &str = "Example: why a domain is off, for scripts\n  \
+pub const HELP: &str = "What will the agent do on this host, and what can it not do, and why? Nothing is changed: \
+    the kernel verifies the programs, and they are removed again.\n\n\
+    Example: why a domain is off, for scripts\n  \
     sysprobe check -o json | jq '.plan.domains'";
 
 #[derive(Clone, Copy, Debug)]

@@ -21,8 +21,7 @@ use crate::show::args::{Output, WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
 use crate::{agent, blame, check, completion, docs, latency, probes, resources, schema, top};
 
-/// Tells, per container, where latency comes from: watches the scheduler with eBPF and reads the cgroups'
-/// files.
+/// Show, per pod, where latency comes from: CPU, quota, neighbours, storage, network, memory.
 #[derive(Debug, Parser)]
 #[command(name = "sysprobe", version, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -33,67 +32,70 @@ pub struct Cli {
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 failure, 2 wrong arguments, 77 missing privileges, 78 wrong configuration";
 
-const COMPLETIONS_EXAMPLE: &str = "Example: completion in this shell\n  source <(sysprobe completions \
-                                   bash)\n\n\
-    Names are those of a running agent at the usual socket.";
-const MAN_EXAMPLE: &str = "Example: the manual of one command\n  \
+const AGENT_HELP: &str = "What does the DaemonSet run? This command: it loads the eBPF programs, serves Prometheus \
+    metrics over HTTP, and answers the other commands over a local socket.\n\n\
+    Example: an agent with a configuration file\n  \
+    sysprobe agent --config /etc/sysprobe.toml";
+const COMPLETIONS_HELP: &str = "How are commands, flags and pod names completed by a shell? This prints the script \
+    for it; names are those of a running agent at the usual socket.\n\n\
+    Example: completion in this shell\n  \
+    source <(sysprobe completions bash)";
+const MAN_HELP: &str = "Where are the manual pages? This writes one for each command.\n\n\
+    Example: the manual of one command\n  \
     sysprobe man /tmp && man /tmp/sysprobe-latency.1";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the node agent: metrics over HTTP, and a local socket for the other commands.
+    /// Run the node agent: metrics and a socket for the other commands.
+    #[command(long_about = AGENT_HELP)]
     Agent(AgentArgs),
-    /// Show the workloads of this host live: CPU, throttling, waits for a CPU, switches.
-    #[command(after_help = top::args::TOP_EXAMPLE)]
+    /// Show live what each workload does and how long it waits for a CPU.
+    #[command(long_about = top::args::TOP_HELP)]
     Top(ShowCommand<TopArgs>),
-    /// Show the storage operations of this host's workloads live: reads, writes, fsyncs, and what fails.
-    #[command(after_help = top::args::IO_EXAMPLE)]
+    /// Show whose storage is slow: reads, writes, fsyncs, disk requests.
+    #[command(long_about = top::args::IO_HELP)]
     Io(ShowCommand<IoArgs>),
-    /// Show the network of this host's workloads live: traffic, retransmissions, round trips, drops.
-    #[command(after_help = top::args::NET_EXAMPLE)]
+    /// Show whose network is slow: retransmissions, round trips, drops.
+    #[command(long_about = top::args::NET_HELP)]
     Net(ShowCommand<NetArgs>),
-    /// Show how long a pod, a systemd unit or a cgroup waited for a CPU, why, and who ran meanwhile.
-    #[command(after_help = blame::EXAMPLE)]
+    /// Show who delayed a workload's CPU time, and for how long.
+    #[command(long_about = blame::HELP)]
     Blame(ShowCommand<WorkloadArgs>),
-    /// Show where what a pod, a systemd unit or a cgroup received lost time before it was read, stage by
-    /// stage.
-    #[command(after_help = latency::HELP)]
+    /// Break down a workload's receive latency by stage.
+    #[command(long_about = latency::HELP, after_long_help = latency::NOTE)]
     Latency(ShowCommand<LatencyArgs>),
-    /// Check this node in a minute: of CPU, memory, disks and network what is in use, what waits, what fails,
-    /// and who is behind it.
-    #[command(after_help = resources::EXAMPLE)]
+    /// Check this node: utilization, saturation and errors (USE method).
+    #[command(long_about = resources::HELP)]
     Use(ShowCommand<WindowArgs>),
-    /// Show what each of the agent's kernel programs costs, how full their maps are, and what was lost.
-    #[command(after_help = probes::EXAMPLE)]
+    /// Show what the kernel programs cost, how full maps are, and losses.
+    #[command(long_about = probes::HELP, after_long_help = probes::NOTE)]
     Probes(ShowCommand<ProbesArgs>),
-    /// Show what this host offers, what the kernel takes of the agent's programs, and what a running agent
-    /// does.
-    #[command(after_help = check::EXAMPLE)]
+    /// Show what this host offers and what the agent would do on it.
+    #[command(long_about = check::HELP)]
     Check(CheckArgs),
-    /// Print the JSON Schema of what a command prints with `-o json`.
-    #[command(after_help = schema::EXAMPLE)]
+    /// Print the JSON Schema of a document of `-o json`.
+    #[command(long_about = schema::HELP, after_long_help = schema::NOTE)]
     Schema {
         #[arg(value_name = "DOCUMENT")]
         form: schema::Form,
     },
-    /// Print what a shell needs to complete commands, flags and the names of pods.
-    #[command(after_help = COMPLETIONS_EXAMPLE)]
+    /// Print the completion script of a shell.
+    #[command(long_about = COMPLETIONS_HELP)]
     Completions { shell: completion::Shell },
-    /// Write the manual pages of all commands into a directory.
-    #[command(after_help = MAN_EXAMPLE)]
+    /// Write the manual pages into a directory.
+    #[command(long_about = MAN_HELP)]
     Man {
         #[arg(value_name = "DIRECTORY")]
         directory: PathBuf,
     },
-    /// Print a page of the documentation that is made from the tables in the program.
+    /// Print a page, or a part of one, that the documentation takes from the program.
     #[command(hide = true)]
-    Docs { page: docs::Page },
+    Docs { page: docs::Page, of: Option<String> },
 }
 
 #[derive(Args, Debug)]
 pub struct AgentArgs {
-    /// Where to serve /metrics, /healthz and /readyz.
-    #[arg(long, value_name = "ADDRESS:PORT", help = format!("Where to serve /metrics, /healthz and /readyz \
+    #[arg(long, value_name = "ADDRESS:PORT", help = format!("Serve /metrics, /healthz and /readyz here \
                                                              [default: {DEFAULT_LISTEN}]"))]
     listen: Option<SocketAddr>,
     /// Configuration file (TOML); flags override it.
@@ -111,13 +113,13 @@ pub struct HostArgs {
         value_parser = PathBufValueParser::new().try_map(check_absolute)
     )]
     socket: Option<PathBuf>,
-    /// Use this tier of hooks only, instead of the first that works.
-    #[arg(long, value_name = "TIER", value_enum)]
+    /// Use only this attach mode, instead of the best one that works.
+    #[arg(long, value_name = "MODE", value_enum)]
     attach: Option<Tier>,
-    /// A BTF file, for kernels that do not show their own.
+    /// BTF file, for kernels without BTF of their own.
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
-    /// The directory under which the host's cgroup file systems are mounted, if not where they usually are.
+    /// Directory below which the host's cgroup file systems are mounted [default: where they usually are]
     #[arg(long, value_name = "DIRECTORY")]
     cgroup_root: Option<PathBuf>,
     /// For developing programs: take the compiled objects from this directory, not those that are built in.
@@ -138,19 +140,19 @@ struct ShowCommand<A: Args> {
 
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// The form of the output; `wide` is `table`.
+    /// Output format; `wide` is the same as `table`.
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
     output: Output,
-    /// Changes nothing: there is one report, and no more. For scripts that treat all commands alike.
+    /// Accepted for scripts that pass it to all commands; `check` prints one report anyway.
     #[arg(long)]
     once: bool,
-    /// Changes nothing: the report has no colour.
+    /// Accepted for scripts that pass it to all commands; the report has no colour anyway.
     #[arg(long)]
     no_color: bool,
-    /// Configuration file (TOML) to plan with.
+    /// Plan with this configuration file (TOML).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Only plan, without asking the kernel to verify the programs.
+    /// Plan only: do not have the kernel verify the programs.
     #[arg(long)]
     no_load: bool,
     #[command(flatten)]
@@ -186,7 +188,7 @@ impl Cli {
             Command::Completions { shell } => completion::script(shell),
             Command::Man { directory } => write_manual(&directory),
             Command::Schema { form } => schema::run(form),
-            Command::Docs { page } => docs::run(page),
+            Command::Docs { page, of } => docs::run(page, &Self::command(), of.as_deref()),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,11 +1,12 @@
 //! The pages of the documentation that are made from the tables, so that they cannot go stale.
 
+mod command;
 mod kernels;
 mod rights;
 
 use std::io::{self, Write};
 
-use clap::ValueEnum;
+use clap::{Command, ValueEnum};
 use serde_json::Value;
 
 use crate::metrics::table;
@@ -14,6 +15,8 @@ use crate::schema::Form;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
+    /// The part of a page in `commands/`.
+    Command,
     Json,
     /// The table in `kernels.md`.
     Kernels,
@@ -22,9 +25,11 @@ pub(crate) enum Page {
     Rights,
 }
 
-pub(crate) fn run(page: Page) -> anyhow::Result<()> {
+/// Prints a page; `of` is the command that one of `program` is about.
+pub(crate) fn run(page: Page, program: &Command, of: Option<&str>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match page {
+        Page::Command => command::write(&mut out, program, of.unwrap_or_default())?,
         Page::Json => json(&mut out)?,
         Page::Kernels => kernels::write(&mut out)?,
         Page::Metrics => metrics(&mut out)?,
@@ -172,6 +177,7 @@ fn hook(program: &Program) -> String {
         Hook::TaskIterator => "task iterator, once at start".into(),
         Hook::TaskCensus => "task iterator, every five seconds".into(),
         Hook::FileIterator => "iterator over open files, once at start".into(),
+        Hook::FileCensus => "iterator over open files, before the agent reads".into(),
         Hook::SocketIterator(_) => "iterator over all sockets, before the agent reads".into(),
         Hook::Fexit(_) | Hook::Kretprobe(_) => format!("return of {}", hooked(program)),
         _ => hooked(program),

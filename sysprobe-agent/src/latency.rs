@@ -33,19 +33,22 @@ mod view;
 use model::Finding;
 use slow::Slow;
 
-pub const HELP: &str = "Quantiles are wrong by at most 9.1 %. MAX is the upper bound of the last bucket that \
-                        holds anything: nothing took longer.\n\n\
+pub const HELP: &str = "Where does received data lose time before the program reads it: in the kernel's network \
+    stack, in the wait for a CPU, or in the program itself?\n\n\
     Example: where nginx's requests lose time in the next ten seconds\n  \
     sysprobe latency nginx.service --once --interval 10\n\n\
     Example: a pod's requests that took 10 ms or longer, one by one, and who had the CPU meanwhile\n  \
     sysprobe latency shop/checkout-7d9c --slow 10ms";
+
+pub const NOTE: &str = "Quantiles are off by at most 9.1 %. MAX is the upper bound of the last bucket that holds \
+                        anything: nothing took longer.";
 
 /// Of which workload, how, and what else.
 #[derive(Args, Clone, Debug)]
 pub struct LatencyArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// Show each request that takes so long or longer: its stages, its peer, its reader, and who had the
+    /// List each request that takes this long or longer: its stages, its peer, its reader, and who had the
     /// reader's CPU.
     #[arg(long, value_name = "DURATION", value_parser = parse_threshold)]
     pub slow: Option<Duration>,

@@ -30,8 +30,11 @@ use model::Order;
 pub use model::SortKey;
 pub(crate) use model::Window;
 
-pub const EXAMPLE: &str = "While it runs the kernel measures every BPF program of the machine, which makes \
-                           each run some nanoseconds longer.\n\n\
+pub const NOTE: &str = "While this command runs, the kernel measures every BPF program of the machine, which adds \
+                        some nanoseconds to each run.";
+
+pub const HELP: &str = "What does sysprobe itself cost on this node? Each kernel program with its runs, its time and \
+    its share of a CPU; how full the maps are; what was lost.\n\n\
     Example: the five programs that took most CPU time in the next ten seconds\n  \
     sysprobe probes --once --interval 10 | head -8";
 
@@ -40,7 +43,7 @@ pub const EXAMPLE: &str = "While it runs the kernel measures every BPF program o
 pub struct ProbesArgs {
     #[command(flatten)]
     pub window: WindowArgs,
-    /// Sort programs by this column, largest first (`name`: from a to z).
+    /// Column to sort by, largest first; `name` sorts from a to z.
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
     pub sort: SortKey,
 }

@@ -24,7 +24,10 @@ mod fixture;
 
 pub(crate) use model::Resources;
 
-pub const EXAMPLE: &str = "Example: a minute of this node\n  sysprobe use --once --interval 60";
+pub const HELP: &str = "Is this node itself in trouble, and which pod is behind it? For CPU, memory, disks and \
+    network: utilization, saturation, errors, and the workload with the largest part.\n\n\
+    Example: one minute of this node\n  \
+    sysprobe use --once --interval 60";
 
 /// What is asked for beside the totals.
 #[must_use]

@@ -25,9 +25,10 @@ pub(crate) mod proof;
 use generate::Head;
 pub(crate) use generate::one_of;
 
-pub(crate) const EXAMPLE: &str = "A schema allows no fields but those that it has: compare a document with \
-                                  the schema of the program that wrote it. The validator is of your \
-                                  choice.\n\n\
+pub(crate) const NOTE: &str = "A schema allows no fields but its own: compare a document with the schema of the \
+                               program that wrote it.";
+
+pub(crate) const HELP: &str = "What does each field of `-o json` mean, and in which unit?\n\n\
     Example: whether a document is what its schema says, by check-jsonschema\n  \
     sysprobe schema io > /tmp/io.schema.json && sysprobe io --once -o json > /tmp/io.json && \\\n  \
     check-jsonschema --schemafile /tmp/io.schema.json /tmp/io.json";

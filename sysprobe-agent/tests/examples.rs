@@ -245,7 +245,7 @@ fn what_stands_for_something_may_stand_there() {
 fn the_examples_of_the_help_are_right_as_well() {
     let mut count = 0;
     for command in Cli::command().get_subcommands() {
-        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let help = command.get_long_about().map(ToString::to_string).unwrap_or_default();
         for (_, line) in shell::typed(&help, true).into_iter().filter(|(_, line)| line.starts_with("  ")) {
             for words in shell::of_program(&line) {
                 let said = fault(&Example { words, complete: true });

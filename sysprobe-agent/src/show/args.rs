@@ -22,17 +22,16 @@ pub struct WindowArgs {
     /// Measure one window, print it and exit.
     #[arg(long)]
     pub once: bool,
-    /// The form of the output; `json` prints one document per line and window.
+    /// Output format; `json` prints one document per window, each on a line.
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
     pub output: Output,
-    /// How often: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
+    /// Time between updates: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "2")]
     pub interval: Duration,
-    /// What is shown each time: the last so many seconds (from the interval to 1h) [default: what came since
-    /// the last time]
+    /// Time that each update covers, from the interval to 1h [default: the interval]
     #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
     pub window: Option<Duration>,
-    /// Use no colour; a non-empty `NO_COLOR` in the environment does the same.
+    /// Disable colour; a non-empty `NO_COLOR` in the environment does the same.
     #[arg(long)]
     pub no_color: bool,
 }
@@ -40,8 +39,8 @@ pub struct WindowArgs {
 /// Of which workload the windows are.
 #[derive(Args, Clone, Debug)]
 pub struct WorkloadArgs {
-    /// A pod, or NAMESPACE/POD; else a systemd unit or a cgroup's path. The beginning is enough if no other
-    /// begins so, and a selector if only one pod has these labels.
+    /// Pod, NAMESPACE/POD, systemd unit or cgroup path; a unique prefix is enough. Optional if a selector
+    /// matches exactly one pod.
     #[arg(
         value_name = "POD", value_parser = NonEmptyStringValueParser::new(),
         required_unless_present = "selector",
@@ -50,7 +49,7 @@ pub struct WorkloadArgs {
     pub name: Option<String>,
     #[command(flatten)]
     pub scope: Scope,
-    /// Only this container of the pod, not the sum of all.
+    /// Only this container, instead of the sum over the pod.
     #[arg(long, value_name = "CONTAINER", value_parser = NonEmptyStringValueParser::new())]
     pub container: Option<String>,
     #[command(flatten)]
@@ -60,12 +59,12 @@ pub struct WorkloadArgs {
 /// What is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// What people read, as wide as the terminal, or 80 columns.
+    /// For people: as wide as the terminal, or 80 columns.
     #[default]
     Table,
     /// All columns and full names.
     Wide,
-    /// Documents with the units in the field names: `sysprobe schema` says what is in them.
+    /// For scripts: documents that `sysprobe schema` describes.
     Json,
 }
 

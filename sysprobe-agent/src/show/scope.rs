@@ -16,13 +16,13 @@ pub use selector::PodSelector;
 /// Those in this namespace with these labels, or all.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Only pods of this namespace.
+    /// Only pods in this namespace.
     #[arg(
         short, long, value_name = "NAMESPACE", value_parser = NonEmptyStringValueParser::new(),
         add = ArgValueCompleter::new(completion::namespaces)
     )]
     pub namespace: Option<String>,
-    /// Only pods with these labels, as for kubectl: `app=web,tier!=cache`, `env in (a,b)`, `!canary`.
+    /// Only pods with these labels, as in kubectl: `app=web,tier!=cache`, `env in (a,b)`, `!canary`.
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = PodSelector::parse)]
     pub selector: Option<PodSelector>,
 }

@@ -16,10 +16,10 @@ use crate::show::{args::WindowArgs, scope::Scope};
 pub struct TopArgs {
     #[command(flatten)]
     pub table: TableArgs,
-    /// What the table is about at first.
+    /// View to start with.
     #[arg(long, value_name = "VIEW", value_enum, default_value_t)]
     pub view: View,
-    /// Sort by this column of the view, largest first (`name`: from a to z). Each view has its own.
+    /// Column to sort by, largest first; `name` sorts from a to z. Each view has its own columns.
     #[arg(long, value_name = "COLUMN", value_enum, hide_possible_values = true)]
     pub sort: Option<SortKey>,
 }
@@ -29,7 +29,7 @@ pub struct TopArgs {
 pub struct IoArgs {
     #[command(flatten)]
     pub table: TableArgs,
-    /// Sort by this column, largest first (`name`: from a to z).
+    /// Column to sort by, largest first; `name` sorts from a to z.
     #[arg(long, value_name = "COLUMN", value_parser = sort_parser(View::Io), default_value = "fsync99")]
     pub sort: SortKey,
 }
@@ -39,7 +39,7 @@ pub struct IoArgs {
 pub struct NetArgs {
     #[command(flatten)]
     pub table: TableArgs,
-    /// Sort by this column, largest first (`name`: from a to z).
+    /// Column to sort by, largest first; `name` sorts from a to z.
     #[arg(long, value_name = "COLUMN", value_parser = sort_parser(View::Net), default_value = "srtt99")]
     pub sort: SortKey,
 }
@@ -51,24 +51,30 @@ pub struct TableArgs {
     pub window: WindowArgs,
     #[command(flatten)]
     pub scope: Scope,
-    /// Show only workloads whose namespace, pod or container contains this text, in upper or lower case.
+    /// Only workloads whose namespace, pod or container contains this text, ignoring case.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub filter: String,
-    /// Show workloads in which nothing happened, too.
+    /// Include idle workloads.
     #[arg(long)]
     pub all: bool,
-    /// Show a row for each container, not for each pod.
+    /// Show one row per container instead of one per pod.
     #[arg(long)]
     pub containers: bool,
 }
 
-pub const TOP_EXAMPLE: &str = "Example: the ten workloads that waited longest for a CPU in the next five \
-                               seconds\n  sysprobe top --once --interval 5 --sort p99 | head -12";
-pub const IO_EXAMPLE: &str = "Example: the ten workloads whose fsyncs took longest in the next five \
-                              seconds\n  sysprobe io --once --interval 5 | head -12";
+pub const TOP_HELP: &str = "Which workload is in trouble right now, and with what? One row per pod, systemd unit or \
+    cgroup: CPU, throttling, run-queue latency, context switches.\n\n\
+    Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
+    sysprobe top --once --interval 5 --sort p99 | head -12";
+pub const IO_HELP: &str = "Whose storage is slow, and is it the file system or the disk? One row per workload: reads, \
+    writes, fsyncs, opens, errors, and requests to block devices.\n\n\
+    Example: the ten workloads whose fsyncs took longest in the next five seconds\n  \
+    sysprobe io --once --interval 5 | head -12";
 
-pub const NET_EXAMPLE: &str = "Example: the ten workloads whose peers were furthest away in the next five \
-                               seconds\n  sysprobe net --once --interval 5 | head -12";
+pub const NET_HELP: &str = "Is it the network? One row per workload: traffic, retransmissions, round-trip times, \
+    connect latency, failures and drops.\n\n\
+    Example: the ten workloads whose peers were most distant in the next five seconds\n  \
+    sysprobe net --once --interval 5 | head -12";
 
 impl TopArgs {
     /// An error in words if the view has no such column.

@@ -50,6 +50,13 @@ impl View {
         }
     }
 
+    /// Title, meaning and sort key of each column, for the documentation.
+    pub(crate) fn described_columns(
+        self,
+    ) -> impl Iterator<Item = (&'static str, &'static str, Option<SortKey>)> {
+        self.columns().iter().map(|column| (column.title, column.help, column.sort))
+    }
+
     /// What it is sorted by unless asked otherwise.
     #[must_use]
     pub const fn default_sort(self) -> SortKey {

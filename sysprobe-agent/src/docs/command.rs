@@ -1,0 +1,111 @@
+//! The part of a command's page that comes from the program: its flags as `--help` has them, and the columns of
+//! its tables.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use clap::builder::StyledStr;
+use clap::{Arg, Command, ValueEnum};
+
+use crate::top::views::View;
+
+/// More values than these are left to `--help`.
+const FEW: usize = 6;
+
+/// Writes the part of the page of `name`, a command of `program`.
+pub(super) fn write(out: &mut impl Write, program: &Command, name: &str) -> anyhow::Result<()> {
+    let command = program.find_subcommand(name).with_context(|| format!("there is no command `{name}`"))?;
+    for view in views(name) {
+        columns(out, *view)?;
+    }
+    flags(out, command)?;
+    Ok(())
+}
+
+/// The tables that a command shows.
+fn views(command: &str) -> &'static [View] {
+    match command {
+        "top" => &[View::Cpu, View::Latency],
+        "io" => &[View::Io],
+        "net" => &[View::Net],
+        _ => &[],
+    }
+}
+
+fn columns(out: &mut impl Write, view: View) -> io::Result<()> {
+    writeln!(out, "\nColumns of `{}`:\n\n| column | meaning | `--sort` |\n|---|---|---|", view.command())?;
+    for (title, help, sort) in view.described_columns() {
+        let sort = sort.and_then(|key| key.to_possible_value());
+        let sort = sort.map(|value| format!("`{}`", value.get_name())).unwrap_or_default();
+        writeln!(out, "| `{title}` | {help} | {sort} |")?;
+    }
+    Ok(())
+}
+
+fn flags(out: &mut impl Write, command: &Command) -> io::Result<()> {
+    writeln!(out, "\n| flag | meaning |\n|---|---|")?;
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        writeln!(out, "| `{}` | {} |", typed(argument), meaning(argument))?;
+    }
+    writeln!(out)
+}
+
+/// As it is typed: `-o, --output FORM`.
+fn typed(argument: &Arg) -> String {
+    let short = argument.get_short().map(|letter| format!("-{letter}, ")).unwrap_or_default();
+    let long = argument.get_long().map(|word| format!("--{word}")).unwrap_or_default();
+    let takes_value = argument.get_action().takes_values();
+    let value = argument.get_value_names().filter(|_| takes_value).map(|names| names.join(" "));
+    let gap = if long.is_empty() || value.is_none() { "" } else { " " };
+    format!("{short}{long}{gap}{}", value.unwrap_or_default())
+}
+
+fn meaning(argument: &Arg) -> String {
+    let help = argument.get_help().map(StyledStr::to_string).unwrap_or_default();
+    let mut text = help.replace('\n', " ").replace('|', "\\|");
+    let values = argument.get_possible_values();
+    let names: Vec<String> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
+    if argument.get_action().takes_values() && (1..=FEW).contains(&names.len()) {
+        text = format!("{text}: {}", names.join(", "));
+    }
+    let default: Vec<_> = argument.get_default_values().iter().filter_map(|value| value.to_str()).collect();
+    if argument.get_action().takes_values() && !default.is_empty() && !argument.is_hide_default_value_set() {
+        text = format!("{text} (default `{}`)", default.join(" "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{ArgAction, value_parser};
+
+    use super::*;
+
+    fn program() -> Command {
+        let sort = Arg::new("sort").short('s').long("sort").value_name("COLUMN").default_value("cpu");
+        let sort = sort.value_parser(["cpu", "io"]).help("Sort by this\ncolumn");
+        let once = Arg::new("once").long("once").action(ArgAction::SetTrue).help("One window");
+        let pod = Arg::new("pod").value_name("POD").value_parser(value_parser!(String)).help("a|b");
+        Command::new("sysprobe").subcommand(Command::new("io").args([pod, sort, once]))
+    }
+
+    #[test]
+    fn flags_are_as_they_are_typed() {
+        let mut out = Vec::new();
+        write(&mut out, &program(), "io").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for line in [
+            "| `POD` | a\\|b |",
+            "| `-s, --sort COLUMN` | Sort by this column: `cpu`, `io` (default `cpu`) |",
+            "| `--once` | One window |",
+            "| `FSYNC99` | 99 of 100 fsyncs were shorter | `fsync99` |",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_is_none_is_an_error() {
+        assert!(write(&mut Vec::new(), &program(), "oi").is_err());
+    }
+}

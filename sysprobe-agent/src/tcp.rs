@@ -51,6 +51,10 @@ impl Tcp {
         let has_census = !probe::keeps_tasks_in_hash(set.tier);
         sizes.push(if has_census { ("TCP_CENSUS", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
+        if has_census && !CENSUSES.iter().any(|name| loaded.runs(name)) {
+            let reason = loaded.left_out().collect::<Vec<_>>().join("; ");
+            return Err(LoadError::Program { program: CENSUSES[0], reason });
+        }
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let counts = has_census.then(|| loaded.map_array("TCP_CENSUS")).transpose()?;
         let pass = has_census.then(|| loaded.map_array("TCP_PASS")).transpose()?;

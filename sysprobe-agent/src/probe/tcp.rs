@@ -77,7 +77,7 @@ const CENSUS: Program = extra(
     SocketIterator(&STORAGES),
     "books and counts all sockets when the agent is asked, at most at a bounded rate",
 );
-const CENSUS_OF_FILES: Program = program(
+const CENSUS_OF_FILES: Program = extra(
     "tcp_census_fd",
     FileCensus,
     "does the same for sockets that tasks have open, where the kernel refuses iterators over maps",

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::{paths, say};
+use crate::{golang, paths, say};
 
 pub(crate) use schemas::custom_resources;
 pub(crate) use tools::{Tools, helm};
@@ -36,6 +36,7 @@ impl Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
+    golang::require()?;
     let fetched = Tools::fetch().and_then(|()| schemas::fetch());
     if let Err(error) = fetched {
         if args.lenient {

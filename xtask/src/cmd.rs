@@ -7,12 +7,16 @@
 use std::env;
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 use crate::{paths, say};
+
+/// How long a child's own children may go on printing when it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How often a child with a time limit is looked at.
 const POLL: Duration = Duration::from_millis(50);
@@ -52,7 +56,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
 }
 
 /// Runs a command, passes on what it prints (both streams, in their order) line by line and shows each line to
-/// `seen`.
+/// `seen`. Its children may hold the pipe when it has ended: they are waited for a moment only.
 pub(crate) fn run_watched(mut command: Command, mut seen: impl FnMut(&str)) -> Result<()> {
     let shown = describe(&command);
     let (printed, writer) = io::pipe().context("making a pipe")?;
@@ -60,11 +64,27 @@ pub(crate) fn run_watched(mut command: Command, mut seen: impl FnMut(&str)) -> R
     let mut child = child.with_context(|| format!("`{shown}` cannot be started"))?;
     // The command holds the pipe's other end, too, which would never end.
     drop(command);
-    for line in BufReader::new(printed).split(b'\n') {
-        let line = line?;
-        let line = String::from_utf8_lossy(&line);
-        say::output(&line);
-        seen(&line);
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        // It ends when nobody listens any more.
+        let mut lines = BufReader::new(printed).split(b'\n').map_while(Result::ok);
+        lines.try_for_each(|line| sender.send(line).ok())
+    });
+    let mut ended: Option<Instant> = None;
+    loop {
+        match lines.recv_timeout(POLL) {
+            Ok(line) => {
+                let line = String::from_utf8_lossy(&line);
+                say::output(&line);
+                seen(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if ended.is_some_and(|at| at.elapsed() > LAST_WORDS) => break,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if ended.is_none() && child.try_wait()?.is_some() {
+            ended = Some(Instant::now());
+        }
     }
     succeeded(&shown, child.wait()?)
 }
@@ -167,6 +187,18 @@ mod tests {
         for name in ["RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_TARGET_DIR"] {
             assert!(!leaks_package(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_grandchild_that_holds_the_pipe_is_not_waited_for() {
+        let start = Instant::now();
+        let mut lines = Vec::new();
+        let mut shell = tool("/bin/sh");
+        shell.args(["-c", "sleep 60 & echo $!; echo said >&2"]);
+        run_watched(shell, |line| lines.push(line.to_owned())).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(30));
+        assert_eq!(lines[1], "said");
+        run(tool("kill").arg(&lines[0])).unwrap();
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Programs in Go: what the field has for Kubernetes is written in it, and nobody offers it ready-made where
 //! this has to work. Each set is a module of this repository that pins everything, built once into a
-//! directory under `target`.
+//! directory of its own.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -42,6 +43,18 @@ impl Module<'_> {
         cmd::run(&mut build)?;
         fs::write(mark, wanted).context("noting what is built")
     }
+}
+
+/// Finds or installs Go, without which nothing here can be had.
+pub(crate) fn require() -> Result<()> {
+    go().map(drop)
+}
+
+/// Something short that is another for other sources.
+pub(crate) fn fingerprint(sources: &str) -> Result<String> {
+    let mut hasher = DefaultHasher::new();
+    texts(&paths::root().join(sources))?.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
 }
 
 /// Fetches the modules that a module of this repository needs.

@@ -1,6 +1,7 @@
 //! `cargo xtask setup --hooks`: has git run `cargo xtask check` before each commit.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -12,15 +13,21 @@ const HOOK: &str = "#!/bin/sh\n# Installed by `cargo xtask setup --hooks`.\nexec
 
 /// Installs the hook, but never over one of the user's own.
 pub(crate) fn install() -> Result<()> {
-    let directory = cmd::output(cmd::tool("git").args(["rev-parse", "--git-path", "hooks"]))?;
-    write(&paths::root().join(directory.trim()).join("pre-commit"))
+    let git = |what: &[&str]| cmd::output(cmd::tool("git").arg("rev-parse").args(what));
+    let hooks = paths::root().join(git(&["--git-path", "hooks"])?.trim());
+    let own = paths::root().join(git(&["--git-common-dir"])?.trim());
+    if !hooks.starts_with(&own) {
+        bail!("git takes its hooks from {}, which is not only this repository's", hooks.display());
+    }
+    write(&hooks.join("pre-commit"))
 }
 
 fn write(file: &Path) -> Result<()> {
-    match fs::read_to_string(file) {
-        Ok(known) if known == HOOK => return Ok(()),
+    match fs::read(file) {
+        Ok(known) if known == HOOK.as_bytes() => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
         Ok(_) => bail!("{} is not ours: add `cargo xtask check` to it yourself", file.display()),
-        Err(_) => {}
+        Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
     }
     if let Some(directory) = file.parent() {
         fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;

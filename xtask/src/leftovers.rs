@@ -42,6 +42,9 @@ impl Marks {
 
 impl Drop for Marks {
     fn drop(&mut self) {
+        for what in processes::remove_of(std::process::id()) {
+            say::step(format_args!("Ended what a test has left: {what}."));
+        }
         // Tests clean up after themselves; what is in it all the same says who did not.
         drop(fs::remove_dir(&self.0));
     }
@@ -50,6 +53,8 @@ impl Drop for Marks {
 /// Removes everything that belongs to processes that are gone, and says what it was.
 pub(crate) fn remove() {
     // Processes first: the rest is in use as long as they live.
+    // What a frozen file system keeps waiting cannot even be killed.
+    devices::thaw();
     let steps: [fn() -> Vec<String>; 5] =
         [processes::remove, cgroups::remove, network::remove, devices::remove, directories];
     for what in steps.into_iter().flat_map(|remove| remove()) {

@@ -66,7 +66,8 @@ pub(crate) fn find_programs(name: &str) -> Vec<PathBuf> {
 
 /// Programs of others that are built from source, once for all clones. `SYSPROBE_TOOLS` names another place.
 pub(crate) fn tools() -> PathBuf {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    // As its specification says, a relative one does not count.
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
     let cache = cache.or_else(|| env::home_dir().map(|home| home.join(".cache")));
     let usual = || cache.map_or_else(|| root().join("target/tools"), |cache| cache.join("sysprobe"));
     env::var_os("SYSPROBE_TOOLS").map_or_else(usual, PathBuf::from)

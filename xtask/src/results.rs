@@ -3,10 +3,12 @@
 //!
 //! [`Account`] reads what libtest prints; who runs the tests knows where they are and how to run one alone.
 
-use std::collections::VecDeque;
-
-/// A failed test's output is shown up to this many lines, the last ones.
+/// A failed test's output is shown up to this many lines: those from its panic on, and the last ones.
 const SHOWN_LINES: usize = 30;
+const FROM_PANIC: usize = 12;
+
+/// Between a thread's name and the place.
+const PANICKED: &str = " panicked at ";
 
 /// Sums over everything that ran.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,11 +29,7 @@ pub(crate) struct Failure {
 
 /// What a failed test printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
-    pub(crate) lines: VecDeque<String>,
-    /// How many lines came before those.
-    omitted: usize,
-}
+pub(crate) struct Report(Vec<String>);
 
 /// Reads the part of libtest's output that follows the last test: the output of each that failed.
 #[derive(Debug, Default)]
@@ -57,10 +55,7 @@ impl Failure {
     pub(crate) fn lines(&self) -> Vec<String> {
         let place = self.report.place().map(|place| format!(" ({place})")).unwrap_or_default();
         let mut lines = vec![format!("---- FAILED: {}{place}", self.test)];
-        if self.report.omitted > 0 {
-            lines.push(format!("    ({} lines above are left out)", self.report.omitted));
-        }
-        lines.extend(self.report.lines.iter().map(|line| format!("    {line}")));
+        lines.extend(self.report.shown().iter().map(|line| format!("    {line}")));
         lines.push(format!("  alone: {}", self.alone));
         lines
     }
@@ -70,22 +65,30 @@ impl Failure {
 
 impl Report {
     pub(crate) fn of(lines: impl IntoIterator<Item = String>) -> Self {
-        let mut report = Self::default();
-        lines.into_iter().for_each(|line| report.push(line));
-        report
+        Self(lines.into_iter().collect())
     }
 
-    fn push(&mut self, line: String) {
-        if self.lines.len() == SHOWN_LINES {
-            self.lines.pop_front();
-            self.omitted += 1;
+    pub(crate) fn push(&mut self, line: String) {
+        self.0.push(line);
+    }
+
+    /// What the test said when it failed comes first; agents' logs follow it, and may be long.
+    fn shown(&self) -> Vec<String> {
+        let Self(lines) = self;
+        if lines.len() <= SHOWN_LINES {
+            return lines.clone();
         }
-        self.lines.push_back(line);
+        let panicked = lines.iter().position(|line| line.contains(PANICKED)).unwrap_or(0);
+        let last = (lines.len() - (SHOWN_LINES - FROM_PANIC - 1)).max(panicked);
+        let first = panicked..last.min(panicked + FROM_PANIC);
+        let omitted = lines.len() - first.len() - (lines.len() - last);
+        let gap = format!("({omitted} lines are left out)");
+        lines[first].iter().cloned().chain([gap]).chain(lines[last..].iter().cloned()).collect()
     }
 
     /// `tests/sched.rs:12:5` of `thread 'name' (17) panicked at tests/sched.rs:12:5:`.
     fn place(&self) -> Option<&str> {
-        let panicked = self.lines.iter().find_map(|line| line.split_once(" panicked at "));
+        let panicked = self.0.iter().find_map(|line| line.split_once(PANICKED));
         panicked.map(|(_, place)| place.trim_end_matches(':'))
     }
 }
@@ -139,18 +142,22 @@ test result: FAILED. 0 passed; 2 failed";
         OUTPUT.lines().for_each(|line| account.hear(line));
         let a = account.take("a");
         assert_eq!(a.place(), Some("sysprobe-agent/tests/sched.rs:12:5"));
-        assert_eq!(a.lines.len(), 2);
-        assert_eq!(account.take("b").lines, ["only this"]);
+        assert_eq!(a.0.len(), 2);
+        assert_eq!(account.take("b").0, ["only this"]);
         assert_eq!(account.take("c"), Report::default());
     }
 
     #[test]
-    fn a_long_output_is_cut_at_its_beginning() {
-        let report = Report::of((0..100).map(|number| number.to_string()));
+    fn of_a_long_output_the_panic_and_the_end_are_shown() {
+        let mut said: Vec<String> = (0..10).map(|number| format!("before {number}")).collect();
+        said.push("thread 't' (17) panicked at tests/a.rs:1:2:".to_owned());
+        said.extend((0..100).map(|number| format!("log {number}")));
+        let report = Report::of(said);
         let failure = Failure { test: "t".to_owned(), report, alone: "cargo test t".to_owned() };
         let lines = failure.lines();
-        assert_eq!(lines.len(), SHOWN_LINES + 3);
-        assert_eq!(lines[1].trim(), "(70 lines above are left out)");
-        assert_eq!(lines[2].trim(), "70");
+        assert_eq!(lines.len(), SHOWN_LINES + 2);
+        assert!(lines[0].ends_with("(tests/a.rs:1:2)"), "{lines:?}");
+        assert!(lines[1].contains("panicked at") && lines[lines.len() - 2].ends_with("log 99"), "{lines:?}");
+        assert!(lines.iter().any(|line| line.trim() == "(82 lines are left out)"), "{lines:?}");
     }
 }

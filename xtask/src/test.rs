@@ -6,6 +6,8 @@
 
 mod listener;
 
+use std::fs;
+
 use anyhow::{Result, bail};
 
 use crate::results::{Failure, Results};
@@ -74,7 +76,10 @@ pub(crate) fn on_host(args: &Args) -> Result<Results> {
     if kernel {
         leftovers::remove();
     }
+    // What is started while the tests are built belongs to others, too.
+    cmd::run(cargo_test(args, kernel).arg("--no-run"))?;
     let mut cargo = cargo_test(args, kernel);
+    cargo.env("CARGO_TERM_COLOR", "never");
     let _marks = leftovers::Marks::put_on(&mut cargo);
     let mut listener = Listener::default();
     let ended = cmd::run_watched(cargo, |line| listener.hear(line));
@@ -102,16 +107,28 @@ fn cargo_test(args: &Args, kernel: bool) -> std::process::Command {
     if !kernel {
         cargo.args(["--lib", "--bins"]);
     }
-    match &args.filter {
-        Some(file) if kernel && is_file_of_tests(file) => cargo.args(["--test", file]),
-        filter => cargo.args(filter),
-    };
+    let files = args.filter.iter().flat_map(|filter| files_of_tests(filter)).filter(|_| kernel);
+    let files: Vec<String> = files.collect();
+    if files.is_empty() {
+        cargo.args(&args.filter);
+    }
+    for file in &files {
+        cargo.args(["--test", file]);
+    }
     cargo
 }
 
-/// Whether a filter names a file, which is then the only one that is built.
-fn is_file_of_tests(name: &str) -> bool {
-    paths::root().join("sysprobe-agent/tests").join(name).with_extension("rs").exists()
+/// The files of tests of a domain: `vfs` has `vfs.rs`, `vfs_limit.rs`, ... Only these are built then.
+fn files_of_tests(domain: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(paths::root().join("sysprobe-agent/tests")) else { return Vec::new() };
+    let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let stems = files.filter_map(|file| Some(file.strip_suffix(".rs")?.to_owned()));
+    let is_of_domain = |stem: &String| {
+        stem.strip_prefix(domain).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    let mut found: Vec<String> = stems.filter(is_of_domain).collect();
+    found.sort();
+    found
 }
 
 fn account(results: &Results, kernel: bool) {

@@ -32,7 +32,7 @@ use anyhow::{Result, bail};
 use xtask_init::Job;
 
 use crate::build::Arch;
-use crate::results::Results;
+use crate::results::{Failure, Report, Results};
 use crate::{apt, build, say};
 use libtest::Verdict;
 use qemu::Processor;
@@ -51,9 +51,7 @@ struct Ordered {
     job: Job,
 }
 
-/// The file of tests in which every tier counts the same work, and the kernels that it is run on for every
-/// change.
-const SMOKE: &str = "tiers";
+/// What every change is tried on: the oldest kernel and the newest.
 const SMOKE_KERNELS: [&str; 2] = ["5.10", "7.3"];
 
 /// Seconds.
@@ -109,9 +107,12 @@ pub(crate) struct Args {
     /// Break a run off after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = LIMIT)]
     limit: u64,
-    /// Of each file the part that the everyday tests have time for
-    #[arg(skip)]
+    /// Of some files a part each, for which `cargo xtask ci --full` has time
+    #[arg(long, conflicts_with_all = ["test", "filter", "run"])]
     short: bool,
+    /// Of two files what every change has time for
+    #[arg(long, conflicts_with_all = ["test", "filter", "run", "short"])]
+    smoke: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -154,11 +155,18 @@ pub(crate) fn in_guests(args: &Args) -> Result<Guests> {
 
     let (mut outcomes, mut results, mut broken) = (Vec::new(), Results::default(), Vec::new());
     for (kernel, ran) in kernels.iter().zip(boot_all(&kernels, &init, &jobs, args.at_once, settings)) {
-        let ran = ran?;
-        outcomes.extend(ran.outcomes);
-        results.failures.extend(ran.failures);
-        if !ran.complete {
-            broken.push(kernel.label);
+        match ran {
+            Ok(ran) => {
+                outcomes.extend(ran.outcomes);
+                results.failures.extend(ran.failures);
+                if !ran.complete {
+                    broken.push(kernel.label);
+                }
+            }
+            Err(error) => {
+                results.failures.push(failure_of_kernel(kernel.label, [format!("{error:#}")]));
+                broken.push(kernel.label);
+            }
         }
     }
     let labels: Vec<&str> = kernels.iter().map(|kernel| kernel.label).collect();
@@ -167,10 +175,19 @@ pub(crate) fn in_guests(args: &Args) -> Result<Guests> {
     }
     let count = |verdict| outcomes.iter().filter(|outcome| outcome.verdict == verdict).count() as u64;
     (results.passed, results.ignored) = (count(Verdict::Ok), count(Verdict::Skipped));
-    if outcomes.is_empty() {
+    if outcomes.is_empty() && broken.is_empty() {
         bail!("no test was run");
     }
     Ok(Guests { results, broken })
+}
+
+/// A kernel whose run failed as a whole.
+fn failure_of_kernel(label: &str, lines: impl IntoIterator<Item = String>) -> Failure {
+    Failure {
+        test: format!("Linux {label}"),
+        report: Report::of(lines),
+        alone: format!("cargo xtask vm {label} --console"),
+    }
 }
 
 /// Runs every kernel, as many at a time as there are processors: an emulated machine keeps one busy.
@@ -216,9 +233,11 @@ fn jobs(args: &Args) -> Result<Vec<Ordered>> {
     if let Some(line) = &args.run {
         return Ok(vec![everywhere(jobs::shell(line))]);
     }
-    let tests = jobs::build(args.arch, &args.test)?;
-    if args.short {
-        let parts = tests.iter().filter_map(|tests| Some((tests, jobs::part(tests)?)));
+    let parts = args.parts();
+    let files = parts.iter().map(|part| part.file.to_owned()).chain(args.test.iter().cloned());
+    let tests = jobs::build(args.arch, &files.collect::<Vec<_>>())?;
+    if !parts.is_empty() {
+        let parts = tests.iter().filter_map(|tests| Some((tests, jobs::part(parts, tests)?)));
         let ordered = |(tests, part): (&_, jobs::Part)| Ordered {
             kernel: part.kernel,
             job: jobs::job(tests, part.tests),
@@ -253,8 +272,8 @@ impl Args {
     pub(crate) fn smoke() -> Self {
         Self {
             kernels: SMOKE_KERNELS.map(str::to_owned).to_vec(),
-            test: vec![SMOKE.to_owned()],
             short: false,
+            smoke: true,
             ..Self::short()
         }
     }
@@ -266,7 +285,7 @@ impl Args {
             arch: Arch::HOST,
             all: false,
             kvm: false,
-            test: jobs::SHORT.map(|part| part.file.to_owned()).to_vec(),
+            test: Vec::new(),
             filter: None,
             run: None,
             cpus: qemu::CPUS,
@@ -278,6 +297,16 @@ impl Args {
             silence: SILENCE,
             limit: LIMIT,
             short: true,
+            smoke: false,
+        }
+    }
+
+    /// The parts of files that are run; none if whole files are.
+    fn parts(&self) -> &'static [jobs::Part] {
+        match (self.short, self.smoke) {
+            (true, _) => &jobs::SHORT,
+            (_, true) => &jobs::SMOKE,
+            (false, false) => &[],
         }
     }
 

@@ -67,7 +67,9 @@ pub(crate) fn figure(text: &str) {
 /// That a test, or a part of it, did not run and why. Written past what collects the output of tests that
 /// pass.
 pub(crate) fn left_out(what: &str, why: &str) {
-    writeln!(io::stderr(), "left out: {what}: {why}").expect("standard error can be written to");
+    // At once, so that no other line gets into it.
+    let line = format!("left out: {what}: {why}\n");
+    io::stderr().write_all(line.as_bytes()).expect("standard error can be written to");
 }
 
 /// A value in memory that forked children share; all of its bytes are zero at first, and it is never freed.

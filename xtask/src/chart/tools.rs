@@ -18,12 +18,13 @@ pub(crate) struct Tools {
 }
 
 /// Helm as it was built, which is asked only after [`Tools::ensure`].
-pub(crate) fn helm() -> Command {
-    cmd::tool(directory().join("helm"))
+pub(crate) fn helm() -> Result<Command> {
+    Ok(cmd::tool(directory()?.join("helm")))
 }
 
-fn directory() -> PathBuf {
-    paths::tools().join("chart")
+/// Clones of other versions have another one.
+fn directory() -> Result<PathBuf> {
+    Ok(paths::tools().join(format!("chart-{}", golang::fingerprint(SOURCES)?)))
 }
 
 impl Tools {
@@ -33,7 +34,7 @@ impl Tools {
     }
 
     pub(crate) fn ensure() -> Result<Self> {
-        let directory = directory();
+        let directory = directory()?;
         let module = Module {
             sources: SOURCES,
             output: directory.clone(),

@@ -160,7 +160,10 @@ impl fmt::Display for Finding {
                  keeps it so.",
                 percent(*was, *is)
             ),
-            News::New => write!(f, "NEW: {what} has no count in docs/overhead.json: run `cargo xtask cost`."),
+            News::New => write!(
+                f,
+                "NEW: {what} has no count in docs/overhead.json: run `cargo xtask cost --accept KERNEL`."
+            ),
             News::Lost { reason } => write!(f, "LOST: {what} can no longer be measured: {reason}."),
             News::Gone => write!(f, "Gone: {what}. `cargo xtask cost` forgets it."),
             News::OtherRelease { was, is } => {
@@ -243,7 +246,7 @@ mod tests {
     fn a_program_that_nobody_has_counted_fails_and_says_what_to_do() {
         for known in [vec![], vec![row("a", None)]] {
             let (fails, said) = compare(known, vec![row("a", Some(1))]);
-            assert!(fails && said[0].contains("run `cargo xtask cost`"), "{said:?}");
+            assert!(fails && said[0].contains("run `cargo xtask cost --accept KERNEL`"), "{said:?}");
         }
         assert_eq!(compare(vec![row("a", None)], vec![row("a", None)]), (false, vec![]));
     }

@@ -154,8 +154,18 @@ impl Kernel {
         least
     }
 
-    /// Takes over what only a longer measurement counts: calls, and requests by tier.
+    /// Takes over what only a longer measurement counts: calls, requests by tier, and between which counts a
+    /// program wavers.
     pub(super) fn completed_by(mut self, older: &Self) -> Self {
+        for row in &mut self.programs {
+            let known = older.row(&row.tier, &row.program);
+            let range = known.and_then(|known| Some((known.instructions?, known.most?)));
+            if let (Some((least, most)), Some(count)) = (range, row.instructions)
+                && (least..=most).contains(&count)
+            {
+                (row.instructions, row.most) = (Some(least), Some(most));
+            }
+        }
         self.calls.clone_from(&older.calls);
         let by_tier = older.requests.iter().filter(|request| self.request(&request.with).is_none());
         let by_tier: Vec<Watch> = by_tier.cloned().collect();

@@ -16,7 +16,7 @@ const LIMIT: &str = "120s";
 
 /// Installs the chart with the image that was just built, and waits until the agent is ready.
 pub(super) fn install(values: &[&str]) -> Result<()> {
-    let mut helm = helm(&["install", RELEASE]);
+    let mut helm = helm(&["install", RELEASE])?;
     helm.arg(chart::directory()).args(["--create-namespace", "--wait", "--timeout", LIMIT]);
     let (repository, tag) = image::AGENT.rsplit_once(':').unwrap_or((image::AGENT, ""));
     let (repository, tag) = (format!("image.repository={repository}"), format!("image.tag={tag}"));
@@ -27,13 +27,13 @@ pub(super) fn install(values: &[&str]) -> Result<()> {
 
 /// Changes the release's values, keeping the others, and waits until the new agent is ready.
 pub(super) fn upgrade(values: &[&str]) -> Result<()> {
-    let mut helm = helm(&["upgrade", RELEASE]);
+    let mut helm = helm(&["upgrade", RELEASE])?;
     helm.arg(chart::directory()).args(["--reset-then-reuse-values", "--wait", "--timeout", LIMIT]);
     cmd::output(helm.args(sets(values))).map(drop)
 }
 
 pub(super) fn uninstall() -> Result<()> {
-    cmd::output(helm(&["uninstall", RELEASE]).args(["--wait", "--timeout", LIMIT])).map(drop)
+    cmd::output(helm(&["uninstall", RELEASE])?.args(["--wait", "--timeout", LIMIT])).map(drop)
 }
 
 /// What a command in the agent's container prints, as `kubectl exec` shows it.
@@ -48,8 +48,8 @@ fn sets<'a>(values: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     values.iter().flat_map(|value| ["--set", value])
 }
 
-fn helm(words: &[&str]) -> Command {
-    let mut command = chart::helm();
+fn helm(words: &[&str]) -> Result<Command> {
+    let mut command = chart::helm()?;
     command
         .args(words)
         .args(["--namespace", NAMESPACE, "--kubeconfig"])
@@ -58,5 +58,5 @@ fn helm(words: &[&str]) -> Command {
     for place in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(place, places::state().join("helm"));
     }
-    command
+    Ok(command)
 }

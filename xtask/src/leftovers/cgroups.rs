@@ -34,20 +34,25 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Kills what runs in it and below, then removes it, the innermost first.
 fn is_removed(cgroup: &Path) -> bool {
-    for below in directories(cgroup) {
-        is_removed(&below);
+    is_removed_until(cgroup, Instant::now() + PATIENCE)
+}
+
+/// Kills what runs in it and below, then removes it, the innermost first. Of one that stays, so do those above.
+fn is_removed_until(cgroup: &Path, end: Instant) -> bool {
+    if !directories(cgroup).iter().all(|below| is_removed_until(below, end)) {
+        return false;
     }
-    let start = Instant::now();
-    while start.elapsed() < PATIENCE {
+    loop {
         kill_all(cgroup);
         if fs::remove_dir(cgroup).is_ok() {
             return true;
         }
+        if Instant::now() > end {
+            return false;
+        }
         thread::sleep(PAUSE);
     }
-    false
 }
 
 fn kill_all(cgroup: &Path) {

@@ -11,11 +11,22 @@ pub(super) fn remove() -> Vec<String> {
     steps.into_iter().flat_map(|remove| remove()).collect()
 }
 
+/// Lets writes to frozen file systems go on. One that is not frozen says so, and nothing else happens.
+pub(super) fn thaw() {
+    for point in mount_points() {
+        succeeds("fsfreeze", &["--unfreeze", &point]);
+    }
+}
+
 /// The last ones first: they may lie on others.
-fn mounts() -> Vec<String> {
+fn mount_points() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let points: Vec<&str> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();
-    let ours = points.into_iter().rev().filter(|point| is_left_over(point));
+    points.into_iter().rev().filter(|point| is_left_over(point)).map(str::to_owned).collect()
+}
+
+fn mounts() -> Vec<String> {
+    let ours = mount_points().into_iter();
     ours.filter(|point| succeeds("umount", &["--lazy", point]))
         .map(|point| format!("mount {point}"))
         .collect()

@@ -10,7 +10,7 @@ pub(super) fn remove() -> Vec<String> {
         .filter(|name| succeeds("ip", &["netns", "del", name]))
         .map(|name| format!("network namespace {name}"))
         .collect();
-    let devices = printed("ip", &["-brief", "link", "show"]);
+    let devices = printed("ip", &["-brief", "link", "show", "type", "veth"]);
     let ours = devices.lines().filter_map(device).filter(|(_, owner)| !is_ours(*owner));
     removed.extend(
         ours.filter(|(name, _)| succeeds("ip", &["link", "del", name]))
@@ -19,10 +19,11 @@ pub(super) fn remove() -> Vec<String> {
     removed
 }
 
-/// `sp17` of `sp17@sp17p  DOWN ...`: the kernel has no room for a longer name.
+/// `sp17` of `sp17@sp17p  DOWN ...`: the kernel has no room for a longer name, so its peer's counts, too.
 fn device(line: &str) -> Option<(&str, u32)> {
-    let name = line.split([' ', '@']).next()?;
-    Some((name, name.strip_prefix("sp")?.parse().ok()?))
+    let (name, peer) = line.split(' ').next()?.split_once('@')?;
+    let is_ours = peer.strip_suffix('p') == Some(name);
+    name.strip_prefix("sp")?.parse().ok().filter(|_| is_ours).map(|owner| (name, owner))
 }
 
 #[cfg(test)]
@@ -33,6 +34,7 @@ mod tests {
     fn a_device_tells_its_owner() {
         assert_eq!(device("sp17@sp17p       DOWN           9a:5f <BROADCAST>"), Some(("sp17", 17)));
         assert_eq!(device("sp17p@sp17       DOWN           9a:5f <BROADCAST>"), None);
+        assert_eq!(device("sp0@eth0         UP             9a:5f <BROADCAST>"), None);
         assert_eq!(device("eth0             UP             9a:5f <BROADCAST>"), None);
     }
 }

@@ -1,24 +1,53 @@
 //! Processes that a killed run started: agents, loads, servers. They inherit the run's variable.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::{RUN, is_ours};
 
+/// Killed processes take a moment to go, and what they were forking meanwhile is found the next time.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Kills those whose run is gone.
 pub(super) fn remove() -> Vec<String> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter_map(left_over)
-        .filter(|(pid, _)| kill(*pid))
-        .map(|(pid, name)| format!("process {pid} ({name})"))
-        .collect()
+    kill_all(|run| !is_ours(run))
 }
 
-/// The process with its name, if its run is gone.
-fn left_over(pid: u32) -> Option<(u32, String)> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let run = run_of(&environment)?;
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    (!is_ours(run)).then(|| (pid, name.trim().to_owned()))
+/// Kills those of one run.
+pub(super) fn remove_of(run: u32) -> Vec<String> {
+    kill_all(|other| other == run)
+}
+
+fn kill_all(is_wanted: impl Fn(u32) -> bool) -> Vec<String> {
+    let (mut killed, end) = (BTreeMap::new(), Instant::now() + PATIENCE);
+    loop {
+        let found = processes(&is_wanted);
+        if found.is_empty() || Instant::now() > end {
+            break;
+        }
+        for pid in found.keys() {
+            kill(*pid);
+        }
+        killed.extend(found);
+        thread::sleep(PAUSE);
+    }
+    killed.into_iter().map(|(pid, name)| format!("process {pid} ({name})")).collect()
+}
+
+/// Living processes with their names, of runs that are wanted.
+fn processes(is_wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, String> {
+    let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let process = |pid: u32| {
+        // That of a process that has ended is empty.
+        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        is_wanted(run_of(&environment)?).then(|| (pid, name.trim().to_owned()))
+    };
+    pids.filter(|pid| *pid != std::process::id()).filter_map(process).collect()
 }
 
 /// The process id of the run in a process's environment, whose entries end in a zero byte.
@@ -28,9 +57,9 @@ fn run_of(environment: &[u8]) -> Option<u32> {
     values.next()?.1.parse().ok()
 }
 
-fn kill(pid: u32) -> bool {
+fn kill(pid: u32) {
     // SAFETY: `kill` touches no memory of ours.
-    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) == 0 }
+    unsafe { libc::kill(pid.cast_signed(), libc::SIGKILL) };
 }
 
 #[cfg(test)]

@@ -69,7 +69,9 @@ impl Listener {
 
 /// `-p sysprobe-agent --test sched` of ``error: test failed, to rerun pass `-p sysprobe-agent --test sched` ``.
 fn rerun(line: &str) -> Option<&str> {
-    line.strip_prefix("error: test failed, to rerun pass `")?.strip_suffix('`')
+    let rest = line.strip_prefix("error: ")?;
+    let failed = ["test failed, to rerun pass `", "doctest failed, to rerun pass `"];
+    failed.into_iter().find_map(|failed| rest.strip_prefix(failed))?.strip_suffix('`')
 }
 
 #[cfg(test)]

@@ -165,11 +165,12 @@ impl Progress {
 
     fn failure(&mut self, test: &str) -> Failure {
         let kernel = self.kernel;
-        let (file, name) = test.split_once("::").unwrap_or((test, ""));
+        // `sched::name`, or `sched (status 127)` of a binary that did not get to its tests.
+        let (file, name) = test.split_once("::").unwrap_or((test.split(' ').next().unwrap_or(test), ""));
         let mut report = self.account.take(name);
         if report == results::Report::default() {
             let alarm = self.alarm.iter().map(|alarm| format!("the kernel said: {alarm}"));
-            report = results::Report::of(alarm.chain(self.console.iter().cloned()));
+            report = results::Report::of(self.console.iter().cloned().chain(alarm));
         }
         let filter = if name.is_empty() { String::new() } else { format!(" --filter {name}") };
         Failure {

@@ -74,7 +74,12 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         mourn(kernel, &progress, &machine, fault);
     }
     say::step(format_args!("Kernel {} took {}.", kernel.version, seconds(start.elapsed())));
-    let failures = progress.failures();
+    let mut failures = progress.failures();
+    if let Some(fault) = fault.as_ref().filter(|_| failures.is_empty()) {
+        failures.push(super::failure_of_kernel(kernel.label, [fault.clone()]));
+    } else if let (Some(fault), Some(last)) = (&fault, failures.last_mut()) {
+        last.report.push(fault.clone());
+    }
     Ok(Ran { failures, outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
 }
 

@@ -85,3 +85,13 @@ fn a_file_comes_back_as_it_was_written() {
     assert!(text.lines().any(|line| line.trim_start().starts_with("{\"domain\":\"sched\"")), "{text}");
     assert!(Golden::parse("[]").is_err());
 }
+
+#[test]
+fn what_a_short_measurement_leaves_out_is_kept() {
+    let mut older = boot(100.0, 10.0);
+    older.programs[0].most = Some(200);
+    let new = boot(150.0, 12.0).completed_by(&older);
+    assert_eq!((new.programs[0].instructions, new.programs[0].most), (Some(100), Some(200)));
+    assert_eq!(new.calls, older.calls);
+    assert_eq!(boot(250.0, 12.0).completed_by(&older).programs[0].instructions, Some(250));
+}

@@ -72,12 +72,17 @@ impl Scenario {
         });
     }
 
+    /// Connections begin one after the other. If they began together they would all nap together, too: then
+    /// there would be a few bursts of requests, and what a share says would depend on the part of a burst that
+    /// it happens to follow.
     fn ask(&self) {
+        let longest = self.naps.iter().map(|(_, nap)| *nap).max().unwrap_or_default();
         thread::scope(|scope| {
-            for _ in 0..self.connections {
-                scope.spawn(|| {
+            for number in 0..self.connections {
+                scope.spawn(move || {
                     let mut connection = TcpStream::connect((right(), PORT)).expect("it listens");
                     let request = vec![b'q'; self.length];
+                    sleep(longest * number / self.connections);
                     let begun = Instant::now();
                     for _ in (0..self.requests).take_while(|_| begun.elapsed() < LONGEST) {
                         connection.write_all(&request).expect("it is taken");

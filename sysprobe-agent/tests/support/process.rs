@@ -215,17 +215,19 @@ pub(crate) fn spin() {
 
 /// Sleeps a millisecond, works a little, and again.
 pub(crate) fn sleep_often() {
-    loop {
-        thread::sleep(Duration::from_millis(1));
-        spin_for(Duration::from_micros(100));
-    }
+    sleep_and_work(Duration::from_millis(1), Duration::from_micros(100));
 }
 
 /// The same, but for a tenth of a second.
 pub(crate) fn sleep_seldom() {
+    sleep_and_work(Duration::from_millis(100), Duration::from_micros(10));
+}
+
+/// Sleeps, works, and again.
+pub(crate) fn sleep_and_work(sleep: Duration, work: Duration) {
     loop {
-        thread::sleep(Duration::from_millis(100));
-        spin_for(Duration::from_micros(10));
+        thread::sleep(sleep);
+        spin_for(work);
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
-use sysprobe_agent::snapshot::{HistogramSample, Snapshot};
+use sysprobe_agent::snapshot::Snapshot;
 
 use super::loads::{Exchange, PORT, take};
 use super::support::cgroup::Cgroup;
@@ -256,6 +256,22 @@ fn two_workloads_of_one_namespace_are_told_apart() {
     assert_nothing_lost(&watchers);
 }
 
+/// Serves on so many ports, each by a thread: reads a byte of each connection and closes it.
+fn take_one_each(servers: u16, ready: &Flag) {
+    let bind = |at| TcpListener::bind((RIGHT[0], PORT + at)).expect("the address is ours");
+    let listeners: Vec<_> = (0..servers).map(bind).collect();
+    ready.set();
+    thread::scope(|scope| {
+        for listener in &listeners {
+            scope.spawn(|| {
+                for connection in listener.incoming() {
+                    take(&mut connection.expect("a connection"), 1);
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn connections_that_are_over_leave_nothing_behind() {
     const BATCH: usize = 5_000;
@@ -268,20 +284,7 @@ fn connections_that_are_over_leave_nothing_behind() {
     let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("short-server"), Cgroup::new("short-client"));
     let ready = Flag::new();
-    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
-        let bind = |at| TcpListener::bind((RIGHT[0], PORT + at)).expect("the address is ours");
-        let listeners: Vec<_> = (0..SERVERS).map(bind).collect();
-        ready.set();
-        thread::scope(|scope| {
-            for listener in &listeners {
-                scope.spawn(|| {
-                    for connection in listener.incoming() {
-                        take(&mut connection.expect("a connection"), 1);
-                    }
-                });
-            }
-        });
-    });
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| take_one_each(SERVERS, ready));
     ready.wait();
     let here = Place { cgroup: &client, namespace: &wire.left };
     let batch = || {
@@ -298,6 +301,9 @@ fn connections_that_are_over_leave_nothing_behind() {
     }
     figure(&format!("{times} connections"));
     let times = times as u64;
+    // Each has one round-trip time, at its end or before; but one in each second that it is open in. The
+    // client has one connection open at a time, so at most one is open when a second begins.
+    let straddling = start.elapsed().as_secs() + 1;
     for watcher in &watchers {
         let name = watcher.tier.name();
         let listening = if has_census(watcher) { u64::from(SERVERS) } else { 0 };
@@ -314,11 +320,14 @@ fn connections_that_are_over_leave_nothing_behind() {
         // A program that is interrupted does not run for what interrupts it.
         let least = times - missed_runs(&snapshot, "tcp");
         let [server, client] = &ours;
-        let bytes = [server.ipv4.received_bytes, client.ipv4.sent_bytes];
-        // One sample each, at the end or before.
-        let samples = [&client.times.connect, &client.times.srtt].map(HistogramSample::count);
-        for count in bytes.into_iter().chain(samples) {
-            assert!((least..=times).contains(&count), "{count} of {least} at least by {name}");
+        let counts = [
+            ("received bytes", server.ipv4.received_bytes, times),
+            ("sent bytes", client.ipv4.sent_bytes, times),
+            ("connect times", client.times.connect.count(), times),
+            ("round-trip times", client.times.srtt.count(), times + straddling),
+        ];
+        for (what, count, most) in counts {
+            assert!((least..=most).contains(&count), "{count} {what} of {least}..={most} by {name}");
         }
     }
     assert_nothing_lost(&watchers);

@@ -46,9 +46,10 @@ fn report(args: &Args) -> Result<()> {
     build::objects()?;
     say::step("Measuring; this takes a few minutes. A quiet machine gives narrower spreads.");
     let mut cargo = cmd::cargo();
-    cargo.args(["bench", "--quiet", "--locked", "--package", "sysprobe-agent", "--bench", "cost", "--"]);
+    cargo.args(["bench", "--quiet", "--locked", "--profile", "dist"]);
+    cargo.args(["--package", "sysprobe-agent", "--bench", "cost", "--"]);
     cargo.arg(args.rounds.to_string()).args(&args.sections);
-    cmd::run_watched(cargo, |_| {})
+    cmd::run_watched(cargo)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::toolchain::Toolchain;
-use crate::{cmd, paths, say, toolchain};
+use crate::{cmd, paths, say, test, toolchain};
 pub(crate) use arch::Arch;
 
 /// The flags of the eBPF build. BTF comes from debug information. All kernels from 5.10 on know the third
@@ -44,10 +44,21 @@ pub(crate) fn release() -> Result<PathBuf> {
     agent("release")
 }
 
+/// Builds objects and the agent as it is shipped; returns the program.
+pub(crate) fn dist() -> Result<PathBuf> {
+    objects()?;
+    agent("dist")
+}
+
 /// Builds objects and the agent as tests run it; returns the program.
+///
+/// Cargo chooses the features of all crates by what it is asked for. Asked for a file of tests, the smallest, it
+/// builds the agent that all of them use, and what they have built is not built again.
 pub(crate) fn debug() -> Result<PathBuf> {
     objects()?;
-    agent("debug")
+    say::step("Building the agent (debug).");
+    cmd::run(test::cargo_test().args(["--no-run", "--test", "completion"]))?;
+    Ok(paths::agent("debug"))
 }
 
 /// Builds the eBPF objects for this machine.
@@ -61,7 +72,7 @@ pub(crate) fn objects_for(arch: Arch) -> Result<()> {
     let names = bins(&paths::ebpf_bins())?;
     say::step(format_args!("Building the eBPF objects for {}: {}.", arch.name(), names.join(", ")));
     cmd::run(&mut ebpf_cargo(&toolchain, arch))?;
-    let built = paths::ebpf_build(arch).join(paths::BPF_TARGET).join("release");
+    let built = paths::ebpf_build(arch).join(paths::BPF_TARGET).join("dist");
     let objects = names.into_iter().map(|name| Ok((stripped(&built.join(&name))?, name)));
     publish(&paths::objects(arch), &objects.collect::<Result<Vec<_>>>()?)
 }
@@ -70,24 +81,24 @@ fn agent(profile: &str) -> Result<PathBuf> {
     say::step(format_args!("Building the agent ({profile})."));
     let mut cargo = cmd::cargo();
     cargo.args(["build", "--locked", "--package", "sysprobe-agent"]);
-    if profile == "release" {
-        cargo.arg("--release");
+    if profile != "debug" {
+        cargo.args(["--profile", profile]);
     }
     cmd::run(&mut cargo)?;
     Ok(paths::agent(profile))
 }
 
-/// Builds the optimised agent as a program that needs no other file, and without names and paths of this
-/// machine.
-pub(crate) fn static_agent(arch: Arch) -> Result<PathBuf> {
-    say::step(format_args!("Building the agent for {} (release, static).", arch.name()));
+/// Builds the agent by one of the optimising profiles as a program that needs no other file, and without names
+/// and paths of this machine.
+pub(crate) fn static_agent(arch: Arch, profile: &str) -> Result<PathBuf> {
+    say::step(format_args!("Building the agent for {} ({profile}, static).", arch.name()));
     let cross::Compiler { mut cargo, source } = cross::compiler(arch, "build")?;
-    cargo.args(["--release", "--package", "sysprobe-agent"]);
+    cargo.args(["--profile", profile, "--package", "sysprobe-agent"]);
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned(), "-Cstrip=symbols".to_owned()];
     flags.extend(remaps("/sysprobe", source.as_deref()));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cmd::run(&mut cargo)?;
-    Ok(arch.static_agent("release"))
+    Ok(arch.static_agent(profile))
 }
 
 /// Flags that keep this machine's paths out of what is built: those of the repository, of dependencies, and
@@ -116,7 +127,7 @@ fn ebpf_cargo(toolchain: &Toolchain, arch: Arch) -> Command {
         // aya takes the registers that arguments are in for those of the machine that compiles.
         cargo.env("AYA_BPF_TARGET_ARCH", arch.machine());
     }
-    cargo.args(["build", "--release", "--locked", "--package", "sysprobe-ebpf", "--bins"]);
+    cargo.args(["build", "--profile", "dist", "--locked", "--package", "sysprobe-ebpf", "--bins"]);
     cargo
         .args(["-Z", "build-std=core", "--target", paths::BPF_TARGET, "--target-dir"])
         .arg(paths::ebpf_build(arch));

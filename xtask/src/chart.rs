@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::results::Results;
 use crate::{golang, paths, say};
 
 pub(crate) use schemas::custom_resources;
@@ -35,13 +36,13 @@ impl Args {
     }
 }
 
-pub(crate) fn main(args: &Args) -> Result<()> {
+pub(crate) fn main(args: &Args) -> Result<Results> {
     golang::require()?;
     let fetched = Tools::fetch().and_then(|()| schemas::fetch());
     if let Err(error) = fetched {
         if args.lenient {
             say::step(format_args!("NOT CHECKED: the chart, for its tools cannot be fetched: {error:#}"));
-            return Ok(());
+            return Ok(Results::without("the chart: its tools cannot be fetched".to_owned()));
         }
         return Err(error);
     }
@@ -59,7 +60,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     examples::all(&tools)?;
     say::step("The chart and the manifests are as they should be.");
-    Ok(())
+    Ok(Results::default())
 }
 
 /// The chart's own directory.

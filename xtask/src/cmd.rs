@@ -55,9 +55,22 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
     }
 }
 
-/// Runs a command, passes on what it prints (both streams, in their order) line by line and shows each line to
-/// `seen`. Its children may hold the pipe when it has ended: they are waited for a moment only.
-pub(crate) fn run_watched(mut command: Command, mut seen: impl FnMut(&str)) -> Result<()> {
+/// Runs a command and passes on what it prints (both streams, in their order) line by line.
+pub(crate) fn run_watched(command: Command) -> Result<()> {
+    let shown = describe(&command);
+    succeeded(&shown, watch(command, say::output)?)
+}
+
+/// Runs a command; returns what it printed, both streams in their order, and whether it succeeded.
+pub(crate) fn collect(command: Command) -> Result<(Vec<String>, bool)> {
+    let mut lines = Vec::new();
+    let status = watch(command, |line| lines.push(line.to_owned()))?;
+    Ok((lines, status.success()))
+}
+
+/// Runs a command and shows each line that it prints to `seen`. Its children may hold the pipe when it has
+/// ended: they are waited for a moment only.
+fn watch(mut command: Command, mut seen: impl FnMut(&str)) -> Result<ExitStatus> {
     let shown = describe(&command);
     let (printed, writer) = io::pipe().context("making a pipe")?;
     let child = command.stdout(writer.try_clone()?).stderr(writer).spawn();
@@ -73,11 +86,7 @@ pub(crate) fn run_watched(mut command: Command, mut seen: impl FnMut(&str)) -> R
     let mut ended: Option<Instant> = None;
     loop {
         match lines.recv_timeout(POLL) {
-            Ok(line) => {
-                let line = String::from_utf8_lossy(&line);
-                say::output(&line);
-                seen(&line);
-            }
+            Ok(line) => seen(&String::from_utf8_lossy(&line)),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) if ended.is_some_and(|at| at.elapsed() > LAST_WORDS) => break,
             Err(RecvTimeoutError::Timeout) => {}
@@ -86,7 +95,7 @@ pub(crate) fn run_watched(mut command: Command, mut seen: impl FnMut(&str)) -> R
             ended = Some(Instant::now());
         }
     }
-    succeeded(&shown, child.wait()?)
+    Ok(child.wait()?)
 }
 
 /// What a command prints on stdout; `None` if it cannot be run or fails.
@@ -192,10 +201,10 @@ mod tests {
     #[test]
     fn a_grandchild_that_holds_the_pipe_is_not_waited_for() {
         let start = Instant::now();
-        let mut lines = Vec::new();
         let mut shell = tool("/bin/sh");
         shell.args(["-c", "sleep 60 & echo $!; echo said >&2"]);
-        run_watched(shell, |line| lines.push(line.to_owned())).unwrap();
+        let (lines, succeeded) = collect(shell).unwrap();
+        assert!(succeeded);
         assert!(start.elapsed() < Duration::from_secs(30));
         assert_eq!(lines[1], "said");
         run(tool("kill").arg(&lines[0])).unwrap();

@@ -63,7 +63,7 @@ pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
 /// and the image's digest.
 fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
     build::objects_for(arch)?;
-    let program = build::static_agent(arch)?;
+    let program = build::static_agent(arch, "dist")?;
     let bytes = fs::read(&program).with_context(|| format!("reading {}", program.display()))?;
     ensure_static(&bytes)?;
     ensure_from_nowhere(&bytes)?;

@@ -1,8 +1,10 @@
-//! Removes what tests left on this machine because they were killed: processes, cgroups, network namespaces,
-//! devices, mounts and directories. Run before tests, so that a run that was broken off fails no other.
+//! Removes what killed tests and benchmarks left on this machine: processes, cgroups, network namespaces,
+//! devices, mounts, files and directories. Tests and benchmarks run it first, so that one killed run does not
+//! fail the next.
 //!
-//! Everything that a test makes carries its process id (`sysprobe-test-PID-...`), and is removed only when that
-//! process is gone. Processes and directories carry the id of the run that started them.
+//! Everything that a test or a benchmark makes carries its process id (`sysprobe-test-PID-...`), and is removed
+//! only when that process is gone. Processes and temporary directories carry the id of the run that started
+//! them.
 
 mod cgroups;
 mod devices;
@@ -10,15 +12,19 @@ mod network;
 mod processes;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::say;
 
-/// What tests call what they make; their process id follows.
-const PREFIX: &str = "sysprobe-test-";
+/// The names of what tests and benchmarks make begin like this; the process id of the maker follows.
+const PREFIXES: [&str; 5] = ["sysprobe-test-", OVERHEAD, "sysprobe-cost-", "sysprobe-bench-", DIRECTORY];
+/// What `cargo xtask bench overhead` makes.
+const OVERHEAD: &str = "sysprobe-overhead-";
 /// The directory for a run's temporary files; the process id of its `cargo xtask` follows.
-const DIRECTORY: &str = "/tmp/sysprobe-run-";
+const DIRECTORY: &str = "sysprobe-run-";
+/// Where files and directories are left.
+const PLACES: [&str; 2] = ["/tmp", "/dev/shm"];
 /// The variable by which processes of a run are known; its value is the process id of its `cargo xtask`.
 const RUN: &str = "SYSPROBE_TEST_RUN";
 
@@ -27,16 +33,19 @@ const RUN: &str = "SYSPROBE_TEST_RUN";
 pub(crate) struct Marks(PathBuf);
 
 impl Marks {
-    /// Gives them to a command that runs tests.
-    pub(crate) fn put_on(command: &mut Command) -> Self {
-        let run = std::process::id();
-        let directory = PathBuf::from(format!("{DIRECTORY}{run}"));
+    pub(crate) fn of_this_run() -> Self {
+        let directory = PathBuf::from(format!("/tmp/{DIRECTORY}{}", std::process::id()));
         // Without the directory, tests use the usual one, and only its removal after a kill is lost.
-        if fs::create_dir_all(&directory).is_ok() {
-            command.env("TMPDIR", &directory);
-        }
-        command.env(RUN, run.to_string());
+        drop(fs::create_dir_all(&directory));
         Self(directory)
+    }
+
+    /// Gives them to a command that runs tests.
+    pub(crate) fn put_on(&self, command: &mut Command) {
+        if self.0.is_dir() {
+            command.env("TMPDIR", &self.0);
+        }
+        command.env(RUN, std::process::id().to_string());
     }
 }
 
@@ -56,19 +65,27 @@ pub(crate) fn remove() {
     // What a frozen file system keeps waiting cannot even be killed.
     devices::thaw();
     let steps: [fn() -> Vec<String>; 5] =
-        [processes::remove, cgroups::remove, network::remove, devices::remove, directories];
+        [processes::remove, cgroups::remove, network::remove, devices::remove, files];
     for what in steps.into_iter().flat_map(|remove| remove()) {
         say::step(format_args!("Removed what a killed run had left: {what}."));
     }
 }
 
-fn directories() -> Vec<String> {
-    let Ok(entries) = fs::read_dir("/tmp") else { return Vec::new() };
+/// A name by which what this process makes is known as its own.
+pub(crate) fn name_for_overhead(role: &str) -> String {
+    format!("{OVERHEAD}{}-{role}", std::process::id())
+}
+
+fn files() -> Vec<String> {
+    let entries = PLACES.into_iter().filter_map(|place| fs::read_dir(place).ok()).flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let ours = paths.filter(|path| path.to_str().is_some_and(is_left_over));
-    ours.filter(|path| fs::remove_dir_all(path).is_ok())
-        .map(|path| format!("directory {}", path.display()))
-        .collect()
+    ours.filter(|path| is_deleted(path)).map(|path| format!("{}", path.display())).collect()
+}
+
+fn is_deleted(path: &Path) -> bool {
+    let deleted = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    deleted.is_ok()
 }
 
 /// Whether a name or path is a test's or a run's whose process is gone.
@@ -78,7 +95,7 @@ fn is_left_over(name: &str) -> bool {
 
 /// The process id in the name of what a test or a run made.
 fn owner(name: &str) -> Option<u32> {
-    let (_, rest) = [PREFIX, DIRECTORY].into_iter().find_map(|prefix| name.split_once(prefix))?;
+    let (_, rest) = PREFIXES.into_iter().find_map(|prefix| name.split_once(prefix))?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
@@ -110,14 +127,15 @@ mod tests {
         assert_eq!(owner("/sysprobe-test-17-churn-1"), Some(17));
         assert_eq!(owner("/tmp/sysprobe-run-18/.tmpabc/image"), Some(18));
         assert_eq!(owner("/tmp/sysprobe-test-19-nginx"), Some(19));
+        assert_eq!(owner("/dev/shm/sysprobe-cost-20-disk"), Some(20));
+        assert_eq!(owner(&name_for_overhead("server")), Some(std::process::id()));
         assert_eq!(owner("sysprobe-testing"), None);
         assert_eq!(owner("/system.slice/sshd.service"), None);
     }
 
     #[test]
     fn what_a_living_test_made_stays() {
-        let own = format!("{PREFIX}{}-x", std::process::id());
-        assert!(!is_left_over(&own));
+        assert!(!is_left_over(&name_for_overhead("server")));
         // The first process is no test.
         assert!(is_left_over("sysprobe-test-1-x"));
     }

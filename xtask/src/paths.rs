@@ -46,7 +46,7 @@ pub(crate) fn target() -> PathBuf {
     root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The agent's binary of one profile (`debug` or `release`).
+/// The agent's binary of one profile (`debug`, `release` or `dist`).
 pub(crate) fn agent(profile: &str) -> PathBuf {
     target().join(profile).join("sysprobe")
 }

@@ -3,6 +3,8 @@
 //!
 //! [`Account`] reads what libtest prints; who runs the tests knows where they are and how to run one alone.
 
+use std::collections::BTreeSet;
+
 /// A failed test's output is shown up to this many lines: those from its panic on, and the last ones.
 const SHOWN_LINES: usize = 30;
 const FROM_PANIC: usize = 12;
@@ -16,6 +18,8 @@ pub(crate) struct Results {
     pub(crate) passed: u64,
     pub(crate) ignored: u64,
     pub(crate) failures: Vec<Failure>,
+    /// What was not checked, with the reason: `the advisories: the database is out of reach`.
+    pub(crate) left_out: BTreeSet<String>,
 }
 
 /// A test, or a test program, that failed.
@@ -45,6 +49,12 @@ impl Results {
         self.passed += other.passed;
         self.ignored += other.ignored;
         self.failures.extend(other.failures);
+        self.left_out.extend(other.left_out);
+    }
+
+    /// Nothing failed, and only this was not checked.
+    pub(crate) fn without(what: String) -> Self {
+        Self { left_out: BTreeSet::from([what]), ..Self::default() }
     }
 }
 

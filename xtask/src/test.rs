@@ -4,15 +4,18 @@
 //! run, and a run without them is a failure unless it was asked for. A part of them is then repeated on other
 //! kernels (`vm`), the oldest, one in the middle and the newest.
 
-mod listener;
+mod outcome;
+mod pool;
+pub(crate) mod programs;
 
 use std::fs;
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::results::{Failure, Results};
 use crate::{apt, build, cmd, leftovers, paths, say, vm};
-use listener::Listener;
+use programs::Program;
 
 /// Programs that integration tests start, by the packages that bring them.
 const PACKAGES: [&str; 15] = [
@@ -33,6 +36,9 @@ const PACKAGES: [&str; 15] = [
     "xfsprogs",
 ];
 
+/// The packages that have tests for this machine.
+const WORKSPACE: [&str; 3] = ["--workspace", "--exclude", "sysprobe-ebpf"];
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Run only this file of integration tests, such as tcp, or tests whose name contains this
@@ -43,6 +49,9 @@ pub(crate) struct Args {
     /// Leave out the kernels that this machine does not run
     #[arg(long)]
     no_vm: bool,
+    /// Run so many files of tests at a time; with more than one, each has a busy machine
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    at_once: usize,
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
@@ -76,19 +85,44 @@ pub(crate) fn on_host(args: &Args) -> Result<Results> {
     if kernel {
         leftovers::remove();
     }
-    // What is started while the tests are built belongs to others, too.
-    cmd::run(cargo_test(args, kernel).arg("--no-run"))?;
-    let mut cargo = cargo_test(args, kernel);
-    cargo.env("CARGO_TERM_COLOR", "never");
-    let _marks = leftovers::Marks::put_on(&mut cargo);
-    let mut listener = Listener::default();
-    let ended = cmd::run_watched(cargo, |line| listener.hear(line));
-    let results = listener.into_results();
-    // With a failed test cargo fails, too.
-    if results.failures.is_empty() {
-        ended?;
+    let files = args.files(kernel);
+    let mut cargo = cargo_test();
+    if !kernel {
+        cargo.args(["--lib", "--bins"]);
+    }
+    cargo.args(files.iter().flat_map(|file| ["--test", file]));
+    let programs = build(cargo)?;
+    let marks = leftovers::Marks::of_this_run();
+    let names = args.filter.as_ref().filter(|_| files.is_empty());
+    let mut results = pool::run(programs, args.at_once, |command| {
+        marks.put_on(command);
+        command.args(names);
+    })?;
+    if kernel && args.filter.is_none() {
+        results.add(documentation()?);
     }
     Ok(results)
+}
+
+/// Builds test programs; compiler errors are shown as usual.
+pub(crate) fn build(mut cargo: Command) -> Result<Vec<Program>> {
+    cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+    let output = cargo.output().context("cargo cannot be started")?;
+    if !output.status.success() {
+        bail!("the tests cannot be built, see above");
+    }
+    Ok(programs::found(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The examples in documentation comments, which only cargo runs.
+fn documentation() -> Result<Results> {
+    let name = "examples in documentation";
+    say::step(format_args!("Running {name}."));
+    let mut cargo = cargo_test();
+    cargo.arg("--doc").env("CARGO_TERM_COLOR", "never");
+    let (lines, succeeded) = cmd::collect(cargo)?;
+    say::block(lines.iter());
+    Ok(outcome::results(name, &format!("{} --doc", WORKSPACE.join(" ")), &lines, succeeded))
 }
 
 /// The short form of `cargo xtask vm`.
@@ -101,20 +135,10 @@ fn other_kernels(args: &Args, kernel: bool) -> Result<()> {
     vm::main(&vm::Args::short())
 }
 
-fn cargo_test(args: &Args, kernel: bool) -> std::process::Command {
+/// `cargo test` of everything that runs on this machine.
+pub(crate) fn cargo_test() -> Command {
     let mut cargo = cmd::cargo();
-    cargo.args(["test", "--locked", "--workspace", "--exclude", "sysprobe-ebpf", "--no-fail-fast"]);
-    if !kernel {
-        cargo.args(["--lib", "--bins"]);
-    }
-    let files = args.filter.iter().flat_map(|filter| files_of_tests(filter)).filter(|_| kernel);
-    let files: Vec<String> = files.collect();
-    if files.is_empty() {
-        cargo.args(&args.filter);
-    }
-    for file in &files {
-        cargo.args(["--test", file]);
-    }
+    cargo.args(["test", "--locked"]).args(WORKSPACE);
     cargo
 }
 
@@ -132,7 +156,7 @@ fn files_of_tests(domain: &str) -> Vec<String> {
 }
 
 fn account(results: &Results, kernel: bool) {
-    let Results { passed, ignored, failures } = results;
+    let Results { passed, ignored, failures, .. } = results;
     let kinds = if kernel { "unit, integration and kernel tests" } else { "unit tests" };
     say::step(format_args!("Ran {kinds}: {passed} passed, {} failed, {ignored} ignored.", failures.len()));
     if !kernel {
@@ -144,12 +168,18 @@ fn account(results: &Results, kernel: bool) {
 
 impl Args {
     pub(crate) fn everything() -> Self {
-        Self { filter: None, no_kernel: false, no_vm: false }
+        Self { filter: None, no_kernel: false, no_vm: false, at_once: 1 }
     }
 
     /// Those that need neither root nor a kernel.
     pub(crate) fn units() -> Self {
         Self { no_kernel: true, ..Self::everything() }
+    }
+
+    /// Files of tests that the filter names.
+    fn files(&self, kernel: bool) -> Vec<String> {
+        let named = self.filter.iter().filter(|_| kernel);
+        named.flat_map(|filter| files_of_tests(filter)).collect()
     }
 
     fn with_kernel(&self) -> bool {

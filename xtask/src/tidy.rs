@@ -29,7 +29,21 @@ const SKIPPED: [&str; 2] = ["target", ".git"];
 const TEXTS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "run"];
 
 /// Pages whose prose is held to these rules: what a newcomer reads first.
-const PROSE: [&str; 4] = ["README.md", "CONTRIBUTING.md", "docs/README.md", "docs/commands/"];
+const PROSE: [&str; 13] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "deploy/grafana/README.md",
+    "deploy/helm/README.md",
+    "deploy/kustomize/README.md",
+    "deploy/prometheus/README.md",
+    "docs/README.md",
+    "docs/commands/",
+    "docs/comparison.md",
+    "docs/install.md",
+    "docs/limitations.md",
+    "docs/runbook/",
+    "docs/troubleshooting.md",
+];
 
 /// A line of prose on such a page has at most so many columns.
 const PROSE_COLUMNS: usize = 100;

@@ -227,7 +227,7 @@ fn jobs(args: &Args) -> Result<Vec<Ordered>> {
         build::release()?;
     } else {
         build::objects_for(args.arch)?;
-        build::static_agent(args.arch)?;
+        build::static_agent(args.arch, "release")?;
     }
     let everywhere = |job| Ordered { kernel: None, job };
     if let Some(line) = &args.run {

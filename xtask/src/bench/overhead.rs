@@ -3,13 +3,12 @@
 //!
 //! Parts of a load with something beside it alternate with parts without ([`plan`]). What this starts and
 //! makes ends with it: processes are its children and networks have no names. Cgroups and files of a run that
-//! was killed are removed by the next ([`leftovers`]).
+//! was killed are removed by the next ([`crate::leftovers`]).
 
 mod agent;
 mod cgroup;
 mod figures;
 mod floor;
-mod leftovers;
 mod load;
 mod machine;
 mod network;
@@ -27,7 +26,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::e2e::processes;
-use crate::{apt, build, cost, say};
+use crate::{apt, build, cost, leftovers, say};
 use agent::{Agent, Off};
 use figures::Figure;
 use floor::Floor;
@@ -89,14 +88,14 @@ pub(super) fn main(args: &Args) -> Result<()> {
     let loads = chosen(&args.loads)?;
     let program = match &args.agent {
         Some(program) => program.canonicalize().with_context(|| format!("finding {}", program.display()))?,
-        None => build::release()?,
+        None => build::dist()?,
     };
     let floor = match &args.floor_program {
         Some(program) => Some(Floor { program: program.clone() }),
         None if args.floor => Some(Floor { program: cost::measuring_program()? }),
         None => None,
     };
-    let directory = std::env::temp_dir().join(leftovers::name("files"));
+    let directory = std::env::temp_dir().join(leftovers::name_for_overhead("files"));
     fs::create_dir(&directory).with_context(|| format!("making {}", directory.display()))?;
     let agent = Agent { program, directory: directory.clone() };
     let measured = run(args, &loads, floor, &agent);
@@ -122,7 +121,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Kind>> {
 
 fn run(args: &Args, loads: &[&'static Kind], floor: Option<Floor>, agent: &Agent) -> Result<Report> {
     processes::supervise()?;
-    leftovers::sweep()?;
+    leftovers::remove();
     machine::check()?;
     let bench = Bench::new(&agent.directory)?;
     let setting = setting(args, &bench, agent)?;

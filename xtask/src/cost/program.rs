@@ -21,7 +21,8 @@ pub(super) fn build() -> Result<PathBuf> {
     build::objects()?;
     say::step("Building the measuring program.");
     let mut cargo = cmd::cargo();
-    cargo.args(["bench", "--no-run", "--locked", "--package", "sysprobe-agent", "--bench", BENCH]);
+    cargo.args(["bench", "--no-run", "--locked", "--profile", "dist"]);
+    cargo.args(["--package", "sysprobe-agent", "--bench", BENCH]);
     cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
     let output = cargo.output().context("cargo cannot be started")?;
     if !output.status.success() {

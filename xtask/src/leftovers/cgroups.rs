@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::is_left_over;
+use super::{is_left_over, succeeds};
 
 /// How long killed processes may take to leave.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,18 +34,13 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Kills what runs in a cgroup and below, then removes it, the innermost first.
 fn is_removed(cgroup: &Path) -> bool {
-    is_removed_until(cgroup, Instant::now() + PATIENCE)
-}
-
-/// Kills what runs in it and below, then removes it, the innermost first. Of one that stays, so do those above.
-fn is_removed_until(cgroup: &Path, end: Instant) -> bool {
-    if !directories(cgroup).iter().all(|below| is_removed_until(below, end)) {
-        return false;
-    }
+    let end = Instant::now() + PATIENCE;
     loop {
-        kill_all(cgroup);
-        if fs::remove_dir(cgroup).is_ok() {
+        kill_below(cgroup);
+        // It goes down by descriptors: the path of a deep cgroup is longer than the kernel takes.
+        if succeeds("find", &[&cgroup.to_string_lossy(), "-depth", "-type", "d", "-delete"]) {
             return true;
         }
         if Instant::now() > end {
@@ -53,6 +48,13 @@ fn is_removed_until(cgroup: &Path, end: Instant) -> bool {
         }
         thread::sleep(PAUSE);
     }
+}
+
+fn kill_below(cgroup: &Path) {
+    for below in directories(cgroup) {
+        kill_below(&below);
+    }
+    kill_all(cgroup);
 }
 
 fn kill_all(cgroup: &Path) {

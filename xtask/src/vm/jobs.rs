@@ -1,14 +1,14 @@
 //! What the guests run: the agent's integration tests, the same binaries that run on the host.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
-use serde_json::Value;
 use xtask_init::Job;
 
 use crate::build::{Arch, cross};
-use crate::{cmd, say};
+use crate::test::programs::Program;
+use crate::{say, test};
 
 /// Files of tests that stay on the host unless they are asked for by name.
 ///
@@ -64,45 +64,35 @@ pub(super) const SMOKE: [Part; 2] = [
     Part { file: "tiers", tests: &[], kernel: Some("7.3") },
 ];
 
-/// A test binary.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tests {
-    pub(super) name: String,
-    binary: PathBuf,
-}
-
 /// Builds the tests that guests run, `only` the named ones if any are named.
-pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Tests>> {
+pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Program>> {
     say::step(format_args!("Building the agent's integration tests for {}.", arch.name()));
     let mut cargo = cargo(arch)?;
-    cargo.args(["--no-run", "--package", "sysprobe-agent", "--test", "*"]);
-    let Some(messages) = capture(cargo.args(["--message-format", "json-render-diagnostics"])) else {
-        bail!("the agent's integration tests cannot be built, see above");
-    };
-    let tests = binaries(&messages);
+    cargo.args(["--test", "*"]);
+    let tests: Vec<Program> = test::build(cargo)?.into_iter().filter(Program::is_integration).collect();
     for name in only {
-        if !tests.iter().any(|test| test.name == *name) {
-            let names: Vec<&str> = tests.iter().map(|test| &*test.name).collect();
+        if !tests.iter().any(|test| test.target == *name) {
+            let names: Vec<&str> = tests.iter().map(|test| &*test.target).collect();
             bail!("there are no tests `{name}`: choose from {}", names.join(", "));
         }
     }
     if !only.is_empty() {
-        return Ok(tests.into_iter().filter(|test| only.contains(&test.name)).collect());
+        return Ok(tests.into_iter().filter(|test| only.contains(&test.target)).collect());
     }
     for (what, reason) in HOST_ONLY {
         say::step(format_args!("Leaving out {what}: {reason}."));
     }
-    Ok(tests.into_iter().filter(|tests| !stays_on_host(&tests.name)).collect())
+    Ok(tests.into_iter().filter(|test| !stays_on_host(&test.target)).collect())
 }
 
 /// For guests that cannot run this machine's programs, tests bring their C library with them.
 fn cargo(arch: Arch) -> Result<Command> {
     if arch == Arch::HOST {
-        let mut cargo = cmd::cargo();
-        cargo.args(["test", "--locked"]);
-        return Ok(cargo);
+        // Chosen as for the host's own tests: of fewer packages, cargo would build crates with other features.
+        return Ok(test::cargo_test());
     }
     let mut cargo = cross::compiler(arch, "test")?.cargo;
+    cargo.args(["--package", "sysprobe-agent"]);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static");
     Ok(cargo)
 }
@@ -112,15 +102,21 @@ fn stays_on_host(name: &str) -> bool {
 }
 
 /// Which of the parts is in these tests.
-pub(super) fn part(parts: &[Part], tests: &Tests) -> Option<Part> {
-    parts.iter().copied().find(|part| part.file == tests.name)
+pub(super) fn part(parts: &[Part], tests: &Program) -> Option<Part> {
+    parts.iter().copied().find(|part| part.file == tests.target)
+}
+
+pub(super) fn job(tests: &Program, filters: &[&str]) -> Job {
+    Job {
+        name: tests.target.clone(),
+        program: tests.executable.display().to_string(),
+        arguments: arguments(filters),
+    }
 }
 
 /// One test at a time: two CPUs in emulation are soon at their limits, and a hang has a name.
-pub(super) fn job(tests: &Tests, filters: &[&str]) -> Job {
-    let mut arguments = vec!["--test-threads=1".to_owned()];
-    arguments.extend(filters.iter().map(|filter| (*filter).to_owned()));
-    Job { name: tests.name.clone(), program: tests.binary.display().to_string(), arguments }
+fn arguments(filters: &[&str]) -> Vec<String> {
+    ["--test-threads=1"].iter().chain(filters).map(|&argument| argument.to_owned()).collect()
 }
 
 /// A line for the shell instead of tests.
@@ -139,50 +135,13 @@ pub(super) fn search_path(arch: Arch) -> String {
     format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", directory.display())
 }
 
-/// Like `cmd::capture`, but compiler errors are shown.
-fn capture(command: &mut Command) -> Option<String> {
-    let output = command.stderr(std::process::Stdio::inherit()).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// The test binaries among what cargo says it has built, by name.
-fn binaries(messages: &str) -> Vec<Tests> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut found: Vec<Tests> = messages.filter_map(|message| binary(&message)).collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    found
-}
-
-fn binary(message: &Value) -> Option<Tests> {
-    let target = message.get("target")?;
-    let is_test = target.get("kind")?.as_array()?.iter().any(|kind| kind == "test");
-    let binary = PathBuf::from(message.get("executable")?.as_str()?);
-    is_test.then_some(Tests { name: target.get("name")?.as_str()?.to_owned(), binary })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn test_binaries_are_found_among_cargos_messages() {
-        let messages = r#"
-{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"sysprobe_agent"},"executable":null}
-{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"sysprobe"},"executable":"/t/debug/sysprobe"}
-{"reason":"compiler-artifact","target":{"kind":["test"],"name":"sched"},"executable":"/t/debug/deps/sched-1"}
-{"reason":"compiler-artifact","target":{"kind":["test"],"name":"cgroup"},"executable":"/t/debug/cgroup-1"}
-{"reason":"build-finished","success":true}
-"#;
-        let found = binaries(messages);
-        let names: Vec<&str> = found.iter().map(|tests| &*tests.name).collect();
-        assert_eq!(names, ["cgroup", "sched"]);
-        assert_eq!(found[1].binary, Path::new("/t/debug/deps/sched-1"));
-    }
-
-    #[test]
     fn filters_are_the_last_arguments() {
-        let tests = Tests { name: "sched".to_owned(), binary: PathBuf::from("/t/sched") };
-        assert_eq!(job(&tests, &[]).arguments, ["--test-threads=1"]);
-        assert_eq!(job(&tests, &["idle", "busy"]).arguments, ["--test-threads=1", "idle", "busy"]);
+        assert_eq!(arguments(&[]), ["--test-threads=1"]);
+        assert_eq!(arguments(&["idle", "busy"]), ["--test-threads=1", "idle", "busy"]);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::leftovers;
+use crate::leftovers;
 
 /// The kernel refuses to remove a cgroup until the last process in it has been released, shortly after it was
 /// reaped.
@@ -46,7 +46,7 @@ impl Cgroup {
     pub(super) fn make(role: &str) -> Result<Self> {
         let mounts = fs::read_to_string("/proc/mounts").context("reading the mounts")?;
         let hierarchies: Vec<Hierarchy> = mounts.lines().filter_map(hierarchy).collect();
-        let name = leftovers::name(role);
+        let name = leftovers::name_for_overhead(role);
         let clock =
             clock(&hierarchies, &name).context("no cgroup hierarchy that counts CPU time is mounted")?;
         let mut made = Self { directories: Vec::new(), entries: Vec::new(), clock };
@@ -89,12 +89,6 @@ impl Drop for Cgroup {
             }
         }
     }
-}
-
-/// The directories that cgroups are made in.
-pub(super) fn roots() -> Result<Vec<PathBuf>> {
-    let mounts = fs::read_to_string("/proc/mounts").context("reading the mounts")?;
-    Ok(mounts.lines().filter_map(hierarchy).map(|hierarchy| hierarchy.root).collect())
 }
 
 /// A line of `/proc/mounts`.

@@ -76,7 +76,8 @@ pub struct Program {
     pub required: bool,
     /// A global: where the kernel has the member that it stands for, the program is not needed, and left out.
     pub unless: Option<&'static str>,
-    /// A program before it in the table: it is attached only if the kernel refused that one.
+    /// A program before it in the table: it is attached, and if it is an iterator loaded, only if the kernel
+    /// refused that one.
     pub instead_of: Option<&'static str>,
 }
 

@@ -31,6 +31,8 @@ pub struct Loaded {
     scans: Vec<Scan>,
     /// Programs that are not needed on this kernel.
     unneeded: Vec<&'static str>,
+    /// Those that the kernel has verified, by their names.
+    verified: Vec<&'static str>,
     /// Those that the kernel has attached, by their names; `None` before.
     attached: Option<Vec<&'static str>>,
     /// Programs that the kernel refused and that are not required, with its reasons.
@@ -59,6 +61,7 @@ impl Loaded {
             kprobes: Vec::new(),
             scans: Vec::new(),
             unneeded: unneeded.map(|row| row.name).collect(),
+            verified: Vec::new(),
             attached: None,
             left_out: Vec::new(),
         }
@@ -146,7 +149,7 @@ impl Loaded {
                 .program_mut(row.name)
                 .ok_or(LoadError::Absent { kind: "program", name: row.name })?;
             match act(program, row) {
-                Ok(()) => self.attached.iter_mut().for_each(|attached| attached.push(row.name)),
+                Ok(()) => self.attached.as_mut().unwrap_or(&mut self.verified).push(row.name),
                 Err(error) if row.required => {
                     return Err(LoadError::Program { program: row.name, reason: refusal(&error) });
                 }
@@ -158,7 +161,8 @@ impl Loaded {
 
     /// Or another program on the same function is.
     fn is_left_out(&self, row: &probe::Program) -> bool {
-        if self.unneeded.contains(&row.name) || row.instead_of.is_some_and(|other| self.is_attached(other)) {
+        let has_better = row.instead_of.is_some_and(|other| self.is_accepted(row.hook, other));
+        if self.unneeded.contains(&row.name) || has_better {
             return true;
         }
         let is_same = |other: &probe::Program| match row.hook.target() {
@@ -166,6 +170,14 @@ impl Loaded {
             None => other.name == row.name,
         };
         self.left_out.iter().any(|(other, _)| is_same(other))
+    }
+
+    /// Whether the kernel has accepted a program for which one on `hook` may stand in. For an iterator the
+    /// verifier decides: then its stand-in need not be verified at all. Of the others some are refused when
+    /// they are attached.
+    fn is_accepted(&self, hook: Hook, name: &str) -> bool {
+        let decides = matches!(hook, Hook::TaskCensus | Hook::FileCensus | Hook::SocketIterator(_));
+        self.is_attached(name) || decides && self.verified.contains(&name)
     }
 
     fn is_attached(&self, name: &str) -> bool {

@@ -91,7 +91,7 @@ pub(super) const PROBE: Probe = Probe {
     summary: "TCP per owner of the socket: segments and bytes, retransmissions, round-trip times, \
               connections made and failed, listening sockets, sockets by state. What the kernel counts in \
               each socket is read when the socket goes and before the agent is asked, so nothing is counted \
-              per packet; raw tracepoints and kprobes read it ten times a second as segments arrive, and \
+              per packet; raw tracepoints and kprobes read it eight times a second as segments arrive, and \
               know neither how many sockets there are nor what listening ones drop",
     tiers: &[
         TierSet {

@@ -126,7 +126,7 @@ fn without_an_agent_it_loads_the_programs_itself_and_fits_a_terminal() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     figure(&outcome.stdout);
     assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
-    for start in ["RESOURCE", "CPU          U busy", "memory       U in use", "network      S connections"] {
+    for start in ["RESOURCE", "CPU          U busy", "memory       U in use", "network      S accept-queue"] {
         assert!(outcome.stdout.lines().any(|line| line.starts_with(start)), "{start}: {}", outcome.stdout);
     }
 }

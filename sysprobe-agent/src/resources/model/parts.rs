@@ -116,14 +116,14 @@ impl Window<'_> {
             Value::of(self.sum_of_samples(reclaim), Unit::Time).from(MUCH_RECLAIM).measure(
                 "memory",
                 Saturation,
-                "tasks that free it",
+                "direct reclaim",
                 self.most_of_samples(Unit::Time, reclaim),
             ),
             Value::of(swapped, Unit::PerSecond).measure("memory", Saturation, "pages swapped", None),
             Value::of(self.rate(|node| node.memory.oom_kills), Unit::PerSecond).from(ANY).measure(
                 "memory",
                 Errors,
-                "killed for want of it",
+                "OOM kills",
                 self.most_of_samples(Unit::PerSecond, kills),
             ),
         ]
@@ -213,19 +213,19 @@ impl Window<'_> {
             errors(self.sum(unheard), ANY).measure(
                 "network",
                 Saturation,
-                "connections not accepted",
+                "accept-queue drops",
                 self.most(Unit::PerSecond, unheard),
             ),
             errors(self.rate(|node| node.backlog_drops), ANY).measure(
                 "network",
                 Saturation,
-                "packets beyond a queue",
+                "backlog drops",
                 None,
             ),
             Value::of(ratio, Unit::Share).from(MANY_SENT_AGAIN).measure(
                 "network",
                 Errors,
-                "segments sent again",
+                "retransmitted segments",
                 self.most(Unit::PerSecond, again),
             ),
             errors(self.sum(dropped), f64::INFINITY).measure(

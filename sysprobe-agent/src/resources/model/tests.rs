@@ -24,13 +24,13 @@ fn numbers_are_differences_over_the_window_and_name_who_is_behind() {
     let used = measure(&resources, "memory", "in use");
     assert_eq!((used.value, used.is_alarming()), (Some(0.75), false));
     assert_eq!(measure(&resources, "memory", "pages swapped").value, Some(5.0));
-    let killed = measure(&resources, "memory", "killed for want of it");
+    let killed = measure(&resources, "memory", "OOM kills");
     assert_eq!((killed.value, killed.is_alarming()), (Some(0.5), true));
     let disk = measure(&resources, "disk vda", "busy");
     assert_eq!((disk.value, disk.is_alarming()), (Some(0.5), false));
     let waiting = measure(&resources, "disk vda", "requests at a time");
     assert_eq!((waiting.value, waiting.is_alarming()), (Some(6.0), true));
-    let beyond = measure(&resources, "network", "packets beyond a queue");
+    let beyond = measure(&resources, "network", "backlog drops");
     assert_eq!((beyond.value, beyond.is_alarming()), (Some(1.0), true));
 }
 
@@ -52,7 +52,7 @@ fn what_is_not_told_is_missing_and_what_went_backwards_is_unknown() {
         snapshot.node.as_mut().expect("told").monotonic_ns = at;
     }
     let backwards = Resources::new(&earlier, &later);
-    assert_eq!(measure(&backwards, "memory", "killed for want of it").value, None);
+    assert_eq!(measure(&backwards, "memory", "OOM kills").value, None);
     assert_eq!(measure(&backwards, "disk vda", "busy").value, None);
     later.node = None;
     let untold = Resources::new(&earlier, &later);

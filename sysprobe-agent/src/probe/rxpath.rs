@@ -41,6 +41,7 @@ macro_rules! members {
         member("OFF_SKB_HEAD", &["sk_buff.head"]),
         member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),
         member("OFF_SKB_TRANSPORT_HEADER", &["sk_buff.transport_header"]),
+        optional("OFF_UDP_TAKEN_LAST", &["udp_sock.reader_queue.prev"]),
         optional("OFF_UDP_TAKEN_COUNT", &["udp_sock.reader_queue.qlen"]),
         member("OFF_SKB_PROTOCOL", &["sk_buff.protocol"]),
         member("OFF_TCP_COPIED_SEQ", &["tcp_sock.copied_seq"]),

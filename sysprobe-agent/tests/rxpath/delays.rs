@@ -120,7 +120,7 @@ fn thousands_of_rules_have_the_time_between_the_device_and_tcp() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Rules that concern nobody. `false` where there is no iptables.
+/// Rules that match no packet. `false` where there is no iptables.
 pub(super) fn add_rules(namespace: &Namespace, count: u32) -> bool {
     let mut rules = String::from("*filter\n");
     for number in 0..count {

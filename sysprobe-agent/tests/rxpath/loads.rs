@@ -264,7 +264,7 @@ fn accept(address: IpAddr, ready: &Flag) -> TcpStream {
 }
 
 fn connect(address: IpAddr) -> TcpStream {
-    let connection = TcpStream::connect((address, PORT)).expect("somebody listens");
+    let connection = TcpStream::connect((address, PORT)).expect("a server listens");
     connection.set_nodelay(true).expect("connected");
     connection
 }
@@ -290,7 +290,7 @@ fn connect_lazily(address: IpAddr) -> TcpStream {
         )
     };
     assert_eq!(result, 0, "TCP_DEFER_ACCEPT");
-    socket.connect(&SocketAddr::from((address, PORT)).into()).expect("somebody listens");
+    socket.connect(&SocketAddr::from((address, PORT)).into()).expect("a server listens");
     socket.set_tcp_nodelay(true).expect("connected");
     socket.into()
 }

@@ -12,6 +12,7 @@ use super::support::totals::workload;
 
 const POINTS: [&str; 8] = ["device", "ip", "tcp", "udp", "ready", "wakeup", "run", "read"];
 
+#[derive(Default)]
 pub(crate) struct Path(PathSample);
 
 impl Path {

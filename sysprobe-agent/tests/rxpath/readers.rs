@@ -13,7 +13,7 @@ fn answer(socket: &UdpSocket, request: &mut [u8]) {
     socket.send_to(&request[..size], from).expect("it is taken");
 }
 
-/// It never sleeps, so nobody has to wake it.
+/// It never sleeps, so no task has to wake it.
 #[test]
 fn a_reader_that_polls_without_sleeping_is_never_woken() {
     let stage = Stage::new("polls");
@@ -33,7 +33,7 @@ fn a_reader_that_polls_without_sleeping_is_never_woken() {
         assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.tier.name());
         if path.count() > 0 {
             path.assert_complete();
-            assert_eq!(if path.tells("wakeup") { path.until("wakeup").0 } else { 0 }, 0, "nobody wakes it");
+            assert_eq!(if path.tells("wakeup") { path.until("wakeup").0 } else { 0 }, 0, "it is not woken");
         }
     }
 }

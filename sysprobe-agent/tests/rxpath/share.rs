@@ -32,7 +32,7 @@ const TOLERANCE: f64 = 0.75;
 /// programs take, which is a part of what the other one measures.
 const APART: [f64; QUANTILES.len()] = [2.5, 1.5, 1.5];
 
-/// In emulation, who waits for a CPU waits long.
+/// In emulation, a task that waits for a CPU waits long.
 const LONGEST: Duration = Duration::from_secs(30);
 
 struct Scenario {
@@ -73,8 +73,8 @@ impl Scenario {
     }
 
     /// Connections begin one after the other. If they began together they would all nap together, too: then
-    /// there would be a few bursts of requests, and what a share says would depend on the part of a burst that
-    /// it happens to follow.
+    /// there would be a few bursts of requests, and what a share says would depend on the part of a burst
+    /// that it happens to follow.
     fn ask(&self) {
         let longest = self.naps.iter().map(|(_, nap)| *nap).max().unwrap_or_default();
         thread::scope(|scope| {

@@ -16,7 +16,8 @@ settings!(
     /// `sk_buff_head` of those that came last: the last one of them, and how many there are.
     OFF_SK_RECEIVED_LAST,
     OFF_SK_RECEIVED_COUNT,
-    /// Of those that a reader has taken from there together.
+    /// The same of those that a reader, or a call to `poll`, has taken from there together.
+    OFF_UDP_TAKEN_LAST,
     OFF_UDP_TAKEN_COUNT,
 );
 
@@ -39,7 +40,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     }
 }
 
-/// Whoever waits for a socket is about to be told: its last datagram can be read.
+/// The tasks that wait for a socket are about to be told: its last datagram can be read.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
     let points = points_of(Protocol::Udp as u32);
@@ -56,15 +57,23 @@ pub(crate) fn became_ready(socket: Sock) {
     if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && !is_gone(socket, unread)) {
         return;
     }
-    // A reader may have taken all to itself, what has come last, too.
-    if Address(socket.address()).load_u32(&OFF_SK_RECEIVED_COUNT) == 0 {
-        return;
-    }
-    let Some(last) = Address(socket.address()).follow(&OFF_SK_RECEIVED_LAST) else { return };
     // A reader that never sleeps has been quicker.
     let Some(before) = queued(socket).checked_sub(1) else { return };
-    if let Some(name) = name::of_datagram(last) {
+    if let Some(name) = last(socket).and_then(name::of_datagram) {
         begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(before), true);
+    }
+}
+
+/// The datagram that came last.
+#[inline(always)]
+fn last(socket: Sock) -> Option<Address> {
+    let socket = Address(socket.address());
+    if socket.load_u32(&OFF_SK_RECEIVED_COUNT) != 0 {
+        socket.follow(&OFF_SK_RECEIVED_LAST)
+    } else if taken(socket) != 0 {
+        socket.follow(&OFF_UDP_TAKEN_LAST)
+    } else {
+        None
     }
 }
 
@@ -95,7 +104,7 @@ fn read(socket: Sock) {
     }
 }
 
-/// Whether a datagram that is followed is in no queue any more, and nobody is copying it either: what was
+/// Whether a datagram that is followed is in no queue any more, and no task is copying it either: what was
 /// taken before it was not read, or it was not itself. To copy one takes microseconds.
 #[inline(always)]
 fn is_gone(socket: Sock, unread: &Unread) -> bool {
@@ -103,10 +112,15 @@ fn is_gone(socket: Sock, unread: &Unread) -> bool {
     u64::from(queued(socket)) <= unread.position && now() - unread.moments[Point::Ready as usize] > LONG_AGO
 }
 
-/// How many nobody has read.
+/// How many datagrams are unread.
 #[inline(always)]
 fn queued(socket: Sock) -> u32 {
     let socket = Address(socket.address());
-    let taken = if OFF_UDP_TAKEN_COUNT.load() == ABSENT { 0 } else { socket.load_u32(&OFF_UDP_TAKEN_COUNT) };
-    socket.load_u32(&OFF_SK_RECEIVED_COUNT) + taken
+    socket.load_u32(&OFF_SK_RECEIVED_COUNT) + taken(socket)
+}
+
+/// How many of them a reader has taken together and not read yet.
+#[inline(always)]
+fn taken(socket: Address) -> u32 {
+    if OFF_UDP_TAKEN_COUNT.load() == ABSENT { 0 } else { socket.load_u32(&OFF_UDP_TAKEN_COUNT) }
 }

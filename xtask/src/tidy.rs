@@ -29,8 +29,9 @@ const SKIPPED: [&str; 2] = ["target", ".git"];
 const TEXTS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "run"];
 
 /// Pages whose prose is held to these rules: what a newcomer reads first.
-const PROSE: [&str; 13] = [
+const PROSE: [&str; 14] = [
     "README.md",
+    "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "deploy/grafana/README.md",
     "deploy/helm/README.md",

@@ -62,7 +62,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let listener = http::listen(config.listen).with_context(|| {
         format!("cannot listen on {}: choose another address with --listen", config.listen)
     })?;
-    let listen = listener.local_addr().context("asking for the address that is listened on")?;
+    let listen = listener.local_addr().context("reading the listening address")?;
     let mut socket = socket::Socket::bind(&config.socket).await?;
     ignore_hangups()?;
     let shared = Shared::default();
@@ -73,17 +73,17 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     ];
     let handle = Handle::current();
     let start = move || Engine::start(&facts, plan, &handle);
-    let engine = tokio::task::spawn_blocking(start).await.context("starting")??;
-    let wake_up = engine.wake_up().context("watching the cgroup events")?;
+    let engine = tokio::task::spawn_blocking(start).await.context("starting the engine")??;
+    let wake_up = engine.wake_up().context("watching for cgroup events")?;
     shared.own(engine)?;
     info!(%listen, "Ready.");
     let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
     let census = tokio::spawn(scans::count_threads_often(shared.clone(), stop.clone()));
-    stop.changed().await.context("waiting for the signal to stop")?;
+    stop.changed().await.context("waiting for the stop signal")?;
     info!("Stopping.");
     finish(servers).await;
-    watcher.await.context("the watcher of cgroup events")?;
-    census.await.context("the taker of the census")?;
+    watcher.await.context("the cgroup event watcher failed")?;
+    census.await.context("the periodic task scan failed")?;
     Ok(())
 }
 
@@ -92,12 +92,12 @@ async fn finish(servers: [tokio::task::JoinHandle<()>; 2]) {
     let both = async {
         for server in servers {
             if let Err(error) = server.await {
-                warn!(%error, "A server did not end well.");
+                warn!(%error, "A server task failed.");
             }
         }
     };
     if tokio::time::timeout(GRACEFUL_STOP, both).await.is_err() {
-        warn!("A reader was cut off.");
+        warn!("Open connections were closed before their responses were complete.");
     }
 }
 
@@ -122,7 +122,7 @@ fn ignore_hangups() -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup()).context("watching for SIGHUP")?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            warn!("SIGHUP is ignored: the configuration is read at the start only.");
+            warn!("SIGHUP is ignored: the configuration is read only at the start.");
         }
     });
     Ok(())

@@ -58,7 +58,7 @@ impl Client {
             ErrorKind::PermissionDenied => Err(NotAllowed { socket: socket.to_owned() }.into()),
             _ => Err(error).with_context(|| {
                 format!(
-                    "cannot ask the agent on {}: try again, or name another socket with --socket",
+                    "cannot connect to the agent on {}: try again, or name another socket with --socket",
                     socket.display()
                 )
             }),
@@ -95,7 +95,7 @@ impl Client {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(connection);
         let request = Request::get(path).header("host", "localhost").body(Empty::<Bytes>::new())?;
-        let response = sender.send_request(request).await.context("asking the agent")?;
+        let response = sender.send_request(request).await.context("sending the request to the agent")?;
         let status = response.status();
         let body = response.into_body().collect().await.context("reading the agent's answer")?.to_bytes();
         drop(sender);
@@ -132,7 +132,7 @@ fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
         "the running agent speaks version {version} of the protocol, this command version {VERSION}: \
          use the command of the agent's release"
     );
-    serde_json::from_slice(body).context("the agent's answer is not understood")
+    serde_json::from_slice(body).context("the agent's answer cannot be parsed")
 }
 
 impl Source for Client {

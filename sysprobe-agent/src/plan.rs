@@ -212,7 +212,9 @@ fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
     let (candidates, passed_over) = candidates::of(probe, facts, config, &way);
     if candidates.is_empty() {
         return off(match config.attach {
-            Some(forced) if passed_over.is_empty() => format!("it has no tier {}", forced.name()),
+            Some(forced) if passed_over.is_empty() => {
+                format!("this domain has no attach mode {}", forced.name())
+            }
             _ => Reason::join(&passed_over),
         });
     }
@@ -268,8 +270,8 @@ fn warnings(facts: &Facts) -> Vec<String> {
     let mut warnings: Vec<String> = facts.privilege.warning().into_iter().collect();
     if facts.hierarchy.as_ref().is_ok_and(|hierarchy| hierarchy.root_id != ROOT_ID) {
         warnings.push(
-            "the cgroup file system shows a part of the hierarchy only (a cgroup namespace): \
-             mount the host's and name its directory with --cgroup-root"
+            "the cgroup file system shows only a part of the hierarchy (a cgroup namespace): \
+             mount the host's cgroup file system and name its directory with --cgroup-root"
                 .into(),
         );
     }

@@ -335,9 +335,7 @@ impl Need {
     pub const fn means(self) -> &'static str {
         match self {
             Self::Kprobes => "kprobes (CONFIG_KPROBES)",
-            Self::Trampolines => {
-                "direct calls of ftrace, by which programs get onto functions (arm64: Linux 6.4)"
-            }
+            Self::Trampolines => "ftrace direct calls for BPF trampolines (arm64: Linux 6.4)",
             Self::SocketStorage => "socket storage for tracing programs (Linux 5.11)",
             Self::TaskStorage => "task storage for tracing programs (Linux 5.13)",
         }

@@ -337,7 +337,7 @@ fn flood() {
 
 #[test]
 fn two_thousand_threads_have_causes_for_every_nanosecond() {
-    // A timeline reaches back by so many changes of who has the CPU, of which others' loads make thousands.
+    // A timeline reaches back by so many changes of a CPU's occupant, of which others' loads make thousands.
     let watchers = dividing::alone();
     let all = cpus();
     let crowd = Case::new("thousands", &all, || process::in_threads(2000, process::sleep_seldom));

@@ -54,7 +54,7 @@ fn sum(parts: &Value, field: &str) -> f64 {
 fn assert_blames(document: &Value, culprit: &Cgroup) {
     let waits = &document["waits"];
     let total = number(&waits["seconds"]);
-    let found = waits["culprits"].as_array().expect("culprits").first().expect("somebody is to blame");
+    let found = waits["culprits"].as_array().expect("culprits").first().expect("a culprit");
     figure(&format!("blame: {total} s of {}, first {found}", document["window_seconds"]));
     assert!(total > 0.2, "each has half of a CPU, or less if others run: {document}");
     assert_eq!(found["container"], culprit.name, "{document}");

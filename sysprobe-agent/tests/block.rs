@@ -246,7 +246,7 @@ fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows(
         &cgroup,
         &["if=/dev/zero".to_owned(), output, "bs=1M".to_owned(), format!("count={}", WRITTEN >> 20)]
     ));
-    // By the kernel's own threads, for the one who asks here.
+    // The kernel's own threads write it, for the process that runs `sync` here.
     run(Command::new("sync").arg("--file-system").arg(disk.mounted()));
     let (_, after) = at_rest(&disk, &watchers);
     for ((watcher, before), after) in watchers.iter().zip(&before).zip(&after) {

@@ -65,7 +65,7 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
     const COUNT: u64 = 1000;
     let _host = host();
     let agent = Agent::start();
-    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never
+    // Another process on this machine may make cgroups at the same time, which adds to the counts but never
     // takes away: one attempt of three without such a neighbour is enough.
     for attempt in 1..=3 {
         let (before, start) = (agent.snapshot(), Instant::now());
@@ -122,8 +122,8 @@ fn events_that_found_no_room_are_counted_and_made_good() {
 
 /// A process that works for some milliseconds in a cgroup of its own, and the CPU time it had there.
 ///
-/// What it ran before it worked is left out: it had that on its way into the cgroup, which takes long on a busy
-/// machine, and the kernel charges a part of that to the cgroup.
+/// What it ran before it worked is left out: it had that on its way into the cgroup, which takes long on a
+/// busy machine, and the kernel charges a part of that to the cgroup.
 fn short_life(name: &str) -> (String, u64) {
     let cgroup = Cgroup::new(name);
     let load = Load::stopped(&cgroup, &cpus(), || process::spin_for(Duration::from_millis(5)));
@@ -200,7 +200,7 @@ impl Crowd {
         self.members.iter().map(|(load, _)| load.totals()).fold(Totals::default(), Totals::plus)
     }
 
-    /// What is charged to the members, and to nobody.
+    /// What is charged to the members, and to `unknown`.
     fn charged(&self) -> (Totals, Totals) {
         let snapshot = self.agent.snapshot();
         let of = |(_, cgroup): &(Load, Cgroup)| Totals::of_workload(&snapshot, &cgroup.name);
@@ -376,5 +376,5 @@ fn nested_cgroups_without_end_take_bounded_memory_and_are_charged_to_what_they_a
     let late = Agent::start();
     assert!(lost(&late.snapshot(), "cgroup", "path_too_long") > LEVELS as u64 * 9 / 10);
     let log = late.log();
-    assert!(!log.contains("could not be looked into"), "{log}");
+    assert!(!log.contains("cgroup directories could not be read"), "{log}");
 }

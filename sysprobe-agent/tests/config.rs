@@ -149,7 +149,7 @@ fn for_nobody(directory: &TempDir) -> Command {
     fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("ours");
     let program = directory.path().join("sysprobe");
     // By another process: what a test beside this one forks would hold a file open that this one writes, and
-    // nobody can run it then (ETXTBSY).
+    // no process can run it then (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sysprobe")).arg(&program).status().expect("cp");
     assert!(copied.success());
     let mut command = Command::new(program);
@@ -248,7 +248,7 @@ fn without_btf_sched_is_off_and_says_why_while_cpu_works() {
     fs::copy(KERNEL_BTF, &copy).expect("this kernel shows its BTF");
     let without = || {
         hide_kernel_btf();
-        assert_sched_is_off(&Agent::start(), &[KERNEL_BTF, "this kernel shows no BTF", "--btf"]);
+        assert_sched_is_off(&Agent::start(), &[KERNEL_BTF, "this kernel provides no BTF", "--btf"]);
         let arguments = ["--btf", copy.to_str().expect("UTF-8")];
         let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
         assert_all_up(&agent);

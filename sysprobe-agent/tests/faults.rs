@@ -124,7 +124,7 @@ fn a_refused_census_costs_its_own_series_only_and_is_told() {
     for name in ["sysprobe_sched_threads{", "sysprobe_sched_load_average{"] {
         assert!(!text.contains(name), "{name}");
     }
-    assert!(!agent.log().contains("could not be counted"), "nobody tries: {}", agent.log());
+    assert!(!agent.log().contains("could not be counted"), "the agent does not try: {}", agent.log());
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn bookings_of_tasks_that_nobody_knows_are_counted() {
         until("bookings are lost", || (lost(&agent.snapshot(), "sched", "unknown_task") > 100).then_some(()));
         assert!(agent.log().contains("hostPID"), "{}", agent.log());
         let ours = Totals::of_workload(&agent.snapshot(), &cgroup.name);
-        assert_eq!(ours, Totals::default(), "what is lost is charged to nobody");
+        assert_eq!(ours, Totals::default(), "what is lost is not charged");
     };
     thread::scope(|scope| scope.spawn(apart).join().expect("all of it holds"));
     drop(load);

@@ -62,7 +62,7 @@ fn serve(port: &Port) {
 }
 
 fn ask(port: u16) {
-    let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("somebody listens");
+    let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("a server listens");
     loop {
         connection.write_all(&[7; 64]).expect("it is taken");
         connection.read_exact(&mut [0; 64]).expect("an answer");
@@ -148,7 +148,7 @@ fn assert_follows(document: &Value) {
         }
         other => panic!("{other:?}"),
     }
-    assert!(number(&document["waits"]["count"]) > 0.0, "whoever is woken waits a moment: {document}");
+    assert!(number(&document["waits"]["count"]) > 0.0, "a woken task waits a moment: {document}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn the_plain_form_fits_into_eighty_columns() {
 fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
     let Some(agent) = agent() else { return };
     let echo = Echo::new("latency-slow");
-    assert_eq!(document(socket(&agent), &echo.server.name)["slow"], Value::Null, "nobody asks");
+    assert_eq!(document(socket(&agent), &echo.server.name)["slow"], Value::Null, "without `--slow`");
     let hog = Cgroup::new("latency-hog");
     echo.server.set_weight_low();
     echo.server().move_to(cpus()[0]);
@@ -208,7 +208,7 @@ fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
         let requests = slow_requests(&agent, &echo);
         let shares: Vec<_> = requests.iter().map(|request| share(request, &hog.name)).collect();
         if shares.contains(&None) {
-            left_out("who had the CPU", "this kernel does not tell when a socket becomes readable");
+            left_out("occupants of the CPU", "this kernel does not tell when a socket becomes readable");
             return Some(1.0);
         }
         let most = shares.into_iter().flatten().max_by(f64::total_cmp)?;
@@ -244,7 +244,7 @@ fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
 fn share(request: &Value, hog: &str) -> Option<f64> {
     let wait = list(&request["stages"]).iter().find(|stage| stage["stage"] == "wakeup_to_run")?;
     let waited = number(&wait["seconds"]);
-    // More than the wait nobody can have had.
+    // All occupants together can have had no more than the wait.
     assert!(sum(&request["occupants"], "seconds") <= waited * 1.001, "{request}");
     let ours = list(&request["occupants"]).iter().find(|one| one["container"] == hog);
     Some(ours.map_or(0.0, |ours| {

@@ -120,7 +120,7 @@ fn a_socket_that_is_too_busy_to_answer_is_in_use() {
     second_agent_on(&socket).fails_with(1, &[socket_name, "in use", "--socket"]);
     assert!(socket.exists());
     let top = command::run_with(&["top", "--once", "--socket", socket_name]);
-    top.fails_with(1, &[socket_name, "cannot ask"]);
+    top.fails_with(1, &[socket_name, "cannot connect to the agent"]);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn readiness_is_told_as_it_is() {
     assert!(nothing.body.contains("/metrics"), "it says what there is: {}", nothing.body);
 }
 
-/// Scrapes until nobody answers; every answer is a whole one.
+/// Scrapes until the agent does not answer any more; every answer is a whole one.
 fn scrape_to_the_end(port: u16, started: &AtomicBool) -> usize {
     let mut answers = 0;
     loop {
@@ -245,7 +245,7 @@ fn a_reader_that_hangs_does_not_keep_the_agent_from_ending() {
     let silent = http::connect(agent.port).expect("a connection");
     let mut hanging = http::connect(agent.port).expect("a connection");
     hanging.write_all(b"GET /metrics HTTP/1.1\r\nhost: ").expect("half a request");
-    // Somebody else is answered meanwhile.
+    // Another reader is answered meanwhile.
     assert_eq!(agent.get("/readyz").expect("an answer").status, 200);
     agent.terminate();
     assert_eq!(agent.wait().code(), Some(0), "{}", agent.log());
@@ -304,9 +304,9 @@ fn an_agent_without_descriptors_goes_on_when_it_has_some_again() {
     // A few more, for the files of a scrape.
     limit_descriptors(agent.pid(), in_use as u64 + 8);
     let hanging = hang(&agent, 20);
-    until("the agent notices", || agent.log().contains("cannot be taken up").then_some(()));
+    until("the agent notices", || agent.log().contains("cannot be accepted").then_some(()));
     thread::sleep(Duration::from_secs(1));
-    let complaints = agent.log().matches("cannot be taken up").count();
+    let complaints = agent.log().matches("cannot be accepted").count();
     assert!(complaints < 20, "it spins: {complaints} tries in a second");
     // Their descriptors come back, and those that still wait in the queue are found to have ended.
     drop(hanging);

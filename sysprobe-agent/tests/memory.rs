@@ -197,7 +197,7 @@ fn a_cache_that_is_full_is_not_all_of_the_working_set() {
     cgroup.set_memory_limit(LIMIT);
     let done = Flag::new();
     let load = Load::running(&cgroup, &cpus(), || {
-        // So that its pages are charged to this cgroup, and not to whoever wrote it.
+        // So that its pages are charged to this cgroup, and not to the one that wrote the file.
         let file = File::open(&path).expect("there");
         // SAFETY: an open file.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };

@@ -80,7 +80,7 @@ fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Lo
     load
 }
 
-/// Sends them slowly enough for anybody.
+/// Sends them slowly enough for any receiver.
 fn give(place: Place<'_>, from: &str, to: &str, port: u16, datagrams: Datagrams) {
     place
         .run(|| {

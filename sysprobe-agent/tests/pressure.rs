@@ -104,8 +104,8 @@ impl Drop for Group {
     }
 }
 
-/// The kernel's numbers and the agent's, from a moment at which they stayed the same: averages are made up to
-/// now by whoever reads.
+/// The kernel's numbers and the agent's, from a moment at which they stayed the same: each read of the file
+/// brings the averages up to date.
 fn while_quiet(agent: &Agent, group: &Group) -> (PressureSample, PressureSample) {
     until("the files stay the same", || {
         let before = group.sample();

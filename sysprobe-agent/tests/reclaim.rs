@@ -117,7 +117,7 @@ fn assert_agrees(tier: &str, reclaims: u64, took: u64, truth: Delays) {
     assert!(took <= truth.took_ns + reclaims * BETWEEN_NS, "by {tier}: {took} ns of {truth:?}");
 }
 
-/// Who lowers a limit frees the memory, whoever has it.
+/// The task that lowers a limit frees the memory, whichever task uses it.
 #[test]
 fn the_one_who_waits_is_charged() {
     let watchers = watchers("reclaim");

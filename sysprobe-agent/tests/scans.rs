@@ -46,7 +46,8 @@ fn socket_scan(snapshot: &Snapshot) -> ScanSample {
     let mut scans = snapshot.agent.scans.iter();
     let scan = scans.find(|scan| CENSUSES.contains(&scan.scan.as_str()));
     let scan = scan.unwrap_or_else(|| panic!("no scan of sockets: {:?}", snapshot.domains)).clone();
-    // The other is for kernels that refuse iterators over maps, of which one is known: 6.18 of a machine monitor.
+    // The other is for kernels that refuse iterators over maps, of which one is known: 6.18 of a machine
+    // monitor.
     assert!(scan.scan == CENSUSES[0] || kernel() == (6, 18), "{} on this kernel", scan.scan);
     scan
 }

@@ -178,7 +178,7 @@ fn two_hundred_short_processes_are_charged_to_the_last_microsecond() {
     figure(&format!("short: agent {ours:?}, kernel's usage {truth}"));
     assert!(within(SAME_SLICES, ours.on_cpu_ns, truth), "{} {truth}", ours.on_cpu_ns);
     assert!(ours.arrivals >= 200, "each of them arrived on a CPU");
-    // An `unknown_task` may be anybody's on this machine; one of these would be missing above.
+    // An `unknown_task` may be any task of this machine. One of these would be missing above.
     for reason in ["backwards_clock", "unreadable_cgroup"] {
         assert_eq!(lost(&now, "sched", reason), lost(&before, "sched", reason), "{reason}");
     }

@@ -1,5 +1,6 @@
-//! Whether every domain loads and counts by every tier that this kernel has, in the time that every change can
-//! afford: one small load for each, and one exact count. What the numbers mean is tested in each domain's file.
+//! Whether every domain loads and counts by every tier that this kernel has, in the time that every change
+//! can afford: one small load for each, and one exact count. What the numbers mean is tested in each domain's
+//! file.
 //!
 //! One domain at a time: several agents at once are enough for an emulated machine.
 
@@ -164,7 +165,7 @@ fn serve(cgroup: &Cgroup) -> (Load, u16) {
 
 fn ask(cgroup: &Cgroup, port: u16) {
     let client = Load::running(cgroup, &cpus(), || {
-        let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("a server listens");
         let mut answer = [0; SIZE];
         for _ in 0..TIMES {
             connection.write_all(&[b'r'; SIZE]).expect("taken");

@@ -76,9 +76,9 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     }
 }
 
-/// A kprobe that is hit while another one's handler runs on that CPU is not run, and before 6.7 nobody says
-/// so: one segment in a thousand may be missing by kprobes (seen on 5.10: one of 6,301), never by anything
-/// else.
+/// A kprobe that is hit while another one's handler runs on that CPU is not run, and before 6.7 the kernel
+/// does not report that. So one segment in a thousand may be missing by kprobes (seen on 5.10: one of 6,301),
+/// never by anything else.
 fn assert_segments(ours: (u64, u64), kernel: (u64, u64), tier: Tier) {
     let missed =
         |ours: u64, kernel: u64| kernel.checked_sub(ours).is_some_and(|missed| missed <= kernel / 1000);
@@ -243,12 +243,12 @@ fn round_trips_are_as_long_as_the_wire() {
         }
     });
     ready.wait();
-    // Whoever asks for the other's hardware address waits, too.
+    // The first packet waits for the other's hardware address, too.
     Place { cgroup: &server, namespace: &wire.left }
         .run(|| assert!(TcpStream::connect((RIGHT[0], PORT + 1)).is_err()))
         .finish();
     let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| {
-        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("a server listens");
         for _ in 0..TIMES {
             connection.write_all(b"q").expect("it is taken");
             take(&mut connection, 1);
@@ -325,7 +325,7 @@ fn time_that_a_full_receiver_costs_is_counted_while_it_passes() {
     });
     ready.wait();
     let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| {
-        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("a server listens");
         drop(connection.write_all(&vec![b'q'; 64 << 20]));
     });
     until("it waits", || (wire.limited()? >= ENOUGH).then_some(()));

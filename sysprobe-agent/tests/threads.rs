@@ -59,7 +59,7 @@ fn letters_of(cgroup: &Cgroup) -> Letters {
 
 fn until_in_proc(cgroup: &Cgroup, expected: &Letters) {
     let mut found = Letters::new();
-    until("everybody is in the state that is made", || {
+    until("every thread is in the state that is made", || {
         let now = letters_of(cgroup);
         if now != found {
             figure(&format!("{}: {now:?}", cgroup.name));
@@ -127,7 +127,7 @@ fn wait_as_vfork_does() {
 }
 
 fn stop_traced() {
-    // SAFETY: plain numbers; nobody waits for the child, so it stays stopped.
+    // SAFETY: plain numbers; the parent never waits for the child, so it stays stopped.
     unsafe {
         libc::ptrace(
             libc::PTRACE_TRACEME,
@@ -160,7 +160,7 @@ fn every_state_is_told_as_proc_tells_it() {
     let watchers = watchers("sched");
     let cgroup = Cgroup::new("states");
     let load = Load::running(&cgroup, &cpus(), one_of_each);
-    // The child of who waits sleeps as well.
+    // The child of the thread that waits sleeps as well.
     let expected = Letters::from([('R', 3), ('S', 4), ('D', 1), ('T', 1), ('t', 1), ('Z', 1)]);
     until_in_proc(&cgroup, &expected);
     for watcher in &watchers {
@@ -174,7 +174,7 @@ fn every_state_is_told_as_proc_tells_it() {
     }
     // Threads that outnumber the CPUs: some of them are seen to wait.
     for watcher in watchers.iter().filter(|_| cpus().len() < SPINNERS) {
-        until("somebody waits", || {
+        until("a thread waits", || {
             let threads = sched(&watcher.agent.snapshot(), &cgroup.name).threads?;
             (threads.of(State::Runnable) > 0).then_some(())
         });

@@ -210,7 +210,7 @@ fn all_tiers_hear_the_same_births_and_deaths() {
     const COUNT: u64 = 200;
     let _host = host();
     let watchers = watchers("cgroup");
-    // Somebody else on this machine may make cgroups at the same time, which adds to the counts but never
+    // Another process on this machine may make cgroups at the same time, which adds to the counts but never
     // takes away: one attempt without such a neighbour is enough.
     for attempt in 1..=5 {
         let before: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();

@@ -167,7 +167,7 @@ fn io_shows_what_a_workload_flushes() {
 
 #[test]
 fn io_says_why_there_is_nothing() {
-    // Without `block`, too: somebody else may use a disk just then.
+    // Without `block`, too: another process may use a disk just then.
     let agent = Agent::configured("[domains]\nvfs = false\nblock = false");
     let socket = agent.socket().to_str().expect("UTF-8");
     let outcome = command::run_with(&["io", "--once", "--interval", "200ms", "--socket", socket]);

@@ -45,7 +45,7 @@ fn ticks() -> (f64, f64) {
     (all - ticks[3] - ticks[4] - ticks[7], all)
 }
 
-/// One CPU is busy at least, and nobody is behind it who has less of it than who spins.
+/// One CPU is busy at least, and the workload named behind it has at least as much of it as the spinner.
 #[test]
 fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
     let agent = Agent::start();
@@ -68,13 +68,13 @@ fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
     assert!((value - kernels).abs() < tolerance, "{value} and {kernels}, {window} s of {elapsed}");
     // What it spun outside of the window is in the kernel's number only.
     let (most, least) =
-        (ours["behind"]["amount"].as_f64().expect("somebody"), (spun - (elapsed - window) - 0.1) / window);
-    assert!(most >= least, "{most} cores are the most, and {least} are those of who spins");
+        (ours["behind"]["amount"].as_f64().expect("a number"), (spun - (elapsed - window) - 0.1) / window);
+    assert!(most >= least, "{most} cores are the most, and {least} are the spinner's");
     // Other tests have the CPUs, too, and so has what is compiled beside them.
     if ours["behind"]["container"] == cgroup.name.as_str() {
         assert!(most <= spun / window, "{most} cores of {spun} s in {window} s");
     } else {
-        left_out("whether who spins is named", "somebody else had more of the CPUs");
+        left_out("whether the spinner is named", "another workload had more of the CPUs");
     }
 }
 
@@ -96,7 +96,7 @@ fn memory_is_what_proc_has() {
     assert!((before.min(after) - 0.03..=before.max(after) + 0.03).contains(&value), "{value}");
 }
 
-/// None is left out, by `/sys`; what they did is nobody's in particular here.
+/// None is left out, by `/sys`. Their activity is not attributed to a workload here.
 #[test]
 fn every_disk_and_link_of_the_machine_is_there() {
     let agent = Agent::start();

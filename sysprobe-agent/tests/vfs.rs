@@ -212,7 +212,7 @@ fn callers_that_are_killed_leave_nothing_behind() {
         drop(load);
         std::fs::remove_file(storage.path().join("endless")).expect("it was there");
     }
-    // The same thread ids may come back: whoever has them next is in no call.
+    // The same thread ids may come back: a thread that gets one of them is in no call.
     let seen = watch(&watchers, "after-killed", || calls::every_way(&files));
     assert_same("after those that were killed", &seen, &calls::EVERY_WAY);
     assert_nothing_lost(&watchers);

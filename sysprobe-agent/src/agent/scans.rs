@@ -36,7 +36,7 @@ pub(super) async fn count_threads_often(shared: Shared, mut stop: Receiver<bool>
         tokio::select! {
             _ = pace.tick() => {
                 if let Err(error) = count_threads(&shared).await {
-                    error!(%error, "The census failed.");
+                    error!(%error, "The task scan failed.");
                 }
             }
             _ = stop.changed() => return,
@@ -58,7 +58,7 @@ pub(super) async fn seed_tasks(shared: &Shared) -> anyhow::Result<()> {
     if let Some(scan) = shared.with(Engine::begin_task_seed).await?.flatten()
         && let Err(error) = run(scan).await?
     {
-        warn!(%error, "Tasks whose birth was missed stay unknown.");
+        warn!(%error, "The scan for unknown tasks failed; tasks whose start was missed stay unknown.");
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ impl SocketScans {
             tokio::spawn(scan_sockets(shared.clone(), pace)).await?
         };
         if let Ok(Err(error)) = timeout(WAIT, pass).await {
-            error!(%error, "The sockets could not be scanned.");
+            error!(%error, "The socket scan failed.");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Shared {
             .spawn(work)
             .context("starting the engine's thread")?;
         let running = Running { acts: sender, vitality };
-        anyhow::ensure!(self.0.running.set(running).is_ok(), "there is an engine already");
+        anyhow::ensure!(self.0.running.set(running).is_ok(), "the engine is already running");
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl Shared {
         if let Err(error) = engine.acts.try_send(Box::new(act)) {
             self.0.pulse.withdrawn();
             anyhow::bail!(match error {
-                mpsc::TrySendError::Full(_) => "too much waits for the engine",
+                mpsc::TrySendError::Full(_) => "the engine's request queue is full",
                 mpsc::TrySendError::Disconnected(_) => "the engine has ended",
             });
         }

@@ -28,12 +28,13 @@ impl Socket {
     pub(super) async fn bind(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).with_context(|| format!("cannot make the directory of {shown}"))?;
+            fs::create_dir_all(directory)
+                .with_context(|| format!("cannot create the directory of {shown}"))?;
         }
         let lock = Lock::take(path)?;
         make_way(path).await?;
         let (listener, inode) =
-            bind_fresh(path).with_context(|| format!("cannot make the socket {shown}"))?;
+            bind_fresh(path).with_context(|| format!("cannot create the socket {shown}"))?;
         Ok(Self { path: path.to_owned(), inode, listener: Some(listener), _lock: lock })
     }
 
@@ -112,7 +113,7 @@ async fn make_way(path: &Path) -> anyhow::Result<()> {
 fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     // Not following links: what a link leads to was not put there by an agent.
-    let metadata = fs::symlink_metadata(path).with_context(|| format!("cannot look at {shown}"))?;
+    let metadata = fs::symlink_metadata(path).with_context(|| format!("cannot inspect {shown}"))?;
     if !metadata.file_type().is_socket() {
         bail!("{shown} exists and is not a socket: choose another path with --socket");
     }

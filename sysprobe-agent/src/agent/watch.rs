@@ -21,7 +21,7 @@ pub(super) async fn watch(shared: Shared, wake_up: Option<OwnedFd>, mut stop: Re
     let events = wake_up.and_then(|descriptor| {
         // SAFETY: the descriptor is owned and stays open for as long as the registration.
         unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }
-            .inspect_err(|error| error!(%error, "Cgroup events are taken in once a second only."))
+            .inspect_err(|error| error!(%error, "Cannot wait for cgroup events; reading them once a second."))
             .ok()
     });
     let mut pace = interval(PACE);

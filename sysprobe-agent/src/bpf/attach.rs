@@ -78,7 +78,7 @@ pub(super) fn seed(scan: &Scan) -> io::Result<()> {
     if !scan.run(SEED_AT_MOST)?.is_complete {
         warn!(
             program = scan.program(),
-            "There was more than could be looked at: what is left is unknown until it is used."
+            "The initial scan did not finish in time; objects that it missed are unknown until they are used."
         );
     }
     Ok(())

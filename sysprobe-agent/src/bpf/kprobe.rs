@@ -30,8 +30,9 @@ pub(super) enum Place {
 
 impl Kprobe {
     pub(super) fn attach(program: BorrowedFd<'_>, function: &str, at: Place) -> io::Result<Self> {
-        let said =
-            |error: io::Error| io::Error::new(error.kind(), format!("a kprobe on {function}: {error}"));
+        let said = |error: io::Error| {
+            io::Error::new(error.kind(), format!("cannot attach a kprobe to {function}: {error}"))
+        };
         Self::try_attach(program, function, at).map_err(said)
     }
 

@@ -198,7 +198,7 @@ impl Loaded {
             if functions.is_empty() {
                 return format!("{} ({}) is left out: {reason}", program.name, program.does);
             }
-            format!("calls of {} are not seen: {reason}", functions.join(" or "))
+            format!("calls to {} are not seen: {reason}", functions.join(" or "))
         })
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn relative(cgroup: &str) -> Result<&str> {
     let relative = cgroup.trim_start_matches('/');
     let inside =
         Path::new(relative).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    ensure!(cgroup.starts_with('/') && inside, "`{}` is no path of a cgroup", cgroup.escape_debug());
+    ensure!(cgroup.starts_with('/') && inside, "`{}` is not a cgroup path", cgroup.escape_debug());
     Ok(relative)
 }
 

@@ -41,7 +41,7 @@ pub(super) trait Charged {
 impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
     fn list(&mut self) {
         if let Err(error) = Self::list(self) {
-            error!(%error, "The map of slots could not be read.");
+            error!(%error, "A slot map could not be read.");
         }
     }
 
@@ -78,7 +78,7 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
                 }
             });
             if let Err(error) = released {
-                error!(%error, "The slot of a dead cgroup is lost.");
+                error!(%error, "The slot of a deleted cgroup could not be freed.");
             }
         }
     }
@@ -172,7 +172,7 @@ pub(super) fn charge_debts(
         if has_gone(victim) || has_gone(culprit) { Taken::ForGood } else { Taken::Yes }
     });
     if let Err(error) = read {
-        error!(%error, "The map of debts could not be read.");
+        error!(%error, "The interference map could not be read.");
     }
     registry.choose_culprits(Instant::now());
 }
@@ -215,7 +215,7 @@ fn release_unheard<S: Counters + Charge, K: Key>(
     let unheard: Vec<K> = slots.owners().filter(|(_, id)| is_unheard(*id)).map(|(key, _)| key).collect();
     for key in unheard {
         if let Err(error) = slots.retire(key, |gathered| registry.add(&Bearer::unknown(), gathered)) {
-            error!(%error, "The slot of a cgroup that has gone is lost.");
+            error!(%error, "The slot of a cgroup that no longer exists could not be freed.");
         }
     }
 }

@@ -226,7 +226,7 @@ impl<R: Read> ReadDomain for Domain<R> {
         let is_news = std::mem::replace(&mut self.said, unreadable) != unreadable;
         if let Some(error) = first_error.filter(|_| is_news) {
             let first = format!("{error:#}");
-            warn!(domain = R::DOMAIN, count = unreadable, first, "Files of cgroups could not be read.");
+            warn!(domain = R::DOMAIN, count = unreadable, first, "Some cgroup files could not be read.");
         }
         self.unreadable += unreadable;
     }

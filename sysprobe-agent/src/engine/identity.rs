@@ -72,8 +72,11 @@ impl Identity {
         match self.walk(now) {
             Ok(()) => (self.made_good, self.stale) = (lost, false),
             Err(error) => {
-                warn!(error = format!("{error:#}"), root = %self.root.display(), "The cgroups could not be \
-                                                                                  walked.");
+                warn!(
+                    error = format!("{error:#}"),
+                    root = %self.root.display(),
+                    "The cgroup hierarchy could not be read."
+                );
             }
         }
     }
@@ -88,7 +91,7 @@ impl Identity {
                 }
                 Err(error) => {
                     self.malformed += 1;
-                    warn!(%error, "An event was not understood.");
+                    warn!(%error, "A malformed cgroup event was skipped.");
                 }
             }
         }
@@ -98,7 +101,7 @@ impl Identity {
         let begun = Instant::now();
         let walk = walk(&self.root)?;
         if walk.unreadable > 0 {
-            warn!(count = walk.unreadable, "Some cgroups could not be looked into.");
+            warn!(count = walk.unreadable, "Some cgroup directories could not be read.");
         }
         self.complete = walk.unreadable == 0;
         self.tree.reconcile(walk, now);

@@ -64,7 +64,7 @@ impl Measured {
     /// Has what is going on at this moment booked, so that a reader sees it.
     pub(super) fn book(&mut self) {
         if let Some(Err(error)) = self.sched.as_mut().map(Sched::flush) {
-            warn!(%error, "What is running now could not be booked.");
+            warn!(%error, "Run intervals in progress could not be accounted for.");
         }
     }
 

@@ -70,9 +70,5 @@ impl Engine {
 }
 
 fn is_complete(pass: Pass) -> io::Result<()> {
-    if pass.is_complete {
-        Ok(())
-    } else {
-        Err(io::Error::other("there are too many for the time that a scan may take"))
-    }
+    if pass.is_complete { Ok(()) } else { Err(io::Error::other("the scan did not finish in time")) }
 }

@@ -31,7 +31,7 @@ impl Shedding {
             Ok(Some(Turn::Off)) => self.shed(state, per_second),
             Ok(Some(Turn::On)) => self.resume(state),
             Err(error) => {
-                warn!(domain = state.name, %error, "The domain cannot be measured again.");
+                warn!(domain = state.name, %error, "Domain could not be resumed.");
                 (state.up, state.reason) = (false, error.to_string());
             }
         }
@@ -40,9 +40,9 @@ impl Shedding {
     fn shed(&mut self, state: &mut DomainState, per_second: u64) {
         let reason = format!(
             "{SHED}there are more than {per_second} system calls a second (vfs_calls_per_second), each of \
-             which would pay for it"
+             which runs BPF programs"
         );
-        info!(domain = state.name, reason, "Domain is not measured for a while.");
+        info!(domain = state.name, reason, "Domain is paused.");
         let (hook, name) = (state.hook.clone(), state.name.clone());
         let before = std::mem::replace(state, DomainState { name, up: false, hook, reason });
         self.vfs.get_or_insert(before);
@@ -50,7 +50,7 @@ impl Shedding {
 
     fn resume(&mut self, state: &mut DomainState) {
         if let Some(before) = self.vfs.take() {
-            info!(domain = state.name, "Domain is measured again.");
+            info!(domain = state.name, "Domain is resumed.");
             *state = before;
         }
     }

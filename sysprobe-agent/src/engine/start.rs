@@ -45,7 +45,7 @@ pub(super) fn greeting_meanwhile<T>(
     thread::scope(|scope| {
         let greeter = thread::Builder::new().name("greeter".into()).spawn_scoped(scope, greet);
         if let Err(error) = greeter {
-            warn!(%error, "Containers that end while the agent starts may go by their ids.");
+            warn!(%error, "Cgroups are not named during startup; short-lived containers may keep their IDs.");
         }
         let loaded = load();
         drop(loading);
@@ -96,7 +96,7 @@ fn on_one_line(domain: &str, mut reasons: Vec<Reason>) -> String {
 
 fn up(name: &str, hook: &str, reason: String) -> DomainState {
     if !reason.is_empty() {
-        info!(domain = name, hook, reason, "Domain works, but not as it could.");
+        info!(domain = name, hook, reason, "Domain works with limitations.");
     }
     DomainState { name: name.into(), up: true, hook: hook.into(), reason }
 }

@@ -58,7 +58,7 @@ impl Statistics {
             Err(error) => {
                 // Somebody may ask each second.
                 if self.refused.is_none() {
-                    warn!(%error, "The kernel does not measure its programs.");
+                    warn!(%error, "BPF program statistics could not be enabled.");
                 }
                 self.refused = Some(error.io_error.to_string());
             }

@@ -11,8 +11,8 @@ use crate::snapshot::DomainState;
 
 /// A look reads a file for each receive queue.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
-const UNSEEN: &str = "packets are steered to other CPUs (RPS) since the agent started: \
-                      how long they wait there is in no stage until the agent is restarted";
+const UNSEEN: &str = "RPS was switched on after the agent started: the time that packets wait on the other \
+                      CPU is in no stage until the agent is restarted";
 
 pub(super) struct Steering {
     /// Whether it is known that packets are steered.
@@ -38,7 +38,7 @@ impl Steering {
         let Some(state) = domains.iter_mut().find(|state| state.name == "rxpath" && state.up) else { return };
         if steers() {
             self.is_known = true;
-            warn!(domain = state.name, "{UNSEEN}");
+            warn!(domain = state.name, "{UNSEEN}.");
             let before = if state.reason.is_empty() { "" } else { "; " };
             state.reason = format!("{}{before}{UNSEEN}", state.reason);
         }

@@ -20,7 +20,7 @@ pub(super) struct Types(Btf);
 #[derive(Debug, thiserror::Error)]
 pub enum BtfError {
     #[error(
-        "{path} does not exist: this kernel shows no BTF (CONFIG_DEBUG_INFO_BTF); give a file with --btf"
+        "{path} does not exist: this kernel provides no BTF (CONFIG_DEBUG_INFO_BTF); give a file with --btf"
     )]
     NoneInKernel { path: PathBuf },
     #[error("the file given with --btf does not exist: {path}")]

@@ -20,12 +20,12 @@ pub(super) fn collect(under: Option<&Path>) -> anyhow::Result<Hierarchy> {
     };
     let Some(key) = mounts.key() else {
         bail!(
-            "no cgroup hierarchy is mounted: mount one, or name the directory of the host's with \
-             --cgroup-root"
+            "no cgroup hierarchy is mounted: mount one, or name the directory of the host's cgroup mounts \
+             with --cgroup-root"
         );
     };
     let root = key.root();
-    let root_id = root.metadata().with_context(|| format!("looking at {}", root.display()))?.ino();
+    let root_id = root.metadata().with_context(|| format!("inspecting {}", root.display()))?.ino();
     let memory = match &key {
         KeyHierarchy::V1 { memory, .. } => memory.is_some(),
         KeyHierarchy::V2 { root } => has_controller(root, "memory"),

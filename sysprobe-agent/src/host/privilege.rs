@@ -104,7 +104,7 @@ pub const RIGHTS: &[Right] = &[
         need: Need::Room,
         does: "lift the limit on locked memory, to which these kernels charge maps and programs",
         without: "all maps and programs have to fit into the limit on locked memory (`ulimit -l`, often 64 \
-                  KiB or 8 MiB), and domains that find no room are off",
+                  KiB or 8 MiB), and domains that do not fit are off",
         is_granted: |has| has.sys_resource || has.locked_memory_bytes.is_none(),
     },
     Right {

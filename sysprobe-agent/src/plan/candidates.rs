@@ -6,8 +6,8 @@ use crate::host::{Facts, Layout};
 use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet, UNSTEERED};
 
 /// Not told by trying programs, which are attached to nothing then.
-const NO_COUNTERS: &str = "this process may not attach kprobes: that takes CAP_SYS_ADMIN here, or \
-                           kernel.perf_event_paranoid at 2 or less, and seccomp has to allow perf_event_open";
+const NO_COUNTERS: &str = "this process may not attach kprobes: grant CAP_SYS_ADMIN, or set \
+                           kernel.perf_event_paranoid to 2 or less; seccomp must allow perf_event_open";
 
 /// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier
 /// begin with.

@@ -28,7 +28,8 @@ fn requires_controller(hierarchy: &Hierarchy) -> Result<(), &'static str> {
     match hierarchy.key {
         _ if hierarchy.memory => Ok(()),
         KeyHierarchy::V1 { .. } => {
-            Err("the memory controller is in no hierarchy of cgroup v1 here, as the cpu controller is")
+            Err("the memory controller is in no cgroup v1 hierarchy, unlike the cpu controller: mount both \
+             in the same version")
         }
         KeyHierarchy::V2 { .. } => {
             Err("this kernel has no memory controller (CONFIG_MEMCG, cgroup_disable=memory)")

@@ -245,7 +245,11 @@ impl Directory {
 
     fn say_full(&mut self) {
         if !std::mem::replace(&mut self.is_full, true) {
-            warn!(pods = self.pods.len(), containers = self.containers.len(), "No room for more pods.");
+            warn!(
+                pods = self.pods.len(),
+                containers = self.containers.len(),
+                "The pod table is full; further pods are ignored."
+            );
         }
     }
 }

@@ -102,12 +102,12 @@ pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
             Failure::Again(_) => backoff.next(started.elapsed()),
             Failure::After { pause, .. } => backoff.next_after(*pause),
             Failure::Never(_) => {
-                info!(source = name, reason, "A source of pod names is not to be had.");
+                info!(source = name, reason, "Pod name source unavailable; not retrying.");
                 return;
             }
         };
         if backoff.is_worth_a_line() {
-            warn!(source = name, error = reason, retry_in = ?pause, "A source of pod names failed.");
+            warn!(source = name, error = reason, retry_in = ?pause, "Pod name source failed; retrying.");
         }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

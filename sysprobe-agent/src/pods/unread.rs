@@ -85,7 +85,7 @@ impl Losses {
         self.counts[why as usize] += count;
         if self.said.len() < SAID_MAX && self.said.insert((source, what.clone())) {
             let (source, reason) = (source.name(), why.reason());
-            warn!(source, pod = what, reason, error, "A pod could not be read and was passed over.");
+            warn!(source, pod = what, reason, error, "A pod could not be read and was skipped.");
         }
     }
 

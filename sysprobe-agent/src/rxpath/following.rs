@@ -69,7 +69,7 @@ impl Following {
         if phase != self.phase
             && let Err(error) = self.turn_to(phase, loaded)
         {
-            warn!(%error, "Packets cannot be followed again.");
+            warn!(%error, "The programs that follow packets could not be reattached.");
         }
         self.tell(bits);
     }

@@ -106,7 +106,7 @@ impl Debts {
             take(debtor, total - taken);
         }
         if let Err(error) = self.map.remove(&debtor) {
-            warn!(%error, "A debt that is not needed any more could not be removed.");
+            warn!(%error, "An unused interference record could not be removed.");
         }
     }
 

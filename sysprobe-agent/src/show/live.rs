@@ -92,7 +92,7 @@ pub(crate) async fn run(
     // One sample is enough: while the view is drawn nobody needs a second one.
     let (samples, mut events) = mpsc::channel(1);
     let (interval, intervals) = watch::channel(settings.interval);
-    let size = screen.0.size().context("asking the terminal for its size")?;
+    let size = screen.0.size().context("reading the terminal size")?;
     let mut app = view.into_app(settings, Arc::new(first), (size.width, size.height));
     tokio::select! {
         result = interact(&mut screen.0, &mut app, &mut events, &interval) => result,

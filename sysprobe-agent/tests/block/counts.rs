@@ -24,7 +24,7 @@ impl Counts {
         &self.0[operation as usize]
     }
 
-    /// Of everybody together.
+    /// Of all workloads together.
     pub(crate) fn of_device(snapshot: &Snapshot, device: &str) -> Self {
         snapshot.workloads.iter().map(|row| of_row(row, device)).fold(Self::default(), Self::plus)
     }

@@ -87,7 +87,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A loop device keeps its settings for whoever comes next.
+        // A loop device keeps its settings for the next test that uses it.
         for (setting, value) in [("scheduler", "none"), ("iostats", "1")] {
             self.set(setting, value);
         }

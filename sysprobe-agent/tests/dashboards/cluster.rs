@@ -23,9 +23,9 @@ pub(crate) const NAMESPACE: &str = "shop";
 /// A server beyond its CPU limit, its client and database, and a neighbour that always runs.
 pub(crate) const PODS: [&str; 3] = ["checkout", "db-0", "encode"];
 const PORT: u16 = 5000;
-/// Somebody listens and never accepts.
+/// A server listens and never accepts.
 const DEAF: u16 = 5001;
-/// Nobody listens.
+/// No server listens.
 const CLOSED: u16 = 5002;
 const MIB: u64 = 1 << 20;
 /// Less than the file that the client reads again and again.
@@ -218,8 +218,8 @@ fn ask() {
     }
 }
 
-/// Where nobody listens, and where nobody accepts: these stay open for a while, so that there is no room for
-/// the next.
+/// Connects where no server listens, and where one never accepts. The latter connections stay open for a
+/// while, so that there is no room for the next.
 fn connect_in_vain() {
     let deaf = std::net::SocketAddr::new(RIGHT[0].parse().expect("an address"), DEAF);
     loop {

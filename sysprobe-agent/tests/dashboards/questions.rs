@@ -1,5 +1,5 @@
-//! What the dashboards ask a Prometheus, with the values of their variables: for whoever has one, whatever
-//! has filled it.
+//! What the dashboards ask a Prometheus, with the values of their variables. It holds for any Prometheus,
+//! whatever has filled it.
 //!
 //! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own
 //! (`xtask/src/e2e/boards.rs`).

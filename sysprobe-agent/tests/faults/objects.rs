@@ -1,5 +1,5 @@
 //! Objects with programs that every verifier refuses: the real ones, in which a program begins with an
-//! instruction that reads a register nobody has written.
+//! instruction that reads an uninitialised register.
 
 use std::fs;
 use std::path::Path;

@@ -18,8 +18,8 @@ use super::support::totals::workload;
 use super::support::{SharedNumbers, figure, left_out, shared, until};
 use super::{Datagrams, PORT, net, traffic};
 
-/// Those whose kernel says why it drops, and who know whose a socket is: by socket storage, or on the default
-/// hierarchy.
+/// The agents that learn from this kernel why it drops, and that know a socket's owner: by socket storage, or
+/// on the default hierarchy.
 fn drop_watchers() -> Option<Vec<Watcher>> {
     /// The reasons.
     const NEEDED: (u32, u32) = (5, 17);
@@ -60,7 +60,7 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
         SockRef::from(&socket).set_recv_buffer_size(16_384).expect("it can be small");
         socket.set_nonblocking(true).expect("it can");
         let mut buffer = [0; 2048];
-        // Somebody has to use it for all to know whose it is.
+        // A task has to use the socket before all agents know its owner.
         assert!(socket.send_to(&[], (RIGHT[0], PORT)).is_ok() && socket.recv(&mut buffer).is_ok());
         ready.set();
         flooded.wait();
@@ -120,7 +120,7 @@ fn what_a_narrow_wire_refuses_is_its_senders() {
             let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("any address");
             socket.connect((RIGHT[0], PORT)).expect("a route");
             for _ in 0..BURST.count {
-                // What comes back is that nobody listens there, or that there is no room.
+                // An error only says that no socket listens there, or that there is no room.
                 let _sent = socket.send(&[b'b'; BURST.size]);
             }
         })
@@ -153,14 +153,14 @@ fn what_is_for_nobody_is_the_kernels() {
         .run(|| {
             let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("any address");
             for _ in 0..TIMES {
-                socket.send_to(b"anybody there?", (RIGHT[0], PORT)).expect("it is taken");
+                socket.send_to(b"a server here?", (RIGHT[0], PORT)).expect("it is taken");
             }
         })
         .finish();
     until("all have arrived", || (wire.right.counters().get("UdpNoPorts") >= TIMES).then_some(()));
     for (watcher, before) in watchers.iter().zip(before) {
         let ours = drops(&watcher.agent.snapshot(), "kernel", "no_socket") - before;
-        // Others may send to nobody, too.
+        // Other processes may send to closed ports, too.
         assert!(ours >= TIMES, "{ours} by {}", watcher.tier.name());
     }
 }

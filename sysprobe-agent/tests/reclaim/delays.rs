@@ -83,7 +83,7 @@ impl Delays {
 }
 
 fn connect() -> OwnedFd {
-    // SAFETY: a new descriptor that nobody else has.
+    // SAFETY: a new descriptor that has no other owner.
     unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         let descriptor = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_GENERIC);

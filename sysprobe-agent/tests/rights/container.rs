@@ -88,7 +88,7 @@ fn contain(command: &mut Command, own: &Cgroup, host: &Path) {
     limit(command, &needed());
 }
 
-/// Whoever has been on a CPU.
+/// The containers that have been on a CPU.
 fn names(snapshot: &Snapshot) -> BTreeSet<String> {
     let ran =
         snapshot.workloads.iter().filter(|one| one.sched.as_ref().is_some_and(|sched| sched.on_cpu_ns > 0));

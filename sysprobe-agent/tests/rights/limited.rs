@@ -12,7 +12,7 @@ use sysprobe_agent::host::{Kernels, Need, RIGHTS, Right};
 
 use crate::support::tiers::kernel;
 
-/// Capabilities by number, as the kernel may have some that nobody has named for us yet.
+/// Capabilities by number, as the kernel may have some that the `caps` crate does not name yet.
 pub(crate) type Set = BTreeSet<u8>;
 
 /// What the test itself may pass on.

@@ -154,8 +154,8 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
     assert!(longest < STRETCH + disturbed, "a part took {longest:?}, disturbances {disturbed:?}");
 }
 
-/// The kernel makes what all programs keep with a socket on the first one's demand. Where two demand it at the
-/// same time, it refuses one of them (`bpf_local_storage_alloc`).
+/// The kernel makes what all programs keep with a socket on the first one's demand. Where two demand it at
+/// the same time, it refuses one of them (`bpf_local_storage_alloc`).
 #[test]
 fn agents_that_start_at_the_same_time_know_all_sockets() {
     const AGENTS: usize = 4;

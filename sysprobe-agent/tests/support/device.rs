@@ -32,7 +32,7 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // As soon as nobody has it open any more.
+        // The kernel detaches it as soon as no process has it open any more.
         clean_up(Command::new("losetup").arg("--detach").arg(&self.path));
     }
 }
@@ -112,7 +112,7 @@ impl Mapped {
     }
 }
 
-/// Whether the kernel has a device mapper, be it as a module that nobody has needed yet.
+/// Whether the kernel has a device mapper, be it as a module that is not loaded yet.
 fn has_mapper() -> bool {
     // It may be built in, or this kernel may have no modules: the list of devices decides.
     drop(Command::new("modprobe").arg("dm_mod").output());

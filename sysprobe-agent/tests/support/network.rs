@@ -76,7 +76,7 @@ impl Namespace {
         (number("qlen"), number("drops"))
     }
 
-    /// Has one CPU receive what comes through a device, whoever sends it; `false` where the kernel cannot.
+    /// Has one CPU receive what comes through a device, from any sender; `false` where the kernel cannot.
     pub(crate) fn steer(&self, device: &str, cpu: usize) -> bool {
         let file = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
         let write = format!("echo {:x} > {file}", 1_u64 << cpu);
@@ -98,7 +98,7 @@ impl Namespace {
         text.trim().parse().expect("a number")
     }
 
-    /// Whether somebody listens on this port.
+    /// Whether a server listens on this port.
     pub(crate) fn listens(&self, port: u16) -> bool {
         let filter = format!("sport = :{port}");
         !run(Command::new("ip").args(["netns", "exec", &self.name, "ss", "-tlnH", &filter])).is_empty()

@@ -34,7 +34,7 @@ impl Place<'_> {
     pub(crate) fn ask(&self, address: &str, times: u32, exchange: Exchange) {
         self.run(|| {
             for _ in 0..times {
-                let mut connection = TcpStream::connect((address, PORT)).expect("somebody listens");
+                let mut connection = TcpStream::connect((address, PORT)).expect("a server listens");
                 connection.write_all(&vec![b'q'; exchange.request]).expect("it is taken");
                 connection.shutdown(Shutdown::Write).expect("connected");
                 let mut answer = Vec::new();

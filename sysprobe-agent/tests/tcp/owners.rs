@@ -50,7 +50,7 @@ impl Steps {
 
     fn ask(&self) {
         self.listening.wait();
-        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("a server listens");
         connection.write_all(&[b'q'; FIRST]).expect("it is taken");
         self.go_on.wait();
         connection.write_all(&vec![b'q'; SECOND]).expect("it is taken");
@@ -60,7 +60,7 @@ impl Steps {
     }
 }
 
-/// What an agent says when the answer of whoever has the server's end is acknowledged.
+/// The agent's numbers once the client has acknowledged the answer that `server` sent.
 fn once_answered(watcher: &Watcher, server: &Cgroup) -> Snapshot {
     until("the answer is acknowledged", || {
         let snapshot = watcher.agent.snapshot();
@@ -142,7 +142,7 @@ fn what_is_sent_after_its_cgroup_has_gone_is_still_its_own() {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
             socket.set_send_buffer_size(4 * SIZE).expect("a buffer");
             let address = SocketAddrV4::new(RIGHT[0].parse().expect("an address"), PORT);
-            socket.connect(&address.into()).expect("somebody listens");
+            socket.connect(&address.into()).expect("a server listens");
             TcpStream::from(socket).write_all(&vec![b'q'; SIZE]).expect("there is room for it");
         })
         .finish();
@@ -193,7 +193,7 @@ fn of_several_who_listen_on_one_port_each_has_its_own() {
     Place { cgroup: &client, namespace: &wire.left }
         .run(|| {
             for _ in 0..TIMES {
-                let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("somebody listens");
+                let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("a server listens");
                 connection.write_all(&[b'q'; FIRST]).expect("it is taken");
             }
         })
@@ -289,7 +289,7 @@ fn connections_that_are_over_leave_nothing_behind() {
     let here = Place { cgroup: &client, namespace: &wire.left };
     let batch = || {
         for port in (PORT..PORT + SERVERS).cycle().take(BATCH) {
-            let mut connection = TcpStream::connect((RIGHT[0], port)).expect("somebody listens");
+            let mut connection = TcpStream::connect((RIGHT[0], port)).expect("a server listens");
             connection.write_all(b"q").expect("it is taken");
         }
     };

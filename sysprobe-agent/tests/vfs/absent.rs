@@ -36,7 +36,7 @@ struct Range {
     result: u64,
 }
 
-/// `struct uffd_msg` of a page that somebody needs.
+/// `struct uffd_msg` of a page that a thread needs.
 #[repr(C)]
 struct Message {
     event: u8,
@@ -115,7 +115,7 @@ fn owned(descriptor: libc::c_long) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(i32::try_from(descriptor).expect("a descriptor")) }
 }
 
-/// The page that somebody waits for.
+/// The page that a thread waits for.
 fn read(decides: &OwnedFd) -> Option<u64> {
     let mut message = Message { event: 0, reserved: [0; 7], flags: 0, address: 0, thread: 0 };
     let address = (&raw mut message).cast();

@@ -56,7 +56,7 @@ pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, engine: &str, times:
     report(fio, cgroup, "read")
 }
 
-/// Has the program and its libraries in memory: on a machine where nobody has used it they come from a slow
+/// Has the program and its libraries in memory: on a machine where it has not run yet, they come from a slow
 /// device, too.
 pub(crate) fn warm_up() {
     let status =

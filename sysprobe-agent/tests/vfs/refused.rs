@@ -54,7 +54,7 @@ fn after_it(name: &CStr, directory: &CStr) {
 const BEFORE_IT: Counts =
     Counts { read: failed(1), write: failed(1), open: Count { calls: 4, errors: 3 }, ..Counts::NONE };
 
-/// `absent` has no file, so what reads and writes it is no storage's for anybody.
+/// `absent` has no file, so in no attach mode are its read and its write storage operations.
 fn before_it(name: &CStr, long: &CStr) {
     let mut bytes = [0_u8; 8];
     let buffer = bytes.as_mut_ptr().cast::<libc::c_void>();

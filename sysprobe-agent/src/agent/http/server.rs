@@ -78,7 +78,7 @@ pub(super) async fn serve(door: impl Door, router: Router, limits: Limits, stop:
                 // The client has gone already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    warn!(%error, "Connections cannot be taken up; trying again.");
+                    warn!(%error, "Connections cannot be accepted; retrying.");
                     paused = true;
                 }
             },

@@ -59,7 +59,7 @@ impl Api {
         };
         // The retries of the library are many, at once, and hide an outage.
         config.default_retry = false;
-        let client = Client::try_from(config).context("setting up the client of the API server")?;
+        let client = Client::try_from(config).context("setting up the API server client")?;
         Ok(self.client.insert(client).clone())
     }
 
@@ -69,7 +69,7 @@ impl Api {
         loop {
             if self.version.is_none() {
                 if listed.is_some_and(|listed| listed.elapsed() < SHORTEST_WATCH + self.plan.jitter) {
-                    return Err(anyhow!("the API server forgets at once what it has listed").into());
+                    return Err(anyhow!("the API server expired the listed version at once").into());
                 }
                 // Agents that start together, or that all lost their place when the server was restarted,
                 // spread out.
@@ -84,10 +84,9 @@ impl Api {
 
     /// Returns the version that a watch goes on from.
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, Failure> {
-        let request =
-            Request::new(PODS).list(&self.list_params()).context("making the request for a list")?;
+        let request = Request::new(PODS).list(&self.list_params()).context("building the list request")?;
         let Answer::Begun(body) = ask(client, request).await? else {
-            return Err(anyhow!("the API server has no list from its cache").into());
+            return Err(anyhow!("the API server cannot serve the list from its cache").into());
         };
         let mut listed = Listed::default();
         let around = sift(body, &LIST, |pod| listed.take(&pod)).await?;
@@ -113,8 +112,7 @@ impl Api {
         let length = WATCH_AT_LEAST + random_part(WATCH_SPREAD);
         let length = u32::try_from(length.as_secs()).expect("some minutes");
         let params = WatchParams::default().fields(&self.selector()).timeout(length);
-        let request =
-            Request::new(PODS).watch(&params, &version).context("making the request for a watch")?;
+        let request = Request::new(PODS).watch(&params, &version).context("building the watch request")?;
         debug!(version, "Watching this node's pods.");
         let started = Instant::now();
         let Answer::Begun(body) = ask(client, request).await? else {
@@ -127,7 +125,7 @@ impl Api {
             let Ok(line) = timeout(SILENCE, lines.next()).await else {
                 // Or the server waits for a version that it will never reach: its database was restored.
                 self.version = None;
-                return Err(anyhow!("the watch has gone silent").into());
+                return Err(anyhow!("the watch received nothing for too long").into());
             };
             let Some(line) = line? else { break };
             if !self.take_in(&line, feed).await? {
@@ -153,7 +151,9 @@ impl Api {
             // What follows it is as good as ever, and asked for again it would be no better.
             Event::Unread(unread, version) => (Change::Unread(unread), version),
             Event::Gone => return Ok(false),
-            Event::Refused => return Err(anyhow!("the watch was ended: {}", excerpt(&line.text)).into()),
+            Event::Refused => {
+                return Err(anyhow!("the API server ended the watch: {}", excerpt(&line.text)).into());
+            }
         };
         feed.send(change).await;
         self.version = version.or(self.version.take());
@@ -173,7 +173,7 @@ impl Source for Api {
 
     async fn run(&mut self, feed: &Feed) -> Failure {
         match self.follow(feed).await {
-            Ok(()) => anyhow!("the watch is over").into(),
+            Ok(()) => anyhow!("the watch ended").into(),
             Err(failure) => failure,
         }
     }

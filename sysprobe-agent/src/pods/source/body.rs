@@ -37,7 +37,7 @@ pub(super) async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<An
     let response = timeout(ANSWER_WITHIN, client.send(request.map(Body::from)))
         .await
         .with_context(|| format!("no answer to {path}"))?
-        .with_context(|| format!("asking for {path}"))?;
+        .with_context(|| format!("requesting {path}"))?;
     match response.status() {
         status if status.is_success() => Ok(Answer::Begun(response.into_body())),
         StatusCode::GONE => Ok(Answer::Gone),
@@ -57,7 +57,7 @@ pub(super) async fn sift(
         sieve.push(piece, &mut element);
         true
     });
-    timeout(BODY_WITHIN, reading).await.context("the answer does not end")??;
+    timeout(BODY_WITHIN, reading).await.context("the answer did not complete in time")??;
     Ok(sieve.end())
 }
 
@@ -143,7 +143,7 @@ where
                 return Ok(Some(self.sieve.end()));
             }
             let Some(frame) = self.body.frame().await else { return Ok(None) };
-            let frame = frame.context("reading what follows")?;
+            let frame = frame.context("reading the watch")?;
             self.received = frame.into_data().unwrap_or_default();
         }
     }

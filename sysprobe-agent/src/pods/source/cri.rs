@@ -87,7 +87,7 @@ impl Cri {
     fn found(&mut self, socket: PathBuf) {
         self.vitality.has_answered();
         if self.answered.as_ref() != Some(&socket) {
-            info!(socket = %socket.display(), "The container runtime answers.");
+            info!(socket = %socket.display(), "Connected to the container runtime.");
             self.answered = Some(socket);
         }
     }
@@ -110,7 +110,7 @@ async fn ask(socket: &Path) -> Result<(Client, Listed), Failure> {
     match list(&client).await {
         Ok(pods) => Ok((client, pods)),
         Err(Failure::Never(error)) => {
-            Err(Failure::Never(error.context(format!("{} is no container runtime's", socket.display()))))
+            Err(Failure::Never(error.context(format!("{} does not serve the CRI", socket.display()))))
         }
         Err(failure) => Err(failure),
     }
@@ -125,7 +125,7 @@ async fn list(client: &Client) -> Result<Listed, Failure> {
 }
 
 fn failure(status: &Status) -> Failure {
-    let error = anyhow!("asking the container runtime: {}", status.message());
+    let error = anyhow!("querying the container runtime: {}", status.message());
     match status.code() {
         // containerd as Docker ships it has this part turned off.
         Code::Unimplemented => Failure::Never(error),
@@ -158,7 +158,7 @@ impl Source for Cri {
 
     async fn run(&mut self, feed: &Feed) -> Failure {
         match self.answer(feed).await {
-            Ok(()) => anyhow!("nobody asks any more").into(),
+            Ok(()) => anyhow!("there are no more requests for names").into(),
             Err(failure) => failure,
         }
     }

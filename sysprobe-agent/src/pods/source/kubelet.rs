@@ -61,9 +61,9 @@ impl Kubelet {
         self.asked = Some(Instant::now());
         let client = self.connect()?;
         let request = Request::get("/pods").header(AUTHORIZATION, self.authorization()?).body(Vec::new());
-        let request = request.context("making the request")?;
+        let request = request.context("building the request")?;
         let Answer::Begun(body) = ask(&client, request).await.map_err(explained)? else {
-            return Err(anyhow!("the kubelet does not serve /pods any more").into());
+            return Err(anyhow!("the kubelet no longer serves /pods").into());
         };
         let mut listed = Listed::default();
         let around = sift(body, &LIST, |pod| listed.take(&pod)).await?;
@@ -77,14 +77,14 @@ impl Kubelet {
         if let Some(client) = &self.client {
             return Ok(client.clone());
         }
-        let url = self.plan.url.parse().with_context(|| format!("{} is no URL", self.plan.url))?;
+        let url = self.plan.url.parse().with_context(|| format!("{} is not a URL", self.plan.url))?;
         let mut config = Config::new(url);
         config.default_retry = false;
         config.accept_invalid_certs = self.plan.insecure;
         config.root_cert_file = Some(self.plan.ca.clone());
         config.tls_server_name.clone_from(&self.plan.server_name);
         config.connect_timeout = Some(Duration::from_secs(5));
-        let client = Client::try_from(config).context("setting up the client of the kubelet")?;
+        let client = Client::try_from(config).context("setting up the kubelet client")?;
         Ok(self.client.insert(client).clone())
     }
 
@@ -94,7 +94,7 @@ impl Kubelet {
         let token =
             std::fs::read_to_string(path).with_context(|| format!("reading the token {}", path.display()))?;
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-            .with_context(|| format!("{} is no token", path.display()))?;
+            .with_context(|| format!("{} does not contain a valid token", path.display()))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -104,8 +104,8 @@ impl Kubelet {
 fn explained(failure: Failure) -> Failure {
     match failure {
         Failure::Again(error) if format!("{error:#}").contains("invalid peer certificate") => {
-            let what_to_do = "the kubelet's certificate is not trusted: name who signed it with \
-                              pods.kubelet.ca, and the name in it with pods.kubelet.server_name";
+            let what_to_do = "the kubelet's certificate is not trusted: set pods.kubelet.ca to the CA that \
+                              signed it, and pods.kubelet.server_name to the name in it";
             Failure::Again(error.context(what_to_do))
         }
         failure => failure,
@@ -125,7 +125,7 @@ impl Source for Kubelet {
 
     async fn run(&mut self, feed: &Feed) -> Failure {
         match self.answer(feed).await {
-            Ok(()) => anyhow!("nobody asks any more").into(),
+            Ok(()) => anyhow!("there are no more requests for names").into(),
             Err(failure) => {
                 // Whoever asked still wants to know.
                 self.demand.ask();

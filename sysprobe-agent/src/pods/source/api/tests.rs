@@ -82,7 +82,7 @@ async fn a_watch_that_ends_goes_on_where_it_was_without_another_list() {
     }
     assert!(next(&mut updates).await.starts_with("failed the API server ended the watch at once"));
     for _ in 0..2 {
-        assert!(next(&mut updates).await.starts_with("failed asking for /api/v1/pods"));
+        assert!(next(&mut updates).await.starts_with("failed requesting /api/v1/pods"));
     }
     assert_eq!(next(&mut updates).await, "alive");
     assert_eq!(next(&mut updates).await, "applied b");
@@ -148,7 +148,7 @@ async fn a_server_that_is_down_or_broken_is_asked_less_and_less() {
 async fn a_silent_watch_is_given_up_and_not_trusted() {
     let (fake, mut updates) =
         started(vec![list("7", &[]), Reply::Open(vec![]), list("9", &["a"]), Reply::Open(vec![])]);
-    while !next(&mut updates).await.contains("gone silent") {}
+    while !next(&mut updates).await.contains("received nothing") {}
     assert_eq!(next(&mut updates).await, "synced a");
     assert!(fake.asked()[2].at >= SILENCE);
 }

@@ -139,7 +139,7 @@ async fn sockets_without_a_container_runtime_are_given_up_only_if_all_say_so() {
     assert!(matches!(failure, Failure::Never(_)), "{failure}");
     let reason = failure.to_string();
     assert!(
-        reason.contains("a.sock is no container runtime's") && reason.contains("b.sock is no"),
+        reason.contains("a.sock does not serve the CRI") && reason.contains("b.sock does not"),
         "{reason}"
     );
     let (mut source, _demand) = fixture.source(&["a.sock", "to-come.sock"]);

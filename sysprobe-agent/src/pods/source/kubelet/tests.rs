@@ -85,7 +85,7 @@ async fn after_a_failure_it_asks_again_by_itself() {
     let (kubelet, demand) = kubelet(&fake, token.path());
     let mut updates = start(kubelet);
     demand.ask();
-    assert!(next(&mut updates).await.starts_with("failed asking for /pods"));
+    assert!(next(&mut updates).await.starts_with("failed requesting /pods"));
     assert!(next(&mut updates).await.contains("403 Forbidden: Forbidden (user=x"));
     assert_eq!(next(&mut updates).await, "synced a");
 }

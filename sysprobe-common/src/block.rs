@@ -75,7 +75,7 @@ pub struct BlockStats {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Who submitted it; see [`Key`].
+    /// The cgroup that submitted it; see [`Key`].
     pub cgroup: u64,
     /// When it began, in `CLOCK_MONOTONIC`: by the kernel's stamp, or when it was first seen.
     pub begun: u64,

@@ -44,7 +44,7 @@ impl NetStats {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropKey {
-    /// A cgroup's id, [`crate::cgroup::KERNEL`] for what is no socket's, or 0 while nobody is known.
+    /// A cgroup's id, [`crate::cgroup::KERNEL`] for packets without a socket, or 0 while it is not known.
     pub cgroup: u64,
     pub reason: u32,
     pub pad: u32,

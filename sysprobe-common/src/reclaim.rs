@@ -1,7 +1,7 @@
 //! Direct reclaim: what is kept per cgroup of tasks that have to free memory themselves, what is remembered
 //! of a task meanwhile, and the ways a number can be lost.
 
-/// Who asks a task to free memory. The kernel does not start one within the other, and if it ever does, the
+/// Why a task has to free memory. The kernel does not start one within the other, and if it ever does, the
 /// outer one counts.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

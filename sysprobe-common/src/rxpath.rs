@@ -15,7 +15,7 @@ pub enum Point {
     Ip = 1,
     /// So has the connection, or the socket of datagrams.
     Transport = 2,
-    /// It may be read, and whoever waits is told.
+    /// It may be read, and the tasks that wait for it are told.
     Ready = 3,
     /// The reader is runnable.
     Wakeup = 4,
@@ -98,7 +98,7 @@ impl RxpathStats {
     }
 }
 
-/// What a socket has received and nobody has read: the first of it.
+/// The first of what a socket has received and no task has read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unread {
@@ -135,7 +135,7 @@ pub enum ShareWord {
     WeightBits = 1,
     /// A [`Phase`].
     Phase = 2,
-    /// In `CLOCK_MONOTONIC`: whatever came before may have been read while nobody looked.
+    /// In `CLOCK_MONOTONIC`: whatever came before may have been read while the programs were off.
     Since = 3,
 }
 
@@ -167,7 +167,7 @@ pub enum RxpathLoss {
     NoFreeSlot = 2,
     /// A member on the way from the task to its cgroup could not be read.
     UnreadableCgroup = 3,
-    /// Somebody asked for what takes long, and there was too much of it.
+    /// A command asked for what takes long, and there was too much of it.
     SlowRingFull = 4,
     /// The packet was seen at a device, but another one that came since has taken its place.
     ArrivalOverwritten = 5,

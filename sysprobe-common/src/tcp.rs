@@ -167,7 +167,7 @@ impl Totals {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Who is charged: a cgroup's id, [`crate::cgroup::KERNEL`], or 0 while nobody is known.
+    /// The owner that is charged: a cgroup's id, [`crate::cgroup::KERNEL`], or 0 while it is not known.
     pub owner: u64,
     /// The totals as far as they have been booked: see [`Totals`]. Those of 32 bits wrap as the kernel's do.
     pub received_bytes: u64,
@@ -341,8 +341,8 @@ impl Socket {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpLoss {
-    /// A socket that nobody remembers was freed: it is older than the agent, or there was no room to remember
-    /// it.
+    /// A socket that was not remembered was freed: it is older than the agent, or there was no room to
+    /// remember it.
     UnknownSocket = 0,
     /// There was no memory to remember a socket.
     NoMemory = 1,
@@ -352,7 +352,7 @@ pub enum TcpLoss {
     UnreadableCgroup = 3,
     /// Something ended before it began.
     BackwardsClock = 4,
-    /// No place to note who owns a listening socket: its connections are charged to the cgroup that made it.
+    /// No place for a listening socket's owner: its connections are charged to the cgroup that made it.
     TooManyListeners = 5,
 }
 

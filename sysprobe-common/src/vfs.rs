@@ -6,7 +6,7 @@ pub mod syscall;
 
 use crate::operation::OperationStats;
 
-/// What a call is to the one who makes it. The value of the `operation` label.
+/// What a call is to the task that makes it. The value of the `operation` label.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {

@@ -57,7 +57,7 @@ pub fn id_of_task(task: impl Object) -> u64 {
     of_task(task).map_or(0, id_of)
 }
 
-/// Who is charged for what a task's sockets do: its cgroup's id, [`KERNEL`], or 0 if it cannot be read.
+/// The owner that a task's sockets are charged to: its cgroup's id, [`KERNEL`], or 0 if it cannot be read.
 #[inline(always)]
 #[must_use]
 pub fn owner_of_task(task: impl Object) -> u64 {

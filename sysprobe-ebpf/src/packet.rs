@@ -28,8 +28,8 @@ pub fn is_version_4(packet: impl Object) -> bool {
 }
 
 /// The socket that a packet came from. Of a fragment that waits to be put together, kernels before 6.9 keep a
-/// number in the place of the address (CVE-2024-26921): what is there is looked at by a read that may fail,
-/// before anybody takes it for a socket.
+/// number in the place of the address (CVE-2024-26921). So a read that may fail looks at what is there before
+/// it is taken for a socket.
 #[inline(always)]
 #[must_use]
 pub fn sender<T: Object>(packet: T) -> Option<T> {

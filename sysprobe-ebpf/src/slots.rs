@@ -36,7 +36,7 @@ pub enum Missing {
 
 /// The slot of the cgroup that a task is in, a new one if it has none.
 ///
-/// Plain numbers go in and out: of a `Result` the compiler moves parts that nobody has set, which the
+/// Plain numbers go in and out: of a `Result` the compiler moves parts that are not initialised, which the
 /// verifier refuses.
 #[inline(always)]
 pub fn find(
@@ -83,7 +83,7 @@ pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
 }
 
 /// Tells apart the times during which all slots are in use; 0 while one may be free. Nothing gets a slot
-/// during such a time, so who has looked for one in vain need not look again before this changes.
+/// during such a time, so a task that has none need not look again before this changes.
 #[inline(always)]
 #[must_use]
 pub fn exhausted(room: &Room) -> u64 {

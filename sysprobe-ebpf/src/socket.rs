@@ -162,8 +162,8 @@ pub fn of_file<T: Object>(socket: T) -> Option<T> {
     socket.follow(&OFF_SOCKET_SK).filter(|socket| socket.address() != 0)
 }
 
-/// Whose a socket is that nobody remembers: of the cgroup that made it, where the kernel keeps that (5.15)
-/// and the key is its id on the default hierarchy; 0 if nobody knows.
+/// The owner of a socket that is not remembered: the cgroup that made it, where the kernel keeps that (5.15)
+/// and the key is its id on the default hierarchy; 0 if the owner is not known.
 #[inline(always)]
 #[must_use]
 pub fn maker(socket: impl Object) -> u64 {

@@ -3,8 +3,8 @@
 //! (`BPF_MAP_TYPE_SK_STORAGE`; since 5.11). `aya-ebpf` 0.2 lacks the first, and has the second for other
 //! kinds of programs only.
 //!
-//! Storage is charged to the memory cgroup of whoever made the map: the agent's. A failure must stay the
-//! agent's alone, so no storage is copied along with a socket (`BPF_F_CLONE`): where the copy fails, the
+//! Storage is charged to the memory cgroup of the process that made the map: the agent's. A failure must stay
+//! the agent's alone, so no storage is copied along with a socket (`BPF_F_CLONE`): where the copy fails, the
 //! kernel frees the new connection (`sk_clone`). And what is made is bounded by a [`Budget`] that ends before
 //! the memory does.
 
@@ -162,7 +162,8 @@ impl<T, H: Holder, const TYPE: usize, const FLAGS: usize> Storage<T, H, TYPE, FL
     pub fn get_or_insert(&self, object: Typed, initial: &mut T) -> Option<*mut T> {
         let initial = ptr::from_mut(initial);
         // What all maps keep with an object hangs on one thing, made with the first value. Of two programs on
-        // two CPUs that make it, the kernel refuses one (`bpf_local_storage_alloc`, EAGAIN): then it is there.
+        // two CPUs that make it, the kernel refuses one (`bpf_local_storage_alloc`, EAGAIN): by then it is
+        // there.
         self.find(object, initial, CREATE).or_else(|| self.find(object, initial, CREATE))
     }
 

@@ -52,8 +52,8 @@ pub(crate) fn dist() -> Result<PathBuf> {
 
 /// Builds objects and the agent as tests run it; returns the program.
 ///
-/// Cargo chooses the features of all crates by what it is asked for. Asked for a file of tests, the smallest, it
-/// builds the agent that all of them use, and what they have built is not built again.
+/// Cargo chooses the features of all crates by what it is asked for. Asked for a file of tests, the smallest,
+/// it builds the agent that all of them use, and what they have built is not built again.
 pub(crate) fn debug() -> Result<PathBuf> {
     objects()?;
     say::step("Building the agent (debug).");
@@ -88,8 +88,8 @@ fn agent(profile: &str) -> Result<PathBuf> {
     Ok(paths::agent(profile))
 }
 
-/// Builds the agent by one of the optimising profiles as a program that needs no other file, and without names
-/// and paths of this machine.
+/// Builds the agent by one of the optimising profiles as a program that needs no other file, and without
+/// names and paths of this machine.
 pub(crate) fn static_agent(arch: Arch, profile: &str) -> Result<PathBuf> {
     say::step(format_args!("Building the agent for {} ({profile}, static).", arch.name()));
     let cross::Compiler { mut cargo, source } = cross::compiler(arch, "build")?;

@@ -1,5 +1,6 @@
-//! `cargo xtask check`: what a change must pass before it is committed, in a minute: format, the repository's own
-//! rules, lints, unit tests. Tests of the kernel side, licences and documents are left to `cargo xtask ci`.
+//! `cargo xtask check`: what a change must pass before it is committed, in a minute: format, the repository's
+//! own rules, lints, unit tests. Tests of the kernel side, licences and documents are left to
+//! `cargo xtask ci`.
 
 use anyhow::Result;
 

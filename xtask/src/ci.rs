@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: everything that has to pass before a change is merged, in phases. The table of phases and
-//! every failed test are the last lines, whatever came before.
+//! `cargo xtask ci`: everything that has to pass before a change is merged, in phases. The table of phases
+//! and every failed test are the last lines, whatever came before.
 //!
 //! `--full` has what takes too long for every change: more of the kernels, what programs cost, the image. A
 //! workflow runs it each night.
@@ -15,7 +15,8 @@ use crate::{apt, chart, cost, docs, image, lint, say, test, vm};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also run a part of every test file on three kernels, compare what the programs cost, and make the image
+    /// Also run a part of every test file on three kernels, compare what the programs cost, and make the
+    /// image
     #[arg(long)]
     full: bool,
 }

@@ -79,7 +79,7 @@ fn watch(mut command: Command, mut seen: impl FnMut(&str)) -> Result<ExitStatus>
     drop(command);
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        // It ends when nobody listens any more.
+        // The thread ends when the caller does not receive any more.
         let mut lines = BufReader::new(printed).split(b'\n').map_while(Result::ok);
         lines.try_for_each(|line| sender.send(line).ok())
     });

@@ -1,4 +1,4 @@
-//! Programs in Go: what the field has for Kubernetes is written in it, and nobody offers it ready-made where
+//! Programs in Go: what the field has for Kubernetes is written in it, and it is not offered ready-made where
 //! this has to work. Each set is a module of this repository that pins everything, built once into a
 //! directory of its own.
 
@@ -21,7 +21,7 @@ pub(crate) struct Module<'a> {
     pub(crate) output: PathBuf,
     /// For `-ldflags`.
     pub(crate) linker_flags: String,
-    /// What takes how long, for whoever waits.
+    /// What takes how long, shown before it begins.
     pub(crate) about: String,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn fetch(sources: &str) -> Result<()> {
     cmd::output(download.args(["mod", "download"]).current_dir(paths::root().join(sources))).map(drop)
 }
 
-/// The directory of a module of somebody else's, with all of its files.
+/// The directory of a third-party module, with all of its files.
 pub(crate) fn download(module: &str, directory: &Path) -> Result<PathBuf> {
     let mut download = cmd::tool(go()?);
     download.args(["mod", "download", "-json", module]).current_dir(directory);

@@ -2,9 +2,9 @@
 //! devices, mounts, files and directories. Tests and benchmarks run it first, so that one killed run does not
 //! fail the next.
 //!
-//! Everything that a test or a benchmark makes carries its process id (`sysprobe-test-PID-...`), and is removed
-//! only when that process is gone. Processes and temporary directories carry the id of the run that started
-//! them.
+//! Everything that a test or a benchmark makes carries its process id (`sysprobe-test-PID-...`), and is
+//! removed only when that process is gone. Processes and temporary directories carry the id of the run that
+//! started them.
 
 mod cgroups;
 mod devices;
@@ -54,7 +54,7 @@ impl Drop for Marks {
         for what in processes::remove_of(std::process::id()) {
             say::step(format_args!("Ended what a test has left: {what}."));
         }
-        // Tests clean up after themselves; what is in it all the same says who did not.
+        // Tests clean up after themselves. What is in it all the same shows which one did not.
         drop(fs::remove_dir(&self.0));
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Image<'a> {
     pub(crate) root: &'a Path,
     /// How it runs.
     pub(crate) config: Value,
-    /// Who made what, by the OCI's keys.
+    /// Title, version, licence and commit, by the OCI's keys.
     pub(crate) labels: Value,
     /// Of the image and of each file, in seconds since 1970.
     pub(crate) time: u64,

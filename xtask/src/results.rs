@@ -1,7 +1,7 @@
 //! What tests said, kept for the end of `cargo xtask ci`: how many passed, and of each that failed its place,
 //! its own output and the command that runs it alone.
 //!
-//! [`Account`] reads what libtest prints; who runs the tests knows where they are and how to run one alone.
+//! [`Account`] reads what libtest prints; its caller knows where the tests are and how to run one alone.
 
 use std::collections::BTreeSet;
 

@@ -88,7 +88,7 @@ fn repeat(mut act: impl FnMut() -> Result<()>) -> Result<Figures> {
     Ok(figures)
 }
 
-/// The shipped way. The slots are entered by hand: what they hold does not matter to who reads it.
+/// The shipped way. The slots are entered by hand: what they hold does not matter to the reader.
 fn product(bench: &Bench, shards: &CpuShards) -> Result<(Figures, Figures)> {
     let mut plan = bench.plan.clone();
     plan.cpu_shards = shards.clone();

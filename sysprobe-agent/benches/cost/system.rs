@@ -21,7 +21,7 @@ pub(crate) fn pin(cpu: u32) -> io::Result<()> {
     }
 }
 
-/// Has this process, and those that it starts, wait their turn when they wake somebody up. Otherwise a load
+/// Has this process, and those that it starts, wait their turn when one of them is woken. Otherwise a load
 /// may settle in one of several patterns of preemption, which cost different amounts.
 pub(crate) fn batch() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };

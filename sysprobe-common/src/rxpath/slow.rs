@@ -1,4 +1,4 @@
-//! What took long, one by one: the record that is sent of each while somebody asks for them.
+//! What took long, one by one: the record that is sent of each while a command asks for them.
 
 use super::Point;
 use crate::sched::Stretch;

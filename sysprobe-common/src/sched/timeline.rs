@@ -1,4 +1,4 @@
-//! What each CPU was occupied with of late, and who made whom wait.
+//! What each CPU was occupied with of late, and which cgroup made which wait.
 
 use crate::cgroup::KERNEL;
 
@@ -8,7 +8,7 @@ pub const IDLE: u64 = u64::MAX - 1;
 /// Stands for softirqs that have a thread to run in.
 pub const SOFTIRQS: u64 = u64::MAX - 2;
 
-/// Stands for a victim whose cgroup is not known. Nobody occupies a CPU as it.
+/// Stands for a victim whose cgroup is not known. It is never the occupant of a CPU.
 pub const NOBODY: u64 = u64::MAX - 3;
 
 /// Stands for the moment at which a softirq began that is not measured.
@@ -56,7 +56,7 @@ impl Cause {
 pub struct Stretch {
     /// By the run queue's clock.
     pub until: u64,
-    /// Who had the CPU.
+    /// The cgroup that had the CPU, as an occupant.
     pub occupant: u64,
     /// How much of it interrupts took, in nanoseconds.
     pub interrupted: u64,
@@ -70,7 +70,7 @@ impl Stretch {
     pub const NONE: Self = Self { until: 0, occupant: 0, interrupted: 0, interrupted_share: 0, cause: 0 };
 }
 
-/// Who waited, and who ran meanwhile.
+/// The cgroup that waited, and the one that ran meanwhile.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Debtor {
@@ -103,7 +103,7 @@ pub const LEAVING: usize = 128;
 pub struct Division {
     /// The slot that the wait was charged to.
     pub slot: u64,
-    /// Who waits, as an occupant.
+    /// The cgroup that waits, as an occupant.
     pub victim: u64,
     /// What is still to be divided, by the run queue's clock.
     pub from: u64,

@@ -52,8 +52,8 @@ fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
 
 /// proto: v5.10- `void kernfs_activate(struct kernfs_node *kn)`
 ///
-/// The last step of making a cgroup. A new hierarchy's root passes it too, which is nobody's child, and so
-/// does a cgroup whose `cgroup.subtree_control` is written, which has been active for long.
+/// The last step of making a cgroup. A new hierarchy's root, which has no parent, passes it too. So does a
+/// cgroup whose `cgroup.subtree_control` is written, which has been active for long.
 #[fentry(function = "kernfs_activate")]
 fn cgroup_born_fe(ctx: FEntryContext) -> i32 {
     activated(Some(Address(ctx.arg(0))))

@@ -1,8 +1,8 @@
-//! Takes the debug information out of an object. bpf-linker needs it to make BTF and leaves it in; nobody
+//! Takes the debug information out of an object. bpf-linker needs it to make BTF and leaves it in. Nothing
 //! reads it afterwards, and the agent would carry five times as much in its memory. What the loader reads
 //! stays: code, maps, licence, BTF, symbols.
 //!
-//! Done here and not by LLVM's `objcopy`, which need not be installed where somebody else's `bpf-linker` is.
+//! Done here and not by LLVM's `objcopy`, which need not be installed where a prebuilt `bpf-linker` is.
 
 use anyhow::{Result, bail};
 use object::build::elf::{Builder, Section, SectionData};

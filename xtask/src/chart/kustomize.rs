@@ -62,7 +62,7 @@ pub(super) fn write(tools: &Tools, check: bool) -> Result<()> {
 
 fn manifests(tools: &Tools, file: &File) -> Result<String> {
     let mut command = render::template(tools, NAMESPACE);
-    // Who applies them may have the oldest.
+    // The cluster that they are applied to may be the oldest.
     command.args(["--kube-version", render::OLDEST]);
     for name in file.templates {
         command.args(["--show-only", &format!("templates/{name}.yaml")]);
@@ -71,7 +71,7 @@ fn manifests(tools: &Tools, file: &File) -> Result<String> {
         command.args(["--set", value]);
     }
     let printed = output(&mut command).with_context(|| format!("rendering {}", file.path))?;
-    // Who made it is not Helm, and Helm's own labels say nothing here.
+    // These objects are not managed by Helm, and Helm's own labels say nothing here.
     let is_ours = |line: &&str| !line.contains("managed-by: Helm") && !line.contains("helm.sh/chart:");
     let lines: Vec<_> = printed.lines().filter(is_ours).map(str::trim_end).collect();
     Ok(format!(

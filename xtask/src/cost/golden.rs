@@ -71,7 +71,7 @@ pub(super) struct Trip {
     pub(super) product: u64,
 }
 
-/// Instructions that a call takes, and that somebody's programs add to it.
+/// Instructions that a call takes, and that the programs of one agent or tool add to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watch {
     pub(super) call: String,

@@ -56,8 +56,8 @@ takes the commit that it names.
 | | pair of processes | 20 processes, 10 cgroups |
 |---|---:|---:|
 | commit `b6bb691`: waits are summed | 67.6 (63.2-68.6) | 73.1 (71.9-73.7) |
-| commit `b2cc984`: divided over who ran, and a task's last slices remembered | 98.3 (93.9-102.9) | 151.2 \
-(141.1-163.2) |
+| commit `b2cc984`: divided over the cgroups that ran, and a task's last slices remembered | 98.3 \
+(93.9-102.9) | 151.2 (141.1-163.2) |
 ";
 
 const HOW: &str = "\

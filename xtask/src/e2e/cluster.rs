@@ -82,7 +82,7 @@ impl Cluster {
         self.api.as_ref()?.memory()
     }
 
-    /// From now on nobody starts or ends pods, or cleans up cgroups that belong to none.
+    /// From now on no pod is started or ended, and no cgroup without a pod is cleaned up.
     pub(super) fn stop_kubelet(&mut self) -> Result<()> {
         self.kubelet.take().map_or(Ok(()), Service::stop)
     }

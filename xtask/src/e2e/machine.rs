@@ -65,8 +65,8 @@ impl Machine {
         }
         remove_cgroups();
         for made in hidden().filter(|path| !self.directories.contains(*path)) {
-            // What the rig wrote there it wrote into its own file system. If there is anything, it is
-            // somebody else's.
+            // What the rig wrote there it wrote into its own file system. If there is anything, another
+            // process wrote it, and it stays.
             drop(fs::remove_dir(made));
         }
         fs::remove_file(memory()).context("removing the file with the settings")

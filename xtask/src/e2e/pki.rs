@@ -22,7 +22,7 @@ struct Certificate {
     places: String,
 }
 
-/// Whom the kubelet's certificates are for.
+/// The node that the kubelet's certificates are for.
 pub(super) struct Node {
     pub(super) name: &'static str,
     pub(super) address: &'static str,
@@ -124,7 +124,7 @@ fn openssl() -> Command {
     cmd::tool("openssl")
 }
 
-/// It talks also when all is well; only when it fails anybody wants to hear it.
+/// openssl prints to its standard error even if all is well, so that is shown only when it fails.
 fn run(command: &mut Command) -> Result<()> {
     let output = command.stdout(Stdio::null()).output().context("starting openssl")?;
     if !output.status.success() {

@@ -1,7 +1,7 @@
-//! Processes by their ids: who descends from whom, and the end of all of them.
+//! Processes by their ids: which descends from which, and the end of all of them.
 //!
-//! Shims and containers leave the tree of whoever started them. As a subreaper, the supervisor inherits them,
-//! so what descends from it is what was started for it, and nothing else is ever signalled.
+//! Shims and containers leave the tree of the process that started them. As a subreaper, the supervisor
+//! inherits them, so what descends from it is what was started for it, and nothing else is ever signalled.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(super) fn bury(child: u32) -> Option<i32> {
     }
 }
 
-/// Kills all descendants of this process, and whom they leave behind, until there are none.
+/// Kills all descendants of this process, and the ones that they leave behind, until there are none.
 pub(crate) fn end_descendants() -> Result<()> {
     let start = Instant::now();
     loop {
@@ -127,7 +127,7 @@ pub(super) fn signal(pid: u32, signal: libc::c_int) {
     unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
-/// Everything below `root`, the dead that nobody has buried yet included.
+/// Everything below `root`, zombies included.
 fn descendants(root: u32, parents: &HashMap<u32, u32>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut new = vec![root];

@@ -30,7 +30,7 @@ pub(crate) enum Scenario {
     Sources,
     /// From the start of a container to its first series
     First,
-    /// Who makes a pod wait, by the command
+    /// What makes a pod wait, by the command
     Blame,
     /// Every pod in every table of the command line
     Views,

@@ -19,7 +19,7 @@ pub(super) const POD_FAMILIES: [&str; 1] = ["sysprobe_sched_wakeup_latency_secon
 pub(super) const ON_CPU: &str = "sysprobe_sched_on_cpu_seconds_total";
 pub(super) const BLAME: &str = "sysprobe_sched_blame_seconds_total";
 
-/// How much of all time on CPU may be charged to nobody.
+/// How much of all time on CPU may be charged to `unknown`.
 const UNKNOWN: f64 = 0.001;
 
 /// Seconds after which an agent has to know a container, whatever its sources: the kubelet looks at its
@@ -134,13 +134,13 @@ pub(super) fn is_of_pod(sample: &Sample) -> bool {
     sample.workload().is_some_and(|workload| !workload.pod.is_empty())
 }
 
-/// The share of time on CPU that is charged to nobody.
+/// The share of time on CPU that is charged to `unknown`.
 pub(super) fn unknown_share(samples: &[Sample]) -> f64 {
     let all: f64 = by_workload(samples, ON_CPU).values().sum();
     unknown_time(samples) / all
 }
 
-/// Seconds on CPU that are charged to nobody.
+/// Seconds on CPU that are charged to `unknown`.
 pub(super) fn unknown_time(samples: &[Sample]) -> f64 {
     by_workload(samples, ON_CPU).get(&Workload::own("unknown")).copied().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Reads what one test program printed, both streams in one: how many of its tests passed, and what those that
-//! failed have to say. Pure.
+//! Reads what one test program printed, both streams in one: how many of its tests passed, and what those
+//! that failed have to say. Pure.
 
 use crate::results::{Account, Failure, Report, Results};
 

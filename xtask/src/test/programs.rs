@@ -68,8 +68,8 @@ fn program(message: &Value) -> Option<Program> {
     })
 }
 
-/// `xtask-init` of `path+file:///work/xtask/init#xtask-init@0.1.0`; where the directory has the package's name
-/// there is only the version behind the `#`.
+/// `xtask-init` of `path+file:///work/xtask/init#xtask-init@0.1.0`; where the directory has the package's
+/// name there is only the version behind the `#`.
 fn package(id: &str) -> &str {
     let (place, name) = id.rsplit_once('#').unwrap_or((id, id));
     let directory = place.rsplit('/').next().unwrap_or(place);

@@ -34,7 +34,7 @@ pub(crate) struct Compiler {
     pub(crate) source: bool,
 }
 
-/// Who installed a compiler, hence who can add its library source.
+/// What installed a compiler, hence what can add its library source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Rustup(String),

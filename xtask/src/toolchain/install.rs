@@ -10,7 +10,7 @@ use super::plan::{self, LINKER_PACKAGES, LinkerStep, Plan, RUST_PACKAGES, Way};
 use super::{LINKER_VERSION, LLVM, Toolchain};
 use crate::{apt, cmd, say};
 
-/// Rustup's `rust-src` is a few megabytes: who has not got it by then will not get it.
+/// Rustup's `rust-src` is a few megabytes: a download that takes longer will not end.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Installs what the plan says and returns the complete toolchain.

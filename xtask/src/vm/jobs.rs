@@ -88,7 +88,8 @@ pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Program>> {
 /// For guests that cannot run this machine's programs, tests bring their C library with them.
 fn cargo(arch: Arch) -> Result<Command> {
     if arch == Arch::HOST {
-        // Chosen as for the host's own tests: of fewer packages, cargo would build crates with other features.
+        // Chosen as for the host's own tests: of fewer packages, cargo would build crates with other
+        // features.
         return Ok(test::cargo_test());
     }
     let mut cargo = cross::compiler(arch, "test")?.cargo;

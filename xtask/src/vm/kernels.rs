@@ -22,7 +22,7 @@ pub(super) const SERIES: [Series; 4] = [
     Series { label: "7.3", suites: &["trixie-backports", "forky"] },
 ];
 
-/// What is run when nobody chooses: the oldest, one in the middle, the newest.
+/// What is run unless kernels are chosen: the oldest, one in the middle, the newest.
 pub(super) const SHORT: [&str; 3] = ["5.10", "6.1", "7.3"];
 
 /// What apt-cache shall look for.

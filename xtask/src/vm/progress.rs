@@ -33,7 +33,7 @@ enum Kind {
     Tests,
     /// A plain program, whose lines are shown.
     Shell,
-    /// Rows of data for who ordered them, and other lines to be shown.
+    /// Rows of data for the command that ordered them, and other lines to be shown.
     Measurement,
 }
 

@@ -42,8 +42,8 @@ pub(super) enum Processor {
 /// that hundreds of times. It cost no time where that was measured, on two busy cores.
 const EMULATION: &str = "tcg,thread=single";
 
-/// One instruction takes two to the power of zero nanoseconds; nobody sleeps through idle time. Random
-/// numbers and the time of day are the same in each run.
+/// One instruction takes two to the power of zero nanoseconds, and QEMU does not sleep through idle time.
+/// Random numbers and the time of day are the same in each run.
 const COUNTING: [&str; 12] = [
     "-accel",
     "tcg,thread=single",

@@ -84,8 +84,8 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
 }
 
 /// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in
-/// emulation, and the optimised one is nearer to what is shipped. What counts instructions is no test and needs
-/// no agent, and a line for the shell has the optimised one, also where no test was ever built.
+/// emulation, and the optimised one is nearer to what is shipped. What counts instructions is no test and
+/// needs no agent, and a line for the shell has the optimised one, also where no test was ever built.
 fn agents(arch: Arch, processor: Processor) -> Option<(String, String)> {
     let (optimised, own) = (arch.agent("release"), arch.agent("debug"));
     let replaced = processor != Processor::Counting && own.exists();

@@ -175,7 +175,7 @@ impl Drop for Mount {
     }
 }
 
-/// The agent itself is passed over by what it runs, so somebody else has to.
+/// What the agent runs passes over the agent itself, so another process runs it.
 pub(crate) fn on_demand(scene: &Scene<'_>) -> Result<Forked> {
     // After a fork the descriptors are the child's as well.
     let (cast, cpu) = (scene.cast, scene.cpu);

@@ -1,4 +1,4 @@
-//! Who is measured: the programs of one domain's tier, started as the agent starts them, and an empty one
+//! What is measured: the programs of one domain's tier, started as the agent starts them, and an empty one
 //! beside each.
 
 use std::time::{Duration, Instant};

@@ -65,7 +65,7 @@ pub(crate) struct Refused {
     pub(crate) reason: String,
 }
 
-/// Something that is done again and again, with somebody's programs on.
+/// A call that is made again and again, with the programs of one agent or tool attached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) call: String,

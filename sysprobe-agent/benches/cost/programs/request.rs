@@ -37,7 +37,8 @@ struct Way {
     name: &'static str,
     /// See `rx_follow_one_in`.
     follow_one_in: u32,
-    /// Of the eight seconds of which packets are noted for one, it is one of those in which none is looked at.
+    /// Of the eight seconds of which packets are noted for one, it is one of those in which none is looked
+    /// at.
     is_paused: bool,
     sheds_vfs: bool,
 }

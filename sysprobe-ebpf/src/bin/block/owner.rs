@@ -1,5 +1,5 @@
-//! Whose a request is. The one who submits it is known where it is submitted; for what kernel threads submit
-//! (write-back, a loop device) the kernel may have noted whose work they do.
+//! The owner of a request. The task that submits it is known where it is submitted; for what kernel threads
+//! submit (write-back, a loop device) the kernel may have noted whose work they do.
 
 use aya_ebpf::helpers::generated::bpf_get_current_task;
 use sysprobe_common::block::BlockLoss;

@@ -43,8 +43,8 @@ pub(crate) struct Request<T> {
     flags: u32,
 }
 
-/// `None` for a request that nobody's data is in: a driver's command, or the flush that the block layer
-/// itself makes for several of those that ask for one.
+/// `None` for a request without any task's data: a driver's command, or the flush that the block layer itself
+/// makes for several of those that ask for one.
 #[inline(always)]
 pub(crate) fn read<T: Object>(object: T) -> Option<Request<T>> {
     let flags = object.u32(&OFF_RQ_FLAGS)?;
@@ -81,7 +81,7 @@ impl<T: Object> Request<T> {
         self.object.u32(&OFF_RQ_LENGTH).unwrap_or(0) <= bytes
     }
 
-    /// Whether its end is somebody else's than its bios': the block layer's own, while it is done in steps.
+    /// Whether its end is not that of its bios but the block layer's own, while it is done in steps.
     #[inline(always)]
     pub(crate) fn is_step(&self) -> bool {
         self.object.u64(&OFF_RQ_END).unwrap_or(0) != 0

@@ -21,8 +21,8 @@ settings!(OFF_BIO_SIZE);
 #[btf_map]
 static BLOCK_IN_FLIGHT: HashMap<u64, Remembered, 1> = HashMap::new();
 
-/// A bio gets a request, in the context of the one who submits it. Only those that take steps are remembered
-/// from here.
+/// A bio gets a request, in the context of the task that submits it. Only those that take steps are
+/// remembered from here.
 #[inline(always)]
 pub(crate) fn begun(bio: impl Object) {
     if bio.address() == 0 || !takes_steps(bio) {
@@ -32,13 +32,13 @@ pub(crate) fn begun(bio: impl Object) {
     remember(bio.address(), &Remembered { flush: u32::from(is_empty), begun: now(), ..submitted(bio) });
 }
 
-/// A request is put in a queue, by the one who submits it: also where that is done late, because several are
-/// submitted together, since the task does it before it sleeps.
+/// A request is put in a queue, by the task that submits it: also where that is done late, because several
+/// are submitted together, since the task does it before it sleeps.
 #[inline(always)]
 pub(crate) fn queued(object: impl Object) {
     let Some(request) = request::read(object) else { return };
     let (started, now) = (request.started(), now());
-    // One that the driver refused for now is put there again, by whomever. Without a stamp that cannot be
+    // One that the driver refused for now is put there again, by any task. Without a stamp that cannot be
     // told from a new one.
     if in_steps(&request).is_none() && (!is_stamp(started, now) || whole(&request, started).is_none()) {
         submit(&request, started, now, 0);

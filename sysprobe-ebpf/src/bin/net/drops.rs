@@ -15,8 +15,8 @@ settings!(
     VAL_DROP_QUEUE,
 );
 
-/// Why the last datagram was dropped on this CPU that a socket had no room for, and that nobody has been
-/// charged for; 0 for none. Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
+/// Why this CPU dropped the last datagram that a socket had no room for and that is not charged to an owner
+/// yet; 0 for none. Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
 #[btf_map]
 static NET_REFUSED: PerCpuArray<u32, 1> = PerCpuArray::new();
 
@@ -41,7 +41,7 @@ fn is_refusal(reason: u32) -> bool {
     !tells_receiver() && (reason == VAL_DROP_MEMORY.load() || reason == VAL_DROP_QUEUE.load())
 }
 
-/// What nobody came for was of another protocol.
+/// A drop that no owner was found for until the next one was of another protocol: the kernel is charged.
 #[inline(always)]
 fn wait_for_owner(reason: u32) {
     let before = replace_refused(reason);

@@ -2,7 +2,7 @@
 //!
 //! The kernel keeps no totals per socket here, so calls are counted as they return: in the caller's own
 //! context, which makes the caller the socket's owner from then on. Forwarded packets go through no socket
-//! and are nobody's.
+//! and are not attributed.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]

@@ -1,6 +1,6 @@
 //! Direct reclaim: tasks that have to free memory themselves before they get some, because the machine has
-//! too little or a cgroup above them has reached its limit; and for how long they are at it. The one who
-//! waits is charged, whoever used the memory.
+//! too little or a cgroup above them has reached its limit; and for how long they are at it. The cgroup that
+//! waits is charged, whichever cgroup used the memory.
 //!
 //! Both kinds have a tracepoint at the beginning and at the end, in the context of the task. All of it is
 //! rare beside what it costs the task, so every tier reads with helpers.

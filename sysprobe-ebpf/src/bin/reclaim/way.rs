@@ -22,7 +22,7 @@ pub(crate) fn begin(kind: Kind) {
             begun.within += 1;
             return;
         }
-        // Neither kind begins within itself: whoever frees memory may use the reserve.
+        // Neither kind begins within itself: a task that frees memory may use the reserve.
         lose_several(ReclaimLoss::EndMissed, 1 + u64::from(begun.within));
     }
     let begun = Begun { at: now(), kind: kind as u32, within: 0 };

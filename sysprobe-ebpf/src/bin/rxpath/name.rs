@@ -1,4 +1,4 @@
-//! What a packet is known by wherever it is seen: what nobody changes on its way. Addresses and ports are
+//! What a packet is known by wherever it is seen: what stays the same on its way. Addresses and ports are
 //! translated, packets are cloned, and their places in memory are used again.
 //!
 //! A segment of TCP has the number of its first byte; a datagram of UDP its length, what it begins with, and

@@ -19,8 +19,8 @@ settings!(
 );
 
 /// When the running task became runnable after a moment, and how long it has waited for a CPU since, however
-/// often. One that had a CPU at first need not become runnable. Of one that has had too many slices since
-/// nobody knows: it was busy with other things.
+/// often. One that had a CPU at first need not become runnable. Of one that has had too many slices since it
+/// is not known: the task was busy with other things.
 #[inline(always)]
 pub(crate) fn since(ready: u64) -> (u64, u64) {
     if CFG_SLICES.load() == 0 {
@@ -34,7 +34,7 @@ pub(crate) fn since(ready: u64) -> (u64, u64) {
     (way.woken, way.waited)
 }
 
-/// What the CPU was occupied with of late, for those who want to know why this took long.
+/// What the CPU was occupied with of late, to explain why this took long.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
 pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
@@ -45,7 +45,7 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
     // SAFETY: the helper returns a typed pointer to the current task.
     let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
     let Some(stored) = shared::sched_task(task) else { return };
-    // Of a slice that was noted already nobody knows how much of its wait was here.
+    // Of a slice that was noted already it is not known how much of its wait was here.
     let Some((slice, here)) = current(task, stored) else { return };
     (slow.waited_from, slow.waited_to) = (slice.arrived.wrapping_sub(here), slice.arrived);
     slow.clock_offset = line.clock_offset;

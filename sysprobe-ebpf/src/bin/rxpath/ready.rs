@@ -5,7 +5,7 @@ use sysprobe_ebpf::socket::{is_tcp, is_udp};
 use crate::memory::Sock;
 use crate::{datagram, segment};
 
-/// Whoever waits for it is about to be told.
+/// The tasks that wait for it are about to be told.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
     if is_tcp(socket) {

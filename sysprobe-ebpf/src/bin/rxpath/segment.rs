@@ -1,4 +1,4 @@
-//! TCP: from the first segment that nobody has read, by the numbers of its bytes.
+//! TCP: from the first unread segment, by the numbers of its bytes.
 
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::clock::now;
@@ -46,8 +46,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
 }
 
 /// Its reader is about to be told. Where segments are not seen before that, this is where following begins:
-/// what nobody has read yet begins with a segment that came through a device and was noted there, if it is
-/// followed.
+/// the unread data begins with a segment that came through a device and was noted there, if it is followed.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
     if points_of(Protocol::Tcp as u32) & u64::from(Point::Transport.bit()) == 0 {
@@ -77,7 +76,7 @@ fn begin_unread(socket: Sock) {
     }
 }
 
-/// Whether a segment that nobody has read begins here: after a part of one that was read, none does.
+/// Whether an unread segment begins here: after a part of one that was read, none does.
 #[inline(always)]
 fn is_first_of_segment(socket: Sock, number: u32) -> bool {
     let socket = Address(socket.address());
@@ -121,7 +120,7 @@ fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
 pub(crate) fn read(socket: Sock) {
     let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };
     let Some(tcp) = tcp(socket) else { return };
-    // Some of the kernel's own readers run in the softirq, on top of anybody.
+    // Some of the kernel's own readers run in the softirq, on top of an unrelated task.
     let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
     if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), position(unread)) {
         end(socket, unread, Protocol::Tcp);

@@ -2,8 +2,8 @@
 //! they take. It is decided where they come through a device; from there on, that a packet was noted says it.
 //!
 //! Where the share is small, packets are noted a part of the time only: for the rest the agent takes the
-//! programs off their tracepoints, those of the readers only when nothing that was noted waits for its reader.
-//! Programs on functions stay, and look at the phase.
+//! programs off their tracepoints, those of the readers only when nothing that was noted waits for its
+//! reader. Programs on functions stay, and look at the phase.
 //!
 //! Where a flow has a number that stays the same on the way, all of it is followed for a moment and then
 //! another is: the number and the time are hashed together. Where it has none, the packet's name decides.
@@ -31,7 +31,7 @@ settings!(
 /// By [`ShareWord`]. The agent changes them.
 #[btf_map]
 static RXPATH_SHARE: Array<u64, { ShareWord::COUNT }, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// How many sockets hold something that is followed and has not been read, but for those that nobody will
+/// How many sockets hold something that is followed and has not been read, except for what will never be
 /// read. Counted where packets are followed a part of the time.
 #[btf_map]
 static RXPATH_WAITING: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -63,7 +63,7 @@ pub(crate) fn is_paused() -> bool {
     word(ShareWord::Phase) == Phase::Paused as u64
 }
 
-/// Whether it may have been read while nobody looked.
+/// Whether it may have been read while the programs were off.
 #[inline(always)]
 pub(crate) fn is_stale(unread: &Unread) -> bool {
     load(&unread.moments[Point::Device as usize]) < word(ShareWord::Since)

@@ -1,5 +1,5 @@
-//! What took longer than somebody wants to know of: a record of each, through a ring. While nobody asks, all
-//! there is to it is a look at a number.
+//! What took longer than a command asked for: a record of each, through a ring. While no command asks, the
+//! only cost is a look at a number.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, RingBuf};

@@ -1,4 +1,4 @@
-//! The way of what a socket receives, to whoever reads it.
+//! The way of what a socket receives, to the task that reads it.
 //!
 //! One thing at a time is followed on a socket: what arrives while that waits to be read waits for the same
 //! reader.
@@ -59,7 +59,7 @@ pub(crate) fn begin(
     true
 }
 
-/// Whoever waits for it is about to be told.
+/// The tasks that wait for it are about to be told.
 #[inline(always)]
 pub(crate) fn became_ready(unread: &mut Unread) {
     unread.moments[Point::Ready as usize] = now();

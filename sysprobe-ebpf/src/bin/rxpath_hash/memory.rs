@@ -42,7 +42,7 @@ pub(crate) const fn replace(place: &mut u64, expected: u64, new: u64) -> bool {
 
 /// The socket goes.
 #[inline(always)]
-#[expect(clippy::let_underscore_must_use, reason = "it is there, or nobody remembers it")]
+#[expect(clippy::let_underscore_must_use, reason = "it may not be remembered")]
 pub(crate) fn forget(socket: Sock) {
     let _ = RXPATH_SOCKETS.remove(socket.0);
 }

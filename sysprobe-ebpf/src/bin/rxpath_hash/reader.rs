@@ -1,4 +1,4 @@
-//! What the task did that reads: here, nobody remembers that.
+//! What the reading task did: here, it is not remembered.
 
 use sysprobe_common::rxpath::slow::Slow;
 

@@ -1,5 +1,5 @@
 //! Books what a task has gathered: the difference between its totals now and when it was last looked at,
-//! added to its cgroup's slot. Whoever calls finds the task and keeps what it was last seen with.
+//! added to its cgroup's slot. The caller finds the task and keeps what it was last seen with.
 
 use core::ptr;
 
@@ -187,8 +187,8 @@ pub(crate) fn count_move() {
     }
 }
 
-/// Remembers that the task is in another cgroup from here on. Whoever moves it runs this while the task
-/// itself may run and book elsewhere: the worst that comes of it is that the note is lost.
+/// Remembers that the task is in another cgroup from here on. The process that moves it runs this while the
+/// task itself may run and book elsewhere: the worst that comes of it is that the note is lost.
 #[inline(always)]
 pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
     if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {

@@ -50,7 +50,7 @@ extern "C" fn sched_census(ctx: *mut c_void) -> i32 {
 
 #[inline(always)]
 fn count(task: Typed) {
-    // Who takes the census would not be running but for it, and is no load.
+    // The task that takes the census runs only because of it, and is no load.
     let is_self = task.load_u32(&OFF_TASK_PID) == current();
     let thread = Thread {
         state: task.load_u32(&OFF_TASK_STATE),
@@ -69,15 +69,15 @@ fn count(task: Typed) {
     }
 }
 
-/// A kernel for a single CPU does not keep it: there, only who asks is on it. An `int`, or a byte in newer
-/// kernels.
+/// A kernel for a single CPU does not keep it: there, only the task that takes the census is on the CPU. An
+/// `int`, or a byte in newer kernels.
 #[inline(always)]
 fn is_on_cpu(task: Typed, is_self: bool) -> bool {
     if OFF_TASK_ON_CPU.load() == ABSENT { is_self } else { task.load_u8(&OFF_TASK_ON_CPU) != 0 }
 }
 
-/// A cgroup may be removed while it still has zombies: they get no new slot, which nobody would know the name
-/// of.
+/// A cgroup may be removed while it still has zombies. They get no new slot, because the agent could not find
+/// the cgroup's name any more.
 #[inline(always)]
 fn slot(task: Typed, flags: u32) -> u32 {
     let cgroup = id_of_task(task);

@@ -1,6 +1,6 @@
-//! Who made whom wait, and how long. Each CPU keeps the debts that it comes upon to itself, in a table by a
-//! hash of the two; one that is in the way of another goes into the map, and so do all of them before the
-//! agent reads.
+//! Which cgroup made which wait, and how long. Each CPU keeps the debts that it comes upon to itself, in a
+//! table by a hash of the two; one that is in the way of another goes into the map, and so do all of them
+//! before the agent reads.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::HashMap;

@@ -1,4 +1,5 @@
-//! Scheduler: who waited for a CPU, how long, and who ran. This object keeps its state in task storage.
+//! Scheduler: which cgroup waited for a CPU, how long, and which one ran. This object keeps its state in task
+//! storage.
 //!
 //! The kernel keeps exact totals in every task: `sched_info` (its wait on run queues, stamped with the run
 //! queue's own clock), `se.sum_exec_runtime`, `nvcsw` and `nivcsw`. One program at each switch reads the

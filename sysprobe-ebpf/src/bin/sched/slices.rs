@@ -1,5 +1,5 @@
-//! Remembers when a task had a CPU of late. Nothing here is charged to anybody: other domains ask for it, of
-//! what the task did or waited for.
+//! Remembers when a task had a CPU of late. Nothing here is charged to a cgroup: other domains ask what the
+//! task did or waited for.
 
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices};
 use sysprobe_common::sched::{SchedTask, Timeline};

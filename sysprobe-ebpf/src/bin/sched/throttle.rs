@@ -29,7 +29,7 @@ settings!(
     /// The same by its own or an ancestor's, and how long it was before.
     OFF_GROUP_QUEUE_HELD_SINCE,
     OFF_GROUP_QUEUE_HELD_TOTAL,
-    /// Not 0 if it ever was, by whomever's quota.
+    /// Not 0 if it ever was, by any group's quota.
     OFF_GROUP_QUEUE_EVER_HELD,
     OFF_GROUP_QUEUE_GROUP,
     /// From a group of tasks to its cgroup.

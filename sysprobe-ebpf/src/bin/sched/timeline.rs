@@ -69,8 +69,8 @@ const FORGET_AFTER: u64 = 1_000_000_000;
 /// How much they may drift apart meanwhile: a ten-thousandth.
 const DRIFT: u64 = COMPARE_EVERY / 10_000;
 
-/// Compares this CPU's run queue's clock with the one that everybody else uses. The queue's was set a moment
-/// ago, and sometimes a long one: the shortest counts.
+/// Compares this CPU's run queue's clock with `CLOCK_MONOTONIC`. The queue's was set a moment ago, and
+/// sometimes a long one: the shortest counts.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
 pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
@@ -104,7 +104,7 @@ pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, 
         write(timeline, last, Stretch { until: now, interrupted, ..newest }, start);
         return;
     }
-    // A run of this program was missed: who was there before cannot be told.
+    // A run of this program was missed, so the occupant before this one is not known.
     let missed = since.filter(|since| *since > newest.until);
     let mut next = last.wrapping_add(1);
     if let Some(since) = missed {
@@ -138,7 +138,7 @@ fn write(timeline: &mut Timeline, number: u32, new: Stretch, start: u64) {
     *stretch(timeline, number) = Stretch { interrupted_share, ..new };
 }
 
-/// Who occupies a CPU when this task runs, by what is remembered of it.
+/// The occupant of a CPU when this task runs, by what is remembered of the task.
 #[inline(always)]
 pub(crate) fn occupant(task: impl Object, known: &mut SchedTask) -> u64 {
     if known.flags & flag::UNNAMED != 0 {
@@ -153,7 +153,7 @@ pub(crate) fn occupant(task: impl Object, known: &mut SchedTask) -> u64 {
     }
 }
 
-/// Who waits when this task does: the one who is charged for it.
+/// The victim when this task waits: the cgroup that its waits are charged to.
 #[inline(always)]
 pub(crate) const fn victim(known: &SchedTask) -> u64 {
     match known.slot {
@@ -163,7 +163,7 @@ pub(crate) const fn victim(known: &SchedTask) -> u64 {
     }
 }
 
-/// Who occupies a CPU with this task, without any memory of it, for rare cases.
+/// The occupant of a CPU when this task runs, with nothing remembered of the task, for rare cases.
 #[inline(always)]
 pub(crate) fn occupant_unknown(task: impl Object) -> u64 {
     if task.u32(&OFF_TASK_PID).unwrap_or(0) == 0 {

@@ -288,9 +288,9 @@ fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     true
 }
 
-/// Makes a task known that nobody knows: it is older than the agent, then its past is the baseline and there
-/// is nothing to be booked yet; or the hash was full at its birth. What finds no room is not booked, or the
-/// next time would book it again.
+/// Makes an unknown task known. If it is older than the agent, its past is the baseline and there is nothing
+/// to be booked yet. Otherwise the hash was full at its birth. What finds no room is not booked, or the next
+/// time would book it again.
 #[inline(always)]
 fn meet(task: Address, born: u64) -> bool {
     let flags = timeline::flags_of_new(task);

@@ -23,7 +23,7 @@ fn tcp_state_in(ctx: FEntryContext) -> i32 {
 }
 
 /// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`;
-/// for sockets that nobody else can see yet
+/// for sockets that no other task can see yet
 #[fentry]
 fn tcp_born_in(ctx: FEntryContext) -> i32 {
     change(socket_of(&ctx), ctx.arg(1));

@@ -25,8 +25,8 @@ pub(crate) fn remember(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static m
     if let Some(remembered) = known(socket) {
         return Some(remembered);
     }
-    // It comes this way again with each segment: to be refused costs next to nothing, and is counted where it
-    // begins.
+    // A socket comes this way again with each read, and without socket storage with each segment: a refusal
+    // must cost next to nothing. It is counted where a socket begins.
     if !has_room() {
         return None;
     }
@@ -163,10 +163,10 @@ const fn failure(error: u32) -> Count {
     }
 }
 
-/// Something was copied to a reader, who owns the socket from now on.
+/// Something was copied to a reader, which owns the socket from now on.
 #[inline(always)]
 pub(crate) fn read(socket: Sock) {
-    // Some of the kernel's own readers run in the softirq, on top of anybody.
+    // Some of the kernel's own readers run in the softirq, on top of an unrelated task.
     if !socket::is_used_by_task(socket) {
         return;
     }
@@ -183,7 +183,8 @@ pub(crate) fn read(socket: Sock) {
     book_on_the_way(tcp, remembered);
 }
 
-/// An owner who never read leaves everything to the one who does, the others what they have not read.
+/// An owner that has never read leaves everything to the reader. Any other leaves it what it has not read
+/// itself.
 #[inline(always)]
 fn hand_on(tcp: Sock, remembered: &mut Socket, owner: u64) {
     if remembered.has(HAS_READ) {

@@ -74,14 +74,15 @@ pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Sock
 #[inline(always)]
 pub(crate) const fn forget(_socket: Sock) {}
 
-/// Who owns a socket that is not remembered: it is not known.
+/// The owner of a socket that is not remembered: it is not known.
 #[inline(always)]
 pub(crate) const fn strangers(_socket: Sock) -> u64 {
     0
 }
 
-/// Who connects a socket: the running task. A kernel thread does it for the cgroup that the kernel keeps with
-/// the socket, if it keeps any: of a further subflow of MPTCP that is its connection's (5.12).
+/// The owner of a socket that connects: the running task's. A kernel thread connects for the cgroup that the
+/// kernel keeps with the socket, if it keeps any: of a further subflow of MPTCP that is its connection's
+/// (5.12).
 #[inline(always)]
 pub(crate) fn connecting(socket: Sock) -> u64 {
     match current() {
@@ -93,8 +94,8 @@ pub(crate) fn connecting(socket: Sock) -> u64 {
     }
 }
 
-/// By its address, who owns a listening socket. Preallocated, for connections come into being in a softirq.
-/// What finds no place here has its connections charged to the cgroup that made it.
+/// The owner of a listening socket, by its address. Preallocated, for connections come into being in a
+/// softirq. What finds no place here has its connections charged to the cgroup that made it.
 #[btf_map]
 static TCP_LISTENERS: HashMap<u64, u64, { LISTENERS as usize }> = HashMap::new();
 
@@ -119,7 +120,7 @@ pub(crate) fn listens_no_more(socket: Sock) {
     let _ = TCP_LISTENERS.remove(socket.address());
 }
 
-/// Who owns a connection that is just coming into being: whoever owns the socket that listened.
+/// The owner of a connection that is just coming into being: that of the listening socket.
 #[inline(always)]
 pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
     // SAFETY: an entry is removed when its socket stops listening, and until then nothing writes to it.

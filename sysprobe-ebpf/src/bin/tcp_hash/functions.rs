@@ -21,7 +21,7 @@ fn tcp_state_kp(ctx: ProbeContext) -> u32 {
 }
 
 /// proto: v5.10- `void inet_sk_set_state(struct sock *sk, int state)`;
-/// for sockets that nobody else can see yet
+/// for sockets that no other task can see yet
 #[kprobe]
 fn tcp_born_kp(ctx: ProbeContext) -> u32 {
     change(&ctx);

@@ -1,7 +1,7 @@
 //! TCP, for kernels and hooks without socket storage: the same numbers as the `tcp` object, with what is
 //! remembered of a socket in a hash by its address, and with reads that the verifier need not understand. It
-//! books as segments arrive and as they are read, at most eight times a second and connection, and at the end;
-//! and it does not count sockets.
+//! books as segments arrive and as they are read, at most eight times a second and connection, and at the
+//! end; and it does not count sockets.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]

@@ -18,7 +18,7 @@ pub(crate) type Sock = Address;
 #[btf_map]
 static TCP_SOCKETS: HashMap<u64, Socket, 1> = HashMap::new();
 
-/// Who connects a socket: the running task.
+/// The owner of a socket that connects: the running task's.
 #[inline(always)]
 pub(crate) fn connecting(_socket: Sock) -> u64 {
     current()
@@ -50,7 +50,7 @@ pub(crate) const fn has_room() -> bool {
 pub(crate) const fn refuse() {}
 
 #[inline(always)]
-#[expect(clippy::let_underscore_must_use, reason = "it is there, or nobody remembers it")]
+#[expect(clippy::let_underscore_must_use, reason = "it may not be remembered")]
 pub(crate) fn forget(socket: Sock) {
     let _ = TCP_SOCKETS.remove(socket.0);
 }

@@ -1,4 +1,4 @@
-//! One call from its beginning to its end. Whoever calls finds where a task's call is kept.
+//! One call from its beginning to its end. The caller finds where a task's call is kept.
 
 use sysprobe_common::vfs::syscall::{Syscall, WORKING};
 use sysprobe_common::vfs::{Call, Operation, VfsLoss};

@@ -38,8 +38,8 @@ pub(crate) fn enter(registers: Task, number: u64) {
     let Some(code) = what(number) else { return };
     let task = current();
     let is_compat = task.u32(&OFF_TASK_COMPAT).unwrap_or(0) & CFG_COMPAT.load() != 0;
-    // Decoded where it is matched: between the two the compiler moves parts that nobody has set, which
-    // verifiers refuse.
+    // Decoded where it is matched: between the two the compiler moves parts that are not initialised,
+    // which verifiers refuse.
     let call = if is_compat {
         Call::NONE
     } else {

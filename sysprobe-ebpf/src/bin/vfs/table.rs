@@ -47,8 +47,8 @@ macro_rules! functions {
             vfs_unlink_in vfs_unlink_out Unlink, directory 0, name 1, result 2;
             vfs_rmdir_in vfs_rmdir_out Unlink, directory 0, name 1, result 2;
         }
-        // proto: v5.10- `int aio_read(struct kiocb *, const struct iocb *, bool vectored, bool compat)`, likewise
-        // `aio_write`
+        // proto: v5.10- `int aio_read(struct kiocb *, const struct iocb *, bool vectored, bool compat)`,
+        // likewise `aio_write`
         $aio! {
             vfs_aior_in vfs_aior_out Read;
             vfs_aiow_in vfs_aiow_out Write;

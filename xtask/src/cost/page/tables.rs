@@ -277,7 +277,7 @@ fn row(out: &mut String, cells: impl IntoIterator<Item = String>) {
     out.push('\n');
 }
 
-/// Who has no number, by reason.
+/// What has no number, by reason.
 #[derive(Default)]
 struct Reasons(BTreeMap<String, Vec<String>>);
 

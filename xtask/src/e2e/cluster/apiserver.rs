@@ -44,7 +44,7 @@ fn command(parts: &Parts) -> Result<std::process::Command> {
     command.args(["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]);
     command.args(["--allow-privileged=true", "--kubelet-preferred-address-types=InternalIP"]);
     command.arg("--service-account-issuer=https://kubernetes.default.svc");
-    // There is only one, which is nobody's service.
+    // There is only one API server, and no client reaches it as a service.
     command.arg("--endpoint-reconciler-type=none");
     command.arg(format!("--audit-policy-file={}", policy()?.display()));
     command.arg(format!("--audit-log-path={}", audit_log().display()));

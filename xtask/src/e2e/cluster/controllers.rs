@@ -32,7 +32,8 @@ pub(super) fn start(parts: &Parts) -> Result<[Service; 2]> {
     Ok([Service::start(MANAGER, &mut manager)?, Service::start(SCHEDULER, &mut scheduler)?])
 }
 
-/// Without others to agree with on who leads, which would end when the API server goes; and without a port.
+/// Without election of a leader, because a leader that cannot reach the API server would end; and without a
+/// port.
 fn alone(parts: &Parts, name: &str) -> Command {
     let mut command = parts.kubernetes(name);
     command.arg("--kubeconfig").arg(pki::file(name, "kubeconfig"));

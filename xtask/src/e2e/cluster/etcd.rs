@@ -27,7 +27,8 @@ pub(super) fn start(parts: &Parts) -> Result<Service> {
     Ok(service)
 }
 
-/// Writes something that is no object of Kubernetes, then forgets all history: nobody can go on where he was.
+/// Writes something that is no object of Kubernetes, then forgets all history, so that no watch can go on
+/// from its last version.
 pub(in crate::e2e) fn compact() -> Result<()> {
     let written = call("put", &json!({ "key": KEY, "value": KEY }))?;
     let revision = &written["header"]["revision"];

@@ -47,7 +47,7 @@ pub(in crate::e2e) fn remove_static_pod(name: &str) -> Result<()> {
 }
 
 fn configuration() -> Value {
-    // While the API server is away, the kubelet believes whom it believed before, for so long.
+    // While the API server is away, the kubelet trusts the clients that it trusted before, for so long.
     let remembered = "1h";
     let authority = pki::authority_file();
     json!({

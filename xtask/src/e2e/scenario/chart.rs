@@ -47,7 +47,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What the Prometheus operator would have installed. Nobody acts on the objects here.
+/// What the Prometheus operator would have installed. No operator acts on the objects here.
 fn custom_resources() -> Result<()> {
     let mut kinds = Vec::new();
     for entry in fs::read_dir(places::custom_resources())? {
@@ -79,7 +79,7 @@ fn objects() -> Result<String> {
         (monitors, rules, policies) == (1, 2, 1),
         "{monitors} monitors, {rules} rules, {policies} policies"
     );
-    Ok("1 DaemonSet, 1 PodMonitor, 2 PrometheusRules, 1 NetworkPolicy (which nobody enforces here)".into())
+    Ok("1 DaemonSet, 1 PodMonitor, 2 PrometheusRules, 1 NetworkPolicy (not enforced here)".into())
 }
 
 /// Every container that runs has its series, with its own labels; the target is called by its node.
@@ -105,7 +105,7 @@ fn scraped(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
         "by the labels of the agent's own pod, or by an id for want of patience: {others:?}"
     );
     let kernel = format!("{}{{namespace=\"\",pod=\"\",container=\"kernel\"}}", truth::ON_CPU);
-    ensure!(!prometheus.series(&kernel)?.is_empty(), "the kernel's own time is somebody else's");
+    ensure!(!prometheus.series(&kernel)?.is_empty(), "the kernel's own time has no series");
     Ok(format!("{count} containers after {:.1} s, one target named {NODE}", started.elapsed().as_secs_f64()))
 }
 

@@ -30,7 +30,7 @@ const LIFE: Duration = Duration::from_secs(15);
 /// busy machine.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Moves itself into the cgroups, as far as they take anybody (`cpuset` of v1 does not yet), and works a
+/// Moves itself into the cgroups, as far as they take processes (`cpuset` of v1 does not yet), and works a
 /// moment in each of fifteen seconds.
 const WORK: &str = "for f in \"$@\"; do { echo $$ > \"$f\"; } 2>/dev/null; done; n=0; while [ $n -lt 15 ]; \
                     do sleep 1; n=$((n+1)); done";

@@ -73,7 +73,7 @@ fn words(rig: &Rig) -> Result<Vec<String>> {
     Ok(vec![kubeconfig.display().to_string(), CLIENTS.to_string(), NODES.to_string()])
 }
 
-/// Gives every node its pods. They are nobody's to run; the API server does not mind.
+/// Gives every node its pods. No kubelet runs them, which the API server does not mind.
 fn fill() -> Result<()> {
     let fill_from = |first: usize| {
         (first..NODES * PODS_PER_NODE).step_by(MAKERS).try_for_each(|number| {

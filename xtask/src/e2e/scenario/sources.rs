@@ -58,7 +58,8 @@ fn no_labels(access: &Access) -> Result<String> {
 }
 
 fn kubelet_alone(rig: &mut Rig, report: &mut Report) -> Result<()> {
-    // The kubelet asks the API server who somebody is, and remembers: let it learn of the agent while it can.
+    // The kubelet asks the API server about each client's token, and remembers the answer: let it learn of
+    // the agent while it can.
     let known = Agent::start(&rig.access, agent::KUBELET)?;
     labels::settle(rig, Ids::Never).context("the kubelet as the source, with an API server")?;
     known.stop()?;
@@ -74,7 +75,7 @@ fn kubelet_alone(rig: &mut Rig, report: &mut Report) -> Result<()> {
     rig.cluster.start_api()
 }
 
-/// A static pod needs nobody but the kubelet.
+/// A static pod needs only the kubelet.
 fn late_pod(rig: &mut Rig) -> Result<String> {
     let (name, manifest) = pods::late_static_pod();
     let workload = Workload::new(HOME, &format!("{name}-{NODE}"), "main");

@@ -14,7 +14,7 @@ use crate::e2e::samples::Workload;
 use crate::e2e::{kube, wait};
 
 const NAME: &str = "views";
-/// With a number that every view has of somebody who works.
+/// With a number that the view has of every pod that works.
 const VIEWS: [(&str, &str); 4] =
     [("cpu", "cpu_cores"), ("io", "read"), ("net", "sent_bytes_per_second"), ("latency", "wait_p99_seconds")];
 
@@ -105,7 +105,7 @@ pub(super) fn by_labels(access: &Access) -> Result<String> {
     Ok(format!("{} pods with {some}", rows.len()))
 }
 
-/// Whether a command says that nobody tells labels.
+/// Whether a command says that no source tells labels.
 pub(super) fn unknown(error: &anyhow::Error) -> bool {
     error.to_string().contains("no pod's labels are known")
 }

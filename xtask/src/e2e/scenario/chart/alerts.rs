@@ -26,13 +26,13 @@ const DEAF: &str = "nc -l -p 8000 & sleep 1; kill -STOP $!; \
                     while :; do nc -w 1 127.0.0.1 8000 </dev/null & usleep 300000; done";
 
 /// Takes CPUs from others on all of them, writes more to a disk than it may have in memory, and uses the
-/// network: nobody listens on the second port.
+/// network: no server listens on the second port.
 const BUSY: &str = "while :; do :; done & while :; do :; done & (while :; do nc -l -p 8001 >/dev/null; done) \
                     & while :; do dd if=/dev/zero of=/disk/file bs=64k count=1024 conv=fsync 2>/dev/null; \
                     dd if=/disk/file of=/dev/null bs=64k 2>/dev/null; \
                     echo hello | nc -w 1 127.0.0.1 8001; nc -w 1 127.0.0.1 8002; usleep 50000; done";
 
-/// Wants a CPU, and has somebody in its way on each.
+/// Wants a CPU, and has another pod in its way on each.
 const VICTIM: &str = "while :; do :; done";
 
 /// Writes to a disk of which it has little.
@@ -58,7 +58,7 @@ pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
     fs::create_dir_all(disk())?;
     let little = json!({ "limits": { "cpu": "50m" } });
     // Both are in each other's way even where the machine has other work. One that waits for seconds has no
-    // culprits: nobody remembers who ran for so long.
+    // culprits: no timeline reaches back so far.
     let heavy = json!({ "requests": { "cpu": "200m" }, "limits": { "memory": "32Mi" } });
     let light = json!({ "requests": { "cpu": "100m" } });
     let pods = [
@@ -109,7 +109,7 @@ fn slow_down(pid: u32) -> Result<()> {
     fs::write(format!("/sys/fs/cgroup{file}"), &limit).with_context(|| format!("writing `{limit}` to {file}"))
 }
 
-/// In the pod's own network, where packets come in: who drops what goes out tells TCP.
+/// In the pod's own network, where packets come in: if they were dropped on their way out, TCP would be told.
 fn lose(pid: u32) -> Result<()> {
     let network = format!("--net=/proc/{pid}/ns/net");
     // Loopback's own is 64 KiB, of which few are sent.
@@ -144,7 +144,7 @@ pub(super) fn of_agent(rig: &mut Rig, report: &mut Report, prometheus: &Promethe
     report.check(NAME, "SysprobeAgentDown fires", agent_down(rig, prometheus));
 }
 
-/// Waits until the alert fires for somebody with these labels.
+/// Waits until the alert fires with these labels.
 pub(super) fn fires(prometheus: &Prometheus, alert: &str, labels: &[(&str, &str)]) -> Result<String> {
     let found = wait::until(&format!("{alert} fires"), || {
         let is_meant = |one: &Value| labels.iter().all(|(name, value)| one["metric"][*name] == *value);
@@ -163,7 +163,7 @@ fn agent_busy(prometheus: &Prometheus) -> Result<String> {
     fires(prometheus, "SysprobeAgentCpu", &[])
 }
 
-/// The API server breaks the watch and takes nobody any more.
+/// The API server breaks the watch and accepts no client any more.
 fn source_down(prometheus: &Prometheus) -> Result<String> {
     proxy::busy(Some(1))?;
     proxy::cut()?;

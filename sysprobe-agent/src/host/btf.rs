@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::path::{Path, PathBuf};
 
 use btf_rs::{Backend, Btf, Type};
+use regex::Regex;
+use tracing::error;
 
 pub use layout::Layout;
 
@@ -51,8 +53,8 @@ impl Types {
 
     /// The names that the kernel has for why it drops packets, by number.
     pub(super) fn drop_reasons(&self) -> BTreeMap<u32, String> {
-        let types = self.named("skb_drop_reason");
-        let members = types.iter().flat_map(|ty| match ty {
+        let types = self.named(["skb_drop_reason"]);
+        let members = types.values().flatten().flat_map(|ty| match ty {
             Type::Enum(values) => values.members.as_slice(),
             _ => &[],
         });
@@ -63,10 +65,27 @@ impl Types {
         named.collect()
     }
 
-    /// All types of a name. This passes over the names of all types (0.7 ms for a hundred thousand), so
-    /// nothing should be asked for twice.
-    fn named(&self, name: &str) -> Vec<Type> {
-        self.0.resolve_types_by_name(name).unwrap_or_default()
+    /// All types of these names, by name. It passes once over the names of all types, of which there are a
+    /// hundred thousand.
+    fn named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, Vec<Type>> {
+        let names: Vec<String> = names.into_iter().map(regex::escape).collect();
+        let mut found = BTreeMap::<String, Vec<Type>>::new();
+        match self.matching(&format!("^(?:{})$", names.join("|"))) {
+            Ok(types) => types.for_each(|(name, ty)| found.entry(name).or_default().push(ty)),
+            Err(error) => error!(%error, "The kernel's types cannot be searched."),
+        }
+        found
+    }
+
+    fn matching(
+        &self,
+        pattern: &str,
+    ) -> Result<impl Iterator<Item = (String, Type)>, Box<dyn std::error::Error>> {
+        let ids = self.0.resolve_ids_by_regex(&Regex::new(pattern)?)?;
+        Ok(ids.into_iter().filter_map(|id| {
+            let ty = self.0.resolve_type_by_id(id).ok()?;
+            Some((self.0.resolve_name(ty.as_btf_type()?).ok()?, ty))
+        }))
     }
 }
 

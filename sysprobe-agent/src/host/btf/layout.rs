@@ -16,17 +16,18 @@ use super::Types;
 pub struct Layout(BTreeMap<String, u32>);
 
 impl Layout {
-    /// Looks up everything that `wanted` names, type by type.
+    /// Looks up everything that `wanted` names.
     pub(in crate::host) fn of<'a>(types: &Types, wanted: impl Iterator<Item = &'a str>) -> Self {
         let mut by_type: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (name, members) in wanted.filter_map(|path| path.split_once('.')) {
             by_type.entry(name).or_default().insert(members);
         }
+        let found = types.named(by_type.keys().copied());
         let mut layout = Self::default();
         for (name, members) in by_type {
-            let candidates = types.named(name);
             // The same name may stand for several types; the one that has the member is meant.
-            let value = |members| candidates.iter().find_map(|ty| value_of(&types.0, ty, members));
+            let candidates = found.get(name).into_iter().flatten();
+            let value = |members| candidates.clone().find_map(|ty| value_of(&types.0, ty, members));
             let found = members.into_iter().filter_map(|path| Some((format!("{name}.{path}"), value(path)?)));
             layout.0.extend(found);
         }

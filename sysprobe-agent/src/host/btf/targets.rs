@@ -11,17 +11,25 @@ impl Types {
     /// Those that are there. A function that the compiler has inlined everywhere has no type.
     pub(in crate::host) fn targets(&self, wanted: impl Iterator<Item = Target>) -> BTreeSet<Target> {
         let wanted: BTreeSet<Target> = wanted.collect();
-        wanted.into_iter().filter(|target| self.has(*target)).collect()
+        let names: Vec<String> = wanted.iter().map(|target| type_of(*target)).collect();
+        let found = self.named(names.iter().map(String::as_str));
+        let of = |target| found.get(&type_of(target)).into_iter().flatten();
+        wanted.into_iter().filter(|target| of(*target).any(|ty| is_of(*target, ty))).collect()
     }
+}
 
-    fn has(&self, target: Target) -> bool {
-        match target {
-            Target::Function(name) => self.named(name).iter().any(|ty| matches!(ty, Type::Func(_))),
-            // What a typed program for the tracepoint takes its arguments' types from.
-            Target::Tracepoint(name) => {
-                let typed = self.named(&format!("btf_trace_{name}"));
-                typed.iter().any(|ty| matches!(ty, Type::Typedef(_)))
-            }
-        }
+/// The name of the type by which a target is known to be there.
+fn type_of(target: Target) -> String {
+    match target {
+        Target::Function(name) => name.to_owned(),
+        // What a typed program for the tracepoint takes its arguments' types from.
+        Target::Tracepoint(name) => format!("btf_trace_{name}"),
+    }
+}
+
+const fn is_of(target: Target, ty: &Type) -> bool {
+    match target {
+        Target::Function(_) => matches!(ty, Type::Func(_)),
+        Target::Tracepoint(_) => matches!(ty, Type::Typedef(_)),
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! The kernel finds a bucket without a division or a loop. It cuts each power of two (of a nanosecond) into
 //! eight cells; a bucket is wider than a cell, so at most one bound lies inside a cell. One table look-up
-//! gives the cell's first bucket and that bound, one comparison does the rest.
+//! gives the cell's first bucket and that bound, one comparison does the rest. The cell's number takes no
+//! branch either: the verifier would follow each way through all that comes after it.
 
 /// Sub-buckets per power of two, as a power of two: the `schema` of a Prometheus native histogram.
 pub const SCHEMA: u32 = 2;
@@ -55,9 +56,13 @@ impl Times {
 
 /// Cells per power of two of a nanosecond, as a power of two.
 const CELL_BITS: u32 = 3;
-/// Values of 2^36 ns (68 s) and more all overflow, so the table ends there.
+/// The first bucket ends above 2^8 ns, so the table begins there.
+const BOTTOM_BIT: u32 = 8;
+/// The last bounded bucket ends below 2^36 ns, so the table ends there.
 const TOP_BIT: u32 = 35;
-const CELLS: usize = ((TOP_BIT as usize + 1) << CELL_BITS) + 1;
+const CELLS: usize = ((TOP_BIT - BOTTOM_BIT + 1) as usize) << CELL_BITS;
+
+const _: () = assert!(UPPER_NS[0] >= 1 << BOTTOM_BIT && UPPER_NS[OVERFLOW - 1] < 1 << (TOP_BIT + 1));
 
 /// Where the buckets of one cell begin, and the bound that divides it.
 #[repr(C)]
@@ -74,7 +79,7 @@ const fn cells() -> [Cell; CELLS] {
     let mut table = [Cell { bound: u64::MAX, bucket: OVERFLOW as u64 }; CELLS];
     let mut cell = 0;
     let mut bucket = 0;
-    while cell < CELLS - 1 {
+    while cell < CELLS {
         let lowest = lowest_of_cell(cell);
         while bucket < OVERFLOW && UPPER_NS[bucket] < lowest {
             bucket += 1;
@@ -87,55 +92,43 @@ const fn cells() -> [Cell; CELLS] {
 }
 
 /// The inverse of [`cell_of`]: the smallest value that falls into a cell.
-#[expect(clippy::cast_possible_truncation, reason = "a cell number is below 289")]
 const fn lowest_of_cell(cell: usize) -> u64 {
-    let exponent = (cell >> CELL_BITS) as u32;
-    let mantissa = ((1 << CELL_BITS) + (cell & ((1 << CELL_BITS) - 1))) as u64;
-    if exponent >= CELL_BITS {
-        mantissa << (exponent - CELL_BITS)
-    } else {
-        mantissa.div_ceil(1 << (CELL_BITS - exponent))
-    }
+    let mantissa = (1 << CELL_BITS) + (cell & ((1 << CELL_BITS) - 1));
+    (mantissa as u64) << (BOTTOM_BIT - CELL_BITS) << (cell >> CELL_BITS)
 }
 
-/// The position of a value's highest set bit, by halving: BPF has no instruction for it.
+/// The position of the highest bit of each number below 16, two bits wide.
+const OF_NIBBLE: u32 = 0xFFFF_AA50;
+
+/// The position of the highest bit that is set in a value from 1 to 2^28 - 1. BPF has no instruction for it.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call would cost more than the body")]
-#[expect(clippy::cast_possible_truncation, reason = "what is left of the value is below 4")]
-fn highest_bit(mut value: u64) -> u32 {
-    let mut bit = 0;
-    if value >= 1 << 32 {
-        value >>= 32;
-        bit += 32;
-    }
-    if value >= 1 << 16 {
-        value >>= 16;
-        bit += 16;
-    }
-    if value >= 1 << 8 {
-        value >>= 8;
-        bit += 8;
-    }
-    if value >= 1 << 4 {
-        value >>= 4;
-        bit += 4;
-    }
-    if value >= 1 << 2 {
-        value >>= 2;
-        bit += 2;
-    }
-    bit + (value >> 1) as u32
+const fn highest_bit(value: u32) -> u32 {
+    let by_16 = has_bit_from(value, 16) << 4;
+    let value = value >> by_16;
+    let by_8 = has_bit_from(value, 8) << 3;
+    let value = value >> by_8;
+    let by_4 = has_bit_from(value, 4) << 2;
+    let value = value >> by_4;
+    (by_16 | by_8 | by_4) + (OF_NIBBLE >> ((value << 1) & 31) & 3)
 }
 
+/// 1 if a value below 2^31 has this bit or a higher one, else 0; without a branch.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "see highest_bit")]
-fn cell_of(nanoseconds: u64) -> usize {
-    let value = nanoseconds | 1;
-    let exponent = highest_bit(value);
-    // Shifting up first keeps one expression for values below eight, whose mantissa has fewer bits than a
-    // cell needs.
-    let mantissa = ((nanoseconds << CELL_BITS) >> exponent) & ((1 << CELL_BITS) - 1);
-    ((exponent as usize) << CELL_BITS) | mantissa as usize
+const fn has_bit_from(value: u32, bit: u32) -> u32 {
+    value.wrapping_add((1 << 31) - (1 << bit)) >> 31
+}
+
+/// The cell of a value from 2^8 to 2^36 - 1.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "see highest_bit")]
+#[expect(clippy::cast_possible_truncation, reason = "what is left of the value has 28 bits")]
+const fn cell_of(nanoseconds: u64) -> usize {
+    let exponent = highest_bit((nanoseconds >> BOTTOM_BIT) as u32);
+    // It begins with the highest bit, which makes it a number from 8 to 15.
+    let mantissa = nanoseconds >> (BOTTOM_BIT - CELL_BITS) >> exponent;
+    (((exponent as usize) << CELL_BITS) + mantissa as usize).wrapping_sub(1 << CELL_BITS)
 }
 
 /// The bucket of a value. Never out of range, whatever the value.
@@ -144,6 +137,9 @@ fn cell_of(nanoseconds: u64) -> usize {
 #[expect(clippy::inline_always, reason = "see highest_bit")]
 #[expect(clippy::cast_possible_truncation, reason = "a bucket number is below 128")]
 pub fn bucket_of(nanoseconds: u64) -> usize {
+    if nanoseconds <= UPPER_NS[0] {
+        return 0;
+    }
     if nanoseconds > UPPER_NS[OVERFLOW - 1] {
         return OVERFLOW;
     }

@@ -9,6 +9,7 @@
 
 pub mod argument;
 pub mod atomic;
+pub mod branchless;
 pub mod cgroup;
 pub mod clock;
 pub mod counter;

@@ -11,6 +11,7 @@ use sysprobe_common::sched::timeline::UNPLACED;
 use sysprobe_common::sched::{Cause, Debtor, SchedLoss, SchedStats, SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
+use sysprobe_ebpf::branchless::is_below;
 use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
 use sysprobe_ebpf::counter::{self, count};
 use sysprobe_ebpf::kernel::Object;
@@ -231,13 +232,9 @@ fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wai
     wait::note(&mut line.division, wait.slot, wait.victim, span, throttle::held(task, last, span));
 }
 
-/// Without a branch: of a constant the verifier keeps track, and would divide such a wait apart from all
-/// others.
 #[inline(always)]
 fn all_ones_if_several(count: u32) -> u64 {
-    // The highest bit of the difference says whether it is below 0.
-    let below_two = core::hint::black_box(u64::from(count).wrapping_sub(2)) >> 63;
-    below_two.wrapping_sub(1)
+    is_below(count.into(), 2).wrapping_sub(1)
 }
 
 /// Blames the occupant of one stretch for all of the wait that was noted, but for what interrupts had.

@@ -32,11 +32,12 @@ pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
         debt.ns += ns;
         return true;
     }
-    let older = *debt;
-    *debt = Debt { of, ns };
     // SAFETY: the place is within the queue.
-    *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = older;
-    timeline.leaving = number.wrapping_add(1);
+    *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = *debt;
+    *debt = Debt { of, ns };
+    // Read again: kept meanwhile, it would be spilled to the stack, which the verifier tells apart.
+    // SAFETY: a live reference.
+    timeline.leaving = unsafe { (&raw const timeline.leaving).read_volatile() }.wrapping_add(1);
     true
 }
 

@@ -61,6 +61,12 @@ pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
     }
 }
 
+/// When the stretch with this number ended, and the next one began.
+#[inline(always)]
+pub(crate) fn end_of(timeline: *const Timeline, number: u32) -> u64 {
+    read_stretch(timeline, number).until
+}
+
 /// How long the run queue's clock may go on alone.
 const COMPARE_EVERY: u64 = 10_000_000;
 /// A CPU that had nothing to do for so long starts anew.

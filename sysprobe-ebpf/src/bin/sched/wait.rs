@@ -9,6 +9,7 @@ use core::ptr;
 
 use sysprobe_common::sched::timeline::{PARTS, STRETCHES, UNPLACED, WHOLE_SHARE};
 use sysprobe_common::sched::{Cause, Debtor, Division, Stretch, Timeline};
+use sysprobe_ebpf::branchless::{excess, is_below};
 
 use crate::{debts, timeline};
 
@@ -100,23 +101,21 @@ fn split(work: &mut Division, wait: Span, held: Span) -> (Span, Span) {
 /// Goes back through what happened on the CPU of `line` until the wait's beginning. `here` is this CPU's
 /// timeline, where the work is done.
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is 0 or 1")]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let mut number = unsafe { (*line).last };
-    let mut stretch = timeline::read_stretch(line, number);
-    skip_unseen(&mut here.division, stretch.until);
+    skip_unseen(&mut here.division, timeline::end_of(line, number));
     for _ in 1..STRETCHES {
         if is_done(&mut here.division) {
             return;
         }
-        let before = timeline::read_stretch(line, number.wrapping_sub(1));
-        let piece = take(&mut here.division, before.until);
-        blame(here, &stretch, piece);
+        let start = timeline::end_of(line, number.wrapping_sub(1));
+        let piece = take(&mut here.division, start);
+        let stretch = timeline::read_stretch(line, number);
         // What was before the throttling may lie in the same stretch.
-        if load(&here.division.to) <= before.until {
-            number = number.wrapping_sub(1);
-            stretch = before;
-        }
+        number = number.wrapping_sub(is_below(load(&here.division.to), start + 1) as u32);
+        blame(here, &stretch, piece);
     }
     let rest = left(&here.division);
     add(&mut here.division, Cause::Unknown as u32, rest);
@@ -162,12 +161,9 @@ fn is_done(work: &mut Division) -> bool {
 #[inline(always)]
 pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
     let (from, to) = (load(&work.from), load(&work.to));
-    let from = if start > from { start } else { from };
-    if from >= to {
-        return 0;
-    }
-    store(&mut work.to, from);
-    to - from
+    let piece = excess(to, from + excess(start, from));
+    store(&mut work.to, to - piece);
+    piece
 }
 
 /// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch

@@ -56,36 +56,52 @@ pub(crate) fn settle(tcp: Sock, remembered: &mut Socket, is_listening: bool) {
     settle_at(tcp, remembered, &now, is_listening);
 }
 
-/// The same of these totals.
+/// The same of these totals. Each one is claimed and added before the next one is looked at: the verifier
+/// would follow every combination of those that are new and those that are not.
 #[inline(always)]
 pub(crate) fn settle_at(tcp: Sock, remembered: &mut Socket, now: &Totals, is_listening: bool) {
-    let new = claim_all(remembered, now);
-    if new == Totals::ZERO {
+    if is_booked(remembered, now) {
         return;
     }
     let Some(stats) = stats_of(remembered.owner) else { return };
     let Some(traffic) = stats.traffic.get_mut(socket::family(tcp) as usize) else { return };
-    add(&mut traffic.received_bytes, new.received_bytes);
-    add(&mut traffic.received_packets, new.received_segments.into());
-    add(&mut traffic.sent_bytes, new.sent_bytes);
-    add(&mut traffic.sent_packets, new.sent_segments.into());
-    add(&mut stats.counts[Count::Retransmitted as usize], new.retransmitted.into());
-    add(&mut stats.counts[Count::OutOfOrder as usize], new.out_of_order.into());
+    book(&mut traffic.received_bytes, &mut remembered.received_bytes, now.received_bytes);
+    book(&mut traffic.sent_bytes, &mut remembered.sent_bytes, now.sent_bytes);
+    book_narrow(&mut traffic.received_packets, &mut remembered.received_segments, now.received_segments);
+    book_narrow(&mut traffic.sent_packets, &mut remembered.sent_segments, now.sent_segments);
     let dropped_or_limited = if is_listening { Count::AcceptDrops } else { Count::WindowLimited };
-    add(&mut stats.counts[dropped_or_limited as usize], new.dropped_or_limited.into());
+    let counts = &mut stats.counts;
+    book_narrow(&mut counts[Count::Retransmitted as usize], &mut remembered.retransmitted, now.retransmitted);
+    book_narrow(&mut counts[Count::OutOfOrder as usize], &mut remembered.out_of_order, now.out_of_order);
+    book_narrow(
+        &mut counts[dropped_or_limited as usize],
+        &mut remembered.dropped_or_limited,
+        now.dropped_or_limited,
+    );
+}
+
+/// Whether nothing has come on top of what is booked. One comparison of all, for the verifier's sake.
+#[inline(always)]
+fn is_booked(booked: &Socket, now: &Totals) -> bool {
+    let bytes = (booked.received_bytes ^ now.received_bytes) | (booked.sent_bytes ^ now.sent_bytes);
+    let segments =
+        (booked.received_segments ^ now.received_segments) | (booked.sent_segments ^ now.sent_segments);
+    let rest = (booked.retransmitted ^ now.retransmitted)
+        | (booked.out_of_order ^ now.out_of_order)
+        | (booked.dropped_or_limited ^ now.dropped_or_limited);
+    bytes | u64::from(segments | rest) == 0
 }
 
 #[inline(always)]
-fn claim_all(booked: &mut Socket, now: &Totals) -> Totals {
-    Totals {
-        received_bytes: claim(&mut booked.received_bytes, now.received_bytes),
-        sent_bytes: claim(&mut booked.sent_bytes, now.sent_bytes),
-        received_segments: claim_narrow(&mut booked.received_segments, now.received_segments),
-        sent_segments: claim_narrow(&mut booked.sent_segments, now.sent_segments),
-        retransmitted: claim_narrow(&mut booked.retransmitted, now.retransmitted),
-        out_of_order: claim_narrow(&mut booked.out_of_order, now.out_of_order),
-        dropped_or_limited: claim_narrow(&mut booked.dropped_or_limited, now.dropped_or_limited),
-    }
+fn book(sum: &mut u64, booked: &mut u64, now: u64) {
+    let new = claim(booked, now);
+    add(sum, new);
+}
+
+#[inline(always)]
+fn book_narrow(sum: &mut u64, booked: &mut u32, now: u32) {
+    let new = claim_narrow(booked, now);
+    add(sum, new.into());
 }
 
 /// What has come on top of what is booked, which is then booked: only one of several programs that do so at

@@ -151,9 +151,12 @@ impl Offers {
         const DIRECT_CALLS: Target = Target::Function("register_ftrace_direct");
         // The helper as tracing programs have it.
         const SOCKET_STORAGE: Target = Target::Function("bpf_sk_storage_get_tracing");
-        let has = |target| types.map(|types| !types.targets(std::iter::once(target)).is_empty());
+        let wanted: BTreeSet<Target> = probe::targets().collect();
+        let asked = wanted.iter().copied().chain([DIRECT_CALLS, SOCKET_STORAGE]);
+        let found = types.map(|types| types.targets(asked));
+        let has = |target| found.as_ref().map(|found| found.contains(&target));
         Self {
-            targets: types.map(|types| types.targets(probe::targets())),
+            targets: found.as_ref().map(|found| found & &wanted),
             kprobes: kprobes(Path::new("/sys/bus/event_source/devices")),
             trampolines: has(DIRECT_CALLS).filter(|has| *has || cfg!(target_arch = "aarch64")),
             task_storage: types

@@ -110,7 +110,7 @@ const fn highest_bit(value: u32) -> u32 {
     let value = value >> by_8;
     let by_4 = has_bit_from(value, 4) << 2;
     let value = value >> by_4;
-    (by_16 | by_8 | by_4) + (OF_NIBBLE >> ((value << 1) & 31) & 3)
+    (by_16 | by_8 | by_4) + (OF_NIBBLE >> (value << 1) & 3)
 }
 
 /// 1 if a value below 2^31 has this bit or a higher one, else 0; without a branch.

@@ -5,7 +5,7 @@
 #[inline(always)]
 #[must_use]
 pub fn is_below(a: u64, b: u64) -> u64 {
-    highest_bit(a.wrapping_sub(b))
+    top_bit(a.wrapping_sub(b))
 }
 
 /// `a - b` if that is above 0, else 0. The two are less than 2^63 apart.
@@ -15,9 +15,9 @@ pub fn excess(a: u64, b: u64) -> u64 {
     a.wrapping_sub(b) & is_below(a, b).wrapping_sub(1)
 }
 
-/// The compiler would recognise a comparison and make a branch of it, if it saw the shift.
+/// The value of bit 63. If the compiler saw the shift, it would recognise a comparison and make a branch of it.
 #[inline(always)]
-fn highest_bit(number: u64) -> u64 {
+fn top_bit(number: u64) -> u64 {
     #[cfg(target_arch = "bpf")]
     {
         let mut number = number;

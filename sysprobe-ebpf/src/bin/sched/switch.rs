@@ -165,7 +165,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
 fn blame_running(here: &mut Timeline, line: *const Timeline, running: u64, now: u64) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let (last, so_far, noted) = unsafe { ((*line).last, (*line).interrupted, (*line).interrupted_noted) };
-    let since = timeline::read_stretch(line, last).until;
+    let since = timeline::end_of(line, last);
     let interrupted_share = wait::share(so_far.wrapping_sub(noted), now.wrapping_sub(since));
     let piece = wait::take(&mut here.division, since);
     let stretch = timeline::stretch_of(running, now, 0);

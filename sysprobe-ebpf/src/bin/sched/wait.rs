@@ -53,7 +53,7 @@ pub(crate) fn is_empty(work: &Division) -> bool {
 #[inline(always)]
 pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<Stretch> {
     let newest = timeline::read_stretch(line, line.last);
-    let since = timeline::read_stretch(line, line.last.wrapping_sub(1)).until;
+    let since = timeline::end_of(line, line.last.wrapping_sub(1));
     let (from, to) = (load(&work.from), load(&work.to));
     let is_held = load(&work.earlier_to) | load(&work.earliest_to) != 0;
     if is_held || from < since || to > newest.until { None } else { Some(newest) }

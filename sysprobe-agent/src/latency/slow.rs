@@ -13,9 +13,9 @@ use crate::{
     snapshot::{Occupant, SlowRequest, Snapshot, Who, seconds},
 };
 
-/// A live view shows those of so many nanoseconds, or nobody could read them.
+/// How long a live view shows a request: long enough to be read.
 const SHOWN_FOR_NS: u64 = 10_000_000_000;
-/// More than this nobody reads; all are in the JSON form.
+/// How many a screen lists; the JSON form has all.
 const SHOWN: usize = 20;
 /// A stage that took less of the whole says nothing.
 const WORTH_SHOWING: f64 = 0.01;
@@ -38,7 +38,7 @@ pub(super) struct Slow {
 }
 
 impl Slow {
-    /// `None` if nobody asked, or it cannot be told.
+    /// `None` if the command did not ask for slow requests, or they cannot be measured.
     pub(super) fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
         let slow = later.slow.as_ref()?;
         let lost_before = earlier.slow.as_ref().map_or(0, |slow| slow.lost);
@@ -133,7 +133,7 @@ fn name(who: &Who) -> String {
         Who::Workload(who) => target::name(who),
         Who::Kernel => "kernel".to_owned(),
         Who::Interrupt => "interrupts".to_owned(),
-        Who::Idle => "nobody".to_owned(),
+        Who::Idle => "idle".to_owned(),
         Who::Unknown => "unknown".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-{{/* Names, labels, and what follows from where names of pods come from. */}}
+{{/* Names, labels, and settings that depend on the source of pod names. */}}
 
 {{- define "sysprobe.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
@@ -14,7 +14,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What is cluster-wide may not collide with another namespace's. */}}
+{{/* Cluster-wide objects must not collide with those of a release in another namespace. */}}
 {{- define "sysprobe.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "sysprobe.fullname" .) | trunc 63 | trimSuffix "-" }}
 {{- end }}
@@ -46,14 +46,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{/* The field came with Kubernetes 1.30. */}}
+{{/* The field exists since Kubernetes 1.30. */}}
 {{- define "sysprobe.recursiveReadOnly" -}}
 {{- if and .Values.recursiveReadOnly (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}
 recursiveReadOnly: {{ .Values.recursiveReadOnly }}
 {{- end }}
 {{- end }}
 
-{{/* Values that are each possible and cannot work together. */}}
+{{/* Rejects values that are valid one by one but do not work together. */}}
 {{- define "sysprobe.refuse" -}}
 {{- $asks := regexMatch "(?m)^\\s*sources\\s*=\\s*\\[[^\\]]*[\"']kubelet[\"']" .Values.config }}
 {{- if and (eq .Values.podNames.source "kubelet") (not $asks) }}
@@ -73,13 +73,13 @@ recursiveReadOnly: {{ .Values.recursiveReadOnly }}
 {{- end }}
 {{- end }}
 
-{{/* Empty, unless somebody has to be asked with the service account's token. */}}
+{{/* Empty unless the source of pod names needs the service account's token. */}}
 {{- define "sysprobe.usesToken" -}}
 {{- if has .Values.podNames.source (list "kubernetes" "kubelet") }}yes{{ end }}
 {{- end }}
 
 {{- define "sysprobe.monitorRelabelings" -}}
-# The name of the node instead of an address: an agent that was restarted is the same instance.
+# The node's name instead of an address, so that a restarted agent keeps its instance label.
 - sourceLabels: [__meta_kubernetes_pod_node_name]
   targetLabel: instance
 - sourceLabels: [__meta_kubernetes_pod_node_name]

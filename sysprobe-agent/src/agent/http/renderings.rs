@@ -1,10 +1,10 @@
-//! Renderings that are shared. What clients do starts at most one rendering of each form after the one under
-//! way, and two at a time in all: the work belongs to the exporter, not to the request, so a client that
-//! leaves stops none and starts no other.
+//! Shared renderings. Requests start at most one more rendering of each format after the one in progress, and
+//! two run at a time in all. The work belongs to the exporter, not to the request, so a client that leaves
+//! neither stops a rendering nor starts another.
 //!
-//! No reader gets numbers that are older than its question: a question that comes while a rendering is under
-//! way waits for the next one, together with all others that do. Renderings that are asked for without a
-//! break take a quarter of a CPU, and no more.
+//! No reader gets numbers that are older than its request: a request that comes during a rendering waits for
+//! the next one, together with all others that do. Back-to-back renderings take a quarter of a CPU, unless
+//! a single one takes long (`LONGEST_PAUSE`).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
-/// At a time: each has a snapshot and the largest family in memory. One reads maps and files while the other
-/// is written.
+/// Renderings at a time: each has a snapshot and the largest family in memory. One reads maps and files while
+/// the other is written.
 const UNDER_WAY: usize = 2;
-/// Renderings of `FORMS` forms.
+/// Renderings in `FORMS` formats.
 #[derive(Debug)]
 pub(super) struct Renderings<T, const FORMS: usize> {
     forms: [Form<T>; FORMS],
@@ -25,13 +25,13 @@ pub(super) struct Renderings<T, const FORMS: usize> {
 
 #[derive(Debug)]
 struct Form<T> {
-    /// Asked for, and not begun.
+    /// Requested, and not begun.
     ordered: Mutex<Option<watch::Receiver<Option<T>>>>,
-    /// Held by the one under way.
+    /// Held by the rendering in progress.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// It took too long.
+/// The rendering took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Late;
 
@@ -47,7 +47,7 @@ impl<T, const FORMS: usize> Default for Renderings<T, FORMS> {
 }
 
 impl<T: Clone + Send + Sync + 'static, const FORMS: usize> Renderings<T, FORMS> {
-    /// What `make` gives, or what that of another request gives which has not begun yet.
+    /// The result of `make`, or of another request's rendering that has not begun yet.
     pub(super) async fn share<F: Future<Output = T> + Send>(
         self: &Arc<Self>,
         form: usize,
@@ -86,15 +86,15 @@ impl<T: Clone + Send + Sync + 'static, const FORMS: usize> Renderings<T, FORMS> 
         let _place = self.under_way.acquire().await;
         let pause = self.budget().pause(Instant::now());
         sleep(pause).await;
-        // From here on, a question is one for the next rendering.
+        // From here on, a request waits for the next rendering.
         drop(form.ordered().take());
         if rendering.is_closed() {
-            // All that asked for it have left.
+            // All its clients have left.
             return;
         }
         let begun = Instant::now();
         let made = make().await;
-        self.budget().spend(begun.elapsed());
+        self.budget().spend(begun.elapsed(), Instant::now());
         rendering.send_replace(Some(made));
     }
 
@@ -109,8 +109,8 @@ impl<T> Form<T> {
     }
 }
 
-/// Time for renderings: it comes at a rate, is saved up to a point, and may be overdrawn by the rendering
-/// under way.
+/// A budget of time for renderings: it is refilled at a rate, is capped, and may be overdrawn by the
+/// rendering in progress.
 #[derive(Debug)]
 struct Budget {
     seconds: f64,
@@ -118,12 +118,11 @@ struct Budget {
 }
 
 impl Budget {
-    /// Seconds for each second: what readers that ask without a break may cost.
+    /// Seconds per second: the most that back-to-back requests may cost.
     const RATE: f64 = 0.25;
-    /// Twenty scrapes of 500 busy workloads: a few Prometheis at once never wait.
+    /// Twenty scrapes of 500 busy workloads: a few Prometheus servers at once never wait.
     const MOST: f64 = 2.0;
-    /// A rendering that took long, on a machine that is overloaded, does not make the next reader wait for
-    /// longer than that.
+    /// The longest that a slow rendering, on a machine that is overloaded, makes the next reader wait.
     const LONGEST_PAUSE: f64 = 1.0;
 
     const fn new(now: Instant) -> Self {
@@ -132,15 +131,21 @@ impl Budget {
 
     /// How long to wait before a rendering begins.
     fn pause(&mut self, now: Instant) -> Duration {
-        let earned = now.saturating_duration_since(self.at).as_secs_f64() * Self::RATE;
-        (self.seconds, self.at) = ((self.seconds + earned).min(Self::MOST), now);
+        self.refill(now);
         let debt = (-self.seconds).max(0.0);
         Duration::from_secs_f64((debt / Self::RATE).min(Self::LONGEST_PAUSE))
     }
 
-    fn spend(&mut self, took: Duration) {
+    fn spend(&mut self, took: Duration, now: Instant) {
+        // First, for the time of the rendering refills the budget, too, and must not shorten the pause.
+        self.refill(now);
         let least = -Self::LONGEST_PAUSE * Self::RATE;
         self.seconds = (self.seconds - took.as_secs_f64()).max(least);
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let earned = now.saturating_duration_since(self.at).as_secs_f64() * Self::RATE;
+        (self.seconds, self.at) = ((self.seconds + earned).min(Self::MOST), now);
     }
 }
 

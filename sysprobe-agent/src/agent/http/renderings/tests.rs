@@ -1,4 +1,4 @@
-//! Renderings that end when they are told to.
+//! Renderings that end when a test lets them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -45,7 +45,12 @@ fn ask(
     async move { renderings.share(form, WITHIN, move || source.make()).await }
 }
 
-/// Lets all that can get on do so.
+async fn takes(length: Duration) -> usize {
+    sleep(length).await;
+    0
+}
+
+/// Lets all tasks proceed that can.
 async fn settle() {
     sleep(Duration::from_millis(10)).await;
 }
@@ -120,22 +125,40 @@ async fn a_rendering_that_hangs_is_waited_for_in_bounded_time() {
 
 #[tokio::test(start_paused = true)]
 async fn readers_that_ask_without_a_break_take_a_quarter_of_a_cpu() {
-    let renderings = Three::default();
-    let tenth = || async {
-        sleep(Duration::from_millis(100)).await;
-        0
-    };
-    let (begun, mut made) = (Instant::now(), 0_u32);
-    while begun.elapsed() < Duration::from_secs(60) {
-        assert_eq!(renderings.share(0, WITHIN, tenth).await, Ok(0));
-        made += 1;
+    for length in [Duration::from_millis(100), Duration::from_millis(300)] {
+        let renderings = Three::default();
+        let (begun, mut busy) = (Instant::now(), Duration::ZERO);
+        while begun.elapsed() < Duration::from_secs(60) {
+            assert_eq!(renderings.share(0, WITHIN, move || takes(length)).await, Ok(0));
+            busy += length;
+        }
+        // A quarter of 60 seconds, and what was saved.
+        let expected = Duration::from_secs(15)..=Duration::from_secs(18);
+        assert!(expected.contains(&busy), "{busy:?} in renderings of {length:?}");
     }
-    // Of 60 seconds a quarter, and what was saved.
-    assert!((150..=180).contains(&made), "{made}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_rendering_is_followed_by_the_longest_pause() {
+    let renderings = Three::default();
+    let slow = || takes(Duration::from_secs(3));
+    assert_eq!(renderings.share(0, WITHIN, slow).await, Ok(0));
+    let begun = Instant::now();
+    assert_eq!(renderings.share(0, WITHIN, slow).await, Ok(0));
+    assert_eq!(begun.elapsed().as_secs(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_rest_no_reader_waits() {
+    let renderings = Three::default();
+    let tenth = || takes(Duration::from_millis(100));
+    for _ in 0..100 {
+        assert_eq!(renderings.share(0, WITHIN, tenth).await, Ok(0));
+    }
     sleep(Duration::from_secs(8)).await;
     let begun = Instant::now();
     for _ in 0..10 {
         assert_eq!(renderings.share(0, WITHIN, tenth).await, Ok(0));
     }
-    assert!(begun.elapsed() < Duration::from_millis(1_200), "after a rest none waits: {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_millis(1_200), "{:?}", begun.elapsed());
 }

@@ -1,5 +1,6 @@
-//! What machines with many CPUs and cgroups meet: CPUs that idle are left asleep, and a map that is full says
-//! so. The domain is used as a library here, because no configuration makes its maps so small.
+//! Effects of many CPUs, cgroups and tasks: idle CPUs are not woken, a full map is reported, and repeated
+//! scans take no budget. The tests use the domain as a library, because no configuration makes its maps that
+//! small.
 
 mod support;
 
@@ -18,7 +19,7 @@ use sysprobe_agent::sched::{Sched, accumulate};
 use sysprobe_agent::slots::Owner;
 use sysprobe_agent::snapshot::SchedSample;
 
-/// The first tier that the kernel takes of those that divide waits.
+/// The first attach mode that the kernel accepts of those that attribute waits.
 fn start(change: impl FnOnce(&mut Plan)) -> Sched {
     let config = Config::default();
     let facts = Facts::collect(&config);
@@ -39,16 +40,16 @@ fn start(change: impl FnOnce(&mut Plan)) -> Sched {
     panic!("the kernel takes none: {refused:?}")
 }
 
-/// Function calls that other CPUs have had each CPU make, in the order of the CPUs that are online.
+/// Function call interrupts of each CPU, in the order of the online CPUs.
 fn calls() -> Vec<u64> {
     let interrupts = fs::read_to_string("/proc/interrupts").expect("readable");
-    // x86 names it `CAL`, arm64 `IPI1: Function call interrupts`.
+    // x86 names the line `CAL`, arm64 `IPI1: Function call interrupts`.
     let line = interrupts.lines().find(|line| line.trim_end().ends_with("Function call interrupts"));
     let fields = line.expect("a line of function calls").split_whitespace().skip(1);
     fields.map_while(|field| field.parse().ok()).collect()
 }
 
-/// Ticks that each CPU has idled.
+/// The idle time of each CPU, in ticks.
 fn idle_ticks() -> Vec<u64> {
     let stat = fs::read_to_string("/proc/stat").expect("readable");
     let cpus = stat.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu "));
@@ -56,7 +57,7 @@ fn idle_ticks() -> Vec<u64> {
         .collect()
 }
 
-/// Stays on the first CPU, where a flush is no interrupt.
+/// Pins the test to the first CPU, where a flush needs no interrupt.
 fn stay() {
     // SAFETY: a set of plain integers, for which zero bytes are valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -135,7 +136,28 @@ fn pairs_that_find_no_place_are_counted_and_their_time_is_unknown() {
         lost(&sched),
         total.wait.sum_ns
     ));
-    // Others on this machine wait, too; what they lose is in both numbers, unless they have no cgroup.
+    // Other tasks of this machine wait too. Their unplaced time is in both numbers, unless they have no
+    // cgroup.
     assert!(unplaced > 0 && unknown > 0, "{unplaced} and {unknown}");
     assert!(unplaced <= total.wait.sum_ns, "{unplaced} of {}", total.wait.sum_ns);
+}
+
+#[test]
+fn another_pass_over_known_tasks_leaves_the_storage_budget_alone() {
+    const GRANT: u64 = 10_000;
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let mut sched = start(|_| {});
+    let seed = sched.seed().expect("this attach mode has task storage");
+    let tasks = fs::read_dir("/proc").expect("readable").filter(|entry| {
+        entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
+    });
+    // If each pass took from the budget for all tasks, these would take it twice.
+    let passes = 2 * GRANT / tasks.count() as u64 + 1;
+    sched.store().expect("it has a budget").grant(GRANT);
+    for _ in 0..passes {
+        assert!(seed.run(PATIENCE).expect("the scan can be run").is_complete);
+    }
+    figure(&format!("{passes} passes over the known tasks"));
+    // The machine would have to create that many tasks meanwhile.
+    assert!(!sched.store().expect("it has a budget").is_exhausted());
 }

@@ -1,14 +1,14 @@
 //! Scheduler: which cgroup waited for a CPU, how long, and which one ran. This object keeps its state in task
 //! storage.
 //!
-//! The kernel keeps exact totals in every task: `sched_info` (its wait on run queues, stamped with the run
-//! queue's own clock), `se.sum_exec_runtime`, `nvcsw` and `nivcsw`. One program at each switch reads the
-//! totals of the task that leaves the CPU and books what was added since it last looked, so there is no hook
-//! at wakeup and no clock read, and the sums are the kernel's own. A wait is booked when the slice that ended
-//! it ends, or at the agent's next flush.
+//! The kernel keeps exact totals in every task: `sched_info` (its waits on run queues, by the run queue's own
+//! clock), `se.sum_exec_runtime`, `nvcsw` and `nivcsw`. One program at each switch reads the totals of the
+//! task that leaves the CPU and adds their growth since the last time. So there is no hook at wakeups and no
+//! clock read, and the sums are the kernel's own. A wait is counted when the slice that ended it is over, or
+//! at the agent's next flush.
 //!
-//! The totals a task was last seen with are in its task storage. `sched_new_*` makes it at birth and
-//! `sched_seed` for the tasks that were there before; the switch never allocates, because it runs with the
+//! A task's last totals are in its task storage. `sched_new_*` creates it together with the task, and
+//! `sched_seed` for tasks that are older than the agent. The switch never allocates, because it runs with the
 //! run queue locked.
 #![no_std]
 #![no_main]
@@ -109,8 +109,8 @@ fn sched_irq_e_tp(_ctx: BtfTracePointContext) -> i32 {
 
 /// proto: v5.10- `void rcu_note_context_switch(bool preempt)`
 ///
-/// Called by every pass through the scheduler with interrupts off, before the task that runs is switched away
-/// from. Its last moments and its switch are not in its totals yet and are booked the next time.
+/// Called in each pass through the scheduler with interrupts off, before the switch away from the current
+/// task. The task's last moments and the switch are not in its totals yet and are counted the next time.
 #[fentry(function = "rcu_note_context_switch")]
 fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
     let task = current();
@@ -122,13 +122,13 @@ fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
     0
 }
 
-/// Books what the task running on this CPU has gathered so far. The agent runs it on every CPU before it
-/// reads (`BPF_PROG_TEST_RUN`), in an interrupt, so that a thread that never leaves its CPU does not look
-/// idle. It leaves those CPUs alone that this found idle and that have been so ever since.
+/// Accounts for the task that runs on this CPU. The agent runs this on every CPU before it reads
+/// (`BPF_PROG_TEST_RUN`), in an interrupt, so that a thread that never leaves its CPU does not look idle. The
+/// agent skips CPUs that have been idle since the last flush.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     let current = current();
-    // On the agent's own CPU the run is an ordinary call that a switch can interrupt, which would book twice.
+    // On the agent's own CPU this is an ordinary call. A switch that interrupts it would count twice.
     if current.load_u32(&OFF_TASK_TGID) != CFG_AGENT_TGID.load() {
         flush(current);
     }
@@ -158,7 +158,7 @@ fn sched_new_fe(ctx: FEntryContext) -> i32 {
 
 /// proto: v5.10- `(struct cgroup *dst_cgrp, const char *path, struct task_struct *task, bool threadgroup)`
 ///
-/// Tells of a process by its first thread only.
+/// The kernel reports only the first thread of a process.
 #[btf_tracepoint(function = "cgroup_attach_task")]
 fn sched_move_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the third argument is the task.
@@ -207,7 +207,7 @@ struct TaskIteration {
     task: *const u8,
 }
 
-/// Makes a task known that is older than the agent: its past is the baseline.
+/// Records a task that is older than the agent, with its totals as the baseline.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
 extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
@@ -218,15 +218,18 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
         unsafe { mark(ctx) };
         // SAFETY: not null, so it is a typed task.
         let task = unsafe { Typed::new(task) };
-        if let Some(past) = book::totals(task) {
+        // A known task would take from the budget once more.
+        if SCHED_TASKS.get(task).is_none()
+            && let Some(past) = book::totals(task)
+        {
             greet(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
         }
     }
     0
 }
 
-/// A new task is where its parent is, or where the parent wanted it. Knowing that from birth on tells apart
-/// what it does before it is moved, as container runtimes do with theirs.
+/// Records a new task. It is in its parent's cgroup, or in the one that the parent asked for. What it does
+/// before a move to another cgroup (container runtimes move their processes) is charged there.
 #[inline(always)]
 fn welcome(task: Typed) {
     let cgroup = id_of_task(task);
@@ -255,7 +258,7 @@ fn current() -> Typed {
     unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) }
 }
 
-/// Telling the idle tasks here saves them the look-up, the dearest step.
+/// Checked first, because the look-up that it spares idle tasks is the most expensive step.
 #[inline(always)]
 fn is_idle(task: Typed) -> bool {
     task.load_u32(&OFF_TASK_PID) == 0
@@ -288,7 +291,7 @@ fn flush(task: Typed) {
             let StoredTask { task: known, slices } = unsafe { &mut *stored };
             switch::flush(task, known, Some(slices));
         }
-        // The next switch books it.
+        // The next switch accounts for it.
         None if SCHED_TASKS.is_busy(task) => {}
         None => lose(SchedLoss::UnknownTask),
     }

@@ -1,8 +1,8 @@
 //! `sysprobe blame`: how long one workload's runnable threads waited for a CPU in the last window, why, and
-//! who ran meanwhile.
+//! which workloads ran meanwhile.
 //!
-//! The waits are taken from two snapshots by `show::waits`; here is how they look (`view`) and their JSON
-//! form (`json`). How a workload is found and watched is the same for all commands that do: `show::watch`.
+//! `show::waits` computes the waits from two snapshots, `view` renders them, and `json` defines their JSON
+//! form. `show::watch` finds and polls the workload, as for every command about one workload.
 
 use crate::{
     show::{
@@ -19,13 +19,13 @@ use crate::{
 pub mod json;
 mod view;
 
-pub const HELP: &str = "Who delayed a workload's CPU time, and for how long? Each wait for a CPU is split into its \
-    causes (quota, own threads, other pods, services, the kernel, interrupts), and the pods and services that ran \
-    meanwhile are named.\n\n\
-    Example: who delayed nginx in the next ten seconds\n  \
+pub const HELP: &str = "What kept a workload from a CPU, and for how long? Each wait for a CPU is split into its causes (quota, \
+    own threads, other pods, systemd units, the kernel, interrupts), and the pods and units that ran meanwhile are \
+    named.\n\n\
+    Example: what delayed nginx in the next ten seconds\n  \
     sysprobe blame nginx.service --once --interval 10";
 
-/// Shows windows until the user has seen enough: one with `--once`.
+/// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
     watch::run::<Blame>(args, source).await
 }

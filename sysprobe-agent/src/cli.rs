@@ -1,4 +1,4 @@
-//! The command line: what can be typed, and which exit code each kind of failure has.
+//! The command line: its arguments, and the exit code of each kind of failure.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -30,17 +30,17 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str =
-    "Exit codes: 0 success, 1 failure, 2 wrong arguments, 77 missing privileges, 78 wrong configuration";
+    "Exit codes: 0 success, 1 failure, 2 invalid arguments, 77 missing privileges, 78 invalid configuration";
 
-const AGENT_HELP: &str = "What does the DaemonSet run? This command: it loads the eBPF programs, serves Prometheus \
+const AGENT_HELP: &str = "What does the DaemonSet run on each node? The agent: it loads the eBPF programs, serves Prometheus \
     metrics over HTTP, and answers the other commands over a local socket.\n\n\
     Example: an agent with a configuration file\n  \
     sysprobe agent --config /etc/sysprobe.toml";
-const COMPLETIONS_HELP: &str = "How are commands, flags and pod names completed by a shell? This prints the script \
-    for it; names are those of a running agent at the usual socket.\n\n\
+const COMPLETIONS_HELP: &str = "How does a shell complete commands, flags and pod names? With the script that this command prints. \
+    Names come from the running agent on the default socket.\n\n\
     Example: completion in this shell\n  \
     source <(sysprobe completions bash)";
-const MAN_HELP: &str = "Where are the manual pages? This writes one for each command.\n\n\
+const MAN_HELP: &str = "Where are the manual pages? This command writes one for each command.\n\n\
     Example: the manual of one command\n  \
     sysprobe man /tmp && man /tmp/sysprobe-latency.1";
 
@@ -52,13 +52,13 @@ enum Command {
     /// Show live what each workload does and how long it waits for a CPU.
     #[command(long_about = top::args::TOP_HELP)]
     Top(ShowCommand<TopArgs>),
-    /// Show whose storage is slow: reads, writes, fsyncs, disk requests.
+    /// Show which workloads have slow storage: reads, writes, fsyncs, disks.
     #[command(long_about = top::args::IO_HELP)]
     Io(ShowCommand<IoArgs>),
-    /// Show whose network is slow: retransmissions, round trips, drops.
+    /// Show which workloads have a slow network: retransmissions, RTT, drops.
     #[command(long_about = top::args::NET_HELP)]
     Net(ShowCommand<NetArgs>),
-    /// Show who delayed a workload's CPU time, and for how long.
+    /// Show what kept a workload from a CPU, and for how long.
     #[command(long_about = blame::HELP)]
     Blame(ShowCommand<WorkloadArgs>),
     /// Break down a workload's receive latency by stage.
@@ -67,7 +67,7 @@ enum Command {
     /// Check this node: utilization, saturation and errors (USE method).
     #[command(long_about = resources::HELP)]
     Use(ShowCommand<WindowArgs>),
-    /// Show what the kernel programs cost, how full maps are, and losses.
+    /// Show what the BPF programs cost, how full maps are, and what was lost.
     #[command(long_about = probes::HELP, after_long_help = probes::NOTE)]
     Probes(ShowCommand<ProbesArgs>),
     /// Show what this host offers and what the agent would do on it.
@@ -119,7 +119,7 @@ pub struct HostArgs {
     /// BTF file, for kernels without BTF of their own.
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
-    /// Directory below which the host's cgroup file systems are mounted [default: where they usually are]
+    /// Directory under which the host's cgroup file systems are mounted [default: as in /proc/self/mountinfo]
     #[arg(long, value_name = "DIRECTORY")]
     cgroup_root: Option<PathBuf>,
     /// For developing programs: take the compiled objects from this directory, not those that are built in.
@@ -141,7 +141,7 @@ struct ShowCommand<A: Args> {
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// Output format; `wide` is the same as `table`.
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     output: Output,
     /// Accepted for scripts that pass it to all commands; `check` prints one report anyway.
     #[arg(long)]
@@ -160,13 +160,13 @@ pub struct CheckArgs {
 }
 
 impl Cli {
-    /// Answers if a shell asks how a command goes on, and does not come back then. To be called before
-    /// anything is written.
+    /// Answers a shell's completion request and exits; otherwise returns. Call it before any output is
+    /// written.
     pub fn complete() {
         CompleteEnv::with_factory(Self::command).var(completion::VARIABLE).complete();
     }
 
-    /// Runs the command; the error, if there is one, is a sentence on standard error.
+    /// Runs the command and writes an error, if any, to standard error.
     #[must_use]
     pub fn run(self) -> ExitCode {
         if let Some(Err(error)) = self.command.windows().map(WindowArgs::check) {
@@ -219,7 +219,7 @@ impl Command {
     }
 }
 
-/// What can only be seen when all flags are known.
+/// Reports an error that shows only once all flags are parsed, and exits.
 fn usage_error(error: String) -> ! {
     clap::Error::raw(ErrorKind::ValueValidation, error + "\n").exit()
 }
@@ -249,7 +249,7 @@ fn show_resources(ShowCommand { flags, host }: ShowCommand<WindowArgs>) -> anyho
     agent::show(&host.config(None)?, resources::query(), |numbers| resources::run(flags, numbers))
 }
 
-/// Whoever closes the pipe (`| head`) has seen enough.
+/// The reader closed the pipe (`| head`), which is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let of_json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
@@ -259,7 +259,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {
-    // Nobody is left to tell when standard error is gone too.
+    // When standard error is closed too, the message has nowhere to go.
     drop(writeln!(io::stderr(), "sysprobe: {error:#}"));
     if error.is::<ConfigError>() {
         ExitCode::from(78)
@@ -286,7 +286,7 @@ impl CheckArgs {
 }
 
 impl HostArgs {
-    /// The file's configuration with these flags over it.
+    /// The file's configuration, overridden by these flags.
     fn config(self, file: Option<PathBuf>) -> anyhow::Result<Config> {
         let mut config = match file {
             Some(file) => Config::load(&file)?,
@@ -326,7 +326,7 @@ mod tests {
     fn tables_have_an_example() {
         for command in ["top", "io", "net", "blame", "latency", "use", "probes", "check"] {
             let help = Cli::try_parse_from(["sysprobe", command, "--help"]).expect_err("help").to_string();
-            // What `check` prints ends by itself.
+            // `check` prints one report and exits anyway.
             let example = help.lines().any(|line| {
                 line.trim().starts_with(&format!("sysprobe {command} "))
                     && (line.contains("--once") || command == "check")

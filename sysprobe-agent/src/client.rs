@@ -15,39 +15,43 @@ use tokio::net::UnixStream;
 use crate::show::Source;
 use crate::snapshot::{Query, READABLE_FROM, Snapshot, VERSION};
 
-/// Where the agent answers with a snapshot.
+/// The path at which the agent serves snapshots.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";
 
-/// A snapshot of ten thousand cgroups takes a fraction of a second; an agent that needs longer hangs.
+/// A snapshot of ten thousand cgroups takes a fraction of a second; an agent that takes longer than this
+/// hangs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// How late the next question may come.
+/// How late the next request may come.
 const LATE: Duration = Duration::from_secs(10);
 
-/// For how long what is asked for shall go on where the next question comes after this interval.
+/// The lease to request, in milliseconds, if the next request follows after `interval`.
 pub(crate) fn lease_ms(interval: Duration) -> u64 {
     u64::try_from((interval + LATE).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A running agent. Each request is a connection of its own, so an agent that was restarted is found again.
+/// A running agent. Each request opens a new connection, so a restarted agent is found again.
 #[derive(Debug)]
 pub(crate) struct Client {
     socket: PathBuf,
     query: Query,
-    /// Of the protocol, by the last answer.
+    /// The agent's protocol version, from its last answer.
     agents_version: u32,
 }
 
-/// An agent may be there, but not for this user.
+/// The socket refuses this user; an agent may listen on it.
 #[derive(Debug, thiserror::Error)]
-#[error("this user may not ask the agent on {socket}: run it as root, or name another socket with --socket")]
+#[error(
+    "permission denied on the agent's socket {socket}: run this command as root, or name another socket \
+         with --socket"
+)]
 pub(crate) struct NotAllowed {
     socket: PathBuf,
 }
 
 impl Client {
-    /// `None` if no agent is there. One that is there but does not answer is an error: programs of one's own
-    /// beside its would be a surprise.
+    /// `None` if no agent is there. An agent that does not answer is an error: the user does not expect the
+    /// command to load its own programs beside a running agent's.
     pub(crate) async fn connect(socket: &Path) -> anyhow::Result<Option<Self>> {
         let Err(error) = UnixStream::connect(socket).await else {
             let (socket, query) = (socket.to_owned(), Query::default());
@@ -65,7 +69,7 @@ impl Client {
         }
     }
 
-    /// The same, asking for more.
+    /// The same client with this query.
     pub(crate) fn asking(self, query: Query) -> Self {
         Self { query, ..self }
     }
@@ -82,7 +86,8 @@ impl Client {
 
     async fn snapshot(&self) -> anyhow::Result<Snapshot> {
         match self.ask(&self.path()).await? {
-            // Agents before the last of version 12 refuse what they do not know, instead of leaving it out.
+            // Before the last release of version 12, agents reject unknown parameters instead of ignoring
+            // them.
             (StatusCode::BAD_REQUEST, _) => answered(&self.ask(SNAPSHOT_PATH).await?),
             answer => answered(&answer),
         }
@@ -112,11 +117,11 @@ fn answered((status, body): &(StatusCode, Bytes)) -> anyhow::Result<Snapshot> {
 }
 
 fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
-    /// Looked at before the rest, whose form depends on it.
+    /// Parsed before the rest, whose form depends on the version.
     #[derive(serde::Deserialize)]
     struct Versioned {
         version: u32,
-        /// Agents before version 11 did not say.
+        /// Agents before version 11 do not send it.
         #[serde(default = "only_itself")]
         readable_from: u32,
     }
@@ -129,8 +134,8 @@ fn parse(body: &[u8]) -> anyhow::Result<Snapshot> {
     let is_older = (READABLE_FROM..VERSION).contains(&version);
     ensure!(
         version == VERSION || is_newer || is_older,
-        "the running agent speaks version {version} of the protocol, this command version {VERSION}: \
-         use the command of the agent's release"
+        "the running agent uses version {version} of the protocol, this command uses version {VERSION}: use \
+         the sysprobe binary of the agent's release"
     );
     serde_json::from_slice(body).context("the agent's answer cannot be parsed")
 }
@@ -168,10 +173,10 @@ mod tests {
     #[test]
     fn another_version_is_refused_with_a_sentence() {
         let error = parse(br#"{"version": 999, "news": []}"#).expect_err("version 999");
-        assert!(error.to_string().contains("speaks version 999"), "{error}");
+        assert!(error.to_string().contains("uses version 999"), "{error}");
     }
 
-    /// What an agent of another version answers, with something that is unknown here.
+    /// The answer of an agent of another version, with fields that this version does not know.
     fn answer(version: u32, readable_from: u32) -> Vec<u8> {
         let mut json = serde_json::to_value(fixture::node().1).expect("JSON");
         json["version"] = version.into();
@@ -186,7 +191,7 @@ mod tests {
         let snapshot = parse(&answer(VERSION + 1, READABLE_FROM)).expect("the same and more");
         assert_eq!(snapshot.workloads, fixture::node().1.workloads);
         let error = parse(&answer(VERSION + 1, VERSION + 1)).expect_err("something else");
-        assert!(error.to_string().contains("use the command of the agent's release"), "{error}");
+        assert!(error.to_string().contains("use the sysprobe binary of the agent's release"), "{error}");
     }
 
     #[test]

@@ -16,56 +16,55 @@ pub mod metrics;
 pub(crate) use limits::check_absolute;
 use metrics::MetricsConfig;
 
-/// The port is free in the list of Prometheus exporters' ports.
+/// Port 9937 is unassigned in the list of Prometheus exporter ports.
 pub const DEFAULT_LISTEN: &str = "0.0.0.0:9937";
-/// Where the agent and the command line meet.
+/// The default path of the agent's socket.
 pub const DEFAULT_SOCKET: &str = "/run/sysprobe/agent.sock";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Where `/metrics`, `/healthz` and `/readyz` are served.
+    /// The address at which `/metrics`, `/healthz` and `/readyz` are served.
     pub listen: SocketAddr,
-    /// The local socket for the command line.
+    /// The socket for the command line.
     #[serde(deserialize_with = "limits::absolute")]
     pub socket: PathBuf,
-    /// A BTF file for kernels that do not show their own.
+    /// A BTF file for kernels that do not expose their own.
     pub btf: Option<PathBuf>,
     /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
     pub cgroup_root: Option<PathBuf>,
-    /// How many cgroups with running tasks are told apart at one time; more are charged to `unknown`. 0 for
-    /// as many as this node needs, within a share of its memory. Other maps follow it.
+    /// Maximum number of cgroups with running tasks that are counted separately; further ones are charged to
+    /// `unknown`. 0 sizes it for this node, within a share of its memory. Other maps scale with it.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,
-    /// How many tasks, and how many TCP sockets, are told apart where the kernel or the hooks have no storage
-    /// with them.
+    /// Maximum number of tasks, and of TCP sockets, that are tracked where the kernel or the attach mode has
+    /// no local storage for them.
     #[serde(deserialize_with = "limits::tasks")]
     pub tasks: u32,
-    /// How much kernel memory programs may keep with tasks and sockets, in MiB; 0 for one percent of the
-    /// node's memory. The agent's own memory limit bounds it, too.
+    /// Kernel memory for task and socket storage, in MiB; 0 for one percent of the node's memory. The agent's
+    /// own memory limit bounds it, too.
     #[serde(deserialize_with = "limits::storage")]
     pub storage_mebibytes: u32,
-    /// Where storage is watched by system calls: with more of them than so many in a second, on all CPUs
-    /// together, `vfs` stops until there are fewer, since each costs all programs 0.2 us. 0 for 50,000 for
-    /// each CPU.
+    /// If `vfs` attaches to system calls, it pauses while there are more than this many per second on all
+    /// CPUs together, since tracing costs every process 0.2 us per call. 0 for 50,000 per CPU.
     #[serde(deserialize_with = "limits::calls")]
     pub vfs_calls_per_second: u64,
-    /// On the receive path, of so many packets one is followed: a power of two up to 64, or 0 for as many as
-    /// cost little, which are all on a quiet node.
+    /// The receive path follows one of this many packets: a power of two up to 64. 0 follows as many as cost
+    /// little, which on a quiet node is every packet.
     #[serde(deserialize_with = "limits::one_in")]
     pub rx_follow_one_in: u32,
-    /// Use this tier of hooks only, instead of the first that works.
+    /// Use only this attach mode, instead of the first that works.
     pub attach: Option<Tier>,
-    /// For developing programs: a directory with compiled objects to take instead of the built-in ones.
+    /// For developing programs: a directory of compiled objects that replace the built-in ones.
     #[serde(deserialize_with = "limits::absolute_if_any")]
     pub objects: Option<PathBuf>,
-    /// How long a workload that has gone is still exported, in seconds.
+    /// How long a deleted workload is still exported, in seconds.
     #[serde(deserialize_with = "limits::grace")]
     pub grace_seconds: u64,
-    /// Whether histograms are exported for whole pods or for each of their containers.
+    /// Whether histograms are exported per pod or per container.
     pub histograms: HistogramScope,
-    /// Turn on the kernel's program statistics, which cost every run of every BPF program of the host two
-    /// clock reads.
+    /// Turn on the kernel's BPF program statistics, which add two clock reads to every run of every BPF
+    /// program on the host.
     pub program_statistics: bool,
     pub metrics: MetricsConfig,
     pub domains: Domains,
@@ -73,7 +72,7 @@ pub struct Config {
     pub log: Log,
 }
 
-/// Which domains are wanted.
+/// Which domains are enabled.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -149,13 +148,13 @@ impl Default for Domains {
 }
 
 impl Domains {
-    /// Whether any of them has programs in the kernel.
+    /// Whether any enabled domain has BPF programs.
     #[must_use]
     pub const fn has_programs(&self) -> bool {
         self.sched || self.vfs || self.block || self.tcp || self.net || self.rxpath || self.reclaim
     }
 
-    /// Whether this one is wanted; `cgroup`, which the others need, always is.
+    /// Whether this domain is enabled; `cgroup`, which the others need, always is.
     #[must_use]
     pub fn wants(&self, domain: &str) -> bool {
         self.switches().iter().find(|(name, _)| *name == domain).is_none_or(|(_, on)| *on)
@@ -183,16 +182,16 @@ impl Default for Log {
     }
 }
 
-/// What is wrong with a configuration, as a sentence with the place.
+/// An error in a configuration; its message names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Why is in the source, which whoever shows the whole chain shows too.
+    /// The reason is the source; the whole chain of errors is shown.
     #[error("cannot read the configuration {path}")]
     Unreadable { path: PathBuf, source: std::io::Error },
     /// The parser's message shows the line and points at the key.
-    #[error("the configuration {path} is wrong: {message}")]
+    #[error("the configuration {path} is invalid: {message}")]
     Malformed { path: PathBuf, message: String },
-    /// A file that the configuration names is not what it should be.
+    /// A file that the configuration names cannot be used.
     #[error("{0}")]
     NamedFile(String),
 }
@@ -212,7 +211,7 @@ impl Config {
         if switches.iter().all(|(_, on)| !on) {
             let names = switches.map(|(name, _)| name).join(", ");
             return Err(malformed(format!(
-                "all of domains ({names}) are false, which leaves nothing to export: turn one of them on"
+                "all domains ({names}) are turned off, so nothing would be exported: turn one of them on"
             )));
         }
         Ok(config)

@@ -1,4 +1,4 @@
-//! The pages of the documentation that are made from the tables, so that they cannot go stale.
+//! The documentation pages that are generated from the tables in the code, so that they cannot go stale.
 
 mod command;
 mod kernels;
@@ -25,7 +25,7 @@ pub(crate) enum Page {
     Rights,
 }
 
-/// Prints a page; `of` is the command that one of `program` is about.
+/// Prints a page; `of` names the command of `program` that a command's page describes.
 pub(crate) fn run(page: Page, program: &Command, of: Option<&str>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match page {
@@ -75,38 +75,38 @@ const METRICS_HEAD: &str = "# Metrics
 
 <!-- Made from the table in `sysprobe-agent/src/metrics/table.rs` by `cargo xtask docs`; edit that. -->
 
-Workload series carry `namespace`, `pod` and `container`. What is no pod has an empty `namespace`
-and `pod`, and in `container` its container's name or id, else its systemd unit, else its cgroup
-path. Without a namespace, `container=\"kernel\"` are the kernel's own threads,
-`container=\"unknown\"` is what could not be attributed, and should stay near zero, and
-`container=\"other\"` is the sum described below. A container outside of Kubernetes that has one of
-these names is exported as `NAME@ID`, with the first twelve digits of its id; a pod's container
-keeps it, for it has a namespace.
+Workload series carry `namespace`, `pod` and `container`. Workloads outside pods have an empty
+`namespace` and `pod`; their `container` is the name or id of the container, or else the systemd
+unit, or else the cgroup path. Without a namespace, `container=\"kernel\"` is the kernel's own threads,
+`container=\"unknown\"` is what could not be attributed (it should stay near zero), and
+`container=\"other\"` is the sum described below. A container outside Kubernetes with one of these
+names is exported as `NAME@ID`, with the first twelve digits of its id. A pod's container keeps the
+name, because its series has a namespace.
 
-Histograms are exact: each classic bound is a bound of the kernel's own buckets, four per power of
-two of a second. Who asks for protobuf, as Prometheus does with native histograms on, gets those
-buckets as they are (schema 2) beside the classic ones; all forms come compressed to those who take
-gzip. What never happened has no histogram.
+Histograms are exact: each classic bound is a bound of the kernel side's buckets, which are four per
+power of two. Clients that ask for protobuf, such as Prometheus with native histograms enabled, also
+get these buckets as a native histogram (schema 2). All formats are compressed with gzip if the
+client accepts it. A histogram without observations is not exported.
 
-What is exported is chosen by `[metrics]` in the configuration: families, namespaces and pods by
-regular expressions, the number of workloads with series of their own and of series each, the
-classic buckets. What those do that have none is in the container `other`, so that sums over all
-stay true; `sysprobe_agent_hidden_workloads` and `sysprobe_agent_left_out_series` say what is
-missing.
+`[metrics]` in the configuration selects what is exported: families, namespaces and pods by regular
+expressions, the maximum number of workloads with series of their own, the maximum number of series
+for each, and the classic buckets. Workloads without series of their own are summed in
+`container=\"other\"`, so that sums over all stay true; `sysprobe_agent_hidden_workloads` and
+`sysprobe_agent_left_out_series` count what is missing.
 
-Counters and histograms begin at 0 when the agent starts, also those that come from the cgroups' own
-files: what a cgroup had done before is a baseline. A cgroup that is made while the agent runs
-counts from its own beginning. A container that restarts goes on where its workload was. So neither
-a restart of the agent nor one of a container adds to what grew.
+Counters and histograms start at 0 when the agent starts, including those that are read from cgroup
+files: earlier values are the baseline. A cgroup that is created later counts from its creation. A
+restarted container continues the series of its workload. So neither a restart of the agent nor one
+of a container shows as an increase.
 
-Since when a series is counted is exported with it: always in protobuf (`start_timestamp`, formerly
-`created_timestamp`), in OpenMetrics with `created_lines = true` in `[metrics]`, in lines that end
-in `_created`; the older text cannot say it. It is when the agent got to know the workload, or the
-collection before its series appeared if that is later. Prometheus puts a 0 there with
-`--enable-feature=created-timestamp-zero-ingestion`, so that a new pod's first increments count, and
-asks for protobuf then. Without that feature it makes a series of each such line, which is why they
-are off by default. They are counted neither by `series_per_workload` nor by
-`sysprobe_agent_series`.
+Each counter and histogram carries the time at which it was created: always in protobuf
+(`start_timestamp`, formerly `created_timestamp`); in OpenMetrics as lines that end in `_created`,
+with `created_lines = true` in `[metrics]`. The Prometheus text format has no field for it. It is the
+time at which the agent first saw the workload or, if that is later, the collection before the series
+appeared. With `--enable-feature=created-timestamp-zero-ingestion`, Prometheus asks for protobuf and
+inserts a 0 at that time, so that a new pod's first increments count. Without this feature it stores
+each `_created` line as a series, which is why they are off by default. They count neither toward
+`series_per_workload` nor in `sysprobe_agent_series`.
 
 | metric | type | labels | meaning | source |
 |---|---|---|---|---|

@@ -1,6 +1,6 @@
-//! What programs remember from the beginning of an operation to its end, such as a request in
-//! flight. The table has room for all that can be in progress at one time. An entry whose end was
-//! not seen would stay for good, so the agent removes old ones once the table fills.
+//! Operations in progress, such as requests in flight, as BPF programs remember them from begin to end. The
+//! table has room for all operations that can be in progress at one time. An entry whose end was missed would
+//! stay forever, so the agent removes stale ones once the table is more than half full.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,17 +15,18 @@ use crate::snapshot::LostUpdates;
 
 /// An entry's value.
 pub trait Begun: Pod + Default {
-    /// When it began, in `CLOCK_MONOTONIC`.
+    /// Start time in nanoseconds of `CLOCK_MONOTONIC`.
     fn begun_ns(&self) -> u64;
 }
 
-/// A scan visits every bucket of the table, some nanoseconds each.
+/// Scans are rare because each visits every bucket of the table, at some nanoseconds per bucket.
 const SCAN_EVERY: Duration = Duration::from_secs(300);
-/// Also where the table was full a moment ago.
+/// Minimum interval, also while the table keeps filling up.
 const SCAN_AT_MOST: Duration = Duration::from_secs(10);
-/// No device or reclaim is this slow, but one that hangs. Its end is counted as one without a beginning.
+/// Only a hung device or reclaim takes this long. If it ends after all, the end is counted as one without a
+/// begin.
 const STALE_NS: u64 = 600_000_000_000;
-/// Entries that are read at once.
+/// Entries read per batch.
 const PART: u32 = 512;
 
 pub struct InProgress<V> {
@@ -34,10 +35,10 @@ pub struct InProgress<V> {
     /// The same map, for reading it in batches.
     descriptor: OwnedFd,
     room: u32,
-    /// When it was last scanned, and how many entries it had.
+    /// The time of the last scan, and the number of entries it found.
     scanned: Instant,
     entries: u64,
-    /// How many times there was no room, when it was last scanned.
+    /// The number of insertions that found no room, as of the last scan.
     refused: u64,
     removed: u64,
 }
@@ -57,14 +58,15 @@ impl<V: Begun> InProgress<V> {
         })
     }
 
-    /// Scans the table when it is time to. `refused` says how many times there has been no room.
+    /// Scans the table if a scan is due. `refused` is the number of insertions that have found no room so
+    /// far.
     pub fn update(&mut self, refused: u64, now: Instant, now_ns: u64) {
         if now.duration_since(self.scanned) < pause(refused > self.refused) {
             return;
         }
         (self.scanned, self.refused) = (now, refused);
         if let Err(error) = self.scan(now_ns) {
-            warn!(map = self.name, %error, "A kernel map could not be scanned.");
+            warn!(map = self.name, %error, "A BPF map could not be scanned.");
         }
     }
 
@@ -78,7 +80,13 @@ impl<V: Begun> InProgress<V> {
         })?;
         if entries > u64::from(self.room) / 2 {
             let removed = stale.into_iter().filter(|key| self.remove(*key, now_ns)).count() as u64;
-            info!(map = self.name, entries, removed, "A kernel map was more than half full.");
+            info!(
+                map = self.name,
+                entries,
+                removed,
+                "A BPF map was more than half full; stale entries were \
+                                                      removed."
+            );
             self.removed += removed;
             entries -= removed;
         }
@@ -86,24 +94,24 @@ impl<V: Begun> InProgress<V> {
         Ok(())
     }
 
-    /// Unless the same key has begun anew meanwhile.
+    /// Removes an entry, unless its key has been reused meanwhile.
     fn remove(&mut self, key: u64, now_ns: u64) -> bool {
         self.map.get(&key, 0).is_ok_and(|value| is_stale(&value, now_ns)) && self.map.remove(&key).is_ok()
     }
 
-    /// Forgets all, while no program runs.
+    /// Removes all entries; only to be called while no program runs.
     pub fn clear(&mut self) {
         let keys: Vec<u64> = self.map.keys().filter_map(Result::ok).collect();
         self.entries = keys.into_iter().filter(|key| self.map.remove(key).is_err()).count() as u64;
     }
 
-    /// How many entries there were when it was last scanned.
+    /// Number of entries at the last scan.
     #[must_use]
     pub const fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Adds those that have been removed because their end was not seen to the losses for this reason.
+    /// Adds the removed entries to the losses with this reason.
     pub fn add_removed(
         &self,
         losses: impl Iterator<Item = LostUpdates>,
@@ -118,7 +126,7 @@ impl<V: Begun> InProgress<V> {
     }
 }
 
-/// How long there is between two scans.
+/// Interval between two scans.
 const fn pause(was_full: bool) -> Duration {
     if was_full { SCAN_AT_MOST } else { SCAN_EVERY }
 }

@@ -1,9 +1,9 @@
-//! `sysprobe latency`: where what one workload received in the last window lost its time before it was read,
+//! `sysprobe latency`: where received data of one workload lost time in the last window before it was read,
 //! stage by stage.
 //!
 //! Two snapshots make a window (`model`), which is shown as a table (`table`, `view`) or as JSON (`json`).
-//! How a workload is found and watched is the same for all commands that do (`show::watch`), and so are its
-//! waits for a CPU (`show::waits`).
+//! `show::watch` finds and polls the workload, and `show::waits` computes its waits for a CPU, as for all
+//! commands about one workload.
 
 use std::time::Duration;
 
@@ -33,29 +33,29 @@ mod view;
 use model::Finding;
 use slow::Slow;
 
-pub const HELP: &str = "Where does received data lose time before the program reads it: in the kernel's network \
-    stack, in the wait for a CPU, or in the program itself?\n\n\
-    Example: where nginx's requests lose time in the next ten seconds\n  \
+pub const HELP: &str = "Where is received data delayed before the program reads it: in the kernel's network stack, in the wait \
+    for a CPU, or in the program itself?\n\n\
+    Example: where nginx's requests are delayed in the next ten seconds\n  \
     sysprobe latency nginx.service --once --interval 10\n\n\
-    Example: a pod's requests that took 10 ms or longer, one by one, and who had the CPU meanwhile\n  \
+    Example: a pod's requests that took 10 ms or longer, one by one, and what ran on the CPU meanwhile\n  \
     sysprobe latency shop/checkout-7d9c --slow 10ms";
 
-pub const NOTE: &str = "Quantiles are off by at most 9.1 %. MAX is the upper bound of the last bucket that holds \
-                        anything: nothing took longer.";
+pub const NOTE: &str = "Quantiles are off by at most 9.1 %. MAX is the upper bound of the highest bucket in \
+                        use: nothing took longer.";
 
 /// Of which workload, how, and what else.
 #[derive(Args, Clone, Debug)]
 pub struct LatencyArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// List each request that takes this long or longer: its stages, its peer, its reader, and who had the
+    /// List each request that takes this long or longer: its stages, its peer, its reader, and what ran on the
     /// reader's CPU.
     #[arg(long, value_name = "DURATION", value_parser = parse_threshold)]
     pub slow: Option<Duration>,
 }
 
 impl LatencyArgs {
-    /// What is asked for beside the totals.
+    /// The query for what is needed beside the totals.
     #[must_use]
     pub fn query(&self) -> Query {
         let whole = |slow: Duration| u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
@@ -64,7 +64,7 @@ impl LatencyArgs {
     }
 }
 
-/// Shows windows until the user has seen enough: one with `--once`.
+/// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
     watch::run::<Latency>(args, source).await
 }
@@ -74,16 +74,16 @@ pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> 
 pub(crate) struct Latency {
     subject: Subject,
     received: Finding,
-    /// That not all packets were followed, if so.
+    /// A notice if only a sample of the packets was followed.
     sampled: Option<String>,
-    /// Of all its waits for a CPU, not only of those who read.
+    /// All waits of the workload for a CPU, not only those of its readers.
     waits: waits::Finding,
-    /// If it is asked for.
+    /// Only if requested.
     slow: Option<Slow>,
 }
 
 impl Latency {
-    /// Without why it waited for a CPU, for who shows that anyway.
+    /// The receive path without the causes of the waits, for callers that show those themselves.
     pub(crate) fn received_lines(&self, form: &Form) -> Vec<Line<'static>> {
         view::received(self, form)
     }

@@ -1,5 +1,5 @@
-//! Facts and configuration to a plan: which domain is on, with which globals and map sizes, or off and why.
-//! Pure: the same facts give the same plan, on any machine, without rights.
+//! Turns facts and configuration into a plan: which domain is on, with which globals and map sizes, or off
+//! and why. Pure: the same facts give the same plan, on any machine and without privileges.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,97 +32,113 @@ pub use memory::MapMemory;
 pub use shards::{Adding, CPU_SHARDS, CpuShards, Shards};
 pub use sizes::{SizeReason, Sizes};
 
-/// As many as there are of reads and writes.
+/// The number of shards of reads and writes.
 #[expect(clippy::cast_possible_truncation, reason = "a handful")]
 const TRANSFER_SHARDS: u32 = sysprobe_common::vfs::SHARDS as u32;
 
-/// What will be done.
+/// What the agent will do on this host.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Plan {
-    /// That whose ids tell workloads apart; `None` if there is none.
+    /// The cgroup hierarchy whose cgroup ids identify workloads. `None` if there is none.
     pub hierarchy: Option<Hierarchy>,
-    /// Of what each cgroup waited for a CPU and ran.
+    /// How CPUs share the counters of each cgroup's CPU time and waits for a CPU.
     pub cpu_shards: CpuShards,
-    /// Of what each cgroup read and wrote.
+    /// How CPUs share the counters of each cgroup's reads and writes.
     pub transfer_shards: CpuShards,
-    /// That there may be.
+    /// Number of possible CPUs, including those that are not online.
     pub cpus: u32,
+    /// Number of CPUs that are online.
     pub online_cpus: u32,
-    /// How many workloads the kernel side can tell apart in each domain.
+    /// Maximum number of cgroups that the BPF programs can distinguish in each domain.
     pub slots: u32,
-    /// The sizes of what has other numbers of entries.
+    /// Sizes of the BPF maps that do not have one entry per slot.
     pub sizes: Sizes,
-    /// How many tasks or sockets a map has room for where it has an entry for each.
+    /// Maximum number of entries of the hash maps that track tasks or sockets where task or socket storage is
+    /// not available.
     pub tasks: u32,
-    /// How many there are now.
+    /// Number of threads on the host now; 0 if unknown.
     pub threads: u32,
-    /// How many Internet sockets there are at most; 0 where the kernel does not tell.
+    /// Upper bound of the number of Internet sockets now; 0 if unknown.
     pub sockets: u32,
-    /// More system calls than these in a second are not looked at.
+    /// Maximum rate of system calls, over all CPUs, if the domain `vfs` measures storage operations at system
+    /// calls. Above this rate, the domain is paused.
     pub vfs_calls_per_second: u64,
-    /// Of so many packets one is followed; 0 for as many as cost little.
+    /// Sampling on the receive path: one of this many packets is followed to its reader. 0 adapts to the
+    /// packet rate.
     pub rx_follow_one_in: u32,
-    /// How much programs may keep with tasks and sockets.
+    /// Limits of the kernel memory for task and socket storage.
     pub storage: storage::Limits,
-    /// Whether packets are steered to other CPUs than those that receive them (RPS): then they are
-    /// noted before that.
+    /// Whether packets are steered to other CPUs than those that receive them (RPS or RFS). If so, their
+    /// arrival is recorded before they are steered.
     pub steers_packets: bool,
-    /// How long a workload that has gone is still exported.
+    /// Seconds for which a workload is still exported after it is gone.
     pub grace_seconds: u64,
+    /// Whether histograms are exported per pod or per container.
     pub histograms: HistogramScope,
-    /// What is exported, of whom, and how much at most.
+    /// Which metric families are exported, for which workloads, and how many series.
     pub metrics: MetricsConfig,
-    /// Whether the agent has the kernel measure its programs all the time.
+    /// Whether the agent keeps the kernel's BPF statistics on while it runs.
     pub program_statistics: bool,
-    /// Where the compiled programs are taken from, if not those that were built with the agent.
+    /// Directory with the compiled BPF objects. `None` for those built into the agent.
     pub objects: Option<PathBuf>,
-    /// In the order of the probe table, then the domains that read files.
+    /// Plan of each domain: first those with BPF programs, then those that read files.
     pub domains: Vec<DomainPlan>,
-    /// Of the first tier of each domain, until it is settled which the kernel takes.
+    /// Planned BPF maps of each domain in the attach mode that the kernel accepted, or in the first one if
+    /// the kernel was not asked.
     pub maps: Vec<MapMemory>,
-    /// Who is asked for the names of pods.
+    /// Which sources of pod names are asked, and how.
     pub pods: PodsPlan,
     /// The kernel's names of why it drops packets, by number.
     #[serde(skip)]
     pub drop_reasons: BTreeMap<u32, String>,
-    /// What works less well than it could, as sentences.
+    /// Limitations of the plan, as sentences.
     pub warnings: Vec<String>,
 }
 
+/// Plan of one domain.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct DomainPlan {
+    /// Name of the domain, such as `sched`.
     pub name: &'static str,
+    /// Whether the domain is on, with the attach modes to try, or off, with the reason.
     pub decision: Decision,
-    /// Tiers that the facts exclude.
+    /// Attach modes that do not work on this host, and why.
     pub passed_over: Vec<Reason>,
 }
 
-/// Why a tier does not serve.
+/// Why an attach mode cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Reason {
+    /// The attach mode.
     pub tier: Tier,
+    /// The reason, in words.
     pub reason: String,
 }
 
+/// Whether a domain is on or off.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// The tiers to try, in this order; none for a domain that reads files.
+    /// The domain is on: the attach modes in the order in which they are tried. Empty for a domain that reads
+    /// files.
     On(Vec<Candidate>),
+    /// The domain is off, for this reason.
     Off(String),
 }
 
-/// A tier that the facts do not exclude. Whether the kernel takes it shows when it is tried.
+/// An attach mode that this host does not rule out. Whether the kernel accepts its programs shows when they
+/// are loaded.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Candidate {
+    /// The attach mode.
     pub tier: Tier,
-    /// The read-only globals of the tier's object, all 32 bits wide.
+    /// Read-only globals of the BPF object, as pairs of name and value. Each value has 32 bits.
     pub globals: Globals,
 }
 
 pub type Globals = Vec<(&'static str, u32)>;
 
-/// At 0.2 us for each, one percent of the CPUs' time.
+/// At 0.2 us per call, this is one percent of the CPUs' time.
 const CALLS_PER_CPU: u64 = 50_000;
 
 fn calls_per_second(configured: u64, cpus: &Cpus) -> u64 {
@@ -169,7 +185,7 @@ impl Plan {
         plan
     }
 
-    /// Takes into account which tier of each domain the kernel has taken, or none: the maps depend on it.
+    /// Adapts the maps to the attach mode that the kernel accepted for each domain, if any.
     #[must_use]
     pub fn settled(mut self, taken: impl Fn(&str) -> Option<Tier>) -> Self {
         self.maps = memory::of_maps(&self, taken);
@@ -181,7 +197,7 @@ impl Plan {
         self.domains.iter().find(|plan| plan.name == domain).map(|plan| &plan.decision)
     }
 
-    /// The tier of a domain that is tried first.
+    /// The attach mode of a domain that is tried first.
     fn first_tier(&self, domain: &str) -> Option<Tier> {
         match self.decision(domain)? {
             Decision::On(candidates) => candidates.first().map(|candidate| candidate.tier),
@@ -222,7 +238,7 @@ fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
 }
 
 impl Reason {
-    /// On one line; a reason that all tiers share is said once.
+    /// Joins reasons on one line; a reason that all attach modes share appears once.
     #[must_use]
     pub fn join(reasons: &[Self]) -> String {
         match reasons {
@@ -240,8 +256,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What every tier needs: rights, BTF, and the globals that lead from a task to its cgroup in the key
-/// hierarchy.
+/// Checks what every attach mode needs (privileges, BTF), and returns the globals that lead from a task to
+/// its cgroup in the key hierarchy.
 fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
     const POINTER: u32 = 8;
     if !config.domains.wants(probe.domain) {
@@ -249,7 +265,7 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
     }
     let missing = facts.privilege.missing();
     if !missing.is_empty() {
-        return Err(format!("the process lacks {}: run it as root or grant it", missing.join(" and ")));
+        return Err(format!("missing {}: run sysprobe as root, or grant it", missing.join(" and ")));
     }
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
     let hierarchy = facts.hierarchy.as_ref().map_err(Clone::clone)?;
@@ -277,8 +293,8 @@ fn warnings(facts: &Facts) -> Vec<String> {
     }
     if !facts.sees_all_processes {
         warnings.push(
-            "the process is not in the host's PID namespace (hostPID): tasks that are older than the agent \
-             stay unknown"
+            "this process is not in the host's PID namespace: tasks that started before it stay unknown (set \
+             hostPID: true)"
                 .into(),
         );
     }

@@ -1,5 +1,5 @@
-//! `sysprobe probes`: what each of the agent's kernel programs costs, how full its maps are, and what was
-//! lost, in the last window. The kernel measures its programs only while somebody asks for it.
+//! `sysprobe probes`: the cost of each of the agent's BPF programs, the fill level of its maps, and its
+//! losses, in the last window. The kernel measures programs only while a reader asks for it.
 //!
 //! Two snapshots make a window (`model`), which is shown as tables (`view`) or as JSON (`json`).
 
@@ -30,11 +30,11 @@ use model::Order;
 pub use model::SortKey;
 pub(crate) use model::Window;
 
-pub const NOTE: &str = "While this command runs, the kernel measures every BPF program of the machine, which adds \
-                        some nanoseconds to each run.";
+pub const NOTE: &str = "While this command runs, the kernel's BPF statistics are on: they add some \
+                        nanoseconds to each run of every BPF program of the machine.";
 
-pub const HELP: &str = "What does sysprobe itself cost on this node? Each kernel program with its runs, its time and \
-    its share of a CPU; how full the maps are; what was lost.\n\n\
+pub const HELP: &str = "What does sysprobe itself cost on this node? Shows the runs, time and CPU share of each BPF program, how \
+    full the maps are, and which updates were lost.\n\n\
     Example: the five programs that took most CPU time in the next ten seconds\n  \
     sysprobe probes --once --interval 10 | head -8";
 
@@ -49,14 +49,14 @@ pub struct ProbesArgs {
 }
 
 impl ProbesArgs {
-    /// What is asked for beside the totals.
+    /// The query for what is needed beside the totals.
     #[must_use]
     pub fn query(&self) -> Query {
         Query { measure: true, lease_ms: lease_ms(self.window.step()), ..Query::default() }
     }
 }
 
-/// Shows windows until the user has seen enough: one with `--once`.
+/// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: ProbesArgs, mut source: impl Source) -> anyhow::Result<()> {
     let first = source.next().await?;
     let order = Order { sort: args.sort, reverse: false };

@@ -1,8 +1,8 @@
-//! The published form of what `-o json` prints: for each document a JSON Schema, made from the types that are
-//! printed, so that it cannot say anything else. `sysprobe schema` prints one; a page of the documentation
+//! The published form of `-o json`: a JSON Schema for each document, generated from the types that are
+//! serialized, so that the two cannot differ. `sysprobe schema` prints a schema; a page of the documentation
 //! lists them (`docs`).
 //!
-//! How a schema is made of a type is the business of `generate`.
+//! `generate` turns a type into a schema.
 
 use std::io::{self, Write};
 
@@ -25,11 +25,11 @@ pub(crate) mod proof;
 use generate::Head;
 pub(crate) use generate::one_of;
 
-pub(crate) const NOTE: &str = "A schema allows no fields but its own: compare a document with the schema of the \
-                               program that wrote it.";
+pub(crate) const NOTE: &str = "Schemas allow no unknown fields: validate a document with the schema of the \
+                               program version that wrote it.";
 
 pub(crate) const HELP: &str = "What does each field of `-o json` mean, and in which unit?\n\n\
-    Example: whether a document is what its schema says, by check-jsonschema\n  \
+    Example: validate a document with check-jsonschema\n  \
     sysprobe schema io > /tmp/io.schema.json && sysprobe io --once -o json > /tmp/io.json && \\\n  \
     check-jsonschema --schemafile /tmp/io.schema.json /tmp/io.json";
 
@@ -46,21 +46,21 @@ pub(crate) enum Form {
     Net,
     /// A window of `sysprobe top --view latency`: every kind of wait side by side, by workload.
     TopLatency,
-    /// A window of `sysprobe blame`: how long one workload waited for a CPU, why, and who ran meanwhile.
+    /// A window of `sysprobe blame`: how long one workload waited for a CPU, why, and what ran meanwhile.
     Blame,
-    /// A window of `sysprobe latency`: where what one workload received lost its time before it was read.
+    /// A window of `sysprobe latency`: where data that one workload received was delayed before it was read.
     Latency,
-    /// A window of `sysprobe use`: how much of each resource is in use, what waits, what fails, and who is
-    /// behind it.
+    /// A window of `sysprobe use`: how much of each resource is in use, what waits, what fails, and which
+    /// workload is behind it.
     Use,
-    /// A window of `sysprobe probes`: what each kernel program costs, how full maps are, and what was lost.
+    /// A window of `sysprobe probes`: what each BPF program costs, how full maps are, and what was lost.
     Probes,
-    /// What `sysprobe check` finds: the host, the plan, what the kernel takes of it, and what a running agent
-    /// does.
+    /// What `sysprobe check` finds: the host, the plan, what the kernel accepts of it, and the state of a
+    /// running agent.
     Check,
 }
 
-/// Prints the schema of one.
+/// Prints the schema of a document.
 pub(crate) fn run(form: Form) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, &form.schema())?;
@@ -82,7 +82,7 @@ impl Form {
         }
     }
 
-    /// Of the rows of a table.
+    /// The schema of a table's document with rows of type `W`.
     fn table<W: JsonSchema>(self, view: View) -> Schema {
         self.document::<tables::Document<'_, W>>(view.command(), tables::VERSION)
     }
@@ -100,12 +100,12 @@ impl Form {
         })
     }
 
-    /// As it is typed.
+    /// The name that a user types.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// A sentence.
+    /// The description as a sentence.
     pub(crate) fn description(self) -> String {
         let value = self.to_possible_value();
         let help = value.and_then(|value| value.get_help().map(ToString::to_string));

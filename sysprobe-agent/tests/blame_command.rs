@@ -11,10 +11,10 @@ use support::command::{self, Outcome};
 use support::figure;
 use support::process::{self, Load, cpus};
 
-/// Only one pair at a time: all want the same CPU.
+/// Only one pair at a time, because all use the same CPU.
 static CPU: Mutex<()> = Mutex::new(());
 
-/// Two that always want the same CPU. Dropped in this order: the loads before their cgroups.
+/// Two loads that always want the same CPU. The drop order matters: the loads before their cgroups.
 struct Rivals {
     _loads: [Load; 2],
     victim: Cgroup,
@@ -50,7 +50,7 @@ fn sum(parts: &Value, field: &str) -> f64 {
     parts.as_array().expect("parts").iter().map(|part| number(&part[field])).sum()
 }
 
-/// The other has the CPU whenever it waits.
+/// Checks that the wait is blamed on the other load, which runs whenever this one waits.
 fn assert_blames(document: &Value, culprit: &Cgroup) {
     let waits = &document["waits"];
     let total = number(&waits["seconds"]);
@@ -117,7 +117,7 @@ fn a_name_that_is_unknown_or_ambiguous_is_an_error_with_names() {
     let beginning = one.name.strip_suffix("-one").expect("its name");
     blame(socket, &[beginning]).fails_with(1, &["may be more than one workload", &one.name, &other.name]);
     blame(socket, &["no-such-pod"]).fails_with(1, &["no workload is called `no-such-pod`"]);
-    blame(socket, &[&one.name, "--container", "x"]).fails_with(1, &["is no pod: leave out --container"]);
+    blame(socket, &[&one.name, "--container", "x"]).fails_with(1, &["is not a pod: leave out --container"]);
     blame(socket, &[]).fails_with(2, &["POD"]);
 }
 
@@ -130,7 +130,7 @@ fn one_that_did_not_wait_and_one_that_goes_are_told() {
     let outcome = blame(socket, &[&name]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("It did not wait for a CPU"), "{}", outcome.stdout);
-    // It is known for some time yet.
+    // The workload stays known for some time.
     cgroup.remove();
     let outcome = blame(socket, &[&name]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);

@@ -1,5 +1,5 @@
-//! What a user can get wrong, through the real binary: every mistake ends in one sentence with the place, and
-//! in the exit code of its kind.
+//! User mistakes, through the real binary: every mistake ends in one sentence that names its place, and in
+//! the exit code for its kind.
 
 mod support;
 
@@ -18,14 +18,14 @@ use support::until;
 use sysprobe_agent::snapshot::DomainState;
 use tempfile::TempDir;
 
-/// What wrong configurations and missing files end with (`EX_CONFIG` of sysexits.h).
+/// The exit code for wrong configurations and missing files (`EX_CONFIG` of sysexits.h).
 const WRONG_CONFIGURATION: i32 = 78;
 /// Missing privileges (`EX_NOPERM`).
 const MISSING_PRIVILEGES: i32 = 77;
 const WRONG_ARGUMENTS: i32 = 2;
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// The agent with this configuration, which is expected to end.
+/// Runs the agent with this configuration, which must make it exit.
 fn agent_with(config: &[u8]) -> (Outcome, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("sysprobe.toml");
@@ -109,8 +109,10 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn a_log_filter_that_is_none_is_a_wrong_configuration() {
     let (outcome, _directory) = agent_with(b"[log]\nfilter = \"a=b=c\"");
-    outcome
-        .fails_with(WRONG_CONFIGURATION, &["line 2", "filter = \"a=b=c\"", "neither a level nor directives"]);
+    outcome.fails_with(
+        WRONG_CONFIGURATION,
+        &["line 2", "filter = \"a=b=c\"", "neither a log level nor filter directives"],
+    );
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn an_empty_configuration_is_a_right_one() {
     assert_all_up(&agent);
 }
 
-/// But what cgroup v1 does not have.
+/// Asserts that all domains are up, except for pressure on cgroup v1.
 fn assert_all_up(agent: &Agent) {
     let domains = agent.snapshot().domains;
     let is_as_it_should = |domain: &DomainState| domain.up != (domain.name == "pressure" && is_v1());
@@ -142,14 +144,14 @@ fn wrong_arguments_are_told_with_the_right_ones() {
     }
 }
 
-/// The binary where every user can reach it, for a command that is not root.
+/// The binary in a directory that every user can read, for a command that does not run as root.
 fn for_nobody(directory: &TempDir) -> Command {
-    /// The user `nobody` of Debian and most others; any id without rights will do.
+    /// The unprivileged user of Debian and most other distributions; any id without privileges will do.
     const NOBODY: u32 = 65_534;
     fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("ours");
     let program = directory.path().join("sysprobe");
-    // By another process: what a test beside this one forks would hold a file open that this one writes, and
-    // no process can run it then (ETXTBSY).
+    // Copied by another process: a child that another test forks meanwhile would inherit our open descriptor,
+    // and a file that is open for writing cannot be executed (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sysprobe")).arg(&program).status().expect("cp");
     assert!(copied.success());
     let mut command = Command::new(program);
@@ -172,7 +174,7 @@ fn a_user_without_rights_is_told_which_are_missing() {
 fn a_user_without_rights_is_told_so_with_the_usual_paths_too() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut agent = for_nobody(&directory);
-    // Of the usual settings only the port is another, which may be in use.
+    // The default settings, except for the port, which may be in use.
     agent.args(["agent", "--listen", "127.0.0.1:0"]);
     command::run(&mut agent).fails_with(MISSING_PRIVILEGES, &["CAP_BPF", "CAP_PERFMON"]);
 }
@@ -204,7 +206,7 @@ fn without_rights_and_without_sched_the_files_still_speak() {
     );
 }
 
-/// `sched` is off for a reason that says all of these, and `cpu` works.
+/// Asserts that `sched` is off for a reason with all of these texts, and that `cpu` works.
 fn assert_sched_is_off(agent: &Agent, says: &[&str]) {
     let scrape: Samples = agent.scrape();
     let up = |domain| scrape.get("sysprobe_agent_domain_up", &[("domain", domain)]);
@@ -222,7 +224,7 @@ fn assert_sched_is_off(agent: &Agent, says: &[&str]) {
     });
 }
 
-/// Has this thread, and what it starts, see no BTF of the kernel.
+/// Hides the kernel's BTF from this thread and its children.
 fn hide_kernel_btf() {
     let nothing = std::ptr::null();
     // SAFETY: the addresses are of constant texts or null. The namespace is this thread's alone.
@@ -253,11 +255,12 @@ fn without_btf_sched_is_off_and_says_why_while_cpu_works() {
         let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
         assert_all_up(&agent);
     };
-    // A thread of its own, because its mounts are another's.
+    // In a thread of its own, because it changes the thread's mount namespace.
     std::thread::scope(|scope| scope.spawn(without).join().expect("all of it holds"));
 }
 
-/// `agent`, and `top` without one, end with a wrong configuration; `check` says that `sched` is off.
+/// Asserts that `agent`, and `top` without an agent, exit with a wrong configuration, and that `check`
+/// reports `sched` as off.
 fn assert_is_no_btf(file: &str, says: &[&str]) {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("agent.sock");
@@ -290,7 +293,7 @@ fn a_btf_file_that_is_none_is_a_wrong_configuration() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("vmlinux");
     let file_name = file.to_str().expect("UTF-8");
-    // Nothing, text, and the beginning of a real file: the last is what a broken download looks like.
+    // Nothing, text, and the first half of a real file, as after an interrupted download.
     let real = fs::read(KERNEL_BTF).unwrap_or_default();
     for content in [&b""[..], b"this is no BTF", &real[..real.len() / 2]] {
         fs::write(&file, content).expect("written");
@@ -311,8 +314,8 @@ fn a_configuration_that_leaves_nothing_to_export_is_refused() {
     );
 }
 
-/// The agent with one tier of hooks only. Whether this host has it, no file tells reliably, so the agent may
-/// say: but then it works by that tier, or names it in its reason.
+/// Starts the agent with one attach mode only. No file reliably shows whether this host supports it, so the
+/// agent decides. It must either work in that mode or name it in its reason.
 fn assert_works_or_says_why(tier: &str) {
     let agent = Agent::with(Options { arguments: &["--attach", tier], ..Options::default() });
     if agent.scrape().get("sysprobe_agent_domain_up", &[("domain", "sched")]) > 0.5 {
@@ -334,7 +337,7 @@ fn assert_sched_works_by(agent: &Agent, tier: &str) {
 fn a_forced_tier_is_the_only_one_tried() {
     assert_works_or_says_why("fentry");
     assert_works_or_says_why("kprobe");
-    // Every kernel that the agent runs on has raw tracepoints.
+    // Every supported kernel has raw tracepoints.
     let agent = Agent::with(Options { arguments: &["--attach", "raw_tp"], ..Options::default() });
     assert_sched_works_by(&agent, "raw_tp");
 }

@@ -1,5 +1,5 @@
-//! What goes wrong on purpose: programs that the kernel refuses, and samples that are lost. A refusal turns
-//! off no more than it must and is told everywhere in the same words; a loss is counted.
+//! Provoked failures: programs that the kernel rejects, and lost samples. A rejection turns off no more than
+//! necessary and is reported everywhere in the same words; a loss is counted.
 
 mod support;
 
@@ -28,16 +28,16 @@ use sysprobe_agent::snapshot::DomainState;
 
 use objects::{REFUSAL, broken};
 
-/// In every tier of the domain.
+/// A program of every attach mode of the domain.
 const ALL_OF_SCHED: [(&str, &str); 2] = [("sched.o", "sched_flush"), ("sched_hash.o", "sched_flush")];
 
-/// What `sysprobe check` says, as JSON.
+/// The JSON output of `sysprobe check`.
 fn check(arguments: &[&str]) -> Value {
     let outcome = command::run(command::sysprobe().args(["check", "--output", "json"]).args(arguments));
     document::of("check", &outcome)
 }
 
-/// The tiers of a domain in the order in which they were tried, each with why it was refused, if it was.
+/// The attach modes of a domain in the order in which they were tried, with the reason for each rejection.
 fn trials(check: &Value, domain: &str) -> Vec<(String, Option<String>)> {
     let all = check["trials"].as_array().expect("the kernel was asked").iter();
     let mine = all.filter(|trial| trial["domain"] == domain);
@@ -76,16 +76,16 @@ fn a_refused_program_turns_off_its_domain_only_and_all_say_why() {
     assert_eq!(scrape.select("sysprobe_sched_on_cpu_seconds_total", &[]).count(), 0);
     for (tier, refused) in trials(&check(&arguments), "sched") {
         let reason = refused.unwrap_or_else(|| panic!("{tier} was taken"));
-        // What the kernel does not have is refused before its programs are looked at.
+        // An unsupported attach mode is rejected before its programs are checked.
         assert!(reason.contains(REFUSAL) || tier == Tier::Fentry.name(), "{tier}: {reason}");
     }
     let text = command::run_with(&[&["check"], &arguments[..]].concat()).stdout;
-    for says in ["off: the kernel takes none of its tiers", REFUSAL] {
+    for says in ["off: the kernel accepts none of its attach modes", REFUSAL] {
         assert!(text.contains(says), "`{says}` is not in: {text}");
     }
 }
 
-/// The program at the switch, where the tiers differ.
+/// The program at the context switch, which differs between attach modes.
 fn switch(set: &TierSet) -> &'static str {
     let program = set.programs.iter().find(|program| program.name.starts_with("sched_switch"));
     program.expect("every tier has one").name
@@ -153,8 +153,8 @@ fn an_object_that_is_not_there_is_named() {
     relative.fails_with(2, &["--objects", "the path must be absolute"]);
 }
 
-/// Whether a kernel that has no kprobes may refuse this: it cannot change the entries of its functions, which
-/// `fentry` needs too. No file tells.
+/// Whether a kernel without kprobes may reject this: it cannot patch function entries, which `fentry` needs
+/// too. No file shows that directly.
 fn may_be_refused(tier: &str, facts: &Value) -> bool {
     tier == Tier::Fentry.name() && facts["offers"]["kprobes"] == false
 }
@@ -199,15 +199,15 @@ fn a_socket_that_is_no_agents_does_not_keep_check_from_the_rest() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("agent.sock");
     let listener = UnixListener::bind(&path).expect("bound");
-    // Until the test process ends.
+    // Runs until the test process ends.
     thread::spawn(move || listener.incoming().for_each(drop));
     let text = command::run_with(&["check", "--no-load", "--socket", path.to_str().expect("UTF-8")]);
     assert_eq!(text.code, Some(0), "{}", text.stderr);
     assert!(text.stdout.contains("cannot be asked") && text.stdout.contains("sched"), "{}", text.stdout);
 }
 
-/// Before 5.11 the kernel charges maps and programs to this limit, which is 64 KiB by default. Later it does
-/// not care.
+/// Before 5.11, the kernel charges maps and programs to this limit, which is 64 KiB by default. Newer kernels
+/// ignore it.
 #[test]
 fn a_low_limit_on_locked_memory_is_raised() {
     for arguments in [&["check"][..], &["top", "--once", "--socket", "/nonexistent/agent.sock"]] {
@@ -216,7 +216,7 @@ fn a_low_limit_on_locked_memory_is_raised() {
         unsafe { sysprobe.pre_exec(lock_little) };
         let outcome = command::run(sysprobe.args(arguments));
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-        for refusal in ["none of its tiers", "Cannot allocate", "sched is off"] {
+        for refusal in ["none of its attach modes", "Cannot allocate", "sched is off"] {
             assert!(!outcome.stdout.contains(refusal), "{}", outcome.stdout);
         }
     }
@@ -231,7 +231,7 @@ fn lock_little() -> io::Result<()> {
     }
 }
 
-/// So many tasks that most of them find no room in the smallest hash.
+/// Starts so many tasks that some do not fit into the smallest hash.
 #[test]
 fn tasks_that_find_the_hash_full_are_counted() {
     const TASKS: usize = 1024;
@@ -266,7 +266,7 @@ fn sleep_for_long() {
     }
 }
 
-/// An agent in a PID namespace of its own sees nothing of the others that are older.
+/// An agent in its own PID namespace cannot find older tasks outside of it.
 #[test]
 fn bookings_of_tasks_that_nobody_knows_are_counted() {
     let cgroup = Cgroup::new("unknown");
@@ -289,7 +289,7 @@ fn bookings_of_tasks_that_nobody_knows_are_counted() {
     drop(load);
 }
 
-/// An agent by kprobes, where the kernel has them and tells of all that they miss (6.7).
+/// An agent with kprobes, if the kernel has them and counts all of their missed runs (6.7).
 fn agent_by_kprobes() -> Option<Agent> {
     let agent = Agent::with(Options { arguments: &["--attach", "kprobe"], ..Options::default() });
     let kernel = kernel();
@@ -306,12 +306,12 @@ fn kernel() -> (u32, u32) {
     (numbers.next().expect("a version"), numbers.next().expect("a version"))
 }
 
-/// By the agent's own account, of all of its programs.
+/// The missed runs of all of the agent's programs, according to the agent.
 fn missed(agent: &Agent) -> u64 {
     agent.snapshot().agent.programs.iter().map(|program| program.missed).sum()
 }
 
-/// Some of the agent's programs are not run while this goes on, and it says so.
+/// Asserts that the kernel skips some of the agent's programs meanwhile, and that the agent counts it.
 fn assert_counts_what_is_missed(agent: &Agent, work: impl FnMut() + Send) {
     let before = missed(agent);
     disturbance::beside(cpus()[0], work, || {

@@ -15,7 +15,7 @@ use support::command::{self, Outcome};
 use support::process::{Load, cpus, spin};
 use support::{SharedNumbers, figure, left_out, shared, until};
 
-/// A number that forked children share; 0 at first.
+/// A number that forked children share; initially 0.
 struct Port(AtomicU32);
 
 // SAFETY: an atomic number, for which zero is a value.
@@ -27,8 +27,8 @@ impl Port {
     }
 }
 
-/// A server that answers with what it was sent, and a client that asks a thousand times a second, over the
-/// loopback device. Dropped in this order: the loads before their cgroups.
+/// A server that echoes requests, and a client that sends a thousand a second over loopback. The drop order
+/// matters: the loads before their cgroups.
 struct Echo {
     loads: [Load; 2],
     port: u16,
@@ -80,7 +80,7 @@ fn document(socket: &str, name: &str) -> Value {
     support::document::of("latency", &outcome)
 }
 
-/// An agent that watches the receive path, if this kernel can.
+/// An agent that measures the receive path, if this kernel supports it.
 fn agent() -> Option<Agent> {
     let agent = Agent::start();
     let snapshot = agent.snapshot();
@@ -112,7 +112,7 @@ fn names<'a>(parts: &'a Value, field: &str) -> Vec<&'a str> {
     list(parts).iter().filter_map(|part| part[field].as_str()).collect()
 }
 
-/// Stages that follow one another, from the device to the reader.
+/// Checks that the stages follow one another from the device to the reader.
 fn assert_is_way(stages: &Value) {
     let mut at = "device";
     for stage in names(stages, "stage") {
@@ -123,7 +123,7 @@ fn assert_is_way(stages: &Value) {
     assert_eq!(at, "read", "{stages}");
 }
 
-/// The server read hundreds of requests, each of which passed every stage.
+/// Checks that the server read many requests, each of which passed every stage.
 fn assert_follows(document: &Value) {
     let tcp = list(&document["received"]).iter().find(|path| path["protocol"] == "tcp");
     let tcp = tcp.unwrap_or_else(|| panic!("nothing was received: {document}"));
@@ -132,7 +132,7 @@ fn assert_follows(document: &Value) {
     assert!(count > 20.0 && total > 0.0, "{tcp}");
     assert_is_way(&tcp["stages"]);
     for stage in list(&tcp["stages"]) {
-        // One may be booked while they are read.
+        // A request may be counted between the reads of the numbers.
         assert!((number(&stage["count"]) - count).abs() <= 2.0, "{tcp}");
         assert!(number(&stage["p50_seconds"]) <= number(&stage["p99_seconds"]), "{tcp}");
         assert!(number(&stage["p99_seconds"]) <= number(&stage["max_seconds"]), "{tcp}");
@@ -192,7 +192,7 @@ fn the_plain_form_fits_into_eighty_columns() {
     assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
 }
 
-/// Something that weighs more than the server has its CPU.
+/// A load with a higher weight occupies the server's CPU.
 #[test]
 fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
     let Some(agent) = agent() else { return };
@@ -202,8 +202,8 @@ fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
     echo.server.set_weight_low();
     echo.server().move_to(cpus()[0]);
     let _hog = Load::running(&hog, &cpus()[..1], spin);
-    // Other tests have this CPU, too, and a virtual machine that does not run for some milliseconds looks
-    // like an interrupt: the hog need not have most of each wait, nor of one in every second.
+    // Other tests use this CPU too, and a pause of the virtual machine looks like an interrupt. So the hog
+    // need not have most of every wait, and need not show in every window.
     let most = (0..10).find_map(|_| {
         let requests = slow_requests(&agent, &echo);
         let shares: Vec<_> = requests.iter().map(|request| share(request, &hog.name)).collect();
@@ -218,7 +218,7 @@ fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
     assert!(most.is_some(), "{} had the CPU for most of no wait", hog.name);
 }
 
-/// What the agent tells of a window, when it is a whole.
+/// The slow requests that the agent reports for a window, after checks that they are complete.
 fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
     let outcome = latency(socket(agent), &[&echo.server.name, "--slow", "1ms", "-o", "json"]);
     let document = support::document::of("latency", &outcome);
@@ -239,12 +239,11 @@ fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
     requests.to_vec()
 }
 
-/// Of the time in which a request's reader waited for a CPU, in which `hog` had it. Nothing where that is not
-/// told.
+/// The share of the reader's wait for a CPU in which `hog` had the CPU. `None` if that is not reported.
 fn share(request: &Value, hog: &str) -> Option<f64> {
     let wait = list(&request["stages"]).iter().find(|stage| stage["stage"] == "wakeup_to_run")?;
     let waited = number(&wait["seconds"]);
-    // All occupants together can have had no more than the wait.
+    // All occupants together cannot have had more than the wait.
     assert!(sum(&request["occupants"], "seconds") <= waited * 1.001, "{request}");
     let ours = list(&request["occupants"]).iter().find(|one| one["container"] == hog);
     Some(ours.map_or(0.0, |ours| {
@@ -253,8 +252,8 @@ fn share(request: &Value, hog: &str) -> Option<f64> {
     }))
 }
 
-/// Every request is, of two processes on each of which there are hundreds a second: the ring has room for
-/// some hundreds.
+/// Every request is slow here, at hundreds a second in each of two processes: the ring holds only some
+/// hundreds.
 #[test]
 fn what_takes_long_and_finds_no_room_is_counted() {
     if agent().is_none() {
@@ -262,7 +261,7 @@ fn what_takes_long_and_finds_no_room_is_counted() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let echo = Echo::new("latency-many");
-    // No agent is there: the command empties the ring at the end of the window only.
+    // There is no agent, so the command empties the ring only at the end of the window.
     let socket = directory.path().join("agent.sock");
     let socket = socket.to_str().expect("UTF-8");
     let outcome = latency(socket, &[&echo.server.name, "--slow", "1us", "-o", "json"]);
@@ -270,7 +269,7 @@ fn what_takes_long_and_finds_no_room_is_counted() {
     let (lost, told) = (number(&document["slow"]["lost"]), list(&document["slow"]["requests"]).len());
     figure(&format!("latency --slow 1us: {told} told, {lost} lost"));
     assert!(told > 0);
-    // The ring has room for some 400; the client reads as many as the server does.
+    // The ring holds some 400 entries; the client reads as many messages as the server.
     let received = list(&document["received"])[0]["count"].as_u64().expect("a number");
     if received < 500 {
         left_out("a full ring", "this machine is too slow to fill it in a second");
@@ -303,7 +302,7 @@ fn a_name_that_is_unknown_is_an_error_with_names() {
     let agent = Agent::start();
     let cgroup = Cgroup::new("latency-name");
     latency(socket(&agent), &["no-such-pod"]).fails_with(1, &["no workload is called `no-such-pod`"]);
-    latency(socket(&agent), &[&cgroup.name, "--container", "x"]).fails_with(1, &["is no pod"]);
+    latency(socket(&agent), &[&cgroup.name, "--container", "x"]).fails_with(1, &["is not a pod"]);
     latency(socket(&agent), &[]).fails_with(2, &["POD"]);
 }
 
@@ -316,7 +315,7 @@ fn one_that_received_nothing_and_one_that_goes_are_told() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("Nothing that it received was read"), "{}", outcome.stdout);
     assert_eq!(document(socket(&agent), &name)["received"], Value::Array(Vec::new()));
-    // It is known for some time yet.
+    // The workload stays known for some time.
     cgroup.remove();
     let outcome = latency(socket(&agent), &[&name]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);

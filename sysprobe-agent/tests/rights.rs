@@ -1,6 +1,6 @@
-//! Capabilities are taken away, and what is then missing is compared with what the table of rights says
-//! (`RIGHTS`): what it names is enough for everything that root gets, each of it is missed as it says, and
-//! nothing else is.
+//! Takes capabilities away and compares the effect with the table of rights (`RIGHTS`). The named
+//! capabilities must suffice for everything that root gets, each missing one must have the effect that the
+//! table names, and no other may matter.
 //!
 //! The agent and the commands run as in a container: user 0, a bounding set, no new privileges.
 
@@ -35,7 +35,7 @@ use sysprobe_agent::snapshot::DomainState;
 /// `EX_NOPERM`.
 const MISSING_PRIVILEGES: i32 = 77;
 
-/// What `sysprobe check` says with these capabilities only, and little locked memory.
+/// The output of `sysprobe check` with only these capabilities and little locked memory.
 fn check(kept: &Set, arguments: &[&str]) -> command::Outcome {
     let mut check = command::sysprobe();
     check.args(["check", "--socket", "/nonexistent/agent.sock"]).args(arguments);
@@ -48,7 +48,7 @@ fn check_json(kept: &Set, arguments: &[&str]) -> Value {
     document::of("check", &check(kept, &[&["-o", "json"], arguments].concat()))
 }
 
-/// Of each domain why it is off, or by which tier it is on.
+/// For each domain, why it is off or which attach mode the kernel accepts.
 fn judged(check: &Value) -> Vec<Value> {
     let trials = check["trials"].as_array().expect("the kernel was asked");
     let domains = check["plan"]["domains"].as_array().expect("domains");
@@ -69,13 +69,13 @@ fn limited_agent(kept: &Set, config: &str) -> Agent {
     agent
 }
 
-/// What an agent with all rights has.
+/// The domains of an agent with all capabilities.
 static ROOTS: LazyLock<Vec<DomainState>> = LazyLock::new(|| Agent::start().snapshot().domains);
 
-/// A container's id, as a cgroup's name ends in it.
+/// A container id, with which a cgroup's name ends.
 const ID: &str = "7f3c0000000000000000000000000000000000000000000000000000000000a1";
 
-/// What containerd keeps of the container, where only root can read it.
+/// containerd's state of the container, which only root can read.
 fn bundle() -> tempfile::TempDir {
     let state = tempfile::tempdir().expect("a directory for its owner only");
     let task = state.path().join("io.containerd.runtime.v2.task/k8s.io").join(ID);
@@ -89,10 +89,10 @@ fn bundle() -> tempfile::TempDir {
     state
 }
 
-/// Any user without rights will do.
+/// Any user without capabilities will do.
 const NOBODY: u32 = 65_534;
 
-/// Becomes one, and reads a file now and then.
+/// Becomes that user, and reads a file now and then.
 fn as_nobody() {
     // SAFETY: system calls on plain values, a string and a buffer that live; this child has only this thread.
     unsafe {
@@ -103,7 +103,7 @@ fn as_nobody() {
             let file = libc::open(c"/etc/passwd".as_ptr(), libc::O_RDONLY);
             libc::read(file, [0_u8; 64].as_mut_ptr().cast(), 64);
             libc::close(file);
-            // Seldom, as an emulated machine has to start an agent beside it.
+            // Rarely, because an emulated machine has to start an agent at the same time.
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -115,7 +115,7 @@ fn sum(scrape: &Samples, name: &str, labels: &[(&str, &str)]) -> f64 {
 
 #[test]
 fn what_the_table_names_is_enough_for_everything_that_root_gets() {
-    // Before there is any load, which an emulated machine feels.
+    // Before any load starts, which would slow an emulated machine.
     let root = ROOTS.clone();
     let state = bundle();
     let (cgroup, container) = (Cgroup::with_memory("other-user"), Cgroup::new(ID));
@@ -147,7 +147,7 @@ fn each_right_that_is_missing_is_named_with_what_it_costs() {
     for missing in asked_for() {
         let mut kept = without(all.clone(), missing.capability);
         if missing.need == Need::Programs {
-            // It would stand for it.
+            // CAP_SYS_ADMIN would grant it too.
             kept = without(kept, Capability::CAP_SYS_ADMIN);
         }
         let expected: Vec<_> =
@@ -208,7 +208,7 @@ fn without_room_for_maps_it_says_so_and_goes_on() {
         return;
     };
     let agent = limited_agent(&kept, "");
-    let warning = format!("lacks {}, and the limit is 64 KiB: {}", right.capability, right.without);
+    let warning = format!("missing {}, and RLIMIT_MEMLOCK is 64 KiB: {}", right.capability, right.without);
     assert!(agent.log().contains(&warning), "{}", agent.log());
     let states = agent.snapshot().domains;
     figure(&format!("without room: {states:?}"));
@@ -246,7 +246,7 @@ fn without_the_right_to_kprobes_only_what_they_hook_is_missed() {
     }
 }
 
-/// That it gives nothing else is a part of `no_other_capability_is_of_any_use`.
+/// `no_other_capability_is_of_any_use` covers that it grants nothing else.
 #[test]
 fn sys_admin_gives_timings_of_programs() {
     let without = without(needed(), Capability::CAP_SYS_ADMIN);
@@ -289,8 +289,8 @@ fn a_cgroup_that_its_owner_has_closed_takes_a_right_to_look_into() {
     });
 }
 
-/// More than this, and taking them away one by one takes minutes: in emulation. There they are taken away at
-/// once, which says the same, as no capability forbids anything.
+/// If one check takes longer, removing capabilities one by one would take minutes, as in emulation. Then all
+/// are removed at once, which proves the same, because no capability forbids anything.
 const TOO_LONG: Duration = Duration::from_secs(12);
 
 fn assert_same_without(number: u8, all: &Set, tier: &[&str], root: &[Value]) {
@@ -312,7 +312,7 @@ fn no_other_capability_is_of_any_use() {
         );
         return;
     }
-    // Half the time: that the tiers are the same was seen above.
+    // One attach mode takes half the time; that all are the same was checked above.
     let tier = ["--attach", "tp_btf"];
     let root = judged(&check_json(&all, &tier));
     let others: Vec<u8> = all.difference(&needed()).copied().collect();
@@ -326,7 +326,7 @@ fn no_other_capability_is_of_any_use() {
     figure(&format!("{} capabilities were tried in {:?}", others.len(), start.elapsed()));
 }
 
-/// The manifests are made from the chart, so this is what the chart gives by default.
+/// The manifests are generated from the chart, so these are the chart's defaults.
 #[test]
 fn the_manifests_give_what_every_kernel_asks_for_and_no_more() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/kustomize/base/sysprobe.yaml");

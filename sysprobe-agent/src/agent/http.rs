@@ -1,5 +1,5 @@
-//! What the agent answers over HTTP: to Prometheus and the kubelet on a port, to the command line on the
-//! local socket. How long a client may take, and how many there may be, is the business of the modules below.
+//! The agent's HTTP server: for Prometheus and the kubelet on a port, for the command line on the local
+//! socket. The modules below limit how long a client may take, and how many clients there may be.
 
 mod connections;
 mod peer;
@@ -34,14 +34,14 @@ use rendered::Rendered;
 use renderings::Renderings;
 pub(super) use server::listen;
 
-/// Longer than an engine takes that does not hang. Commands give up before.
+/// Longer than any answer takes, unless the engine hangs. Commands give up earlier.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// What Prometheus says of its patience.
+/// The header with the scrape timeout of Prometheus.
 const SCRAPE_TIMEOUT: &str = "x-prometheus-scrape-timeout-seconds";
-/// Snapshots for commands, under way at a time; each has the whole as a value and as text.
+/// Snapshots for commands in progress at a time. Each is in memory as a value and as text.
 const SNAPSHOTS: usize = 2;
 
-/// What `/metrics` is made from.
+/// The state of the handler of `/metrics`.
 #[derive(Clone)]
 struct Exporter {
     shared: Shared,
@@ -49,7 +49,7 @@ struct Exporter {
     wanted: Arc<MetricsConfig>,
 }
 
-/// What a rendering comes to, for all that share it.
+/// The result of a rendering, for all requests that share it.
 #[derive(Clone)]
 enum Scrape {
     Rendered(Rendered),
@@ -68,7 +68,7 @@ pub(super) async fn serve_metrics(
         .route("/metrics", get(metrics).with_state(exporter))
         .route("/healthz", get(healthy))
         .route("/readyz", get(ready))
-        .fallback(async || (StatusCode::NOT_FOUND, "there is /metrics, /healthz and /readyz\n"))
+        .fallback(async || (StatusCode::NOT_FOUND, "not found: use /metrics, /healthz or /readyz\n"))
         .with_state(shared);
     server::serve(listener, router, Limits::PORT, stop).await;
 }
@@ -79,7 +79,7 @@ pub(super) async fn serve_socket(listener: UnixListener, shared: Shared, stop: R
     server::serve(listener, router, Limits::SOCKET, stop).await;
 }
 
-// Probes ask nothing of the engine, so nothing that is under way keeps them from their answer.
+// Probes do not use the engine, so no work in progress delays their answer.
 
 async fn healthy(State(shared): State<Shared>) -> Response {
     if let Some(hangs) = hanging(&shared) {
@@ -89,7 +89,8 @@ async fn healthy(State(shared): State<Shared>) -> Response {
     let (source, seconds) = (source.name(), since.elapsed().as_secs());
     shared.refuses(Refusal::SourceDead);
     let text = format!(
-        "{source} has refused connections for {seconds} s: a restart mounts its socket anew ({reason})\n"
+        "{source} has refused connections for {seconds} s: restart the agent, so that its socket is mounted \
+         again ({reason})\n"
     );
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
@@ -106,14 +107,14 @@ fn starting(shared: &Shared) -> Response {
     later(1, "the agent is still starting\n".to_owned())
 }
 
-/// The answer of an agent whose engine hangs.
+/// The response if the engine hangs.
 fn hanging(shared: &Shared) -> Option<Response> {
     let seconds = shared.hangs_for()?.as_secs();
     shared.refuses(Refusal::EngineHangs);
     Some(later(10, format!("the engine has been hanging for {seconds} s: a system call does not return\n")))
 }
 
-/// Asks the client to come again.
+/// Asks the client to retry later.
 fn later(seconds: u8, why: String) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, seconds.to_string())], why).into_response()
 }
@@ -141,7 +142,7 @@ async fn metrics(
     }
 }
 
-/// A tenth of a scraper's time before it gives up, it can still be told why.
+/// Leaves a tenth of the scraper's timeout, in which it can still be told why.
 fn patience(headers: &HeaderMap) -> Duration {
     let seconds = headers.get(SCRAPE_TIMEOUT).and_then(|value| value.to_str().ok()?.parse::<f64>().ok());
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds * 0.9).ok());
@@ -150,7 +151,7 @@ fn patience(headers: &HeaderMap) -> Duration {
 
 fn busy(shared: &Shared) -> Response {
     shared.refuses(Refusal::NoPlace);
-    later(1, "too many clients ask at once\n".to_owned())
+    later(1, "too many clients at once\n".to_owned())
 }
 
 async fn scrape(shared: Shared, format: Format, wanted: Arc<MetricsConfig>) -> Scrape {
@@ -168,14 +169,14 @@ async fn scrape(shared: Shared, format: Format, wanted: Arc<MetricsConfig>) -> S
     })
 }
 
-/// With what is asked for beside.
+/// Includes the additional data of the query.
 async fn snapshot(
     State((shared, turns)): State<(Shared, Arc<Semaphore>)>,
     Extension(seat): Extension<Seat>,
     Query(query): Query<snapshot::Query>,
 ) -> Response {
     if !query.is_empty() && query.lease_ms == 0 {
-        let missing = "slow_ns and measure go with lease_ms: for how long\n";
+        let missing = "slow_ns, follow and measure need lease_ms, which says for how long\n";
         return (StatusCode::BAD_REQUEST, missing).into_response();
     }
     if let Some(answer) = hanging(&shared) {
@@ -186,7 +187,7 @@ async fn snapshot(
     }
     let answer = async {
         let _turn = turns.acquire().await?;
-        // Its text is made before another's turn comes.
+        // The text is made before another request gets its turn, which bounds memory.
         let snapshot = shared.collect(query).await?;
         Ok::<_, BoxError>(match snapshot {
             Some(snapshot) => axum::Json(snapshot).into_response(),

@@ -9,14 +9,14 @@ use crate::config::{Log, LogFormat};
 
 pub(super) fn start(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter)
-        .with_context(|| format!("log.filter {:?} is neither a level nor directives", log.filter))?
-        // It calls every failed request an error. Whoever asked hears of it too, and says it less often.
+        .with_context(|| format!("log.filter {:?} is neither a log level nor filter directives", log.filter))?
+        // kube logs every failed request as an error. The caller gets the error too, and logs it less often.
         .add_directive("kube_client::client::builder=off".parse().context("silencing the client")?);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // A line that cannot be written is lost. Saying so on standard error, which is what has failed, would
-        // end the agent.
+        // A line that cannot be written is lost. To report that on standard error, which has just failed,
+        // would end the agent.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     let result = match log.format {

@@ -1,5 +1,5 @@
-//! Attaches one program: to the first of its function's names that the kernel has, to a tracepoint,
-//! or to what an iterator goes over.
+//! Attaches one program to the first of its function's names that the kernel has, to a tracepoint, or to the
+//! objects that an iterator walks.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,8 +17,8 @@ use crate::probe::{self, Hook};
 /// emulated machine.
 const SEED_AT_MOST: Duration = Duration::from_secs(30);
 
-/// Tries the names that a function has had, one after the other. What is said of one that the kernel has
-/// counts, not that it lacks the others.
+/// Tries the names that a function has had across kernel versions, one after the other. An error for a name
+/// that the kernel has takes precedence over "no such function" for the others.
 pub(super) fn first_name<T>(
     row: &probe::Program,
     mut act: impl FnMut(&'static str) -> Result<T, ProgramError>,
@@ -36,7 +36,7 @@ pub(super) fn first_name<T>(
     tried
 }
 
-/// Whether there is merely no function of that name.
+/// Whether the error only says that the kernel has no function of that name.
 fn is_of_a_name(error: &ProgramError) -> bool {
     match error {
         ProgramError::Btf(_) => true,
@@ -48,7 +48,7 @@ fn is_of_a_name(error: &ProgramError) -> bool {
     }
 }
 
-/// Puts a program on its tracepoint, for as long as the link lasts.
+/// Attaches a program to its tracepoint for as long as the link lives.
 pub(super) fn to_tracepoint(program: &mut Program, row: &probe::Program) -> Result<FdLink, ProgramError> {
     if let Hook::RawTp(tracepoint) = row.hook {
         let program = <&mut RawTracePoint>::try_from(program)?;
@@ -73,12 +73,13 @@ pub(super) fn link_to_all(program: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
     Ok(vec![syscall::link_iterator(program)?])
 }
 
-/// What a seed did not come to is met as new when it is used next.
+/// Objects that the scan does not reach are picked up when they are used next.
 pub(super) fn seed(scan: &Scan) -> io::Result<()> {
     if !scan.run(SEED_AT_MOST)?.is_complete {
         warn!(
             program = scan.program(),
-            "The initial scan did not finish in time; objects that it missed are unknown until they are used."
+            "The initial scan did not finish in time; tasks and files that it missed stay unknown until they \
+             are used."
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as text.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -31,7 +31,7 @@ pub(super) fn write(out: &mut impl Write, report: &Report, socket: &Path) -> io:
     agent(out, &report.agent, socket)
 }
 
-/// A line with a name before it.
+/// Writes an indented line: a name column, then the value.
 fn line(out: &mut impl Write, name: &str, value: &str) -> io::Result<()> {
     writeln!(out, "  {name:<14}{value}")
 }
@@ -57,7 +57,7 @@ fn facts(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     line(out, "processes", seen)
 }
 
-/// Whether programs can be loaded, and below it what each right that is missing costs.
+/// Whether the process has all required privileges, and below it the cost of each missing capability.
 fn privileges(out: &mut impl Write, facts: &Facts) -> io::Result<()> {
     let privilege = &facts.privilege;
     let missing = privilege.missing();
@@ -79,7 +79,7 @@ fn cgroups(key: &KeyHierarchy) -> String {
     }
 }
 
-/// The domain, and below it its tiers in the order in which the agent tries them.
+/// The domain, and below it its attach modes in the order in which the agent tries them.
 fn domain(out: &mut impl Write, plan: &DomainPlan, trials: Option<&[Trial]>) -> io::Result<()> {
     let candidates = match &plan.decision {
         Decision::Off(reason) => return line(out, plan.name, &format!("off: {reason}")),
@@ -88,8 +88,8 @@ fn domain(out: &mut impl Write, plan: &DomainPlan, trials: Option<&[Trial]>) -> 
     };
     let state = match trials.map(|trials| first_taken(trials, plan.name)) {
         Some(Some(tier)) => format!("on, by {}", tier.name()),
-        Some(None) => "off: the kernel takes none of its tiers".to_owned(),
-        None => "on, by the first tier that the kernel takes".to_owned(),
+        Some(None) => "off: the kernel accepts none of its attach modes".to_owned(),
+        None => "on, by the first attach mode that the kernel accepts".to_owned(),
     };
     line(out, plan.name, &state)?;
     let verdict = |tier| {
@@ -111,14 +111,14 @@ fn said(verdict: Option<&Verdict>) -> String {
     }
 }
 
-/// What the verifier says has lines of its own.
+/// Continuation lines of the verifier's message are indented below the first line.
 fn row(out: &mut impl Write, tier: Tier, said: &str) -> io::Result<()> {
     let mut lines = said.lines();
     writeln!(out, "  {:<14}{:<8}{}", "", tier.name(), lines.next().unwrap_or_default())?;
     lines.try_for_each(|line| writeln!(out, "  {:<22}  {line}", ""))
 }
 
-/// What the documents put in backquotes is plain here.
+/// The texts are Markdown; their backquotes are removed here.
 fn known_bugs(out: &mut impl Write, bugs: &[&KnownBug]) -> io::Result<()> {
     if bugs.is_empty() {
         return Ok(());
@@ -157,8 +157,7 @@ fn memory(out: &mut impl Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "  {:<14}{:>10} KiB", "total", plan.map_bytes().div_ceil(1024))
 }
 
-/// What bounds the memory that is kept with threads and sockets. Rows of what there is now are among the
-/// maps.
+/// The limits of task and socket storage. The storage of existing tasks and sockets is listed among the maps.
 fn storage(out: &mut impl Write, limits: &Limits) -> io::Result<()> {
     const MIB: u64 = 1 << 20;
     writeln!(out, "Kernel memory kept with threads and sockets")?;

@@ -1,4 +1,4 @@
-//! What values are accepted. Checked while the file is parsed, so that the error shows the line.
+//! The accepted values. They are checked while the file is parsed, so that the error shows the line.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use serde::de::{Deserialize, Deserializer, Error};
 use tracing_subscriber::EnvFilter;
 
-/// Two slots are fixed; with fewer than this few cgroups could be told apart. The upper limit is 784 MiB of
-/// maps.
+/// Two slots are reserved, so a smaller map could tell few cgroups apart. The upper limit amounts to 784 MiB
+/// of maps.
 const SLOTS: RangeInclusive<u32> = 16..=65_536;
-/// The upper limit is that of Linux on the number of tasks.
+/// The upper limit is the most tasks that Linux supports (`PID_MAX_LIMIT`).
 const TASKS: RangeInclusive<u32> = 1024..=4_194_304;
-/// The upper limit is for ten million sockets.
+/// The upper limit is enough for ten million sockets.
 const STORAGE_MEBIBYTES: RangeInclusive<u32> = 0..=8192;
-/// The upper limit is none.
+/// The upper limit is never reached.
 const CALLS: RangeInclusive<u64> = 0..=1_000_000_000;
 const ONE_IN: RangeInclusive<u32> = 0..=64;
 const GRACE_SECONDS: RangeInclusive<u64> = 1..=3600;
@@ -44,7 +44,7 @@ pub(super) fn one_in<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, 
     if one_in == 0 || one_in.is_power_of_two() {
         return Ok(one_in);
     }
-    Err(D::Error::custom(format!("{one_in} is no power of two")))
+    Err(D::Error::custom(format!("{one_in} is not a power of two")))
 }
 
 pub(super) fn grace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
@@ -76,7 +76,7 @@ pub(super) fn absolute_if_any<'de, D: Deserializer<'de>>(
     absolute(deserializer).map(Some)
 }
 
-/// Also what the flag's value has to pass.
+/// Also validates the flag's value.
 pub(crate) fn check_absolute(path: PathBuf) -> Result<PathBuf, &'static str> {
     if path.is_absolute() { Ok(path) } else { Err("the path must be absolute") }
 }
@@ -85,6 +85,6 @@ pub(super) fn filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
     let filter = String::deserialize(deserializer)?;
     match EnvFilter::try_new(&filter) {
         Ok(_) => Ok(filter),
-        Err(error) => Err(D::Error::custom(format!("neither a level nor directives: {error}"))),
+        Err(error) => Err(D::Error::custom(format!("neither a log level nor filter directives: {error}"))),
     }
 }

@@ -74,7 +74,7 @@ fn mistakes_are_refused_with_their_place() {
         ("tasks = 10", "10 is not between 1024 and 4194304"),
         ("attach = \"uprobe\"", "unknown variant `uprobe`"),
         ("grace_seconds = 0", "0 is not between 1 and 3600"),
-        ("log.filter = \"loud=very\"", "neither a level nor directives"),
+        ("log.filter = \"loud=very\"", "neither a log level nor filter directives"),
         ("socket = \"agent.sock\"", "the path must be absolute"),
         ("objects = \"target/ebpf\"", "the path must be absolute"),
         ("[log]\nformat = \"xml\"", "unknown variant `xml`"),
@@ -83,7 +83,7 @@ fn mistakes_are_refused_with_their_place() {
         (
             "domains = { sched = false, vfs = false, block = false, tcp = false, net = false, rxpath = \
              false, reclaim = false, cpu = false, memory = false, pressure = false }",
-            "all of domains (sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory, pressure) are false",
+            "all domains (sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory, pressure) are turned off",
         ),
     ];
     for (text, expected) in cases {

@@ -1,5 +1,4 @@
-//! The part of a command's page that comes from the program: its flags as `--help` has them, and the columns of
-//! its tables.
+//! The generated part of a command's page: its flags as in `--help`, and the columns of its tables.
 
 use std::io::{self, Write};
 
@@ -9,7 +8,7 @@ use clap::{Arg, Command, ValueEnum};
 
 use crate::top::views::View;
 
-/// More values than these are left to `--help`.
+/// A longer list of values is left to `--help`.
 const FEW: usize = 6;
 
 /// Writes the part of the page of `name`, a command of `program`.
@@ -50,7 +49,7 @@ fn flags(out: &mut impl Write, command: &Command) -> io::Result<()> {
     writeln!(out)
 }
 
-/// As it is typed: `-o, --output FORM`.
+/// The argument as a user types it: `-o, --output FORMAT`.
 fn typed(argument: &Arg) -> String {
     let short = argument.get_short().map(|letter| format!("-{letter}, ")).unwrap_or_default();
     let long = argument.get_long().map(|word| format!("--{word}")).unwrap_or_default();
@@ -98,7 +97,7 @@ mod tests {
             "| `POD` | a\\|b |",
             "| `-s, --sort COLUMN` | Sort by this column: `cpu`, `io` (default `cpu`) |",
             "| `--once` | One window |",
-            "| `FSYNC99` | 99 of 100 fsyncs were shorter | `fsync99` |",
+            "| `FSYNC99` | p99 fsync latency | `fsync99` |",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} is not in:\n{text}");
         }

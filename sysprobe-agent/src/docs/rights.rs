@@ -1,5 +1,5 @@
-//! The page of rights: the table of capabilities, and what else a pod of the agent has to be given, or never
-//! needs.
+//! The page of rights: the table of capabilities, and the other privileges that the agent's pod needs or
+//! never needs.
 
 use std::io::{self, Write};
 
@@ -10,8 +10,8 @@ const HEAD: &str = "# Rights
 <!-- Made from the table in `sysprobe-agent/src/host/privilege.rs` by `cargo xtask docs`; edit that.
 What is not the table is in `sysprobe-agent/src/docs/rights.rs`. -->
 
-What the agent may do on a node, and what happens where it may not. `sysprobe check` says what it
-lacks where it runs; start it with the rights that the agent has, as in `kubectl exec`.
+The privileges that the agent needs on a node, and what does not work without each. `sysprobe check`
+prints what is missing; run it with the agent's own privileges, for example by `kubectl exec`.
 
 ## Capabilities
 
@@ -20,14 +20,14 @@ lacks where it runs; start it with the rights that the agent has, as in `kubectl
 ";
 
 const REST: &str = "
-The first two are what the agent needs, with `CAP_SYS_RESOURCE` on old kernels. `CAP_SYS_ADMIN`
-stands for both in every kernel, and should not be given for that; where kprobes ask for it, `sysctl
-kernel.perf_event_paranoid=2` on the node does as well. The last two are for who wants to have what
-stands beside them. (`CAP_DAC_OVERRIDE` stands for `CAP_DAC_READ_SEARCH`, and gives more.)
+The agent needs the first two, and `CAP_SYS_RESOURCE` before Linux 5.11. `CAP_SYS_ADMIN` includes
+both, but do not grant it for that. Where kprobes need it, setting `kernel.perf_event_paranoid` to 2
+on the node is enough. The last two rows are optional. (`CAP_DAC_OVERRIDE` includes
+`CAP_DAC_READ_SEARCH`, and allows more.)
 
-No other capability is of any use. A test takes each of them away from root, one by one, and finds
-the same domains working through the same hooks; it takes all of them away at once on the oldest and
-the newest kernels, and finds the same again.
+The agent uses no other capability. A test (`cargo xtask test rights`) runs the agent as root without
+each of the others in turn, and finds the same domains with the same hooks; on the oldest and newest
+kernels it leaves out all of them at once, with the same result.
 
 ```yaml
 securityContext:
@@ -41,50 +41,51 @@ securityContext:
 
 ## What else a pod needs
 
-- **User 0.** Kubernetes gives a container's capabilities to user 0 only: others would have to get
-  them from the program's file, which `allowPrivilegeEscalation: false` (`no_new_privs`) forbids,
-  and ambient capabilities cannot be asked for. Files of container runtimes and service account
-  tokens are root's, too: user 0 needs no capability to read them.
-- **The host's PID namespace** (`hostPID: true`): tasks and sockets that are older than the agent,
-  threads by state and load averages are read by iterators that see the agent's namespace only.
-  `sysprobe check` then says `processes  all of the host`.
-- **The host's cgroup file systems**, read-only: `/sys/fs/cgroup` as a `hostPath`, anywhere in the
-  container, with `cgroup_root` in the configuration (or `--cgroup-root`) naming the place. Names
-  are the host's, whatever cgroup namespace the container has; what it has at its own
-  `/sys/fs/cgroup` is its part of them. A mount that is read-only leaves those below it as they are,
-  such as the hierarchies of cgroup v1: `recursiveReadOnly` (Kubernetes 1.31, containerd 2.0, Linux
-  5.12) makes them read-only as well. Without it user 0 could write there; the agent opens nothing
+- **User 0.** Kubernetes gives added capabilities to user 0 only. Another user would need file
+  capabilities, which `allowPrivilegeEscalation: false` (`no_new_privs`) disables, or ambient
+  capabilities, which Kubernetes cannot set. The files of container runtimes and service account
+  tokens belong to root, so user 0 needs no capability to read them.
+- **The host's PID namespace** (`hostPID: true`). BPF iterators see only the agent's PID namespace.
+  They find tasks and sockets that are older than the agent, and count threads for the load
+  averages. With `hostPID: true`, `sysprobe check` prints `processes  all of the host`.
+- **The host's cgroup file systems**: mount `/sys/fs/cgroup` as a read-only `hostPath` anywhere in
+  the container, and set `cgroup_root` (or `--cgroup-root`) to that path. The container's own
+  `/sys/fs/cgroup` shows only its part of the hierarchy. A read-only mount does not make the mounts
+  below it read-only, such as the hierarchies of cgroup v1; `recursiveReadOnly` does (Kubernetes
+  1.31, containerd 2.0, Linux 5.12). Without it, user 0 could write there; the agent opens no file
   for writing.
-- **The kernel's types**, which every container sees in its own `/sys/kernel/btf/vmlinux`. Nothing
-  has to be mounted.
-- **A directory for the local socket**, writable: `/run/sysprobe`. A `hostPath` lets commands on the
-  node ask the agent; an `emptyDir` is enough for `kubectl exec`.
-- **Names of pods**, from one source at least: a service account that may `get`, `list` and `watch`
-  `pods`, and `NODE_NAME` in the environment; or the kubelet, with a service account that may `get`
-  `nodes/pods` (`nodes/proxy` before Kubernetes 1.33); or the runtime's socket, as a `hostPath`; or
-  the files in which the runtime keeps what it runs (such as `/run/containerd`), read-only, with the
-  containers' own file systems mounted below them, of which the same is true. The service account is
-  the smallest right of these. Only those that are used need to be there (`[pods]` in the
-  configuration).
-- **The node's network devices**, for the links in `sysprobe use` only: `/sys/class/net` and
-  `/sys/devices` as `hostPath`s beside one another, read-only. Without them it cannot tell which
-  links leave the node.
-- **The system calls `bpf` and `perf_event_open`**, where a seccomp profile is on. Profiles of
-  current runtimes (`RuntimeDefault`) allow them to who has `CAP_BPF` and `CAP_PERFMON`, those of
-  older ones only with `CAP_SYS_ADMIN`: then a profile of your own, or `Unconfined`.
-  `perf_event_open` is for kprobes only. Where SELinux is enforced, containers' usual type may not
-  use `bpf`; `spc_t` may.
-- **A kernel that is not locked down** for confidentiality (`/sys/kernel/security/lockdown`): then
-  programs may not read its memory.
+- **The kernel's BTF**, which every container sees in its own `/sys/kernel/btf/vmlinux`. Nothing has
+  to be mounted.
+- **A writable directory for the local socket**: `/run/sysprobe`. With a `hostPath`, commands on the
+  node can ask the agent; an `emptyDir` is enough for `kubectl exec`.
+- **A source of pod names**, at least one of these (`[pods]` in the configuration selects them):
+  - the API server: a service account that may `get`, `list` and `watch` `pods`, and `NODE_NAME` in
+    the environment. This needs the fewest privileges.
+  - the kubelet: a service account that may `get` `nodes/pods` (`nodes/proxy` before Kubernetes 1.33)
+  - the container runtime's socket, as a `hostPath`
+  - the runtime's state directory, such as `/run/containerd`, read-only. The containers' own file
+    systems are mounted below it: `recursiveReadOnly` makes these read-only, too.
+- **The node's network devices**, only for the links in `sysprobe use`: `/sys/class/net` and
+  `/sys/devices` as read-only `hostPath`s beside one another. Without them it cannot tell which links
+  leave the node.
+- **The system calls `bpf` and `perf_event_open`**, where a seccomp profile is on. `RuntimeDefault`
+  of current runtimes allows them to a process with `CAP_BPF` and `CAP_PERFMON`. Older runtimes allow
+  them only with `CAP_SYS_ADMIN`: use a profile of your own, or `Unconfined`. Only kprobes need
+  `perf_event_open`. Where SELinux is enforced, the usual type of containers may not use `bpf`;
+  `spc_t` may (not tested).
+- **A kernel that is not in lockdown mode `confidentiality`** (`/sys/kernel/security/lockdown`). In
+  that mode, BPF programs may not read kernel memory, and most domains are off
+  ([troubleshooting](troubleshooting.md)).
 
 ## What it never needs
 
 - `privileged: true`, or a capability that is not in the table.
-- The host's network namespace (`hostNetwork`): what is measured is measured on the whole node.
+- The host's network namespace (`hostNetwork`): the programs see the whole node without it.
 - The host's IPC and UTS namespaces, devices, `/dev`, debugfs, tracefs, the BPF file system, kernel
   modules or headers.
-- Write access to any path of the host but the socket's directory, and to its own root file system.
-- Rights to change anything in Kubernetes, or to read anything in it but pods.
+- Write access to its own root file system, or to any path of the host other than the socket's
+  directory.
+- Permission to change anything in Kubernetes, or to read anything other than pods.
 ";
 
 pub(super) fn write(out: &mut impl Write) -> io::Result<()> {

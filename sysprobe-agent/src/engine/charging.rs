@@ -1,4 +1,4 @@
-//! From the slots of a domain to workloads: the same for every domain that charges cgroups.
+//! Moves the counters of slots to workloads, in the same way for every domain that charges cgroups.
 
 use std::time::Instant;
 
@@ -13,21 +13,22 @@ use crate::slots::{Counters, Key, Owner, Slots};
 use crate::snapshot::SocketsSample;
 use crate::workload::{Bearer, Charge, Registry};
 
-/// A domain's slots, whatever they hold.
+/// A domain's slots, independent of their counters' type.
 pub(super) trait Charged {
     /// Looks up which cgroups have slots.
     fn list(&mut self);
 
-    /// The same before burials, where a cgroup does not tell its slots by itself.
+    /// The same before deleted cgroups are reaped; only needed where a cgroup's id alone does not determine
+    /// its slots.
     fn list_for_burials(&mut self);
 
     /// The cgroups that have slots.
     fn cgroups(&self) -> Vec<u64>;
 
-    /// Takes in everything that the listed slots hold now.
+    /// Charges everything that the listed slots hold now.
     fn collect(&mut self, identity: &Identity, attribution: &Attribution, registry: &mut Registry);
 
-    /// Books the last numbers of a dead cgroup and frees its slots.
+    /// Charges the last counters of a deleted cgroup and frees its slots.
     fn bury(
         &mut self,
         id: u64,
@@ -84,12 +85,11 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
     }
 }
 
-/// Finds out whose these cgroups are, all domains' at once: there is one walk for those that nobody has heard
-/// of.
+/// Resolves the owners of these cgroups for all domains at once: one tree walk finds all new cgroups.
 pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut Attribution) {
     let now = Instant::now();
-    // A cgroup's birth is told before its first task can get a slot: after this, every slot should have a
-    // name.
+    // The event of a new cgroup precedes its first slot: after this update, the cgroup of every slot should
+    // be known.
     identity.update(now);
     if owners.iter().any(|id| identity.tree().get(*id).is_none() && !attribution.is_late(*id)) {
         identity.look_again(now);
@@ -100,59 +100,60 @@ pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut 
     }
 }
 
-/// Charges what was gathered since the last time. What belongs to nobody yet stays where it is.
+/// Charges what was counted since the last call. Counts without a known owner stay in their slots.
 fn charge<S: Counters + Charge, K: Key>(
     slots: &mut Slots<S, K>,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let nobodys = Nobodys::default();
+    let bearers = Bearers::default();
     slots.read(
         |id| attribution.bearer(id).is_some(),
-        |owner, gathered| registry.add(nobodys.or_bearer(owner, attribution), gathered),
+        |owner, gathered| registry.add(bearers.of(owner, attribution), gathered),
     );
 }
 
-/// Adds the sockets that each owner had at the last scan. Those of a cgroup that has no name yet, or none any
-/// more, are left out: levels need not be kept for it.
+/// Adds the sockets that each owner had at the last scan. Sockets of a cgroup without a name are left out: a
+/// gauge, unlike a counter, need not be kept for later.
 pub(super) fn count_sockets(
     sockets: &[(Owner, SocketsSample)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let nobodys = Nobodys::default();
+    let bearers = Bearers::default();
     registry.forget_sockets();
     for (owner, sockets) in sockets {
         if !matches!(owner, Owner::Cgroup(id) if attribution.bearer(*id).is_none()) {
-            registry.add_sockets(nobodys.or_bearer(*owner, attribution), sockets);
+            registry.add_sockets(bearers.of(*owner, attribution), sockets);
         }
     }
 }
 
-/// Adds the threads that each owner has now. Those of a cgroup that has no name yet are left out: levels need
-/// not be kept for it.
+/// Adds the threads that each owner has now. Threads of a cgroup without a name are left out: a gauge, unlike
+/// a counter, need not be kept for later.
 pub(super) fn count_threads(
     threads: &[(Owner, Threads)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let nobodys = Nobodys::default();
+    let bearers = Bearers::default();
     for (owner, threads) in threads {
         if !matches!(owner, Owner::Cgroup(id) if attribution.bearer(*id).is_none()) {
-            registry.add_threads(nobodys.or_bearer(*owner, attribution), threads);
+            registry.add_threads(bearers.of(*owner, attribution), threads);
         }
     }
 }
 
-/// Adds who made whom wait. What one of the two has no name for yet is left for the next time.
+/// Adds interference: how long one owner waited while another ran. A record waits for the next call while one
+/// of its owners has no name yet.
 pub(super) fn charge_debts(
     debts: &mut Debts,
     identity: &Identity,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let nobodys = Nobodys::default();
-    // A cgroup that died moments ago may still be met.
+    let bearers = Bearers::default();
+    // Records may still refer to a cgroup that was just deleted.
     let has_gone = |owner| matches!(owner, Owner::Cgroup(id) if identity.tree().get(id).is_none());
     let is_nameless = |owner| match owner {
         Owner::Cgroup(id) if attribution.bearer(id).is_none() => {
@@ -166,8 +167,8 @@ pub(super) fn charge_debts(
             return Taken::NotYet;
         }
         if ns != 0 {
-            let culprit = nobodys.or_bearer(culprit, attribution);
-            registry.add_debt(nobodys.or_bearer(victim, attribution), culprit, ns);
+            let culprit = bearers.of(culprit, attribution);
+            registry.add_debt(bearers.of(victim, attribution), culprit, ns);
         }
         if has_gone(victim) || has_gone(culprit) { Taken::ForGood } else { Taken::Yes }
     });
@@ -177,20 +178,20 @@ pub(super) fn charge_debts(
     registry.choose_culprits(Instant::now());
 }
 
-/// Who bears what is no cgroup's, or of one that nobody knows.
-pub(super) struct Nobodys {
+/// The owners of counters that belong to no cgroup or to an unknown one.
+pub(super) struct Bearers {
     kernel: Bearer,
     unknown: Bearer,
 }
 
-impl Default for Nobodys {
+impl Default for Bearers {
     fn default() -> Self {
         Self { kernel: Bearer::kernel(), unknown: Bearer::unknown() }
     }
 }
 
-impl Nobodys {
-    pub(super) fn or_bearer<'a>(&'a self, owner: Owner, attribution: &'a Attribution) -> &'a Bearer {
+impl Bearers {
+    pub(super) fn of<'a>(&'a self, owner: Owner, attribution: &'a Attribution) -> &'a Bearer {
         match owner {
             Owner::Kernel => &self.kernel,
             Owner::Unknown => &self.unknown,
@@ -199,9 +200,9 @@ impl Nobodys {
     }
 }
 
-/// Releases slots whose cgroups a complete walk did not find: births and deaths were both missed, or
-/// something of theirs, such as a socket, has outlived them by more than the grace. What comes after that is
-/// charged to `unknown` without a slot.
+/// Releases slots whose cgroups a complete tree walk did not find: either both of their events were missed,
+/// or something of theirs, such as a socket, has outlived them by more than the grace period. Later counts go
+/// to `unknown` without a slot.
 fn release_unheard<S: Counters + Charge, K: Key>(
     slots: &mut Slots<S, K>,
     identity: &Identity,

@@ -1,4 +1,4 @@
-//! What took long, one by one, with names: for those who ask.
+//! Individual slow requests with the names of their workloads, for readers that ask for them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,27 +10,27 @@ use sysprobe_common::rxpath::{Point, Protocol};
 use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS};
 
 use super::Engine;
-use super::charging::Nobodys;
+use super::charging::Bearers;
 use crate::rxpath::{self, slow};
 use crate::slots::Owner;
 use crate::snapshot::{Occupant, SlowRequest, SlowSample, Who, Workload};
 
 impl Engine {
-    /// Each that took long of late. What the question before this one had no answer for yet is in it. `None`
-    /// where the receive path is not watched.
+    /// Recent slow requests, including those that arrived after the previous query. `None` if the receive
+    /// path is not watched.
     pub(super) fn slow(&mut self, from_ns: u64, lease: Duration) -> Option<SlowSample> {
         let rxpath = self.measured.rxpath()?;
         rxpath.slow().ask(from_ns, lease, Instant::now());
         let lost = rxpath.slow_lost();
-        let nobodys = Nobodys::default();
+        let bearers = Bearers::default();
         let attribution = &self.attribution;
-        let named = |one: &Slow| request(one, |owner| nobodys.or_bearer(owner, attribution).workload.clone());
+        let named = |one: &Slow| request(one, |owner| bearers.of(owner, attribution).workload.clone());
         let requests = rxpath.slow().recent(from_ns).filter_map(named).collect();
         Some(SlowSample { from_ns, lost, requests })
     }
 }
 
-/// With names. `None` of a protocol that this version does not know.
+/// Resolves names. `None` for a protocol that this version does not know.
 fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Option<SlowRequest> {
     let protocol = Protocol::ALL.into_iter().find(|protocol| *protocol as u32 == slow.protocol)?;
     let passed: Vec<_> = slow::passed(slow).collect();
@@ -54,7 +54,7 @@ fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Optio
     })
 }
 
-/// Who had the CPU while the reader waited for it the last time, the longest first.
+/// The occupants of the CPU during the reader's last wait for it, the longest first.
 fn occupants(slow: &Slow, workload_of: impl Fn(Owner) -> Workload) -> Vec<Occupant> {
     let who = |occupant: u64| match occupant {
         IDLE => Who::Idle,
@@ -79,13 +79,13 @@ fn peer(slow: &Slow) -> Option<IpAddr> {
     (!address.is_unspecified()).then(|| address.to_canonical())
 }
 
-/// Process and thread.
+/// Splits into process and thread ID.
 #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
 const fn halves(thread: u64) -> (u32, u32) {
     ((thread >> 32) as u32, thread as u32)
 }
 
-/// Whatever a program calls itself.
+/// A thread's name, which programs choose freely.
 fn text(name: &[u8]) -> String {
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..length]).into_owned()

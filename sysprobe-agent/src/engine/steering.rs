@@ -1,6 +1,6 @@
-//! Whether packets are steered to other CPUs (RPS). The plan knows it of the agent's start, and
-//! only then are there programs that see how long packets wait for it; here it is noticed when
-//! steering is switched on later.
+//! Whether packets are steered to other CPUs (RPS). The plan checks it at startup, and only then are programs
+//! attached that see how long packets wait for the other CPU. This module notices if steering is switched on
+//! later.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use tracing::warn;
 use crate::host;
 use crate::snapshot::DomainState;
 
-/// A look reads a file for each receive queue.
+/// Each check reads one file per receive queue.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
-const UNSEEN: &str = "RPS was switched on after the agent started: the time that packets wait on the other \
-                      CPU is in no stage until the agent is restarted";
+const UNSEEN: &str = "RPS was enabled after the agent started: until a restart of the agent, the stages \
+                      leave out the time that packets wait on the target CPU";
 
 pub(super) struct Steering {
-    /// Whether it is known that packets are steered.
+    /// Whether packets are already known to be steered.
     is_known: bool,
     looked: Instant,
 }
@@ -25,7 +25,7 @@ impl Steering {
         Self { is_known, looked: Instant::now() }
     }
 
-    /// Says it with the domain's state, which every reader of the numbers sees.
+    /// Reports it in the domain's state, which every reader of the numbers sees.
     pub(super) fn update(&mut self, domains: &mut [DomainState], now: Instant) {
         self.update_from(domains, now, host::steers_packets);
     }

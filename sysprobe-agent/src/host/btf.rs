@@ -1,5 +1,4 @@
-//! The types of a kernel (BTF), opened and searched by name. What is looked up in them is in `layout` and
-//! `targets`.
+//! The types of a kernel (BTF), opened and searched by name. `layout` and `targets` look things up in them.
 
 mod layout;
 mod targets;
@@ -51,7 +50,7 @@ impl Types {
             .map_err(|error| BtfError::Unreadable { path: path.to_owned(), reason: error.to_string() })
     }
 
-    /// The names that the kernel has for why it drops packets, by number.
+    /// The kernel's drop reasons, by number.
     pub(super) fn drop_reasons(&self) -> BTreeMap<u32, String> {
         let types = self.named(["skb_drop_reason"]);
         let members = types.values().flatten().flat_map(|ty| match ty {
@@ -65,14 +64,13 @@ impl Types {
         named.collect()
     }
 
-    /// All types of these names, by name. It passes once over the names of all types, of which there are a
-    /// hundred thousand.
+    /// All types with these names, by name. One pass over the names of all types, about a hundred thousand.
     fn named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, Vec<Type>> {
         let names: Vec<String> = names.into_iter().map(regex::escape).collect();
         let mut found = BTreeMap::<String, Vec<Type>>::new();
         match self.matching(&format!("^(?:{})$", names.join("|"))) {
             Ok(types) => types.for_each(|(name, ty)| found.entry(name).or_default().push(ty)),
-            Err(error) => error!(%error, "The kernel's types cannot be searched."),
+            Err(error) => error!(%error, "The kernel's BTF cannot be searched."),
         }
         found
     }
@@ -89,8 +87,8 @@ impl Types {
     }
 }
 
-/// Mapping the file and searching it costs a hundredth of the crate's default, which builds an index. The
-/// kernel's own file can be mapped since 6.16; before, a copy in memory can.
+/// Maps the file and searches it, at a hundredth of the cost of the crate's default, which builds an index.
+/// The kernel's own file can be mapped since 6.16; before, a copy in memory can.
 fn map(path: &Path) -> Result<Btf, Box<dyn std::error::Error>> {
     if let Ok(btf) = Btf::from_file_with_backend(path, Backend::Mmap) {
         return Ok(btf);
@@ -100,7 +98,7 @@ fn map(path: &Path) -> Result<Btf, Box<dyn std::error::Error>> {
     if descriptor < 0 {
         return Err(std::io::Error::last_os_error().into());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     let mut copy = unsafe { File::from_raw_fd(descriptor) };
     std::io::copy(&mut File::open(path)?, &mut copy)?;
     let name = format!("/proc/self/fd/{}", copy.as_raw_fd());

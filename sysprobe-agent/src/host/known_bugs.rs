@@ -1,24 +1,24 @@
-//! Bugs of kernels that make numbers wrong, or keep them from us: a table, and which of its rows hold for a
+//! Kernel bugs that make numbers wrong or keep them from us: a table, and which of its rows apply to a
 //! kernel. Pure.
 //!
-//! A distribution mends its kernels without changing what they call themselves, so a row is told by what the
-//! kernel's types have or lack wherever they give it away, and by the version only where they do not.
+//! A distribution fixes its kernels without changing their version. So a bug is recognised by members that
+//! the kernel's types have or lack, if there are any, and by the version only if not.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Facts;
 
-/// One bug, and what it does to our numbers.
+/// A kernel bug that affects the agent's metrics.
 #[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct KnownBug {
-    /// For scripts; it stays the same.
+    /// Stable name of the bug, for scripts.
     pub name: &'static str,
-    /// The versions that have it, unless their distribution mended it.
+    /// Kernel versions with the bug. A distribution may have fixed it in its own kernels.
     pub kernels: &'static str,
-    /// What the kernel does.
+    /// What the kernel does wrong.
     pub what: &'static str,
-    /// The series that suffer, or would.
+    /// Metrics that the bug affects, or would affect without the remedy.
     pub series: &'static [&'static str],
     /// What the agent does about it.
     pub remedy: &'static str,
@@ -26,16 +26,16 @@ pub struct KnownBug {
     sign: Sign,
 }
 
-/// What gives a bug away. Members are named as in the table of probes.
+/// How a bug is recognised. Members are named as in the table of probes.
 #[derive(Debug, PartialEq, Eq)]
 enum Sign {
     Has(&'static str),
-    /// What mended it is not there, and what has the bug is.
+    /// The feature with the bug exists, and the fix does not.
     Lacks {
         has: &'static str,
         lacks: &'static str,
     },
-    /// The kernel calls itself older than this.
+    /// The kernel's version is older than this.
     Before(u32, u32),
 }
 
@@ -43,62 +43,62 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
     KnownBug {
         name: "delayed_sleeper",
         kernels: "from 6.12 on",
-        what: "A task that blocks before its turn stays on the run queue for a while. If it is moved to \
-               another CPU meanwhile, its sleep from then on is counted as a wait for that CPU (`run_delay` \
-               of `/proc/PID/schedstat`).",
+        what: "A task that blocks before it has used its share of the CPU stays on the run queue for a \
+               while. If it is migrated to another CPU meanwhile, the kernel counts the rest of its sleep as \
+               a wait for that CPU (`run_delay` of `/proc/PID/schedstat`).",
         series: &[
             "sysprobe_sched_wakeup_latency_seconds",
             "sysprobe_sched_wait_seconds_total",
             "sysprobe_sched_blame_seconds_total",
         ],
         remedy: "Such a wait is left out and counted in \
-                 `sysprobe_agent_lost_updates_total{reason=\"delayed_sleeper\"}`. By `fentry` and `kprobe`, \
-                 which see no moves, it is not recognised.",
+                 `sysprobe_agent_lost_updates_total{reason=\"delayed_sleeper\"}`. The attach modes `fentry` \
+                 and `kprobe` see no migrations and cannot detect it.",
         sign: Sign::Has("task_struct.se.sched_delayed"),
     },
     KnownBug {
         name: "lru_starvation",
         kernels: "before 6.6.99 and 6.15.7",
-        what: "Each CPU sets 128 free entries of an LRU hash aside. With many CPUs and a small hash, one \
-               that needs more pushes out entries that are in use.",
+        what: "Each CPU reserves 128 free entries of an LRU hash. With many CPUs and a small hash, a CPU \
+               that needs more entries evicts some that are in use.",
         series: &["sysprobe_cpu_throttle_duration_seconds"],
-        remedy: "Only throttled queues are kept in such a hash: the length of a throttling whose entry was \
-                 pushed out is missing. Requests to block devices and reclaims lie in hashes that push \
-                 nothing out.",
+        remedy: "Only throttled run queues are kept in such a hash: if an entry is evicted, the duration of \
+                 that throttle is missing. Block requests and reclaims are kept in hashes that do not evict.",
         sign: Sign::Lacks { has: "bpf_lru.nr_scans", lacks: "bpf_lru.target_free" },
     },
     KnownBug {
         name: "task_storage_busy",
         kernels: "5.13 to 6.1",
-        what: "A program finds no task's storage as long as another program's call on any task's storage is \
-               under way below it on that CPU.",
+        what: "A program cannot read any task's storage while it interrupts another program's call on task \
+               storage on the same CPU.",
         series: &["sysprobe_sched_wakeup_latency_seconds", "sysprobe_sched_wait_seconds_total"],
-        remedy: "It is told from a task that is not known. The next booking makes up for it; what cannot be \
-                 divided then is `cause=\"unknown\"`, or charged to the task's last CPU, and counted in \
+        remedy: "The agent distinguishes this from an unknown task, and catches up at the task's next \
+                 switch. Time that can then no longer be divided is `cause=\"unknown\"`, or attributed to \
+                 the task's last CPU, and is counted in \
                  `sysprobe_agent_lost_updates_total{reason=\"task_storage_busy\"}`.",
         sign: Sign::Lacks { has: "task_struct.bpf_storage", lacks: "btf_bpf_task_storage_get_recur.()" },
     },
     KnownBug {
         name: "kprobe_misses_untold",
         kernels: "before 6.7",
-        what: "A kprobe that is hit while another one's handler runs on the same CPU is not run, and the \
-               kernel does not say so.",
+        what: "A kprobe that is hit while the handler of another one runs on the same CPU is skipped, and \
+               the kernel does not count it.",
         series: &["sysprobe_agent_program_missed_total"],
-        remedy: "None: through kprobes a few calls or segments are missing uncounted. Typed tracepoints and \
-                 `fentry` tell.",
+        remedy: "None: with kprobes, a few calls or segments are missed and not counted. With typed \
+                 tracepoints and `fentry` they are counted.",
         sign: Sign::Lacks { has: "bpf_link_info.prog_id", lacks: "bpf_link_info.perf_event.kprobe.missed" },
     },
     KnownBug {
         name: "fragment_owner",
-        kernels: "before 6.9, unless CVE-2024-26921 is mended",
-        what: "`sk_buff.sk` of an IP fragment that waits for the others is a number and no address.",
+        kernels: "before 6.9, unless the fix for CVE-2024-26921 is backported",
+        what: "While an IP fragment waits for reassembly, its `sk_buff.sk` holds a number, not a pointer.",
         series: &["sysprobe_network_drops_total"],
-        remedy: "It is read by a helper that may fail: such a drop is `container=\"kernel\"`.",
+        remedy: "It is read by a helper that may fail: a drop of such a fragment is `container=\"kernel\"`.",
         sign: Sign::Before(6, 9),
     },
 ];
 
-/// The members that tell.
+/// The members by which bugs are recognised.
 pub(super) fn wanted() -> impl Iterator<Item = &'static str> {
     KNOWN_BUGS.iter().flat_map(|bug| match bug.sign {
         Sign::Has(member) => vec![member],
@@ -107,7 +107,7 @@ pub(super) fn wanted() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// The rows that hold for a kernel. Without its types nothing but its version is known of it.
+/// The rows that apply to a kernel. Without its types, only its version tells.
 pub fn of(facts: &Facts) -> impl Iterator<Item = &'static KnownBug> {
     KNOWN_BUGS.iter().filter(|bug| bug.sign.is_there(facts))
 }
@@ -143,7 +143,7 @@ mod tests {
     const LINK: &str = "bpf_link_info.prog_id";
     const MISSED: &str = "bpf_link_info.perf_event.kprobe.missed";
 
-    /// What kernels call themselves, and which of these members they have, as seen in their types.
+    /// Kernel releases, which of these members their types have, and the expected bugs.
     const RECORDED: [(&str, &[&str], &[&str]); 5] = [
         (
             "5.10.0-46-cloud-amd64",

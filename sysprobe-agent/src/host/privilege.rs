@@ -1,8 +1,7 @@
 //! The capabilities that the agent uses, in one table, and which of them this process has. `sysprobe check`
-//! and the page of rights say what the table says, and a test takes capabilities away one by one and
-//! compares.
+//! and the page of rights come from the table. A test drops capabilities one by one and compares.
 //!
-//! That a right is missing is told here; what is done about it is the plan's business.
+//! This module finds missing rights; the plan decides what to do about them.
 
 use std::fmt;
 
@@ -12,25 +11,25 @@ use serde::Serialize;
 
 use super::counters;
 
-/// What the process has of the rights that matter here.
+/// Capabilities and limits of this process.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact by itself")]
 pub struct Privilege {
-    /// `CAP_BPF`.
+    /// Whether the process has `CAP_BPF`.
     pub bpf: bool,
-    /// `CAP_PERFMON`.
+    /// Whether the process has `CAP_PERFMON`.
     pub perfmon: bool,
-    /// `CAP_SYS_RESOURCE`.
+    /// Whether the process has `CAP_SYS_RESOURCE`.
     pub sys_resource: bool,
-    /// `CAP_SYS_ADMIN`, which stands for the first two.
+    /// Whether the process has `CAP_SYS_ADMIN`, which implies `CAP_BPF` and `CAP_PERFMON`.
     pub sys_admin: bool,
-    /// `CAP_DAC_READ_SEARCH`, or `CAP_DAC_OVERRIDE`, which stands for it.
+    /// Whether the process has `CAP_DAC_READ_SEARCH`, or `CAP_DAC_OVERRIDE`, which implies it.
     pub dac_read_search: bool,
-    /// How much memory maps and programs may take (`RLIMIT_MEMLOCK`); `null` where the kernel does not charge
-    /// them to this limit (5.11 and later), or there is none.
+    /// Maximum memory in bytes for maps and programs (`RLIMIT_MEMLOCK`). `None` without a limit, or if the
+    /// kernel does not charge them to it (Linux 5.11 and later).
     pub locked_memory_bytes: Option<u64>,
-    /// Whether performance counters can be opened, by which kprobes are attached; `true` unless the kernel
-    /// says no.
+    /// Whether the process can open performance counters, through which kprobes are attached. `false` only if
+    /// the kernel refuses permission.
     pub counters: bool,
 }
 
@@ -40,21 +39,21 @@ pub struct Right {
     pub capability: Capability,
     pub kernels: Kernels,
     pub need: Need,
-    /// What for, after "to".
+    /// Its purpose, as the words after "to".
     pub does: &'static str,
-    /// What happens otherwise: the rest of a sentence that names the capability first.
+    /// The consequence of lacking it, as the rest of a sentence that begins with the capability's name.
     pub without: &'static str,
     is_granted: fn(&Privilege) -> bool,
 }
 
-/// Where a capability is of use.
+/// The kernels on which a capability is of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernels {
     All,
     /// Older than this version.
     Before(u32, u32),
-    /// Older than this version, and changed by a distribution so that nobody else opens a performance counter
-    /// while `kernel.perf_event_paranoid` is above 2.
+    /// Older than this version, and patched by a distribution so that only processes with this capability may
+    /// open performance counters while `kernel.perf_event_paranoid` is above 2.
     GuardedBefore(u32, u32),
 }
 
@@ -62,31 +61,31 @@ pub enum Kernels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
-    /// Whether programs can be loaded at all.
+    /// Whether BPF programs can be loaded at all.
     Programs,
-    /// Whether there is room for all of them.
+    /// Whether all maps and programs fit into the limit on locked memory.
     Room,
-    /// Whether functions can be hooked by kprobes.
+    /// Whether programs can be attached to functions by kprobe.
     Kprobes,
-    /// Whether cgroups are seen into that another user has closed.
+    /// Whether cgroups that another user has closed can be read.
     ClosedCgroups,
-    /// Whether the kernel measures its programs.
+    /// Whether the kernel's BPF statistics can be turned on.
     Statistics,
 }
 
 /// Kernels from this version on charge maps and programs to the memory controller instead.
 const CHARGES_LOCKED_MEMORY: (u32, u32) = (5, 11);
 
-/// Every capability that is of any use, in the order of need. Root has all of them, a container those that it
-/// is given.
+/// Every capability that is of any use, the most needed first. Root has all of them; a container has those
+/// that it is given.
 pub const RIGHTS: &[Right] = &[
     Right {
         capability: Capability::CAP_BPF,
         kernels: Kernels::All,
         need: Need::Programs,
-        does: "make maps and load programs",
-        without: "every domain with programs is off, and the agent only starts where the configuration turns \
-                  all of these off",
+        does: "create maps and load programs",
+        without: "every domain with programs is off, and the agent starts only if the configuration turns \
+                  all of them off",
         is_granted: |has| has.bpf || has.sys_admin,
     },
     Right {
@@ -94,8 +93,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Programs,
         does: "load programs that read the kernel's memory, and attach them to tracepoints and functions",
-        without: "every domain with programs is off, and the agent only starts where the configuration turns \
-                  all of these off",
+        without: "every domain with programs is off, and the agent starts only if the configuration turns \
+                  all of them off",
         is_granted: |has| has.perfmon || has.sys_admin,
     },
     Right {
@@ -114,44 +113,43 @@ pub const RIGHTS: &[Right] = &[
         does: "attach kprobes, where there is no better hook",
         without: "no function can be hooked by a kprobe (unless `kernel.perf_event_paranoid` is 2 or less): \
                   `net` is off before 5.11, and other domains see less",
-        // Nothing speaks for a lack where counters can be opened.
+        // If counters can be opened, no capability is missing.
         is_granted: |has| has.counters || has.sys_admin,
     },
     Right {
         capability: Capability::CAP_DAC_READ_SEARCH,
         kernels: Kernels::All,
         need: Need::ClosedCgroups,
-        does: "look into cgroups that other users own, by delegation, and have closed to everybody else",
-        without: "cgroups in them that are older than the agent have no numbers, and none of their files are \
-                  read (containers of pods cannot close theirs, which are read-only by default)",
+        does: "read cgroups that are delegated to other users and closed to all others",
+        without: "in such cgroups, those that are older than the agent have no numbers, and no files are \
+                  read (containers of pods cannot cause this: their cgroups are read-only by default)",
         is_granted: |has| has.dac_read_search,
     },
     Right {
         capability: Capability::CAP_SYS_ADMIN,
         kernels: Kernels::All,
         need: Need::Statistics,
-        does: "have the kernel measure its programs, for `sysprobe probes` and `program_statistics`",
-        without: "`sysprobe probes` has no timings, and there is no \
-                  `sysprobe_agent_program_run_seconds_total`",
+        does: "turn on the kernel's BPF statistics, for `sysprobe probes` and `program_statistics`",
+        without: "`sysprobe probes` has no timings, and `sysprobe_agent_program_run_seconds_total` stays 0",
         is_granted: |has| has.sys_admin,
     },
 ];
 
-/// Rights that the kernel asks for and the process does not have.
+/// Rights that the kernel requires and the process lacks.
 #[derive(Debug, thiserror::Error)]
-#[error("the process lacks {}: run it as root, or grant it", .0.join(" and "))]
+#[error("missing {}: run sysprobe as root, or grant it", .0.join(" and "))]
 pub struct MissingPrivileges(Vec<String>);
 
-/// A right that is missing, as `check -o json` has it.
+/// A capability that the agent would use here and this process lacks.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Lack {
-    /// The capability's name.
+    /// Name of the capability, such as `CAP_BPF`.
     capability: String,
-    /// What depends on it.
+    /// What depends on the capability.
     need: Need,
-    /// What it would be used for.
+    /// What the capability would be used for, as the words after "to".
     does: &'static str,
-    /// What happens without it.
+    /// What happens without the capability.
     without: &'static str,
 }
 
@@ -172,7 +170,7 @@ impl Privilege {
         }
     }
 
-    /// Every right that is missing here. One that a kernel of this release does not ask for is none.
+    /// Every right that is missing. A right that a kernel of this release does not require is not missing.
     pub fn lacks(&self, release: &str) -> impl Iterator<Item = &'static Right> {
         self.not_granted().filter(move |right| right.kernels.include(release))
     }
@@ -181,38 +179,36 @@ impl Privilege {
         RIGHTS.iter().filter(|right| !(right.is_granted)(self))
     }
 
-    /// Fails with what is missing for tracing programs.
+    /// Fails with the rights that tracing programs need and the process lacks.
     pub fn require(&self) -> Result<(), MissingPrivileges> {
         let missing = self.missing();
         if missing.is_empty() { Ok(()) } else { Err(MissingPrivileges(missing)) }
     }
 
-    /// Whether an error is that of [`require`](Self::require), which has an exit code of its own.
+    /// Whether an error comes from [`require`](Self::require), which has an exit code of its own.
     #[must_use]
     pub fn were_missing(error: &anyhow::Error) -> bool {
         error.is::<MissingPrivileges>()
     }
 
-    /// What is missing for tracing programs. `CAP_SYS_ADMIN` stands for both, as in the kernel.
+    /// The rights that tracing programs need and the process lacks. As in the kernel, `CAP_SYS_ADMIN` implies
+    /// both.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let needed = self.not_granted().filter(|right| right.need == Need::Programs);
         needed.map(|right| right.capability.to_string()).collect()
     }
 
-    /// That there may not be room for everything, as a sentence: where there is none, the kernel says no more
-    /// than that something is not permitted. What else is missing the domains' own reasons name.
+    /// Warns that maps and programs may exceed the memory limit, because the kernel then says only that
+    /// something is not permitted. The domains' own reasons name other missing rights.
     pub(crate) fn warning(&self) -> Option<String> {
         let right = self.not_granted().find(|right| right.need == Need::Room)?;
         let limit = self.locked_memory_bytes? / 1024;
-        Some(format!(
-            "the process lacks {}, and the limit is {limit} KiB: {}",
-            right.capability, right.without
-        ))
+        Some(format!("missing {}, and RLIMIT_MEMLOCK is {limit} KiB: {}", right.capability, right.without))
     }
 }
 
-/// How far the limit can be raised without a right; `None` if there is none.
+/// How far the limit can be raised without a right; `None` if it is unlimited.
 fn locked_memory() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the address is of a live value.
@@ -220,7 +216,7 @@ fn locked_memory() -> Option<u64> {
     (known && limit.rlim_max != libc::RLIM_INFINITY).then_some(limit.rlim_max)
 }
 
-/// A kernel whose release is no number is a new one.
+/// A kernel whose release is not a number counts as new.
 fn is_before(release: &str, version: (u32, u32)) -> bool {
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse().ok());
     numbers.next().zip(numbers.next()).is_some_and(|own| own < version)

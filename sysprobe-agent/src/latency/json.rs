@@ -1,4 +1,4 @@
-//! What `sysprobe latency` has in its JSON form ([`Document`]) beyond what all have.
+//! The part of the JSON form of `sysprobe latency` ([`Document`]) that is specific to this command.
 
 use std::net::IpAddr;
 
@@ -20,150 +20,167 @@ use crate::{
     snapshot::{Culprit, Occupant, SlowRequest, Who, seconds},
 };
 
-/// The version of this form; it changes when a field goes or changes its meaning.
+/// The version of this form; it changes when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
 
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
-    /// What was received and read, by protocol; empty for nothing, `null` where the receive path is not
-    /// watched.
+    /// Receive path of the data that was read in the window, by protocol. Empty if no such data was timed,
+    /// `None` if the domain `rxpath` is off.
     pub received: Option<Vec<PathDocument<'a>>>,
-    /// All of the workload's waits for a CPU, not those of what it received alone; `null` where the scheduler
-    /// is not watched.
+    /// All of the workload's waits for a CPU, not only those of the received data. `None` if the domain
+    /// `sched` is off.
     pub waits: Option<WaitsDocument<'a>>,
-    /// What took long, one by one; `null` unless it is asked for (`--slow`), and where the receive path is
-    /// not watched.
+    /// Slow requests, one by one. `None` without `--slow`, or if the domain `rxpath` is off.
     pub slow: Option<SlowDocument<'a>>,
 }
 
+/// Slow requests. A request is data that arrives at an empty socket.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct SlowDocument<'a> {
-    /// From how long on.
+    /// Threshold from `--slow` in seconds: requests that took this long or longer are listed.
     pub from_seconds: f64,
-    /// How many of the machine's are missing in this window for want of room.
+    /// Maximum number of slow requests that are missing in this window because a buffer was full, over all
+    /// workloads.
     pub lost: u64,
-    /// What this workload read in this window, the slowest first; the last thousand of the machine's at most.
+    /// Slow requests that this workload read in the window, the slowest first. Only the last 1,024 of all
+    /// workloads are kept.
     pub requests: Vec<SlowRequestDocument<'a>>,
 }
 
+/// One slow request: data that arrived at an empty socket.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct SlowRequestDocument<'a> {
-    /// From the network device to its reader.
+    /// Time from the network device to the reader, in seconds.
     pub seconds: f64,
-    /// How long before the end of the window it was read.
+    /// Seconds from the read to the end of the window.
     pub read_before_end_seconds: f64,
-    /// `tcp` or `udp`.
+    /// Transport protocol: `tcp` or `udp`.
     pub protocol: &'a str,
-    /// Who sent it; `null` for a socket that is not connected.
+    /// Address of the peer that sent the data. `None` if the socket is not connected.
     pub peer: Option<IpAddr>,
-    /// That of `peer`.
+    /// Port of the peer. It has no meaning if `peer` is `None`.
     pub peer_port: u16,
-    /// The port that it came to.
+    /// Local port at which the data arrived.
     pub port: u16,
-    /// Of a pod the container that read it; else the systemd unit or the cgroup path: untrusted text.
+    /// In a pod, the container that read the data. Outside of pods, the container name or id, systemd unit or
+    /// cgroup path (untrusted text).
     pub container: &'a str,
-    /// The process that read it.
+    /// Id of the process that read the data.
     pub pid: u32,
-    /// The thread that read it.
+    /// Id of the thread that read the data.
     pub tid: u32,
-    /// What that calls itself: untrusted text.
+    /// Name of the thread that read the data (untrusted text).
     pub thread: &'a str,
-    /// In the order of the way; they sum to `seconds`.
+    /// Stages in the order in which the data passed them. They add up to `seconds`.
     pub stages: Vec<SlowStageDocument<'a>>,
-    /// Who had the CPU on which it was read while the reader waited for one, the longest first. Less than the
-    /// wait where more is not known.
+    /// What had the reader's CPU during its last wait for it, the longest first. The sum can be shorter than
+    /// the stage `wakeup_to_run`, because earlier run intervals are not known.
     pub occupants: Vec<OccupantDocument<'a>>,
 }
 
+/// One stage of a slow request.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct SlowStageDocument<'a> {
-    /// As in `received`.
+    /// Name of the stage, as in `received`.
     pub stage: &'a str,
+    /// Time in this stage, in seconds.
     pub seconds: f64,
 }
 
+/// What had the reader's CPU while the reader waited for it.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct OccupantDocument<'a> {
+    /// Kind of occupant.
     pub kind: OccupantKind,
-    /// Empty for what is no pod.
+    /// Kubernetes namespace. Empty outside of pods.
     pub namespace: &'a str,
-    /// Empty for what is no pod.
+    /// Pod name. Empty outside of pods.
     pub pod: &'a str,
-    /// Empty for a pod; else the systemd unit or the cgroup path: untrusted text.
+    /// Outside of pods, the container name or id, systemd unit or cgroup path (untrusted text). Empty for a
+    /// pod, and for all kinds other than `workload`.
     pub container: &'a str,
-    /// How long it had the CPU.
+    /// Seconds for which it had the CPU.
     pub seconds: f64,
 }
 
-/// Who had a CPU.
+/// Kind of what had a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OccupantKind {
-    /// A pod, a systemd unit or a cgroup.
+    /// A pod, a container or systemd unit outside of pods, or another cgroup.
     Workload,
-    /// Threads of the kernel.
+    /// Kernel threads.
     Kernel,
     /// Interrupts and softirqs.
     Interrupt,
-    /// Nobody: the CPU had not switched to the reader yet, or the reader's quota was used up.
+    /// The CPU was idle: it had not switched to the reader yet, or the reader's quota was used up.
     Idle,
+    /// Not known.
     Unknown,
 }
 
-/// What found nothing unread in its socket, from the first network device to the first byte copied to the
-/// reader.
+/// The receive path of one protocol: requests (data that arrives at an empty socket) from the first network
+/// device to the first byte copied to the reader. `seconds` is the sum over all stages.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct PathDocument<'a> {
-    /// `tcp` or `udp`.
+    /// Transport protocol: `tcp` or `udp`.
     pub protocol: &'a str,
-    /// Of the whole way. Its `seconds` are those of the stages.
+    /// Times from the device to the reader.
     #[serde(flatten)]
     pub times: TimesDocument,
-    /// In the order of the way.
+    /// Stages in the order in which data passes them.
     pub stages: Vec<StageDocument<'a>>,
-    /// Every stage is in one of them.
+    /// Stages summed up by the layer that is responsible. Each stage is in exactly one sum.
     pub sums: Vec<SumDocument>,
 }
 
+/// One stage of the receive path.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct StageDocument<'a> {
-    /// `FROM_to_TO`, of `device`, `ip`, the protocol, `ready`, `wakeup`, `run` and `read`. What a kernel
-    /// cannot tell apart is one.
+    /// `FROM_to_TO`, from one point to the next: `device`, `ip`, `tcp` or `udp`, `ready`, `wakeup`, `run`,
+    /// `read`. Stages that this kernel cannot distinguish are merged, as in `device_to_ready`.
     pub stage: &'a str,
     #[serde(flatten)]
     pub times: TimesDocument,
-    /// Of the time of all stages (0..1).
+    /// Share of the total time of all stages (0..1).
     pub share: f64,
 }
 
+/// The stages for which one layer is responsible.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct SumDocument {
-    /// `kernel_network` (what ends with `wakeup` or before), `scheduler` (`wakeup_to_run`) and `application`
-    /// (`run_to_read`); or `kernel_network` and `reader`, where the kernel does not tell the other two apart.
+    /// The responsible layer: `kernel_network` (stages up to `wakeup`), `scheduler` (`wakeup_to_run`) and
+    /// `application` (`run_to_read`). Where this kernel cannot distinguish the last two, they are merged into
+    /// `reader`.
     #[schemars(schema_with = "sums")]
     pub sum: &'static str,
+    /// Total time of these stages, in seconds.
     pub seconds: f64,
-    /// Of the time of all stages (0..1).
+    /// Share of the total time of all stages (0..1).
     pub share: f64,
 }
 
+/// Times of the requests that were read in the window.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct TimesDocument {
-    /// How many there were.
+    /// Number of requests that were read in the window, estimated from the sampled ones.
     pub count: u64,
-    /// How long they took together.
+    /// Total time of these requests in seconds; for a stage, their time in that stage.
     pub seconds: f64,
+    /// Requests read per second of the window.
     pub count_per_second: Option<f64>,
-    /// Wrong by at most 9.1 %; `null` without any.
+    /// Median time of a request, in seconds. Like all quantiles, it is off by at most 9.1 %. `None` without
+    /// requests.
     pub p50_seconds: Option<f64>,
-    /// As `p50_seconds`.
+    /// 90th percentile of the time of a request, in seconds. `None` without requests.
     pub p90_seconds: Option<f64>,
-    /// As `p50_seconds`.
+    /// 99th percentile of the time of a request, in seconds. `None` without requests.
     pub p99_seconds: Option<f64>,
-    /// The upper bound of the last bucket that holds any: none was longer, unless `above_range`: then at
-    /// least one was.
+    /// Upper bound of the longest time of a request, in seconds. If `above_range` is true, at least one took
+    /// longer. `None` without requests.
     pub max_seconds: Option<f64>,
-    /// Whether one was longer than the histogram reaches (32 s).
+    /// Whether a request took longer than the histogram's range of 32 s.
     pub above_range: bool,
 }
 
@@ -213,10 +230,10 @@ fn occupant(one: &Occupant) -> OccupantDocument<'_> {
         Who::Idle => OccupantKind::Idle,
         Who::Unknown => OccupantKind::Unknown,
     };
-    let nobody = ("", "", "");
+    let no_workload = ("", "", "");
     let (namespace, pod, container) = match &one.who {
         Who::Workload(Culprit { namespace, pod, container }) => (&**namespace, &**pod, &**container),
-        _ => nobody,
+        _ => no_workload,
     };
     OccupantDocument { kind, namespace, pod, container, seconds: seconds(one.ns) }
 }

@@ -1,5 +1,5 @@
-//! How a window looks: how much was followed; then, and these scroll, the stages of each protocol, why the
-//! workload waited for a CPU, and what took long, if it is asked for.
+//! Renders a window: how much was followed; then, scrolling, the stages of each protocol, the causes of the
+//! waits for a CPU and, if requested, the slow requests.
 
 use ratatui::{style::Style, text::Line};
 
@@ -36,7 +36,7 @@ pub(super) fn body(latency: &Latency, form: &Form) -> Body {
     Body { fixed, rows }
 }
 
-/// What was followed alone: what all the rest is about, and the stages.
+/// The receive path alone: a summary and the stages.
 pub(super) fn received(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
     match &latency.received {
         Finding::Off(reason) => vec![Line::raw(format!("rxpath is off: {}", format::clean(reason)))],
@@ -59,12 +59,12 @@ fn summary(paths: &[Path], latency: &Latency) -> String {
     format!("Followed to its reader: {}{sampled}.", rates.join(", "))
 }
 
-/// The causes that there were. Who it was says `blame`.
+/// The causes that occurred. `blame` shows the culprits.
 fn why_it_waited(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     if let waits::Finding::Waited(waits) = &latency.waits {
         let rate = causes::milliseconds(waits.total, &latency.subject);
-        lines.push(Line::raw(format!("All its waits for a CPU, not of these requests alone: {rate} ms/s")));
+        lines.push(Line::raw(format!("All its waits for a CPU, not only for these requests: {rate} ms/s")));
         if let Some(division) = &waits.division {
             let there = division.causes.iter().filter(|part| part.seconds > 0.0);
             let table = Causes::fit(form, there.clone());
@@ -76,7 +76,7 @@ fn why_it_waited(latency: &Latency, form: &Form) -> Vec<Line<'static>> {
     lines
 }
 
-/// Every stage, whose it is, what the columns are, every cause.
+/// The help texts of stages, owners, columns and causes.
 pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
     let stages = [
         ("device_to_ip", "taken off the first device's queue"),

@@ -1,4 +1,4 @@
-//! The domains that read files of cgroups: whether there are any.
+//! The domains that read cgroup files, and whether this host has those files.
 
 use super::{Decision, DomainPlan};
 use crate::cgroup::mounts::KeyHierarchy;
@@ -27,10 +27,10 @@ pub(super) fn plan(facts: &Facts, config: &Config) -> impl Iterator<Item = Domai
 fn requires_controller(hierarchy: &Hierarchy) -> Result<(), &'static str> {
     match hierarchy.key {
         _ if hierarchy.memory => Ok(()),
-        KeyHierarchy::V1 { .. } => {
-            Err("the memory controller is in no cgroup v1 hierarchy, unlike the cpu controller: mount both \
-             in the same version")
-        }
+        KeyHierarchy::V1 { .. } => Err(
+            "the cpu controller is on cgroup v1 and the memory controller is not: mount both on the same \
+                 version",
+        ),
         KeyHierarchy::V2 { .. } => {
             Err("this kernel has no memory controller (CONFIG_MEMCG, cgroup_disable=memory)")
         }

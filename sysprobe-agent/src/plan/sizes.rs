@@ -1,5 +1,5 @@
-//! How large the maps are made: by the CPUs, the node's memory and what is found at start, within a share of
-//! that memory.
+//! The sizes of the maps. They depend on the CPUs, the node's memory and the objects found at startup, and
+//! stay within a share of that memory.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,80 +7,88 @@ use serde::Serialize;
 use super::{CpuShards, Plan, memory};
 use crate::host::{Facts, Scale};
 
-/// The maps take at most this part of the node's memory: half of what the kernel itself takes to describe its
-/// pages (64 bytes for each 4,096).
+/// The maps take at most the node's memory divided by this: half of what the kernel itself takes to describe
+/// its pages (64 bytes for each 4,096).
 const OF_THE_NODE: u64 = 128;
-/// And this part of the agent's own memory limit, which they count against since Linux 5.11: the process
-/// needs the rest.
+/// They also take at most the agent's own memory limit divided by this, to which they are charged since Linux
+/// 5.11; the process needs the rest.
 const OF_THE_LIMIT: u64 = 4;
-/// And no more than this for each [`SLOTS`], and the requests of its devices, however much memory there is.
+/// However much memory there is, they take at most this much per [`SLOTS`], plus the requests in flight.
 const OF_ALL_SLOTS: u64 = 64 << 20;
 
-/// 500 pods have a cgroup for the sandbox and one or two containers each, and the host has its units.
+/// Enough for 500 pods, each with a cgroup for the sandbox and one or two containers, and for the host's
+/// units.
 const SLOTS: u32 = 2048;
-/// Below this too few cgroups could be told apart, however small the node.
+/// The minimum, however small the node: fewer slots would tell too few cgroups apart.
 const SLOTS_LEAST: u32 = 256;
 const SLOTS_MOST: u32 = 65_536;
-/// As many as there are cgroups leave room: a third of them, those of pods and slices, have no tasks of their
-/// own.
+/// One slot per cgroup leaves room for more: a third of the cgroups, those of pods and slices, have no tasks
+/// of their own.
 const SLOTS_STEP: u32 = 1024;
 
-/// A cgroup that has drops has them for a handful of reasons.
+/// A cgroup with drops has them for a handful of reasons.
 const REASONS_PER_SLOT: u32 = 4;
-/// A throttled group has a queue on each CPU that it runs on.
+/// A throttled cgroup has a queue (`cfs_rq`) on each CPU that it runs on.
 const HOLDS_PER_CPU: u32 = 256;
 const HOLDS_PER_SLOT: u32 = 4;
 const HOLDS_MOST: u32 = 8192;
 
-/// Bytes that an entry of what is in progress takes: see `memory.rs`.
+/// Bytes per entry of an operation in progress: see `memory.rs`.
 const REQUEST: u64 = 120;
 const RECLAIM: u64 = 88;
-/// When it came through a device, and when IP had it.
+/// Two timestamps: when the packet passed a device, and when it reached IP.
 const PACKET: u64 = 16;
-/// What small machines have of each, whose devices may become more.
+/// The minimum of each on small machines, which may get more devices.
 const IN_PROGRESS_LEAST: u32 = 8_192;
-/// 30 MiB, for machines with some `NVMe` devices of 64 queues.
+/// 30 MiB, for machines with several `NVMe` devices of 64 queues each.
 const REQUESTS_MOST: u32 = 1 << 18;
-/// The least for a CPU: more devices may come.
+/// The minimum per CPU: more devices may be added.
 const REQUESTS_PER_CPU: u32 = 256;
-/// One for each thread that waits for memory. More than these would not get anywhere.
+/// One entry per task that reclaims memory. More of them than this would make no progress.
 const RECLAIMS_MOST: u32 = 1 << 16;
-/// 4 MiB: two million packets a second replace them after 130 ms.
+/// 4 MiB: at two million packets per second, an entry is replaced after 130 ms.
 const PACKETS_MOST: u32 = 1 << 18;
 
-/// Sizes beside `slots`, and why all of them are what they are.
+/// Sizes of the BPF maps that do not have one entry per slot, and the reasons for all sizes.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Sizes {
-    /// Pairs of a cgroup, or the kernel, and a block device that it uses.
+    /// Maximum number of pairs of a cgroup, or the kernel, and a block device that it uses.
     pub block: u32,
-    /// Pairs of a cgroup and a reason for which packets of its are dropped.
+    /// Maximum number of pairs of a cgroup and a reason for which its packets are dropped.
     pub drops: u32,
-    /// Pairs of a cgroup that waits for a CPU and one that has it meanwhile.
+    /// Maximum number of pairs of a cgroup that waits for a CPU and a cgroup that has it meanwhile.
     pub interference: u32,
-    /// Queues of throttled groups that are remembered at one time.
+    /// Maximum number of run queues of throttled cgroups that are tracked at one time.
     pub holds: u32,
-    /// Requests in flight to block devices. A full map loses what comes next, and counts it.
+    /// Maximum number of requests in flight to block devices. Further ones are not measured and are counted
+    /// as lost.
     pub requests: u32,
-    /// Tasks that reclaim memory. A full map loses what comes next, and counts it.
+    /// Maximum number of concurrently reclaiming tasks. Further ones are not measured and are counted as
+    /// lost.
     pub reclaims: u32,
-    /// Packets between their first device and their socket, of which the newest replaces another. A power of
-    /// two.
+    /// Maximum number of packets tracked from their first device to their socket, a power of two. A newer
+    /// packet can overwrite an older one.
     pub packets: u32,
-    /// What the maps may take together, without those that have an entry for each task or socket.
+    /// Memory budget in bytes of all maps, except those with an entry per task or socket.
     pub budget_bytes: u64,
-    /// For people.
+    /// All sizes with their reasons, for people.
     pub reasons: Vec<SizeReason>,
 }
 
+/// A size and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct SizeReason {
+    /// What the size is for, such as `slots`.
     pub what: &'static str,
+    /// The size, as a number of entries or shards; for `budget`, in bytes.
     pub size: u64,
+    /// The reason for the size, in words.
     pub reason: String,
 }
 
-/// What is given up last stands first. Shards cost time only, packets the time of those that wait longest;
-/// pairs cost names of devices and of who made whom wait, and requests without room are not measured.
+/// The first step that fits is taken. Fewer shards only cost CPU time, and fewer packets only lose those that
+/// wait longest. Fewer pairs lose names of devices and of interfering cgroups, and requests without room are
+/// not measured.
 const LADDER: [Step; 8] = [
     Step { shards: 16, packets: 1 << 14, devices: 4, pairs: 32, in_progress: 2 },
     Step { shards: 8, packets: 1 << 14, devices: 4, pairs: 32, in_progress: 2 },
@@ -96,20 +104,18 @@ const LADDER: [Step; 8] = [
 struct Step {
     /// For all CPUs together.
     shards: u32,
-    /// Packets on their way, for each CPU: one that receives 200,000 with data a second replaces 2^14 of them
-    /// after 80 ms.
+    /// Packets in the receive path, per CPU: one that receives 200,000 with data per second replaces 2^14 of
+    /// them after 80 ms.
     packets: u32,
-    /// Block devices for each slot: each of 500 pods may have five volumes, which the kernel's own threads
-    /// use, too.
+    /// Block devices per slot: each of 500 pods may have five volumes, which kernel threads use, too.
     devices: u32,
-    /// Others that a cgroup makes wait or waits for. 250 cgroups that all do that to each other make 62,000
-    /// pairs.
+    /// Interfering cgroups per slot: 250 cgroups that all make each other wait make 62,000 pairs.
     pairs: u32,
-    /// Each map of what is in progress takes at most this part of the budget.
+    /// Each map of operations in progress takes at most the budget divided by this.
     in_progress: u64,
 }
 
-/// Chooses all of them. `configured` is 0 for as many slots as fit.
+/// Chooses all sizes. If `configured` is 0, it also chooses the number of slots.
 pub(super) fn choose(plan: &mut Plan, facts: &Facts, configured: u32) {
     let (wanted, why) = wanted(&facts.scale, configured);
     let (budget, share) = budget(facts, wanted);
@@ -128,21 +134,21 @@ pub(super) fn choose(plan: &mut Plan, facts: &Facts, configured: u32) {
     plan.sizes.reasons = reasons(plan, facts, wanted, &why, &share);
     if !fits {
         plan.warnings.push(format!(
-            "the maps take {} KiB, and not the {} KiB that would be {share}",
+            "the BPF maps take {} KiB, more than their budget of {} KiB ({share})",
             bytes(plan) / 1024,
             budget / 1024
         ));
     }
     if configured == 0 && plan.slots < facts.scale.cgroups {
         plan.warnings.push(format!(
-            "there are {} cgroups and room for {}, as many as fit into {share}: give the agent more memory, \
-             or set `slots`",
+            "there are {} cgroups and slots for {}, as many as fit into {share}: raise the agent's memory \
+             limit, or set `slots`",
             facts.scale.cgroups, plan.slots
         ));
     }
 }
 
-/// How many slots there should be, and why.
+/// The wanted number of slots, and the reason.
 fn wanted(scale: &Scale, configured: u32) -> (u32, String) {
     let found = scale.cgroups.min(SLOTS_MOST).next_multiple_of(SLOTS_STEP);
     match configured {
@@ -152,7 +158,7 @@ fn wanted(scale: &Scale, configured: u32) -> (u32, String) {
     }
 }
 
-/// What the maps may take, and what share that is.
+/// The budget of all maps in bytes, and a description of that share.
 fn budget(facts: &Facts, slots: u32) -> (u64, String) {
     let scale = &facts.scale;
     let per_slots = OF_ALL_SLOTS * u64::from(slots.max(SLOTS)) / u64::from(SLOTS);
@@ -180,7 +186,7 @@ fn apply(plan: &mut Plan, facts: &Facts, (slots, step): (u32, Step), budget: u64
     plan.slots = slots;
     plan.cpu_shards = CpuShards::new(&facts.cpus, step.shards);
     let found = slots.saturating_add(facts.scale.disks.saturating_mul(2)).min(SLOTS_MOST * step.devices);
-    // A node whose memory is not known has the least.
+    // A node whose memory is unknown (0) gets the minimum.
     let share = budget.min(facts.scale.memory_bytes) / step.in_progress;
     plan.sizes = Sizes {
         block: found.max(slots * step.devices),
@@ -198,20 +204,21 @@ fn online(facts: &Facts) -> u32 {
     u32::try_from(facts.cpus.online.len()).unwrap_or(u32::MAX).max(1)
 }
 
-/// Twice what the queues can have in flight: devices may be added later.
+/// Twice what the queues can have in flight, because devices may be added later.
 fn requests(facts: &Facts) -> u32 {
     facts.queues.requests.saturating_mul(2).max(online(facts).saturating_mul(REQUESTS_PER_CPU))
 }
 
-/// A power of two with room for so many, but for no more than `most`, nor than memory is given to.
+/// A power of two with room for `wanted` entries, limited by `most` and by what is affordable.
 fn within(wanted: u32, most: u32, affordable: u64) -> u32 {
     let most = u64::from(most).min(affordable);
-    // The greatest power of two within it.
+    // The greatest power of two within the limit.
     let most = most.checked_ilog2().map_or(0, |bits| 1_u32 << bits.min(31));
     wanted.min(most).next_power_of_two().max(IN_PROGRESS_LEAST)
 }
 
-/// Without what grows with tasks and sockets, which the configuration and a budget of its own bound.
+/// The bytes of all maps, without what grows with tasks and sockets: the configuration and a separate budget
+/// bound that.
 fn bytes(plan: &Plan) -> u64 {
     let fixed = Plan { tasks: 0, threads: 0, sockets: 0, ..plan.clone() };
     let maps = memory::of_maps(&fixed, |domain| plan.first_tier(domain));
@@ -271,7 +278,8 @@ mod tests {
     #[test]
     fn five_hundred_pods_with_five_volumes_have_room_for_their_devices() {
         let plan = plan(|facts| facts.cpus = cpus(64), 0);
-        // Each volume has its container and the kernel, and two cgroups of each pod write to the node's disk.
+        // Each volume is used by its container and the kernel, and two cgroups of each pod write to the
+        // node's disk.
         assert!(plan.sizes.block >= 2 * 500 * 5 + 2 * 500, "{} pairs", plan.sizes.block);
         assert!(plan.sizes.interference >= 250 * 249, "{} pairs", plan.sizes.interference);
     }
@@ -365,7 +373,7 @@ mod tests {
         assert_eq!((requests, reclaims), (IN_PROGRESS_LEAST, IN_PROGRESS_LEAST));
         assert!(packets < in_progress(64, 256 * GIB, 100_000).sizes.packets, "{packets} packets");
         assert!(bytes(&small) <= budget_bytes, "{} of {budget_bytes} bytes", bytes(&small));
-        // A machine whose memory is not known gets the least.
+        // A machine whose memory is unknown gets the minimum.
         let Sizes { requests, reclaims, packets, .. } = in_progress(64, 0, 100_000).sizes;
         assert_eq!([requests, reclaims, packets], [IN_PROGRESS_LEAST; 3]);
     }

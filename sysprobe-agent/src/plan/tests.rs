@@ -1,4 +1,4 @@
-//! Plans of hosts that have everything, or lack one thing.
+//! Plans for hosts that offer everything, and for hosts that lack one thing.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn v1_has_memory_in_its_own_hierarchy_and_pressure_nowhere() {
     assert!(reason(&v1, &Config::default(), "pressure").contains("only v2"));
     let mut without = v1;
     without.hierarchy.as_mut().expect("there is one").memory = false;
-    assert!(reason(&without, &Config::default(), "memory").contains("no cgroup v1 hierarchy"));
+    assert!(reason(&without, &Config::default(), "memory").contains("the memory controller is not"));
     assert!(matches!(Plan::new(&without, &Config::default()).decision("cpu"), Some(Decision::On(_))));
 }
 
@@ -118,7 +118,7 @@ fn the_configuration_turns_domains_off() {
 #[test]
 fn five_hundred_pods_on_sixty_four_cpus_fit_the_memory_limit() {
     let mut facts = facts();
-    // What is kept with threads and sockets has a budget of its own.
+    // Task and socket storage has a separate budget.
     (facts.cpus, facts.threads, facts.sockets) = (cpus(64), 0, Some(0));
     let plan = Plan::new(&facts, &Config::default());
     let bytes = plan.map_bytes();
@@ -142,7 +142,7 @@ fn a_foreign_pid_namespace_is_warned_of() {
     assert_eq!(Plan::new(&facts, &Config::default()).warnings.len(), 1);
 }
 
-/// The candidates of a domain, and the reasons against its other tiers.
+/// The candidates of a domain, and the reasons against its other attach modes.
 fn tiers(facts: &Facts, domain: &str) -> (Vec<Tier>, Vec<String>) {
     let plan = Plan::new(facts, &Config::default());
     let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
@@ -248,7 +248,7 @@ fn a_missing_tracepoint_leaves_the_functions() {
     );
 }
 
-/// The kernel shows no BTF, and the offsets come from a file.
+/// The kernel exposes no BTF, so the offsets come from a file.
 #[test]
 fn what_is_unknown_is_tried() {
     let mut facts = facts();

@@ -1,4 +1,4 @@
-//! The section `[pods]` of the configuration: whom to ask for the names of pods, and how.
+//! The section `[pods]` of the configuration: which sources to ask for the names of pods, and how.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use super::source::SourceKind;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PodsConfig {
-    /// `["auto"]`, or any of `kubernetes`, `kubelet`, `cri`, `runtime`; none means that containers are known
-    /// by their ids.
+    /// `["auto"]`, or any of `kubernetes`, `kubelet`, `cri`, `runtime`. With an empty list, containers are
+    /// named by their ids.
     pub sources: Sources,
     /// This node's name in Kubernetes, if the environment variable `NODE_NAME` does not have it.
     pub node: Option<String>,
     /// A kubeconfig file instead of the service account.
     pub kubeconfig: Option<PathBuf>,
-    /// The list of pods is asked for after a random time of up to this many seconds, so that agents that
+    /// The list of pods is requested after a random time of up to this many seconds, so that agents that
     /// start together do not ask together.
     #[serde(deserialize_with = "jitter")]
     pub jitter_seconds: u64,
@@ -30,7 +30,7 @@ pub struct PodsConfig {
 /// Which sources are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sources {
-    /// Those that the host offers.
+    /// The sources that the host offers.
     Auto,
     Only(Vec<SourceKind>),
 }
@@ -38,38 +38,38 @@ pub enum Sources {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KubeletConfig {
-    /// Instead of port 10250 of the address in the environment variable `NODE_IP`, else of the node's name.
+    /// Default: port 10250 of the address in the environment variable `NODE_IP`, else of the node's name.
     pub url: Option<String>,
-    /// Who signed the kubelet's certificate, if it was not the cluster. A kubelet that signed its own has it
-    /// in `/var/lib/kubelet/pki/kubelet.crt`.
+    /// The CA of the kubelet's certificate, if it is not the cluster's. A kubelet that signed its own
+    /// certificate has it in `/var/lib/kubelet/pki/kubelet.crt`.
     pub ca: Option<PathBuf>,
     /// The name in the kubelet's certificate, if it is not the URL's.
     pub server_name: Option<String>,
-    /// Instead of the service account's.
+    /// A file with the token, instead of the service account's.
     pub token: Option<PathBuf>,
-    /// Give the token to whoever answers, without looking at the certificate.
+    /// Send the token without verifying the server's certificate.
     pub insecure: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CriConfig {
-    /// Instead of the sockets of containerd and CRI-O in their usual places.
+    /// The socket to use instead of those of containerd and CRI-O in their usual places.
     pub socket: Option<PathBuf>,
 }
 
-/// Where container runtimes keep what they know of running containers. Several places may be named for each;
-/// those that do not exist cost nothing.
+/// Directories with the state files of container runtimes. Several can be listed for each runtime, and
+/// missing ones cost nothing.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
-    /// `state` in containerd's configuration.
+    /// Directories of containerd: `state` in its configuration.
     pub containerd: Vec<PathBuf>,
-    /// `runroot` of CRI-O's storage.
+    /// Directories of CRI-O: `runroot` of its storage.
     pub crio: Vec<PathBuf>,
-    /// `data-root` of Docker.
+    /// Directories of Docker: its `data-root`.
     pub docker: Vec<PathBuf>,
-    /// `graphroot` of Podman's storage.
+    /// Directories of Podman: `graphroot` of its storage.
     pub podman: Vec<PathBuf>,
 }
 
@@ -91,7 +91,7 @@ impl Default for RuntimeConfig {
     fn default() -> Self {
         let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
         Self {
-            // As packaged, by k3s and RKE2, by MicroK8s.
+            // containerd as packaged, of k3s and RKE2, and of MicroK8s.
             containerd: paths(&[
                 "/run/containerd",
                 "/run/k3s/containerd",
@@ -135,13 +135,13 @@ impl<'de> Deserialize<'de> for Sources {
 
 fn unknown(name: &str) -> String {
     if name == AUTO {
-        return "\"auto\" chooses the sources itself: it stands alone".to_owned();
+        return "\"auto\" cannot be combined with other sources".to_owned();
     }
     let known = SourceKind::ALL.map(SourceKind::name).join(", ");
-    format!("{name:?} is no source of pod names: there are auto, {known}")
+    format!("{name:?} is not a source of pod names: use auto, {known}")
 }
 
-/// An hour is longer than any roll-out needs.
+/// An hour is longer than any rollout needs.
 fn jitter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let seconds = u64::deserialize(deserializer)?;
     if seconds > 3600 {
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(sources(r#"["kubelet", "runtime", "kubelet"]"#), Ok(two));
         assert_eq!(sources("[]"), Ok(Sources::Only(vec![])));
         let error = sources(r#"["auto", "cri"]"#).expect_err("auto and more");
-        assert!(error.contains("stands alone"), "{error}");
+        assert!(error.contains("cannot be combined"), "{error}");
         let error = sources(r#"["docker"]"#).expect_err("no such source");
         assert!(error.contains("kubernetes, kubelet, cri, runtime"), "{error}");
     }

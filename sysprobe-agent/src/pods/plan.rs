@@ -1,5 +1,5 @@
-//! Facts and configuration to a plan: which sources of pod names are asked, and why not the others. Pure but
-//! for `PodFacts::collect`, which decides nothing.
+//! Turns facts and configuration into a plan: which sources of pod names are asked, and why the others are
+//! not. Pure except for `PodFacts::collect`, which decides nothing.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::config::{PodsConfig, RuntimeConfig, Sources};
 use super::source::SourceKind;
 
-/// Where the kubelet puts a pod's service account.
+/// Where the kubelet mounts a pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// containerd as packaged, CRI-O, containerd of k3s and RKE2, cri-dockerd.
+/// The sockets of containerd as packaged, CRI-O, containerd of k3s and RKE2, and cri-dockerd.
 const CRI_SOCKETS: [&str; 4] = [
     "/run/containerd/containerd.sock",
     "/var/run/crio/crio.sock",
@@ -20,72 +20,80 @@ const CRI_SOCKETS: [&str; 4] = [
     "/run/cri-dockerd.sock",
 ];
 
-/// What the process and the host offer.
+/// What the process and the host offer for finding pod names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PodFacts {
-    /// The environment's `NODE_NAME`, which the manifest sets from the pod's own fields.
+    /// Value of the environment variable `NODE_NAME`, which the pod's manifest sets to the node's name.
+    /// `None` if it is not set.
     pub node_name: Option<String>,
-    /// `NODE_IP`, likewise.
+    /// Value of the environment variable `NODE_IP`, which the pod's manifest sets to the node's address.
+    /// `None` if it is not set.
     pub node_ip: Option<String>,
-    /// The process runs in a pod that has a service account and is told where the API server is.
+    /// Whether the process runs in a pod with a service account token and the API server's address.
     pub service_account: bool,
-    /// Sockets in the usual places, in the order of preference.
+    /// Paths of the CRI sockets that exist in the usual places, in order of preference.
     pub cri_sockets: Vec<PathBuf>,
 }
 
-/// What will be done.
+/// Which sources of pod names are asked, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct PodsPlan {
-    /// The API server; `None` if it is not asked, as for the others.
+    /// How the Kubernetes API server is asked. `None` if it is not.
     pub kubernetes: Option<KubernetesPlan>,
-    /// The kubelet of this node.
+    /// How the kubelet of this node is asked. `None` if it is not.
     pub kubelet: Option<KubeletPlan>,
-    /// The container runtime, by its CRI socket.
+    /// How the container runtime is asked through its CRI socket. `None` if it is not.
     pub cri: Option<CriPlan>,
-    /// The files that container runtimes keep: where they are.
+    /// Directories with the state files of container runtimes. `None` if they are not read.
     pub runtime: Option<RuntimePlan>,
-    /// Sources that are not asked, with the reason.
+    /// Sources that are not asked, each with the reason.
     pub passed_over: Vec<(SourceKind, String)>,
-    /// How long what is known of a pod outlives it.
+    /// How long the names of a pod are kept after it is gone.
     pub grace: Duration,
 }
 
+/// How the Kubernetes API server is asked.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct KubernetesPlan {
-    /// This node's name in Kubernetes.
+    /// Name of this node in Kubernetes.
     pub node: String,
+    /// Credentials for the API server.
     pub access: Access,
-    /// The list of pods is asked for after a random time of up to this.
+    /// Maximum random delay before the agent requests the list of pods.
     pub jitter: Duration,
 }
 
+/// Credentials for the API server.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// That of the pod in which the agent runs.
+    /// The service account of the agent's own pod.
     ServiceAccount,
-    /// What this file says.
+    /// The kubeconfig file at this path.
     Kubeconfig(PathBuf),
 }
 
+/// How the kubelet is asked.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct KubeletPlan {
+    /// URL of the kubelet.
     pub url: String,
-    /// A file: who signed the kubelet's certificate.
+    /// File with the CA that signed the kubelet's certificate.
     pub ca: PathBuf,
-    /// The name in the certificate, if it is not the URL's.
+    /// Name in the kubelet's certificate. `None` if it is the one in the URL.
     pub server_name: Option<String>,
-    /// A file: by what it knows the agent.
+    /// File with the token that authenticates the agent.
     pub token: PathBuf,
-    /// Whether whoever answers gets the token, without a look at the certificate.
+    /// Whether the token is sent without verifying the kubelet's certificate.
     pub insecure: bool,
 }
 
+/// How the container runtime is asked through its CRI socket.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CriPlan {
-    /// It is tried first.
+    /// Path of the socket that is tried first.
     pub socket: PathBuf,
-    /// What may be a container runtime's, too, if that is none.
+    /// Paths of further sockets, which are tried if no container runtime answers on `socket`.
     pub others: Vec<PathBuf>,
 }
 
@@ -133,7 +141,8 @@ impl PodsPlan {
             Sources::Only(kinds) if kinds.contains(&kind) => Ok(()),
             Sources::Only(_) => Err("not among pods.sources".to_owned()),
             Sources::Auto => match kind {
-                // Whoever grants the right to read from the kubelet knows it.
+                // The kubelet requires a right that the operator has to grant, so it has to be named
+                // explicitly.
                 SourceKind::Kubelet => Err("only asked when pods.sources names it".to_owned()),
                 SourceKind::Cri if self.kubernetes.is_some() => {
                     Err("kubernetes knows the same pods".to_owned())
@@ -169,13 +178,13 @@ fn plan_kubernetes(facts: &PodFacts, config: &PodsConfig) -> Result<KubernetesPl
     Ok(KubernetesPlan { node: node(facts, config)?, access, jitter })
 }
 
-/// The name becomes a part of a selector.
+/// The name becomes a part of a field selector.
 fn node(facts: &PodFacts, config: &PodsConfig) -> Result<String, String> {
     let node = config.node.as_ref().or(facts.node_name.as_ref());
     let node = node.ok_or("the node's name is unknown: set NODE_NAME or pods.node")?;
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     if node.is_empty() || node.len() > 253 || !node.bytes().all(fits) {
-        return Err(format!("{node:?} is no name of a node"));
+        return Err(format!("{node:?} is not a valid node name"));
     }
     Ok(node.clone())
 }
@@ -188,7 +197,7 @@ fn plan_kubelet(facts: &PodFacts, config: &PodsConfig) -> Result<KubeletPlan, St
         (None, Some(ip)) => format!("https://{ip}:10250"),
         (None, None) => format!("https://{}:10250", node(facts, config)?),
     };
-    // The token must not travel in the clear.
+    // The token must not be sent unencrypted.
     if !url.starts_with("https://") {
         return Err(format!("pods.kubelet.url is {url:?}, which does not begin with https://"));
     }

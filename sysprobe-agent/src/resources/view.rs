@@ -1,4 +1,4 @@
-//! How a window looks: a line for each measure, the resource's name where it begins.
+//! Renders a window: a line for each measure, with the resource's name on its first line.
 
 use ratatui::{
     style::Style,
@@ -25,7 +25,7 @@ pub(super) const TERMS: [(&str, &str); 6] = [
     ("E", "errors: what fails"),
     ("BEHIND IT", "the pod with most of it"),
     ("link", "a network device; % of its speed"),
-    ("!", "too much: somebody should look"),
+    ("!", "too much: needs attention"),
 ];
 
 pub(super) fn body(resources: &Resources, form: &Form) -> Body {
@@ -48,7 +48,7 @@ pub(super) fn body(resources: &Resources, form: &Form) -> Body {
     Body { rows: rows.collect(), fixed }
 }
 
-/// Of the resources' names: devices of one kind differ at their ends.
+/// The width of the resources' names. Devices of one kind differ at their ends.
 fn width(resources: &Resources, form: &Form) -> usize {
     let names = resources.lines.iter().map(|measure| format::width(&format::clean(&measure.resource)));
     let longest = names.max().unwrap_or(0).max(SHORTEST_RESOURCE);
@@ -80,7 +80,7 @@ fn line(measure: &Measure, is_new: bool, width: usize, form: &Form) -> Line<'sta
     ])
 }
 
-/// Who, and how much.
+/// The workload and its part.
 fn behind(behind: &Behind) -> String {
     format!("{} {}", amount(behind.amount, behind.unit), target::name(&behind.who))
 }

@@ -1,5 +1,6 @@
-//! Who made whom wait, as the programs have noted it: what was added to each debt since it was last taken.
-//! The map is kept small: debts of cgroups that have gone are removed, and idle ones when it fills.
+//! Interference records as the programs keep them: how long one cgroup waited while another ran, added up
+//! since the last read. The map is kept small: records of deleted cgroups are removed, and idle ones when it
+//! fills.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,13 +9,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::Pod;
 use aya::maps::{HashMap as BpfHashMap, MapData};
 use sysprobe_common::sched;
-use sysprobe_common::sched::timeline::NOBODY;
+use sysprobe_common::sched::timeline::UNKNOWN_VICTIM;
 use tracing::warn;
 
 use crate::bpf::{Entries, LoadError, Loaded};
 use crate::slots::Owner;
 
-/// Sized by the plan.
+/// The plan sets its size.
 pub(super) const MAP: &str = "SCHED_DEBTS";
 
 /// The kernel side's key.
@@ -26,30 +27,30 @@ pub struct Debtor(sched::Debtor);
 unsafe impl Pod for Debtor {}
 
 impl Debtor {
-    /// Who waited.
+    /// The owner that waited.
     #[must_use]
     pub const fn victim(self) -> Owner {
         match self.0.victim {
-            NOBODY => Owner::Unknown,
+            UNKNOWN_VICTIM => Owner::Unknown,
             victim => Owner::of_number(victim),
         }
     }
 
-    /// Who ran meanwhile.
+    /// The owner that ran meanwhile.
     #[must_use]
     pub const fn culprit(self) -> Owner {
         Owner::of_number(self.0.culprit)
     }
 }
 
-/// What became of a debt that was shown.
+/// The result of presenting a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It was charged.
     Yes,
-    /// It is to be shown again, for nobody can be named yet.
+    /// It has to be presented again: an owner is not known yet.
     NotYet,
-    /// It was charged, and one of the two will not come back.
+    /// It was charged, and one of its owners will not return.
     ForGood,
 }
 
@@ -58,9 +59,9 @@ pub struct Debts {
     /// The same map, for reading it in batches.
     descriptor: OwnedFd,
     entries: Entries<Debtor, u64>,
-    /// From here on idle debts are removed.
+    /// Idle records are removed if there are at least this many.
     crowded: usize,
-    /// What was taken of each so far.
+    /// The part of each record that has been charged.
     taken: HashMap<Debtor, u64>,
 }
 
@@ -75,7 +76,7 @@ impl Debts {
         })
     }
 
-    /// Hands what was added to each debt to `take`, in nanoseconds.
+    /// Passes the increase of each record to `take`, in nanoseconds.
     pub fn collect(&mut self, mut take: impl FnMut(Debtor, u64) -> Taken) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
         let is_crowded = self.entries.len() >= self.crowded;
@@ -97,7 +98,7 @@ impl Debts {
         Ok(())
     }
 
-    /// With what may have been added since it was read.
+    /// Also charges what was added since the record was read.
     fn remove(&mut self, debtor: Debtor, mut take: impl FnMut(Debtor, u64) -> Taken) {
         let taken = self.taken.remove(&debtor).unwrap_or(0);
         if let Ok(total) = self.map.get(&debtor, 0)
@@ -110,7 +111,7 @@ impl Debts {
         }
     }
 
-    /// How many there were when they were last read.
+    /// Number of records when they were last read.
     #[must_use]
     pub const fn in_use(&self) -> u64 {
         self.entries.len() as u64

@@ -1,6 +1,5 @@
-//! The flags that every command has that shows windows, and what they mean together: which of the three ways
-//! to show (live, plain, JSON) is taken. The flag that names the agent's socket is not here: every command of
-//! the CLI has that one.
+//! The common flags of commands that show windows, and how they select between live, plain and JSON output.
+//! The flag for the agent's socket is not here: every command of the CLI has it.
 
 use std::{ffi::OsStr, io::IsTerminal, time::Duration};
 
@@ -13,7 +12,7 @@ use crate::completion;
 /// A shorter window holds too few samples for a p99, and costs a collection each time.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
-/// What is received takes some microseconds at least.
+/// Receiving data takes at least some microseconds.
 const SHORTEST_THRESHOLD: Duration = Duration::from_micros(1);
 
 /// How long windows are, and how they are shown.
@@ -22,14 +21,14 @@ pub struct WindowArgs {
     /// Measure one window, print it and exit.
     #[arg(long)]
     pub once: bool,
-    /// Output format; `json` prints one document per window, each on a line.
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    /// Output format; `json` prints one line per window.
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: Output,
-    /// Time between updates: seconds, or a number with `ms`, `s`, `m` or `h`, from 100ms to 1h.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval, default_value = "2")]
+    /// Time between updates, from 100ms to 1h: seconds, or a number with `ms`, `s`, `m` or `h`.
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval, default_value = "2")]
     pub interval: Duration,
-    /// Time that each update covers, from the interval to 1h [default: the interval]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_interval)]
+    /// Time that each update covers, at least the interval, at most 1h [default: the interval]
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     pub window: Option<Duration>,
     /// Disable colour; a non-empty `NO_COLOR` in the environment does the same.
     #[arg(long)]
@@ -68,7 +67,7 @@ pub enum Output {
     Json,
 }
 
-/// How to show.
+/// The way in which windows are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Live,
@@ -77,7 +76,7 @@ pub enum Mode {
 }
 
 impl WindowArgs {
-    /// Whether the flags fit together; an error in words.
+    /// Whether the flags are compatible; the error is a sentence.
     pub fn check(&self) -> Result<(), String> {
         match self.window {
             Some(window) if window < self.interval && !self.once => {
@@ -90,13 +89,13 @@ impl WindowArgs {
         }
     }
 
-    /// How long it is from one question to the next.
+    /// The time between two requests.
     #[must_use]
     pub fn step(&self) -> Duration {
         self.window.filter(|_| self.once).unwrap_or(self.interval)
     }
 
-    /// Anything that is no interactive terminal gets plain text.
+    /// Without an interactive terminal, the output is plain text.
     #[must_use]
     pub fn mode(&self, terminal: bool) -> Mode {
         match self.output {
@@ -106,14 +105,15 @@ impl WindowArgs {
         }
     }
 
-    /// Whether colour is wanted, given the value of `NO_COLOR` (<https://no-color.org>: empty means nothing).
+    /// Whether to use colour, given the value of `NO_COLOR` (<https://no-color.org>: an empty value has no
+    /// effect).
     #[must_use]
     pub fn color(&self, no_color: Option<&OsStr>) -> bool {
         !self.no_color && no_color.is_none_or(OsStr::is_empty)
     }
 }
 
-/// Whether a person sits in front of standard input and output, on a terminal that can move its cursor.
+/// Whether standard input and output are a terminal that can move its cursor.
 #[must_use]
 pub fn interactive_terminal() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -127,7 +127,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     interval.filter(fits).ok_or_else(out_of_range)
 }
 
-/// How long what is slow takes at least.
+/// The minimum duration of a slow request.
 pub(crate) fn parse_threshold(text: &str) -> Result<Duration, String> {
     let threshold = seconds(text).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let fits = |threshold: &Duration| (SHORTEST_THRESHOLD..=LONGEST_INTERVAL).contains(threshold);
@@ -136,7 +136,7 @@ pub(crate) fn parse_threshold(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// A number of them, or one with its unit.
+/// A number of seconds, or a number with a unit.
 fn seconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

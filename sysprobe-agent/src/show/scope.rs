@@ -1,4 +1,4 @@
-//! Which pods are looked at: the flags that every command has that looks at pods, and what they mean. Pure.
+//! The selection of pods: the common flags of all commands about pods, and their meaning. Pure.
 
 mod selector;
 
@@ -31,31 +31,32 @@ pub struct Scope {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoLabels {
     #[error(
-        "the running agent is older than this command and does not tell the labels of pods: leave out \
+        "the running agent is older than this command and does not report the labels of pods: leave out \
          --selector"
     )]
     OldAgent,
     #[error(
-        "no pod's labels are known, so none can be selected by them: the API server, the kubelet and the CRI \
-         socket tell them, and `sysprobe check` says why they are not asked"
+        "no labels of pods are known, so --selector cannot be used: they come from the API server, the \
+         kubelet or the CRI socket, and `sysprobe check` says why these are not used"
     )]
     NoSource,
 }
 
 impl Scope {
-    /// Whether a workload is one of these pods, or of the rest of the machine if all are wanted.
+    /// Whether a workload is selected. Workloads outside of pods are selected only if nothing restricts the
+    /// selection.
     #[must_use]
     pub(crate) fn has(&self, sample: &WorkloadSample) -> bool {
         let in_namespace = self.namespace.as_ref().is_none_or(|name| *name == sample.workload.namespace);
         in_namespace && self.selector.as_ref().is_none_or(|selector| selector.has(sample))
     }
 
-    /// What has to be asked for.
+    /// The query for what the selection needs.
     pub(crate) fn query(&self) -> Query {
         Query { labels: self.selector.is_some(), ..Query::default() }
     }
 
-    /// Whether somebody tells the labels that the pods are to be selected by.
+    /// Fails if no source knows the labels that the pods are selected by.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), NoLabels> {
         if self.selector.is_none() {
             return Ok(());
@@ -69,7 +70,7 @@ impl Scope {
         if told || pods.any(|pod| pod.labels.is_some()) { Ok(()) } else { Err(NoLabels::NoSource) }
     }
 
-    /// As it was typed, for the screen; `None` if all are wanted.
+    /// The selection in words, for the screen; `None` if everything is selected.
     pub(crate) fn words(&self) -> Option<String> {
         let namespace = self.namespace.iter().map(|name| format!("namespace {name}"));
         let words = namespace.chain(self.selector.iter().map(|selector| format!("labels {selector}")));
@@ -77,7 +78,7 @@ impl Scope {
     }
 }
 
-/// The files of the runtime have none.
+/// A runtime's files contain no labels.
 fn tells_labels(source: &str) -> bool {
     let sources = [SourceKind::Kubernetes, SourceKind::Kubelet, SourceKind::Cri];
     sources.iter().any(|kind| kind.name() == source)

@@ -1,5 +1,5 @@
-//! From what was typed to the one workload that is meant: a pod by its name or its beginning, with or without
-//! a namespace before it, or what is no pod by its unit or path. Pure.
+//! Resolves what the user typed to one workload: a pod by its name or a prefix, with or without its
+//! namespace, or another workload by its unit or path. Pure.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,14 +14,14 @@ use crate::{
     snapshot::{Culprit, Snapshot, Workload, WorkloadSample},
 };
 
-/// How many names an error lists.
+/// Number of names that an error lists.
 const LISTED: usize = 10;
 
-/// A pod, one of its containers, or a workload that is no pod.
+/// A pod, one of its containers, or a workload outside of pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) who: Culprit,
-    /// `None` for all there are.
+    /// `None` for all containers.
     pub(crate) container: Option<String>,
 }
 
@@ -33,9 +33,9 @@ pub(crate) enum NoTarget {
     #[error("`{}` may be more than one {what}{}", format::clean(.text), Listed(.candidates, "", "choose one \
                                                                                                  of"))]
     Ambiguous { what: &'static str, text: String, candidates: Vec<String> },
-    #[error("no pod here has {}", format::clean(.0))]
+    #[error("no pod on this node matches {}", format::clean(.0))]
     NotSelected(String),
-    #[error("`{}` is no pod: leave out --container", format::clean(.0))]
+    #[error("`{}` is not a pod: leave out --container", format::clean(.0))]
     NoContainers(String),
     #[error(transparent)]
     NoLabels(#[from] NoLabels),
@@ -58,7 +58,8 @@ impl fmt::Display for Listed<'_> {
 }
 
 impl Target {
-    /// The one that is meant. What has gone counts only if nothing else has that name.
+    /// Finds the workload that the arguments mean. A deleted one counts only if no other workload has that
+    /// name.
     pub(crate) fn find(snapshot: &Snapshot, args: &WorkloadArgs) -> Result<Self, NoTarget> {
         let scope = &args.scope;
         scope.check(snapshot)?;
@@ -78,19 +79,19 @@ impl Target {
         Ok(Self { who, container })
     }
 
-    /// A workload that was chosen from others. One without a container's name is the pod as a whole.
+    /// The target of a table's row. Without a container's name it is the pod as a whole.
     pub(crate) fn of(workload: &Workload) -> Self {
         let Workload { pod, container, .. } = workload;
         let container = (!pod.is_empty() && !container.is_empty()).then(|| container.clone());
         Self { who: workload.as_culprit(), container }
     }
 
-    /// What of a snapshot is meant.
+    /// The target's samples in a snapshot.
     pub(crate) fn samples<'a>(&self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a WorkloadSample> {
         snapshot.workloads.iter().filter(|sample| self.has(&sample.workload))
     }
 
-    /// The same with what there was of each at the beginning of a window.
+    /// The same, each with its sample at the beginning of a window.
     pub(crate) fn pairs<'a>(
         &'a self,
         earlier: &'a Snapshot,
@@ -110,7 +111,8 @@ impl Target {
         of_pod && self.container.as_ref().is_none_or(|only| only == container)
     }
 
-    /// `namespace/pod`, with the container if only one is meant; else the unit or path. Safe to show.
+    /// `namespace/pod`, with the container if the target is only one; otherwise the unit or path. Safe to
+    /// print.
     pub(crate) fn name(&self) -> String {
         let who = name(&self.who);
         match &self.container {
@@ -121,13 +123,13 @@ impl Target {
 }
 
 impl NoTarget {
-    /// Whether there is nothing of that name, or no name yet.
+    /// Whether the name does not exist, or is not known yet.
     pub(crate) const fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown { .. } | Self::NotSelected(_) | Self::NoLabels(NoLabels::NoSource))
     }
 }
 
-/// What a name is looked for among.
+/// The kind of workload that is searched for, in words.
 const fn what(scope: &Scope) -> &'static str {
     match (&scope.namespace, &scope.selector) {
         (Some(_), Some(_)) => "pod of this namespace with these labels",
@@ -137,7 +139,7 @@ const fn what(scope: &Scope) -> &'static str {
     }
 }
 
-/// The one that the labels leave.
+/// The only pod that the labels select.
 fn only(known: &BTreeSet<Culprit>, scope: &Scope) -> Result<Culprit, NoTarget> {
     let text = scope.selector.iter().map(ToString::to_string).collect();
     let mut found = known.iter();
@@ -151,13 +153,13 @@ fn only(known: &BTreeSet<Culprit>, scope: &Scope) -> Result<Culprit, NoTarget> {
     }
 }
 
-/// `namespace/pod`, or the unit or path of what is no pod; safe to show.
+/// `namespace/pod`, or the unit or path outside of pods; safe to print.
 pub(crate) fn name(who: &Culprit) -> String {
     let Culprit { namespace, pod, container } = who.clone();
     format::short_name(&Workload { namespace, pod, container })
 }
 
-/// As people may type it, the full form last.
+/// The names that users may type, the full form last.
 fn names_of(who: &Culprit) -> Vec<String> {
     if who.pod.is_empty() {
         vec![who.container.clone()]
@@ -179,14 +181,14 @@ fn container_of(snapshot: &Snapshot, who: &Culprit, name: &str) -> Result<String
     choose(&containers, name, "container of this pod", |container| vec![container.clone()])
 }
 
-/// The one that is called so, else the one that begins so.
+/// The element with this name, else the one whose name begins with it.
 fn choose<T: Clone>(
     known: &BTreeSet<T>,
     text: &str,
     what: &'static str,
     names: impl Fn(&T) -> Vec<String>,
 ) -> Result<T, NoTarget> {
-    // A path is that of a cgroup, which may be called by its unit or container.
+    // A path is a cgroup's, which may be named by its unit or container.
     let of_path = text.starts_with('/').then(|| name_of(text).name);
     let is_exact = |name: &String| name == text || of_path.as_ref() == Some(name);
     let having = |fits: &dyn Fn(&String) -> bool| -> Vec<&T> {

@@ -1,5 +1,5 @@
-//! What a workload waited for a CPU for in a window: the difference of two snapshots, divided into parts that
-//! sum to the whole. Pure; how it looks is the business of `table`.
+//! A workload's waits for a CPU in a window: the difference of two snapshots, divided into parts that sum to
+//! the whole. Pure; `table` renders it.
 
 use clap::ValueEnum as _;
 
@@ -16,7 +16,7 @@ pub(crate) mod table;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
-    /// The scheduler is not watched, and why.
+    /// The domain is off, for this reason.
     Off(String),
     /// No wait ended in the window.
     NeverWaited,
@@ -26,14 +26,14 @@ pub(crate) enum Finding {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Waits {
     pub(crate) count: u64,
-    /// In seconds, as are the other two.
+    /// In seconds, as are the quantiles.
     pub(crate) total: f64,
     /// `None` without a whole wait in the window.
     pub(crate) p50: Option<f64>,
     pub(crate) p99: Option<f64>,
-    /// `None` where the programs cannot tell.
+    /// `None` if the programs cannot tell.
     pub(crate) division: Option<Division>,
-    /// Through what the scheduler is watched.
+    /// The attach mode of the scheduler's programs.
     pub(crate) hook: String,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Waits {
 pub(crate) struct Division {
     /// Every cause, in a fixed order. They sum to the total.
     pub(crate) causes: Vec<Part>,
-    /// The worst first, those without a name last. They sum to the parts of other pods and of the system.
+    /// The worst first, the unnamed rest last. They sum to the parts of other pods and of the system.
     pub(crate) culprits: Vec<Part>,
 }
 
@@ -49,10 +49,10 @@ pub(crate) struct Division {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) cause: Cause,
-    /// Whose fault it is, for a culprit.
+    /// The culprit, in the list of culprits.
     pub(crate) who: Option<Culprit>,
     pub(crate) seconds: f64,
-    /// Of all waits, from 0 to 1.
+    /// Share of all waits, from 0 to 1.
     pub(crate) share: f64,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Cause {
     Interrupt,
     Idle,
     Unknown,
-    /// Of other pods or the system, which is not told.
+    /// Other pods or the system; it is unknown which.
     Others,
 }
 
@@ -104,7 +104,7 @@ fn tells_causes(hook: &str) -> bool {
         .is_none_or(|tier| probe::tells_causes(*tier))
 }
 
-/// What all that is meant did in the window.
+/// The target's scheduler totals in the window.
 fn waits(earlier: &Snapshot, later: &Snapshot, target: &Target) -> SchedSample {
     let mut sum = SchedSample::default();
     for (before, sample) in target.pairs(earlier, later) {
@@ -115,8 +115,8 @@ fn waits(earlier: &Snapshot, later: &Snapshot, target: &Target) -> SchedSample {
     sum
 }
 
-/// The causes of all waits. Who ran meanwhile is read a moment after the waits, and later still for who has
-/// no name yet: what is missing is unknown for now.
+/// The causes of all waits. Interference is read a moment after the waits, and later still for culprits
+/// without a name yet, so the missing part is unknown for now.
 fn whole(sum: &SchedSample) -> CausesSample {
     let mut causes = sum.causes.unwrap_or_default();
     causes.unknown_ns += sum.wait.sum_ns.saturating_sub(causes.total_ns());
@@ -135,7 +135,7 @@ fn division(causes: &CausesSample, blame: &BlameSample) -> Division {
     let mut named = blame.culprits.clone();
     named.sort_by(|(one, ns), (other, more)| more.cmp(ns).then_with(|| one.cmp(other)));
     let named_ns: u64 = named.iter().map(|(_, ns)| ns).sum();
-    // Not what was told of others: a culprit that ceases to be named takes along what it did.
+    // Not `other_ns`: a culprit that loses its name takes its earlier contribution with it.
     let rest_ns = (causes.other_pod_ns + causes.system_ns).saturating_sub(named_ns);
     let rest = (rest_ns > 0).then(|| part(Cause::Others, None, rest_ns));
     let named = named.into_iter().map(|(who, ns)| {
@@ -199,15 +199,15 @@ impl Cause {
             Self::System => "S: units and cgroups ran",
             Self::Kernel => "K: threads of the kernel ran",
             Self::Interrupt => "I: interrupts and softirqs",
-            Self::Idle => "-: the CPU was about to take it",
-            Self::Unknown => "?: nobody saw",
+            Self::Idle => "-: CPU idle, task not yet switched in",
+            Self::Unknown => "?: unattributed",
             Self::Others => "+: other pods and the system",
         }
     }
 }
 
 impl Part {
-    /// Of a culprit its own name, else that of the cause; safe to show.
+    /// The culprit's name, or else the cause's; safe to print.
     pub(crate) fn name(&self) -> String {
         self.who.as_ref().map_or_else(|| self.cause.name().to_owned(), target::name)
     }

@@ -1,4 +1,4 @@
-//! The flags of the tables beyond those that every command with windows has.
+//! The flags of the tables, beyond those of every command with windows.
 
 use clap::{
     Args, ValueEnum,
@@ -73,11 +73,11 @@ pub const IO_HELP: &str = "Whose storage is slow, and is it the file system or t
 
 pub const NET_HELP: &str = "Is it the network? One row per workload: traffic, retransmissions, round-trip times, \
     connect latency, failures and drops.\n\n\
-    Example: the ten workloads whose peers were most distant in the next five seconds\n  \
+    Example: the ten workloads with the longest round-trip times in the next five seconds\n  \
     sysprobe net --once --interval 5 | head -12";
 
 impl TopArgs {
-    /// An error in words if the view has no such column.
+    /// Fails with a sentence if the view has no such column.
     pub fn selection(&self) -> Result<Selection, String> {
         let sort = self.sort.unwrap_or(self.view.default_sort());
         let keys = self.view.sort_keys();
@@ -112,12 +112,12 @@ impl TableArgs {
     }
 }
 
-/// As it is typed.
+/// The word that a user types.
 fn word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-/// Takes the words for the columns of this table.
+/// Accepts the names of this table's columns.
 fn sort_parser(view: View) -> impl TypedValueParser<Value = SortKey> {
     let words = view.sort_keys().into_iter().filter_map(|key| key.to_possible_value());
     PossibleValuesParser::new(words).try_map(|word| SortKey::from_str(&word, false))

@@ -1,24 +1,24 @@
-//! What each CPU was occupied with of late, and which cgroup made which wait.
+//! Timelines: the last run intervals of each CPU; and interference: which cgroup made which one wait.
 
 use crate::cgroup::KERNEL;
 
-/// Stands for an idle CPU where an occupant is expected: a cgroup's id, `cgroup::KERNEL`, or 0 if it is not
-/// known.
+/// The occupant of an idle CPU. Other occupants are a cgroup's id, `cgroup::KERNEL`, [`SOFTIRQS`], and 0 if
+/// the cgroup is not known.
 pub const IDLE: u64 = u64::MAX - 1;
-/// Stands for softirqs that have a thread to run in.
+/// The occupant while a thread runs softirqs (`ksoftirqd`).
 pub const SOFTIRQS: u64 = u64::MAX - 2;
 
 /// Stands for a victim whose cgroup is not known. It is never the occupant of a CPU.
-pub const NOBODY: u64 = u64::MAX - 3;
+pub const UNKNOWN_VICTIM: u64 = u64::MAX - 3;
 
-/// Stands for the moment at which a softirq began that is not measured.
+/// Stands for the start time of a softirq that is not measured.
 pub const UNMEASURED: u64 = 1;
 
-/// Why a task waits, as far as the kernel side can tell.
+/// The cause of a wait, as far as the BPF programs can tell.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The CPU idled: it was told of the task and had not switched to it yet.
+    /// The CPU was idle and had not switched to the task yet.
     Idle = 0,
     /// Another task of the same cgroup ran.
     Own = 1,
@@ -27,9 +27,9 @@ pub enum Cause {
     Interrupt = 3,
     /// The CPU quota was used up.
     Throttled = 4,
-    /// What is older than a timeline reaches back, and what ran unseen.
+    /// Time before the oldest run interval, and during missed runs of the program.
     Unknown = 5,
-    /// Another cgroup ran; which one is in the debts.
+    /// Another cgroup ran. The interference table says which one.
     Other = 6,
 }
 
@@ -37,7 +37,7 @@ impl Cause {
     pub const ALL: [Self; 7] =
         [Self::Idle, Self::Own, Self::Kernel, Self::Interrupt, Self::Throttled, Self::Unknown, Self::Other];
 
-    /// To be the cause of another's wait.
+    /// The cause of another cgroup's wait while this occupant has the CPU.
     #[must_use]
     pub const fn of_occupant(occupant: u64) -> Self {
         match occupant {
@@ -50,17 +50,18 @@ impl Cause {
     }
 }
 
-/// A time during which one cgroup, or none, had a CPU. It begins where the one before it ends.
+/// A run interval: the time for which one cgroup or kernel threads had the CPU, or the CPU was idle. It
+/// begins where the one before it ends.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// By the run queue's clock.
+    /// The end, by the run queue's clock.
     pub until: u64,
-    /// The cgroup that had the CPU, as an occupant.
+    /// The cgroup that had the CPU, or one of the other occupants above.
     pub occupant: u64,
-    /// How much of it interrupts took, in nanoseconds.
+    /// The time that interrupts took, in nanoseconds.
     pub interrupted: u64,
-    /// The same as a part of the whole, in units of 2^-16.
+    /// The same as a share of the interval, in units of 2^-16.
     pub interrupted_share: u32,
     /// The occupant as a [`Cause`].
     pub cause: u32,
@@ -78,7 +79,7 @@ pub struct Debtor {
     pub culprit: u64,
 }
 
-/// How long.
+/// For how long a victim waited while a culprit ran.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Debt {
@@ -86,85 +87,88 @@ pub struct Debt {
     pub ns: u64,
 }
 
-/// An interrupt that takes all of a stretch.
+/// The share of interrupts that take a whole run interval.
 pub const WHOLE_SHARE: u32 = 1 << 16;
 
-/// How many stretches a CPU remembers. A wait that reaches further back is `Cause::Unknown` there.
+/// The number of run intervals that a CPU keeps. The part of a wait before the oldest one is
+/// `Cause::Unknown`.
 pub const STRETCHES: usize = 128;
-/// How many debts a CPU keeps to itself before they go into the map.
+/// The number of pairs in a CPU's own interference table.
 pub const DEBTS: usize = 64;
-/// How many more may be on their way into it.
+/// The number of displaced pairs that may wait to be moved into the map.
 pub const LEAVING: usize = 128;
 
-/// A wait that is being divided. It lies in the map because the verifier keeps track of what is in registers
-/// and on the stack, and would go every way through every stretch.
+/// A wait that is being divided. It lies in the map, where the verifier does not track values. In registers
+/// or on the stack, it would explore every branch for each run interval.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Division {
     /// The slot that the wait was charged to.
     pub slot: u64,
-    /// The cgroup that waits, as an occupant.
+    /// The cgroup that waits, `cgroup::KERNEL`, or [`UNKNOWN_VICTIM`].
     pub victim: u64,
-    /// What is still to be divided, by the run queue's clock.
+    /// The part that is still to be divided, by the run queue's clock.
     pub from: u64,
     pub to: u64,
-    /// What of it comes before the victim's group was throttled, to be divided after the rest.
+    /// The part before a throttle of the victim's group. It is divided after the rest.
     pub earlier_from: u64,
     pub earlier_to: u64,
-    /// The same of the throttling before that one.
+    /// The part before the preceding throttle.
     pub earliest_from: u64,
     pub earliest_to: u64,
-    /// By cause; at [`UNPLACED`] what of `Cause::Unknown` found no place among the debts.
+    /// Nanoseconds by cause. The part of `Cause::Unknown` that found no room in the interference table is
+    /// repeated at [`UNPLACED`].
     pub parts: [u64; PARTS],
 }
 
-/// A power of two, so that a number is easily kept within.
+/// A power of two, so that a mask bounds an index.
 pub const PARTS: usize = 8;
-/// The place behind those of causes.
+/// The index after those of the causes.
 pub const UNPLACED: u32 = 7;
 const _: () = assert!(UNPLACED as usize == Cause::ALL.len());
 
-/// One CPU's.
+/// The timeline of one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
-    /// The number of the last stretch: its place modulo `STRETCHES`.
+    /// The number of the last run interval. Its index is this modulo `STRETCHES`.
     pub last: u32,
-    /// While it is not 0, the debts are being moved into the map and must be left alone.
+    /// Not 0 while a flush moves the interference table into the map, which must not be changed meanwhile.
     pub settling: u32,
-    /// Not 0 since a flush found this CPU idle, until something runs on it again or is divided here: then
-    /// there is nothing to flush.
+    /// Set when a flush finds this CPU idle; cleared when something runs here or a wait is divided here.
+    /// While it is set, there is nothing to flush.
     pub asleep: u64,
-    /// How long interrupts have taken so far, and how much of that was noted in a stretch.
+    /// The total time of interrupts, and the part of it that is in run intervals, in nanoseconds.
     pub interrupted: u64,
     pub interrupted_noted: u64,
-    /// Since when a softirq or an interrupt is at work; 0 if none is, [`UNMEASURED`] for a softirq that is
+    /// When the current softirq and interrupt began; 0 if there is none, [`UNMEASURED`] for a softirq that is
     /// not measured.
     pub softirq_since: u64,
     pub interrupt_since: u64,
-    /// How many softirqs there were; of 2^n of them one is measured, for all. When the last one was.
+    /// The number of softirqs; the sampling ratio, as a power of two (a measured softirq counts for all); and
+    /// when the last measured one ended.
     pub softirqs: u64,
     pub softirq_share: u64,
     pub softirq_measured: u64,
-    /// A group whose throttling is being ended by this CPU; 0 if there is none. Since when it was throttled,
-    /// and how many threads it held up.
+    /// A group whose throttle this CPU is ending, 0 if there is none; when the throttle began; and the number
+    /// of throttled threads.
     pub released_group: u64,
     pub released_since: u64,
     pub released_threads: u64,
-    /// What has to be added to the run queue's clock to get `CLOCK_MONOTONIC`, modulo 2^64; and when that was
-    /// found, by the former.
+    /// The difference from the run queue's clock to `CLOCK_MONOTONIC`, modulo 2^64; and when it was
+    /// determined, by the run queue's clock.
     pub clock_offset: u64,
     pub clock_compared: u64,
-    /// How many bookings went to `slot::UNKNOWN` without a look at the slots, as none was free; and how
-    /// many of them are in the losses, to which they are added with the debts.
+    /// How often a task was charged to `slot::UNKNOWN` without a look-up, because no slot was free; and the
+    /// part of this number that a flush has added to the losses.
     pub unplaced: u64,
     pub unplaced_told: u64,
     pub division: Division,
     pub stretches: [Stretch; STRETCHES],
-    /// By a hash of the debtor.
+    /// The interference table, by a hash of the pair.
     pub debts: [Debt; DEBTS],
-    /// Debts that had to make room for others, by their numbers modulo `LEAVING`: those from `left` to
-    /// `leaving`.
+    /// Displaced pairs by number modulo `LEAVING`: those from `left` up to `leaving` wait to be moved into
+    /// the map.
     pub leaving: u32,
     pub left: u32,
     pub on_their_way: [Debt; LEAVING],

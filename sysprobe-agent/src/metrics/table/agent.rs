@@ -1,4 +1,4 @@
-//! What the agent says about itself.
+//! The agent's metrics about itself.
 
 use super::{Kind, Metric, Unit, seconds};
 use crate::metrics::emit::Emit;
@@ -48,8 +48,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_shed_info",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "1 for a domain that is not measured for a while, because it would cost the node too much: its \
-               counters stand still. The label says which limit was exceeded.",
+        help: "1 while a domain is paused because it would cost the node too much; its counters do not \
+               advance. The label `reason` names the limit that was exceeded.",
         labels: &["domain", "reason"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -62,7 +62,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_program_runs",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Runs of a kernel program. Stays 0 unless the kernel's program statistics are on.",
+        help: "Runs of a BPF program. Stays 0 unless the kernel's BPF statistics are on.",
         labels: &["program"],
         source: "bpf_prog_info.run_cnt",
         emit: |snapshot, emit| {
@@ -75,7 +75,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_program_run",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time in a kernel program. Stays 0 unless the kernel's program statistics are on.",
+        help: "Time spent in a BPF program. Stays 0 unless the kernel's BPF statistics are on.",
         labels: &["program"],
         source: "bpf_prog_info.run_time_ns",
         emit: |snapshot, emit| {
@@ -88,7 +88,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_program_missed",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Runs of a kernel program that the kernel left out, because this or another one was running on \
+        help: "Runs of a BPF program that the kernel skipped because this or another program was running on \
                that CPU.",
         labels: &["program"],
         source: "bpf_prog_info.recursion_misses, bpf_link_info.perf_event.kprobe.missed",
@@ -102,8 +102,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_map_entries",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Entries in use of a kernel map; only maps that can run full have a series. Those of \
-               operations in progress are counted every five minutes.",
+        help: "Entries in use of a BPF map. Only maps that can become full have a series. Maps of operations \
+               in progress are counted every five minutes.",
         labels: &["map"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -118,7 +118,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_map_capacity",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Entries that a kernel map has room for.",
+        help: "Capacity of a BPF map, in entries.",
         labels: &["map"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -131,10 +131,11 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_storage",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "Kernel memory that a domain keeps with tasks or sockets, at most. It is charged to the \
-               agent's memory cgroup.",
+        help: "Upper bound of the kernel memory of a domain's BPF task or socket storage. It is charged to \
+               the agent's memory cgroup.",
         labels: &["domain", "kind"],
-        source: "values made, and the tasks (/proc/loadavg) and sockets (/sys/kernel/slab) that there are",
+        source: "values created, and the present number of tasks (/proc/loadavg) and sockets \
+                 (/sys/kernel/slab)",
         emit: |snapshot, emit| {
             for storage in &snapshot.agent.storages {
                 emit.value(&[("domain", &storage.domain), ("kind", &storage.kind)], storage.bytes as f64);
@@ -145,7 +146,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_map",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "Kernel memory that a map was planned to take.",
+        help: "Planned kernel memory of a BPF map.",
         labels: &["map"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -160,7 +161,7 @@ pub(super) static AGENT: &[Metric] = &[
         kind: Kind::Counter,
         help: "Updates that were lost or could not be attributed.",
         labels: &["domain", "reason"],
-        source: "counted in the kernel programs",
+        source: "counted in the BPF programs",
         emit: |snapshot, emit| {
             for lost in &snapshot.agent.lost_updates {
                 emit.value(&[("domain", &lost.domain), ("reason", &lost.reason)], lost.count as f64);
@@ -171,7 +172,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_cgroup_events",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Births and deaths of cgroups, as the kernel side counted them and as the agent heard of them.",
+        help: "Cgroups created (born) and removed (died), as counted by the BPF programs \
+               (seen_by=\"kernel\") and as received by the agent (seen_by=\"agent\").",
         labels: &["event", "seen_by"],
         source: "tracepoints cgroup_mkdir and cgroup_rmdir",
         emit: |snapshot, emit| {
@@ -190,7 +192,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_unattributed",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time on CPU and waiting that is charged to `unknown`, because its cgroup could not be told.",
+        help: "CPU time and waits that are attributed to `unknown`, because the cgroup is not known.",
         labels: &["domain"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -204,17 +206,16 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_pod_watch_age",
         unit: Unit::Seconds,
         kind: Kind::Gauge,
-        help: "Time since the source that watches the pods was last heard of. No series without such a \
-               source.",
+        help: "Time since the last message from the watch on pods. Absent without such a source.",
         labels: &[],
-        source: "the API server's watch and its bookmarks, the last list of the container runtime's",
+        source: "the API server's watch and its bookmarks, the container runtime's last list",
         emit: |snapshot, emit| emit.optional(snapshot.agent.pod_watch_age_ns.map(seconds)),
     },
     Metric {
         name: "sysprobe_agent_pod_source_up",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Whether a source of pod names answers; `sysprobe check` tells why one does not.",
+        help: "1 if a source of pod names answers; `sysprobe check` says why one does not.",
         labels: &["source"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -227,7 +228,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_workloads",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Workloads that are exported now, those in their grace included.",
+        help: "Workloads that are exported now, including ended ones during grace_seconds.",
         labels: &["kind"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -249,18 +250,19 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_interference_lost",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that tasks waited for other cgroups whose pairs had no room in the kernel map: cause \
-               `unknown` has it.",
+        help: "Time that tasks waited for other cgroups and that could not be recorded by pair, because the \
+               BPF map was full. It is part of the cause `unknown`.",
         labels: &[],
-        source: "counted in the kernel programs",
+        source: "counted in the BPF programs",
         emit: |snapshot, emit| emit.value(&[], seconds(snapshot.agent.interference_lost_ns)),
     },
     Metric {
         name: "sysprobe_agent_scans",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Passes of a scan, which goes over all objects of a kind: open files or tasks (programs that \
-               end in _seed, when the agent starts), tasks (sched_census), sockets (tcp_census, or tcp_census_fd where the kernel refuses iterators over maps), cgroups.",
+        help: "Passes of each scan: open files or tasks when the agent starts (programs that end in _seed), \
+               tasks (sched_census), sockets (tcp_census, or tcp_census_fd where the kernel refuses \
+               iterators over maps), cgroups.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.passes as f64),
@@ -269,8 +271,9 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_scan_duration",
         unit: Unit::Seconds,
         kind: Kind::Gauge,
-        help: "Time that the last pass of a scan took, in parts between which the CPU was free. Sockets are \
-               scanned for 1 % of a CPU at most: what is shown of them is at most a hundred times as old.",
+        help: "Elapsed time of the last pass of a scan, which runs in parts with pauses between them. Scans \
+               of sockets use at most 1 % of a CPU, so that socket data can be as old as 100 times this \
+               duration.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| seconds(scan.last_ns)),
@@ -279,8 +282,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_scan_truncated",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Passes of a scan that ended before they had seen everything, for want of time or access. \
-               Counts of sockets and threads are then those of the last complete pass, or missing.",
+        help: "Passes of a scan that ended early, for lack of time or access. Socket and thread counts are \
+               then from the last complete pass, or missing.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.truncated as f64),
@@ -289,10 +292,10 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_refused_requests",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Requests that were answered 503, probes and commands included: starting, engine_hangs (a \
-               system call does not return), source_dead (a source of pod names needs a restart), no_place \
-               (too many clients at once, or of one address), late (not made in the time that the client \
-               waits).",
+        help: "Requests answered with 503, including those of probes and commands: starting, engine_hangs (a \
+               system call does not return), source_dead (a source of pod names needs a restart of the \
+               agent), no_place (too many clients at once, in all or from one address), late (not ready \
+               within the client's timeout).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -305,8 +308,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_series",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Series of a family in this answer. A classic histogram has one for each bucket, and count and \
-               sum; a native one is one.",
+        help: "Series of a family in this response. A classic histogram has one for each bucket, and its \
+               count and sum; a native histogram is one.",
         labels: &["family"],
         source: SOURCE,
         emit: |_, emit| emit.each_family(),
@@ -315,8 +318,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_left_out_series",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Series that are missing in this answer because their workloads have as many as they may \
-               (metrics.series_per_workload).",
+        help: "Series left out of this response because their workloads reached metrics.series_per_workload.",
         labels: &[],
         source: SOURCE,
         emit: |_, emit| emit.value(&[], emit.left_out() as f64),
@@ -325,8 +327,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_hidden_workloads",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Workloads that are a part of container=\"other\": unwanted (by metrics.namespaces or \
-               metrics.pods), over_budget (when they came there were metrics.workloads already).",
+        help: "Workloads merged into container=\"other\": unwanted (excluded by metrics.namespaces or \
+               metrics.pods), over_budget (metrics.workloads was reached when they appeared).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {

@@ -6,15 +6,14 @@ use super::{Emit, Kind, Metric, Unit, histograms, seconds};
 use crate::snapshot::{BlockSample, RequestSample, Snapshot};
 
 const LABELS: &[&str] = &["namespace", "pod", "container", "device", "operation"];
-const REQUESTS: &str = "block_rq_complete; whose it is at block_rq_insert, block_rq_issue or block_getrq";
+const REQUESTS: &str = "block_rq_complete; attributed at block_rq_insert, block_rq_issue or block_getrq";
 
 pub(super) static BLOCK: &[Metric] = &[
     Metric {
         name: "sysprobe_block_requests",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Requests that a block device has done, those that failed included. A flush is one without \
-               data.",
+        help: "Completed block device requests, including failed ones. A flush is a request without data.",
         labels: LABELS,
         source: REQUESTS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.requests.latency.count() as f64)),
@@ -23,7 +22,7 @@ pub(super) static BLOCK: &[Metric] = &[
         name: "sysprobe_block_errors",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Those of them that failed, wholly or in part.",
+        help: "Block device requests that failed completely or in part.",
         labels: LABELS,
         source: REQUESTS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.requests.errors as f64)),
@@ -32,7 +31,7 @@ pub(super) static BLOCK: &[Metric] = &[
         name: "sysprobe_block",
         unit: Unit::Bytes,
         kind: Kind::Counter,
-        help: "What they read, wrote or discarded.",
+        help: "Bytes read, written or discarded by block device requests.",
         labels: LABELS,
         source: "nr_bytes of block_rq_complete",
         emit: |snapshot, emit| {
@@ -45,8 +44,8 @@ pub(super) static BLOCK: &[Metric] = &[
         name: "sysprobe_block_queued",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "How much of their time passed before the device's driver got them; of flushes, and of writes \
-               that flush or write through the device's cache, nothing is told apart.",
+        help: "Part of the request time before the driver received the request. Flushes, and writes that \
+               flush or bypass the device's cache (REQ_PREFLUSH, REQ_FUA), add nothing.",
         labels: LABELS,
         source: "request.start_time_ns to block_rq_issue",
         emit: |snapshot, emit| {
@@ -59,7 +58,7 @@ pub(super) static BLOCK: &[Metric] = &[
         name: "sysprobe_block_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from a request's beginning, when it got its place in the device's queue, to its end.",
+        help: "Time from when a request got its place in the device's queue until it completed.",
         labels: LABELS,
         source: "request.start_time_ns to block_rq_complete, as /proc/diskstats",
         emit: |snapshot, emit| {
@@ -83,7 +82,7 @@ pub(super) static BLOCK: &[Metric] = &[
     },
 ];
 
-/// The requests that there were, with the names of their devices.
+/// The requests that occurred, with the names of their devices.
 fn used(sample: Option<&BlockSample>, mut take: impl FnMut(&str, Operation, &RequestSample)) {
     for (name, device) in sample.into_iter().flat_map(|block| &block.devices) {
         for operation in Operation::ALL {

@@ -1,4 +1,4 @@
-//! The CPU controller: what cgroups may use and what they did.
+//! The CPU controller: the limits of cgroups and their usage.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, seconds};
 use crate::snapshot::{CpuSample, Snapshot, ThrottleSample, Throttling, WorkloadSample};
@@ -8,9 +8,9 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_usage",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "CPU time of the cgroup and those below it, as the kernel accounts it. A pod that has a quota \
-               of its own has a series beside its containers' (an empty container), as has a slice with one: \
-               they are not to be added up.",
+        help: "CPU time of the cgroup and those below it, as the kernel accounts it. A pod with a quota of \
+               its own also has a series with an empty container; a slice with a quota has a series, too. \
+               Both include what is below them: do not add them up.",
         labels: WORKLOAD,
         source: "cpu.stat usage_usec; cpuacct.usage on cgroup v1",
         emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(seconds(cpu.usage_ns?))),
@@ -40,7 +40,7 @@ pub(super) static CPU: &[Metric] = &[
         unit: Unit::Seconds,
         kind: Kind::Counter,
         help: "Time that the cgroup was throttled, summed over its CPUs. Where a pod and its containers have \
-               quotas of their own, both have series, mostly of the same time.",
+               quotas of their own, both have series, which mostly cover the same time.",
         labels: WORKLOAD,
         source: "cpu.stat throttled_usec; throttled_time on cgroup v1",
         emit: |snapshot, emit| each_throttling(snapshot, emit, |throttling| seconds(throttling.throttled_ns)),
@@ -49,8 +49,8 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttle_duration",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Length of a single throttling of the cgroup on one CPU; the sum is that of the throttled \
-               time. A pod and its containers have series of their own where they have quotas of their own.",
+        help: "Duration of one throttle of the cgroup on one CPU; the sum is the throttled time. Pods and \
+               containers with quotas of their own have separate series.",
         labels: WORKLOAD,
         source: "unthrottle_cfs_rq and tg_unthrottle_up; since 6.18 cfs_rq.throttled_clock and \
                  throttled_clock_self_time, read at the switches of throttled tasks",
@@ -62,8 +62,8 @@ pub(super) static CPU: &[Metric] = &[
         name: "sysprobe_cpu_throttle_threads",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Threads that were held up by a throttling, summed over all of them: divided by their number, \
-               how many at a time.",
+        help: "Threads stopped by CPU throttling, summed over all throttles. Divided by \
+               sysprobe_cpu_throttle_duration_seconds_count, it is the mean per throttle.",
         labels: WORKLOAD,
         source: "cfs_rq.h_nr_queued (h_nr_running before 6.14); since 6.18 switches of throttled tasks",
         emit: |snapshot, emit| {
@@ -108,7 +108,7 @@ pub(super) static CPU: &[Metric] = &[
     },
 ];
 
-/// Not a pod's sum: a pod and its containers are cgroups with quotas of their own, and few have one.
+/// Not summed by pod: a pod and its containers are cgroups with quotas of their own, and few have one.
 fn each_throttle(snapshot: &Snapshot, mut each: impl FnMut(&WorkloadSample, &ThrottleSample)) {
     for row in &snapshot.workloads {
         if let Some(throttle) = &row.throttle {
@@ -125,7 +125,7 @@ fn each_cpu_value(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&CpuSampl
     }
 }
 
-/// Only cgroups with a quota, or with one in the past, have periods worth a series.
+/// Only cgroups that have or had a quota get these series.
 fn each_throttling(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&Throttling) -> f64) {
     each_cpu_value(snapshot, emit, |cpu| {
         let throttling = cpu.throttling.as_ref()?;

@@ -1,4 +1,4 @@
-//! The memory controller: what cgroups use, may use, and lost for want of it.
+//! The memory controller: usage and limits of cgroups, and their OOM kills.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD};
 use crate::snapshot::{MemoryLevels, MemorySample, Snapshot};
@@ -8,9 +8,9 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_usage",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "Memory that the cgroup and those below it are charged for, page cache included. A pod that \
-               has a limit of its own has a series beside its containers' (an empty container), as has a \
-               slice with one: they are not to be added up.",
+        help: "Memory charged to the cgroup and those below it, page cache included. A pod with a limit of \
+               its own also has a series with an empty container; a slice with a limit has a series, too. \
+               Both include what is below them: do not add them up.",
         labels: WORKLOAD,
         source: "memory.current; memory.usage_in_bytes on cgroup v1",
         emit: |snapshot, emit| each_level(snapshot, emit, |levels| Some(levels.usage_bytes)),
@@ -19,8 +19,7 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_working_set",
         unit: Unit::Bytes,
         kind: Kind::Gauge,
-        help: "The same without the page cache that was not used lately, as the kubelet reckons it for \
-               evictions.",
+        help: "Memory usage without inactive page cache, as the kubelet computes it for evictions.",
         labels: WORKLOAD,
         source: "memory.current less inactive_file of memory.stat; memory.usage_in_bytes less \
                  total_inactive_file on cgroup v1",
@@ -39,8 +38,8 @@ pub(super) static MEMORY: &[Metric] = &[
         name: "sysprobe_memory_oom_kills",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Processes of the cgroup, and on cgroup v2 of those below it, that the kernel killed for want \
-               of memory, whether the limit's or the machine's.",
+        help: "Processes of the cgroup (on cgroup v2, also of those below it) that were OOM-killed, because \
+               of a memory limit or because the machine ran out of memory.",
         labels: WORKLOAD,
         source: "memory.events oom_kill; memory.oom_control on cgroup v1",
         emit: |snapshot, emit| each(snapshot, emit, |memory| memory.oom_kills),

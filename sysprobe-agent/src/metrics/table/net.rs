@@ -1,4 +1,4 @@
-//! What sockets send and receive, TCP's included, and what is dropped of theirs.
+//! The traffic of sockets, TCP included, and their dropped packets.
 
 use super::{Emit, Kind, Metric, Unit};
 use crate::snapshot::{Snapshot, TrafficSample, WorkloadSample};
@@ -9,30 +9,30 @@ pub(super) static NET: &[Metric] = &[
     traffic(
         "sysprobe_network_receive",
         Unit::Bytes,
-        "Payload that sockets received, each byte once: of TCP when it arrived, of other protocols when it \
-         was read.",
+        "Payload received by sockets, each byte once: for TCP on arrival, for other protocols when it is \
+         read.",
         "tcp_sock.bytes_received, without the FIN; sock_recv_length (6.3), inet_recvmsg, inet6_recvmsg",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_bytes),
     ),
     traffic(
         "sysprobe_network_receive_packets",
         Unit::None,
-        "Segments that TCP sockets received, pure ACKs included, and datagrams that were read from others.",
+        "Segments received by TCP sockets, pure ACKs included, and datagrams read from sockets of other \
+         protocols.",
         "tcp_sock.segs_in; sock_recv_length (6.3), inet_recvmsg, inet6_recvmsg",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_packets),
     ),
     traffic(
         "sysprobe_network_transmit",
         Unit::Bytes,
-        "Payload that sockets sent, each byte once: of TCP what peers acknowledged.",
+        "Payload sent by sockets, each byte once: for TCP when the peer acknowledges it.",
         "tcp_sock.bytes_acked, without SYN and FIN; sock_send_length (6.3), inet_sendmsg, inet6_sendmsg",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_bytes),
     ),
     traffic(
         "sysprobe_network_transmit_packets",
         Unit::None,
-        "Segments that TCP sockets sent for the first time, pure ACKs included, and calls that sent \
-         datagrams.",
+        "TCP segments sent for the first time, pure ACKs included, and calls that sent datagrams.",
         "tcp_sock.segs_out less tcp_sock.total_retrans; sock_send_length (6.3), inet_sendmsg, inet6_sendmsg",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_packets),
     ),
@@ -40,9 +40,9 @@ pub(super) static NET: &[Metric] = &[
         name: "sysprobe_network_drops",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Packets of IP that the kernel dropped, with its own reason (enum skb_drop_reason, in lower \
-               case), charged to the socket that they were for (Linux 6.11) or came from; those of no socket \
-               are the kernel's.",
+        help: "IP packets that the kernel dropped, by its reason (enum skb_drop_reason, in lower case). A \
+               drop belongs to the receiving socket (Linux 6.11) or the sending one; without a socket, to \
+               container=\"kernel\".",
         labels: &["namespace", "pod", "container", "reason"],
         source: "kfree_skb (5.17), udp_fail_queue_rcv_skb",
         emit: drops,
@@ -79,7 +79,7 @@ fn datagrams(row: &WorkloadSample) -> impl Iterator<Item = (&str, &str, &Traffic
 fn drops(snapshot: &Snapshot, emit: &mut Emit) {
     for row in &snapshot.workloads {
         for (number, packets) in row.net.iter().flat_map(|net| &net.drops) {
-            // Drivers and modules have reasons of their own, which no type names.
+            // Drivers and modules define reasons of their own, which are in no kernel type.
             let unnamed = || format!("{number:#x}");
             let reason = snapshot.drop_reasons.get(number).cloned().unwrap_or_else(unnamed);
             emit.workload_with(row, ("reason", &reason), *packets as f64);

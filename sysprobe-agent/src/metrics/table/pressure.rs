@@ -1,4 +1,4 @@
-//! Pressure stall information: for how long cgroups lacked what they needed.
+//! Pressure stall information: how long tasks of a cgroup waited for a resource.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, seconds};
 use crate::snapshot::{PressureSample, Snapshot};
@@ -6,8 +6,8 @@ use crate::snapshot::{PressureSample, Snapshot};
 pub(super) static PRESSURE: &[Metric] = &[
     total(
         "sysprobe_pressure_cpu_waiting",
-        "Time in which at least one task of the cgroup waited for a CPU, its own quota's waits included. A \
-         pod as a whole has container=\"\".",
+        "Time in which at least one task of the cgroup waited for a CPU, waits caused by its own quota \
+         included. A pod as a whole has container=\"\".",
         "cpu.pressure, some",
         |snapshot, emit| each(snapshot, emit, |pressure| pressure.cpu.waiting_ns),
     ),
@@ -26,7 +26,7 @@ pub(super) static PRESSURE: &[Metric] = &[
     ),
     total(
         "sysprobe_pressure_memory_stalled",
-        "Time in which all tasks of the cgroup that were not idle did so.",
+        "Time in which all non-idle tasks of the cgroup waited for memory.",
         "memory.pressure, full",
         |snapshot, emit| each(snapshot, emit, |pressure| pressure.memory.stalled_ns),
     ),
@@ -38,7 +38,7 @@ pub(super) static PRESSURE: &[Metric] = &[
     ),
     total(
         "sysprobe_pressure_io_stalled",
-        "Time in which all tasks of the cgroup that were not idle did so.",
+        "Time in which all non-idle tasks of the cgroup waited for I/O.",
         "io.pressure, full",
         |snapshot, emit| each(snapshot, emit, |pressure| pressure.io.stalled_ns),
     ),

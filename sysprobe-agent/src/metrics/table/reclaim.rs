@@ -1,4 +1,4 @@
-//! Direct reclaim: tasks that have to free memory before they get some.
+//! Direct reclaim: tasks that have to free memory before they get any.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, seconds};
 use crate::snapshot::{ReclaimSample, Snapshot};
@@ -10,8 +10,8 @@ pub(super) static RECLAIM: &[Metric] = &[
         name: "sysprobe_memory_direct_reclaim",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that tasks spent freeing memory themselves before they got some, because the machine or \
-               a limit above them had none left.",
+        help: "Time that tasks spent in direct reclaim, freeing memory themselves because the machine or a \
+               memory limit above them had none left.",
         labels: WORKLOAD,
         source: SOURCE,
         emit: |snapshot, emit| each(snapshot, emit, |reclaim| seconds(reclaim.took_ns)),
@@ -20,7 +20,7 @@ pub(super) static RECLAIM: &[Metric] = &[
         name: "sysprobe_memory_direct_reclaims",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "How often they did.",
+        help: "Direct reclaims by tasks.",
         labels: WORKLOAD,
         source: SOURCE,
         emit: |snapshot, emit| each(snapshot, emit, |reclaim| reclaim.reclaims as f64),

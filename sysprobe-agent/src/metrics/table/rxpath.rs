@@ -11,9 +11,9 @@ pub(super) static RXPATH: &[Metric] = &[
         name: "sysprobe_rx_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from a packet's coming through the first device of this machine to its first byte being \
-               copied to a reader. What arrives while a socket has something unread is not observed by \
-               itself.",
+        help: "Time from when a packet passes the first network device of this machine until its first byte \
+               is copied to a reader. Data that arrives while its socket has unread data is not observed \
+               separately.",
         labels: PROTOCOLS,
         source: "bpf_ktime_get_ns at netif_rx, netif_receive_skb and tcp_rcv_space_adjust",
         emit: |snapshot, emit| {
@@ -26,10 +26,10 @@ pub(super) static RXPATH: &[Metric] = &[
         name: "sysprobe_rx_stage_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "The same by its stages, whose sums make up the whole: device_to_ip, ip_to_ready (filters, \
-               routes, other devices, the connection), ready_to_wakeup, wakeup_to_run (the scheduler), \
-               run_to_read (the program). A stage that this kernel cannot tell from the next is one with it, \
-               such as device_to_ready.",
+        help: "Receive latency by stage; the stages add up to sysprobe_rx_latency_seconds: device_to_ip, \
+               ip_to_ready (filters, routes, other devices, the connection), ready_to_wakeup, wakeup_to_run \
+               (the scheduler), run_to_read (the program). Stages that this kernel cannot distinguish are \
+               merged, for example into device_to_ready.",
         labels: STAGES,
         source: "netif_rx, netif_receive_skb, ip_rcv_core, sk_data_ready, task_struct.sched_info of the \
                  reader, tcp_rcv_space_adjust",
@@ -46,11 +46,11 @@ pub(super) static RXPATH: &[Metric] = &[
         name: "sysprobe_rx_followed_ratio",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "What share of the packets is followed now: all while there are few, down to one of 64, chosen \
-               at the device by their flows and the time; below one of 16, for one second of \
-               eight. Each that is followed counts for as many as it stands for, so rates and quantiles of \
-               sysprobe_rx_* are estimates of all; take rates over minutes. `sysprobe latency` has all \
-               followed while it runs.",
+        help: "Share of the packets that are followed now: all while there are few, down to 1 in 64. The \
+               first device selects them by flow and time; below 1 in 16, only during one second in eight. \
+               Each followed packet is weighted by the inverse of the share, so rates and quantiles of \
+               sysprobe_rx_* are estimates; take rates over minutes. While `sysprobe latency` runs, all are \
+               followed.",
         labels: &[],
         source: "packets received (/proc/net/softnet_stat), rx_follow_one_in of the configuration",
         emit: |snapshot, emit| {

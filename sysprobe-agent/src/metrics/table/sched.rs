@@ -1,4 +1,4 @@
-//! The scheduler: who waited for a CPU, what for, and who ran.
+//! The scheduler: waits for a CPU with their causes and culprits, context switches, and time on CPU.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms, seconds};
 use crate::snapshot::{BlameSample, CausesSample, Culprit, SchedSample, Snapshot, WorkloadSample};
@@ -13,7 +13,8 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_wakeup_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from a task being runnable (woken, new or preempted) to its running on a CPU.",
+        help: "Time from when a task becomes runnable (woken, created or preempted) until it runs on a CPU, \
+               the run-queue latency of other tools.",
         labels: WORKLOAD,
         source: "task_struct.sched_info.run_delay, one observation per arrival on a CPU (pcount)",
         emit: wait_histograms,
@@ -22,8 +23,8 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_context_switches",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Switches away from a task: voluntary if it went to sleep, involuntary if it could have gone \
-               on.",
+        help: "Switches away from a task: voluntary if it went to sleep, involuntary if it was preempted \
+               while runnable.",
         labels: SWITCHES,
         source: "task_struct.nvcsw and nivcsw",
         emit: |snapshot, emit| {
@@ -37,7 +38,7 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_on_cpu",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that tasks ran, up to the last scheduler tick, seen since the agent started.",
+        help: "CPU time of tasks since the agent started, up to the last scheduler tick.",
         labels: WORKLOAD,
         source: "task_struct.se.sum_exec_runtime",
         emit: |snapshot, emit| {
@@ -48,13 +49,13 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_wait",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that runnable tasks waited for a CPU, by what the CPU was occupied with over the whole \
-               wait: throttled (the own CPU quota was used up), same_pod, other_pod, system (what is no \
-               pod), kernel (threads), interrupt (softirqs included), idle (it was runnable and not switched \
-               to yet), unknown.",
+        help: "Time that runnable tasks waited for a CPU, divided by what occupied that CPU during the wait: \
+               throttled (the workload's own CPU quota was used up), same_pod, other_pod, system (tasks \
+               outside pods), kernel (kernel threads), interrupt (softirqs included), idle (the CPU was idle \
+               and had not switched to the task yet), unknown.",
         labels: CAUSES,
-        source: "task_struct.sched_info.run_delay, divided by what each switch and interrupt of that CPU \
-                 tells, and its softirqs, of which one of up to 64 is measured where there are many",
+        source: "task_struct.sched_info.run_delay, divided by the context switches, interrupts and softirqs \
+                 of that CPU; of frequent softirqs a sample is timed, down to one in 64",
         emit: |snapshot, emit| {
             each_sched(snapshot, |row, sched| {
                 for (cause, ns) in sched.causes.iter().flat_map(CausesSample::each) {
@@ -67,9 +68,9 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_blame",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that runnable tasks waited while another pod, or what is no pod (culprit_container), ran \
-               on their CPU. The worst ten of a workload are told by name, the others together as \
-               culprit_pod=\"other\".",
+        help: "Time that runnable tasks waited while another pod, or a workload outside pods \
+               (culprit_container), ran on their CPU. The ten worst culprits of each workload are named; the \
+               others are summed as culprit_pod=\"other\".",
         labels: CULPRITS,
         source: "as sysprobe_sched_wait_seconds_total{cause=~\"other_pod|system\"}",
         emit: |snapshot, emit| {

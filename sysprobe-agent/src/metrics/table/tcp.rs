@@ -1,4 +1,4 @@
-//! TCP. What its sockets send and receive is with the other protocols' in `net`.
+//! TCP, except for its traffic, which is in `net` with that of the other protocols.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms};
 use crate::probe::CENSUSES;
@@ -9,8 +9,8 @@ const SOCKETS: &str = "struct sock of every socket, when the agent is asked";
 pub(super) static TCP: &[Metric] = &[
     counter(
         "sysprobe_tcp_sent_segments",
-        "Segments sent, without those sent again (OutSegs), SYN-ACKs of connections that came about \
-         included.",
+        "TCP segments sent, without retransmissions (OutSegs); includes the SYN-ACKs of connections that \
+         were established.",
         WORKLOAD,
         "tcp_sock.segs_out less tcp_sock.total_retrans",
         |snapshot, emit| {
@@ -19,29 +19,29 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_retransmitted_segments",
-        "Segments sent again (RetransSegs), SYNs and SYN-ACKs included.",
+        "Retransmitted TCP segments (RetransSegs), including SYNs and SYN-ACKs.",
         WORKLOAD,
         "tcp_sock.total_retrans, and tcp_retransmit_synack",
         |snapshot, emit| each(snapshot, emit, |tcp| tcp.retransmitted_segments),
     ),
     counter(
         "sysprobe_tcp_retransmitted_syns",
-        "Those of them that were SYNs or SYN-ACKs (TCPSynRetrans).",
+        "Retransmitted SYNs and SYN-ACKs (TCPSynRetrans).",
         WORKLOAD,
         "tcp_sock.total_retrans when a connection is made, and tcp_retransmit_synack",
         |snapshot, emit| each(snapshot, emit, |tcp| tcp.retransmitted_syns),
     ),
     counter(
         "sysprobe_tcp_out_of_order_segments",
-        "Segments that arrived before one that was still missing.",
+        "TCP segments that arrived out of order.",
         WORKLOAD,
         "tcp_sock.rcv_ooopack",
         |snapshot, emit| each(snapshot, emit, |tcp| tcp.out_of_order_segments),
     ),
     histogram(
         "sysprobe_tcp_srtt",
-        "Smoothed round-trip time of connections: one observation a second and connection while it is read \
-         from, one a scrape while it only sends, and one at the end of a connection that had none.",
+        "Smoothed round-trip time of connections. Each is observed once a second while it is read from, once \
+         per scrape while it only sends, and at its end if it had no observation before.",
         "tcp_sock.srtt_us at tcp_rcv_space_adjust, by the socket scan and at the end",
         |snapshot, emit| times(snapshot, emit, |times| &times.srtt),
     ),
@@ -53,14 +53,14 @@ pub(super) static TCP: &[Metric] = &[
     ),
     histogram(
         "sysprobe_tcp_connect_latency",
-        "Time from a connection's first SYN to its being established, as the side that connects sees it.",
+        "Time from a connection's first SYN until it is established, on the connecting side.",
         "inet_sock_set_state",
         |snapshot, emit| times(snapshot, emit, |times| &times.connect),
     ),
     counter(
         "sysprobe_tcp_connect_failures",
-        "Connections that were not made: refused, timed_out, unreachable, or aborted by the program or \
-         otherwise.",
+        "Failed connection attempts: refused, timed_out, unreachable, or aborted (by the application, or for \
+         another reason).",
         &["namespace", "pod", "container", "reason"],
         "inet_sock_set_state, sock.sk_err",
         |snapshot, emit| {
@@ -73,9 +73,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_accept_queue_drops",
-        "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because nobody \
-         accepted in time; there is no such series where sockets cannot be walked (an iterator over all of \
-         them).",
+        "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because the \
+         application did not accept in time. Absent where the kernel cannot iterate over all sockets.",
         WORKLOAD,
         "sock.sk_drops of listening sockets",
         |snapshot, emit| {
@@ -86,8 +85,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_accept_queue_overflows",
-        "Connections for which an accept queue had no room (ListenOverflows); there is no such series where \
-         functions cannot be hooked.",
+        "Connections that did not fit into an accept queue (ListenOverflows). Absent where kernel functions \
+         cannot be hooked.",
         WORKLOAD,
         "tcp_conn_request, tcp_v4_syn_recv_sock, tcp_v6_syn_recv_sock",
         |snapshot, emit| {
@@ -100,8 +99,8 @@ pub(super) static TCP: &[Metric] = &[
         name: "sysprobe_tcp_receive_window_limited",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time for which connections had something to send and their peers' receive windows no room for \
-               it (rwnd_limited of ss), zero windows included; in ticks of the kernel.",
+        help: "Time in which connections had data to send but the peer's receive window was full \
+               (rwnd_limited of ss), zero windows included. The resolution is one kernel tick.",
         labels: WORKLOAD,
         source: "tcp_sock.chrono_stat",
         emit: |snapshot, emit| {
@@ -112,7 +111,7 @@ pub(super) static TCP: &[Metric] = &[
     },
     counter(
         "sysprobe_tcp_resets",
-        "Resets sent and received.",
+        "TCP resets sent and received.",
         &["namespace", "pod", "container", "direction"],
         "tcp_send_reset, tcp_receive_reset",
         |snapshot, emit| {
@@ -127,8 +126,7 @@ pub(super) static TCP: &[Metric] = &[
     ),
     gauge(
         "sysprobe_tcp_sockets",
-        "Sockets now, by state; those of connections that are over (time_wait) are the kernel's own and not \
-         among them.",
+        "TCP sockets now, by state. time_wait sockets belong to the kernel and are not included.",
         &["namespace", "pod", "container", "state"],
         |snapshot, emit| {
             for (row, tcp) in rows(snapshot) {
@@ -140,7 +138,7 @@ pub(super) static TCP: &[Metric] = &[
     ),
     gauge(
         "sysprobe_tcp_accept_queue_length",
-        "Connections that wait to be accepted.",
+        "Connections in the accept queues of listening sockets.",
         WORKLOAD,
         |snapshot, emit| {
             listening(snapshot, emit, |tcp| tcp.sockets.accept_queue as f64);
@@ -148,7 +146,7 @@ pub(super) static TCP: &[Metric] = &[
     ),
     gauge(
         "sysprobe_tcp_accept_queue_limit",
-        "How many may wait, over all listening sockets.",
+        "Maximum length of the accept queues, summed over all listening sockets.",
         WORKLOAD,
         |snapshot, emit| {
             listening(snapshot, emit, |tcp| tcp.sockets.accept_queue_limit as f64);
@@ -156,7 +154,7 @@ pub(super) static TCP: &[Metric] = &[
     ),
     gauge(
         "sysprobe_tcp_accept_queue_fullest_ratio",
-        "How full the fullest queue of the listening sockets is, from 0 to 1.",
+        "How full the fullest accept queue is, from 0 to 1.",
         WORKLOAD,
         |snapshot, emit| listening(snapshot, emit, |tcp| tcp.sockets.accept_queue_fullest),
     ),
@@ -191,7 +189,7 @@ fn rows(snapshot: &Snapshot) -> impl Iterator<Item = (&WorkloadSample, &TcpSampl
     snapshot.workloads.iter().filter_map(|row| Some((row, row.tcp.as_ref()?)))
 }
 
-/// Whether any of these runs, without which a number would be no number.
+/// Whether one of these programs is attached; without it, a 0 would not mean that nothing happened.
 fn has_program(snapshot: &Snapshot, names: &[&str]) -> bool {
     snapshot.agent.programs.iter().any(|program| names.contains(&program.program.as_str()))
 }
@@ -202,7 +200,7 @@ fn each(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&TcpSample) -> u64)
     }
 }
 
-/// Of those who listen.
+/// Only workloads with listening sockets.
 fn listening(snapshot: &Snapshot, emit: &mut Emit, value: impl Fn(&TcpSample) -> f64) {
     for (row, tcp) in rows(snapshot).filter(|(_, tcp)| tcp.sockets.accept_queue_limit > 0) {
         emit.workload(row, value(tcp));

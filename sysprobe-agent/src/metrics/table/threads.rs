@@ -1,4 +1,4 @@
-//! The scheduler: threads by state, and load averages. Levels: a workload without threads has none.
+//! The scheduler: threads by state, and load averages. These are gauges: a workload without threads has none.
 
 use sysprobe_common::sched::threads::State;
 
@@ -12,9 +12,9 @@ pub(super) static THREADS: &[Metric] = &[
         kind: Kind::Gauge,
         help: "Threads by state when they were last counted, at most five seconds ago: running (on a CPU), \
                runnable (waiting for one), interruptible, uninterruptible, stopped, traced, idle (kernel \
-               threads without work), parked, zombie, dead. They are the states of /proc/PID/task/TID/stat, \
-               R divided in two; of those from stopped on there is a series where there are such threads. \
-               The thread of the agent that counts is running.",
+               threads without work), parked, zombie, dead. The states are those of /proc/PID/task/TID/stat, \
+               with R split into running and runnable. States from stopped on have a series only while they \
+               have threads. The agent's counting thread counts as running.",
         labels: &["namespace", "pod", "container", "state"],
         source: "task_struct.__state, exit_state and on_cpu of every task, by a task iterator",
         emit: threads,
@@ -23,17 +23,16 @@ pub(super) static THREADS: &[Metric] = &[
         name: "sysprobe_sched_load_average",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Load average by the kernel's own arithmetic: how many threads ran, waited for a CPU or slept \
-               uninterruptibly, sampled every five seconds and damped over the window (1m, 5m, 15m). It \
-               starts at 0 when the workload or the agent does. The thread of the agent that counts is left \
-               out.",
+        help: "Load average by the kernel's formula: threads that run, wait for a CPU or sleep \
+               uninterruptibly, sampled every five seconds and damped exponentially over the window (1m, 5m, \
+               15m). It starts at 0 with the workload or the agent. The agent's counting thread is left out.",
         labels: &["namespace", "pod", "container", "window"],
         source: "as sysprobe_sched_threads, with the formula of kernel/sched/loadavg.c",
         emit: loads,
     },
 ];
 
-/// States that threads come and go through are always told, the rare ones where there are such threads.
+/// These states are always exported, the rare ones only while there are such threads.
 const COMMON: [State; 4] = [State::Running, State::Runnable, State::Interruptible, State::Uninterruptible];
 
 fn threads(snapshot: &Snapshot, emit: &mut Emit) {

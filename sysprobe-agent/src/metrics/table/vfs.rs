@@ -16,8 +16,9 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs_operations",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Calls on files, directories and block devices that are storage, those that failed included; \
-               requests of io_uring and libaio; and major page faults (fault), which read what is mapped.",
+        help: "Calls on files, directories and block devices of storage file systems, including failed ones; \
+               requests of io_uring and libaio; and major page faults (fault), which read memory-mapped \
+               files.",
         labels: LABELS,
         source: FUNCTIONS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.latency.count())),
@@ -26,7 +27,7 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs_errors",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Those of them that failed.",
+        help: "Failed storage operations (see sysprobe_vfs_operations_total).",
         labels: LABELS,
         source: FUNCTIONS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.errors)),
@@ -35,7 +36,7 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs",
         unit: Unit::Bytes,
         kind: Kind::Counter,
-        help: "What reads and writes moved, from the page cache or the device.",
+        help: "Bytes read and written, whether in the page cache or on the device.",
         labels: LABELS,
         source: "what the same functions return",
         emit: |snapshot, emit| {
@@ -46,8 +47,8 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from the beginning of a call to its end, as its caller waited; of requests of io_uring \
-               and libaio to their completion.",
+        help: "Time that the caller waited for a call; for io_uring and libaio requests, time from \
+               submission to completion.",
         labels: LABELS,
         source: "bpf_ktime_get_ns at entry and return of the same functions, at submission and completion of \
                  the same requests",
@@ -72,7 +73,7 @@ pub(super) static VFS: &[Metric] = &[
     },
 ];
 
-/// The operations that there were, with their numbers.
+/// The operations that occurred, with their counters.
 fn used(sample: Option<&VfsSample>) -> impl Iterator<Item = (Operation, &OperationSample)> {
     let all =
         sample.into_iter().flat_map(|vfs| Operation::ALL.map(|operation| (operation, vfs.of(operation))));

@@ -1,4 +1,4 @@
-//! What is answered after what was said by whom.
+//! Look-ups after reports of several sources.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn id(number: u64) -> ContainerId {
     ContainerId::parse(&format!("{number:064x}")).expect("an id")
 }
 
-/// A pod called after its UID, with these containers and ids.
+/// A pod named after its UID, with these containers and ids.
 fn pod(uid: &str, containers: &[(&str, &[u64])]) -> Pod {
     let mut pod =
         Pod { uid: uid.into(), namespace: "ns".into(), name: format!("pod-{uid}").into(), ..Pod::default() };
@@ -187,7 +187,7 @@ fn a_static_pod_is_known_by_the_hash_and_its_mirror_may_be_replaced() {
     told.applied(Kubernetes, mirror("m2"));
     assert_eq!(told.ask("hash", Some(1)), "pod-m2/etcd");
     told.synced(Kubernetes, vec![mirror("m3"), mirror("evil")]);
-    assert_eq!(told.ask("hash", Some(1)), "pod-m3/etcd", "replaced while nobody watched");
+    assert_eq!(told.ask("hash", Some(1)), "pod-m3/etcd", "replaced while no source was watching");
     told.applied(Kubelet, pod("hash", &[("etcd", &[1, 4])]));
     assert_eq!(told.ask("hash", Some(4)), "pod-m3/etcd", "the kubelet's UID is the hash");
 }
@@ -206,7 +206,7 @@ fn what_stays_unknown_in_a_pod_that_is_fully_known_is_its_sandbox() {
     told.wait(20);
     assert_eq!((told.ask("a", Some(7)), told.ask("a", Some(8))), ("pod-a/POD".into(), "pod-a/".into()));
     told.applied(Kubernetes, pod("a", &[("web", &[8, 1]), ("odd", &[7])]));
-    assert_eq!(told.ask("a", Some(7)), "pod-a/odd", "whoever knows is right");
+    assert_eq!(told.ask("a", Some(7)), "pod-a/odd", "the source that knows it is right");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn memory_is_bounded() {
     assert_eq!(told.ask("late", Some(1)), "pod-late/web");
 }
 
-/// What somebody says of one of four pods.
+/// A source's report about one of four pods.
 fn any_change() -> impl Strategy<Value = (SourceKind, Change)> {
     let source = proptest::sample::select(SourceKind::ALL.to_vec());
     let parts = ("[abcd]", proptest::collection::vec(("[xyz]", 0..24_u64), 0..4), any::<bool>());

@@ -1,4 +1,4 @@
-//! What is chosen on which host, and what is said about the rest.
+//! Which sources are chosen on which host, and the reasons given for the others.
 
 use super::*;
 
@@ -99,7 +99,7 @@ fn a_name_that_would_change_the_selector_is_refused() {
         let facts = PodFacts { node_name: Some(name.into()), ..in_cluster() };
         let plan = plan(&facts, "sources = ['kubernetes']");
         assert_eq!(plan.kubernetes, None, "{name}");
-        assert!(reason(&plan, SourceKind::Kubernetes).contains("no name of a node"), "{name}");
+        assert!(reason(&plan, SourceKind::Kubernetes).contains("is not a valid node name"), "{name}");
     }
 }
 

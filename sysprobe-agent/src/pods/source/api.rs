@@ -1,8 +1,8 @@
-//! The API server: one list of this node's pods, answered from its cache, then one watch. This is what
-//! fifteen thousand nodes do at once, so every request is one that cannot be avoided.
+//! The API server: one list of this node's pods, answered from its cache, then one watch. Fifteen thousand
+//! nodes may do this at once, so no request is made that can be avoided.
 //!
-//! A broken watch goes on where it was; only when the server has forgotten that place (410) there is another
-//! list.
+//! A broken watch continues where it was. Only if the server has forgotten that version (410), the pods are
+//! listed again.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,22 +25,22 @@ use event::Event;
 mod event;
 
 const PODS: &str = "/api/v1/pods";
-/// The server ends each watch after this time and a part of the next, by chance: not all agents begin anew at
-/// once.
+/// The server ends each watch after this time plus a random part of the next, so that agents do not all
+/// reconnect at once.
 const WATCH_AT_LEAST: Duration = Duration::from_secs(240);
 const WATCH_SPREAD: Duration = Duration::from_secs(50);
-/// The server sends a bookmark every minute or so. What has been silent for longer is a connection that has
-/// died.
+/// The server sends a bookmark every minute or so. A connection that is silent for longer has died.
 const SILENCE: Duration = Duration::from_secs(150);
-/// A watch that ends sooner is no watch: asking at once again would be a storm.
+/// A watch that ends sooner counts as a failure: asking at once again would be a storm of requests.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
-/// A server that stops ends all watches at the same moment.
+/// A server that stops ends all watches at the same moment, so agents reconnect within a random part of this
+/// time.
 const RECONNECT_WITHIN: Duration = Duration::from_secs(1);
 
 pub(in crate::pods) struct Api {
     plan: KubernetesPlan,
     client: Option<Client>,
-    /// Up to which version of the cluster's state everything has been heard; `None` before a list.
+    /// The version of the cluster's state up to which everything was received; `None` before a list.
     version: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Api {
             Access::ServiceAccount => Config::incluster().context("reading the service account")?,
             Access::Kubeconfig(path) => read_kubeconfig(path).await?,
         };
-        // The retries of the library are many, at once, and hide an outage.
+        // The library's own retries are many and immediate, and hide an outage.
         config.default_retry = false;
         let client = Client::try_from(config).context("setting up the API server client")?;
         Ok(self.client.insert(client).clone())
@@ -69,10 +69,10 @@ impl Api {
         loop {
             if self.version.is_none() {
                 if listed.is_some_and(|listed| listed.elapsed() < SHORTEST_WATCH + self.plan.jitter) {
-                    return Err(anyhow!("the API server expired the listed version at once").into());
+                    return Err(anyhow!("the API server expired the listed resourceVersion at once").into());
                 }
-                // Agents that start together, or that all lost their place when the server was restarted,
-                // spread out.
+                // Spreads out agents that start together, or whose versions all expired when the server
+                // restarted.
                 sleep(random_part(self.plan.jitter)).await;
                 self.version = Some(self.list(&client, feed).await?);
                 listed = Some(Instant::now());
@@ -82,7 +82,7 @@ impl Api {
         }
     }
 
-    /// Returns the version that a watch goes on from.
+    /// Returns the version from which a watch continues.
     async fn list(&self, client: &Client, feed: &Feed) -> Result<String, Failure> {
         let request = Request::new(PODS).list(&self.list_params()).context("building the list request")?;
         let Answer::Begun(body) = ask(client, request).await? else {
@@ -97,7 +97,8 @@ impl Api {
         Ok(version)
     }
 
-    /// Version "0" is whatever the server has in its cache. A limit would silently make it a read from etcd.
+    /// Version "0" means whatever the server has in its cache. A limit would silently turn it into a read
+    /// from etcd.
     fn list_params(&self) -> ListParams {
         ListParams { limit: None, ..ListParams::default().match_any().fields(&self.selector()) }
     }
@@ -106,7 +107,8 @@ impl Api {
         format!("spec.nodeName={}", self.plan.node)
     }
 
-    /// Follows until the server ends it, which is no error. Without a version afterwards, a list is due.
+    /// Follows the watch until the server ends it, which is no error. Without a version afterwards, a list is
+    /// due.
     async fn watch(&mut self, client: &Client, feed: &Feed) -> Result<(), Failure> {
         let version = self.version.clone().unwrap_or_default();
         let length = WATCH_AT_LEAST + random_part(WATCH_SPREAD);
@@ -123,9 +125,10 @@ impl Api {
         let mut lines = Lines::new(body, &EVENT);
         loop {
             let Ok(line) = timeout(SILENCE, lines.next()).await else {
-                // Or the server waits for a version that it will never reach: its database was restored.
+                // Or the server waits for a version that it will never reach, because its database was
+                // restored.
                 self.version = None;
-                return Err(anyhow!("the watch received nothing for too long").into());
+                return Err(anyhow!("the watch timed out without events or bookmarks").into());
             };
             let Some(line) = line? else { break };
             if !self.take_in(&line, feed).await? {
@@ -134,12 +137,12 @@ impl Api {
             }
         }
         if started.elapsed() < SHORTEST_WATCH {
-            return Err(anyhow!("the API server ended the watch at once").into());
+            return Err(anyhow!("the API server closed the watch at once").into());
         }
         Ok(())
     }
 
-    /// `false` if the server has forgotten the version that the watch went on from.
+    /// Returns `false` if the server has forgotten the version from which the watch continued.
     async fn take_in(&mut self, line: &Sifted, feed: &Feed) -> Result<bool, Failure> {
         if line.text.is_empty() {
             return Ok(true);
@@ -148,11 +151,11 @@ impl Api {
             Event::Applied(pod, version) => (Change::Applied(pod), Some(version)),
             Event::Deleted(pod, version) => (Change::Deleted(pod), Some(version)),
             Event::Bookmark(version) => (Change::Alive, Some(version)),
-            // What follows it is as good as ever, and asked for again it would be no better.
+            // Later events are not affected, and a new request would return the same object.
             Event::Unread(unread, version) => (Change::Unread(unread), version),
             Event::Gone => return Ok(false),
             Event::Refused => {
-                return Err(anyhow!("the API server ended the watch: {}", excerpt(&line.text)).into());
+                return Err(anyhow!("the API server closed the watch: {}", excerpt(&line.text)).into());
             }
         };
         feed.send(change).await;

@@ -1,4 +1,4 @@
-//! A machine in two seconds.
+//! A machine in a window of two seconds.
 
 use super::*;
 use crate::{
@@ -77,6 +77,6 @@ fn memory_is_a_containers_or_a_units_and_not_that_of_a_slice() {
     }
     let last = later.workloads.last_mut().expect("some");
     (last.workload, last.kind) = (workload("", "", "kubepods.slice"), WorkloadKind::Unit);
-    let behind = measure(&Resources::new(&earlier, &later), "memory", "in use").behind.expect("somebody");
+    let behind = measure(&Resources::new(&earlier, &later), "memory", "in use").behind.expect("a workload");
     assert_eq!((&*behind.who.container, behind.amount), ("ssh.service", 7.0));
 }

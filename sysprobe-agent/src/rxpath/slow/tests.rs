@@ -1,4 +1,4 @@
-//! What a record says.
+//! Decoding of records.
 
 use sysprobe_common::rxpath::slow::STRETCHES_TOLD;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const OFFSET: u64 = 1000;
 
-/// One that passed its points at these moments.
+/// A request that passed its points at these timestamps.
 fn slow(moments: [u64; 7]) -> Slow {
     Slow {
         moments,
@@ -45,11 +45,11 @@ fn who_had_the_cpu_is_cut_to_the_time_that_is_asked_for() {
     told.stretches[1] = stretch(2300, 2);
     told.stretches[2] = stretch(2200, 1);
     assert_eq!(had(&mut told, 2250, 2350), [(2, 50), (3, 50)]);
-    assert_eq!(had(&mut told, 2100, 2600), [(2, 100), (3, 100)], "nobody knows when the oldest began");
+    assert_eq!(had(&mut told, 2100, 2600), [(2, 100), (3, 100)], "the beginning of the oldest is not known");
     assert_eq!(had(&mut told, 2500, 2600), []);
 }
 
-/// While its reader waited from one moment to another.
+/// The occupants if its reader waited between these timestamps.
 fn had(told: &mut Slow, from: u64, to: u64) -> Vec<(u64, u64)> {
     (told.waited_from, told.waited_to) = (from, to);
     occupants(told).collect()

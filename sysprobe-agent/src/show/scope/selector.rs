@@ -1,5 +1,5 @@
-//! Label selectors as `kubectl -l` takes them, but for its `<` and `>`. `kube` knows what an expression
-//! matches, but reads none.
+//! Label selectors as in `kubectl -l`, except for its `<` and `>`. The crate `kube` can match expressions but
+//! not parse them.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ pub struct PodSelector {
 }
 
 impl PodSelector {
-    /// An error in words.
+    /// Parses a selector; the error is a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let requirements = split(text)?.into_iter().map(requirement);
         let expressions = requirements.collect::<Result<Vec<Expression>, String>>()?;
         Ok(Self { selector: Selector::from_iter(expressions), text: text.trim().to_owned() })
     }
 
-    /// What is in no pod, and a pod whose labels nobody knows, is never selected.
+    /// Never selects workloads outside of pods, nor pods with unknown labels.
     pub(super) fn has(&self, sample: &WorkloadSample) -> bool {
         let labels = sample.pod.as_ref().and_then(|pod| pod.labels.as_ref());
         labels.is_some_and(|labels| self.selector.matches(labels))
@@ -38,7 +38,7 @@ impl fmt::Display for PodSelector {
     }
 }
 
-/// At the commas, but for those in parentheses.
+/// Splits at commas, except within parentheses.
 fn split(text: &str) -> Result<Vec<&str>, String> {
     let mut depth = 0_i32;
     let at_comma = |c: char| {
@@ -80,18 +80,18 @@ fn key(text: &str) -> Result<String, String> {
     let key = text.trim();
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     if !is_name(name) || !prefix.is_none_or(is_domain) {
-        return Err(format!("`{key}` is no key of a label: {FORMS}"));
+        return Err(format!("`{key}` is not a valid label key: {FORMS}"));
     }
     Ok(key.to_owned())
 }
 
-/// It may be empty.
+/// A label's value, which may be empty.
 fn value(text: &str) -> Result<String, String> {
     let value = text.trim();
     if value.is_empty() || is_name(value) {
         Ok(value.to_owned())
     } else {
-        Err(format!("`{value}` is no value of a label: {FORMS}"))
+        Err(format!("`{value}` is not a valid label value: {FORMS}"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is meant by what was typed.
+//! Resolving what users type.
 
 use clap::Parser;
 
@@ -56,7 +56,10 @@ fn a_container_is_one_of_the_pods() {
         refusal(&[POD, "--container", "redis"]),
         "no container of this pod is called `redis`; there are istio-proxy, server"
     );
-    assert_eq!(refusal(&["nginx", "--container", "x"]), "`nginx.service` is no pod: leave out --container");
+    assert_eq!(
+        refusal(&["nginx", "--container", "x"]),
+        "`nginx.service` is not a pod: leave out --container"
+    );
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn what_has_gone_counts_if_nothing_else_fits() {
     assert_eq!(found("checkout-7d9c5b6f4-x"), Ok(POD.to_owned()));
 }
 
-/// As the API server tells it: both search pods have one label, and one of them a second.
+/// With labels from the API server: both search pods share one label and differ in another.
 fn labelled() -> Snapshot {
     let mut later = window().1;
     for sample in later.workloads.iter_mut().filter(|sample| !sample.workload.pod.is_empty()) {
@@ -114,7 +117,7 @@ fn labels_may_stand_for_the_name() {
         refusal(&["-l", "app=search"]),
         "`app=search` may be more than one pod; choose one of shop/search-0, test/search-0"
     );
-    assert_eq!(refusal(&["-l", "app=none"]), "no pod here has labels app=none");
+    assert_eq!(refusal(&["-l", "app=none"]), "no pod on this node matches labels app=none");
     assert_eq!(
         refusal(&["nginx", "-l", "app"]),
         "no pod with these labels is called `nginx`; there are shop/search-0, test/search-0"
@@ -127,6 +130,6 @@ fn labels_may_stand_for_the_name() {
 fn labels_that_nobody_tells_are_missed() {
     let mut later = labelled();
     later.forget_labels();
-    let error = find_in(&later, &["-l", "app"]).expect_err("nobody tells");
+    let error = find_in(&later, &["-l", "app"]).expect_err("the labels are not known");
     assert!(error.is_unknown() && error.to_string().contains("sysprobe check"), "{error}");
 }

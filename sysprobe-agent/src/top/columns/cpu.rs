@@ -1,5 +1,5 @@
-//! The columns of `sysprobe top`: CPU, throttling, waits, switches, and the storage operation that others
-//! wait for.
+//! The columns of `sysprobe top`: CPU, throttling, waits, switches, and fsync, the storage operation that
+//! callers wait for.
 
 use sysprobe_common::vfs::Operation;
 
@@ -38,7 +38,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: Some(SortKey::Throttled),
         rank: 2,
         extra: false,
-        help: "quota periods cut short; ! from 25%",
+        help: "throttled quota periods; ! from 25%",
         content: Content::Text(throttled_cell),
     },
     Column {
@@ -67,7 +67,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: Some(SortKey::P99),
         rank: 1,
         extra: false,
-        help: "99 of 100 waits were shorter",
+        help: "p99 wait for a CPU",
         content: Content::Text(|row| format::or_nothing(row.wait_p99, format::duration)),
     },
     Column {
@@ -76,7 +76,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: Some(SortKey::Max),
         rank: 3,
         extra: false,
-        help: "no wait was longer",
+        help: "longest wait for a CPU",
         content: Content::Text(|row| format::or_nothing(row.wait_max, format::duration)),
     },
     Column {
@@ -94,7 +94,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: Some(SortKey::Switches),
         rank: 5,
         extra: false,
-        help: "context switches of both sorts",
+        help: "context switches, of both kinds",
         content: Content::Text(|row| format::or_nothing(row.switch_rate(), format::rate)),
     },
     Column {
@@ -103,7 +103,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: None,
         rank: 12,
         extra: true,
-        help: "switches because it had to wait",
+        help: "voluntary context switches",
         content: Content::Text(|row| format::or_nothing(row.voluntary_rate, format::rate)),
     },
     Column {
@@ -112,7 +112,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: None,
         rank: 6,
         extra: false,
-        help: "switches against its will",
+        help: "involuntary context switches",
         content: Content::Text(|row| format::or_nothing(row.involuntary_rate, format::rate)),
     },
     Column {
@@ -121,7 +121,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: Some(SortKey::Fsync),
         rank: 14,
         extra: true,
-        help: "calls of fsync and its kin",
+        help: "fsync, fdatasync, msync, ...",
         content: Content::Text(|row| format::or_nothing(fsync(row, |fsync| fsync.rate), format::rate)),
     },
     Column {
@@ -130,7 +130,7 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: Some(SortKey::Fsync99),
         rank: 7,
         extra: true,
-        help: "99 of 100 fsyncs were shorter",
+        help: "p99 fsync latency",
         content: Content::Text(|row| format::or_nothing(fsync(row, |fsync| fsync.p99), format::duration)),
     },
     Column {
@@ -139,10 +139,10 @@ pub(in crate::top) static CPU: [Column; 15] = [
         sort: None,
         rank: 13,
         extra: true,
-        help: "what the name is the name of",
+        help: "pod, container, unit, cgroup, ...",
         content: Content::Text(|row| row.kind.name().to_owned()),
     },
-    trend(8, true, "WAIT99 over time; a step is 3x"),
+    trend(8, true, "WAIT99 over time; each level is 3x"),
 ];
 
 fn throttled_cell(row: &Row) -> String {

@@ -1,4 +1,4 @@
-//! The columns of `sysprobe top --view latency`: what each kind of wait takes, side by side.
+//! The columns of `sysprobe top --view latency`: the latencies of all kinds of waits, side by side.
 
 use sysprobe_common::vfs::Operation;
 
@@ -16,7 +16,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Received),
         rank: 5,
         extra: false,
-        help: "what was followed to its reader",
+        help: "arrivals timed to their reader",
         content: Content::Text(|row| received(row, |rx| rx.rate, format::count)),
     },
     Column {
@@ -34,7 +34,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Received99),
         rank: 0,
         extra: false,
-        help: "99 of 100 were read sooner",
+        help: "p99 from the device to the reader",
         content: Content::Text(|row| received(row, |rx| rx.p99, format::duration)),
     },
     Column {
@@ -43,7 +43,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::ReceivedMax),
         rank: 8,
         extra: true,
-        help: "nothing was read later",
+        help: "longest from device to reader",
         content: Content::Text(|row| received(row, |rx| rx.max, format::duration)),
     },
     Column {
@@ -52,7 +52,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::P99),
         rank: 1,
         extra: false,
-        help: "99 of 100 waits for a CPU were shorter",
+        help: "p99 wait for a CPU",
         content: Content::Text(|row| format::or_nothing(row.wait_p99, format::duration)),
     },
     Column {
@@ -61,7 +61,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Read99),
         rank: 4,
         extra: false,
-        help: "99 of 100 reads of files were shorter",
+        help: "p99 latency of file reads",
         content: Content::Text(|row| length(row, Operation::Read, |of| of.p99)),
     },
     Column {
@@ -70,7 +70,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Fsync99),
         rank: 3,
         extra: false,
-        help: "99 of 100 fsyncs were shorter",
+        help: "p99 fsync latency",
         content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p99)),
     },
     Column {
@@ -79,7 +79,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Disk99),
         rank: 6,
         extra: false,
-        help: "99 of 100 disk requests were shorter",
+        help: "p99 latency of disk requests",
         content: Content::Text(|row| {
             format::or_nothing(row.requests().and_then(|of| of.p99), format::duration)
         }),
@@ -90,7 +90,7 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Srtt99),
         rank: 2,
         extra: false,
-        help: "99 of 100 round trips were shorter",
+        help: "p99 of smoothed round-trip times",
         content: Content::Text(|row| {
             format::or_nothing(row.tcp().and_then(|tcp| tcp.srtt_p99), format::duration)
         }),
@@ -101,12 +101,12 @@ pub(in crate::top) static LATENCY: [Column; 11] = [
         sort: Some(SortKey::Connect99),
         rank: 9,
         extra: true,
-        help: "99 of 100 connected in less",
+        help: "p99 connect latency",
         content: Content::Text(|row| {
             format::or_nothing(row.tcp().and_then(|tcp| tcp.connect_p99), format::duration)
         }),
     },
-    trend(10, false, "RX99 over time; a step is 3x"),
+    trend(10, false, "RX99 over time; each level is 3x"),
 ];
 
 fn received(row: &Row, number: fn(&ReceivedRow) -> Option<f64>, show: impl Fn(f64) -> String) -> String {

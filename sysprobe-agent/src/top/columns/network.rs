@@ -1,5 +1,4 @@
-//! The columns of `sysprobe net`: how much, what was lost on the way, how far away peers are, and what
-//! sockets cannot take.
+//! The columns of `sysprobe net`: traffic, losses, round-trip times, and overloaded sockets.
 
 use super::{Column, Content, alarming, trend};
 use crate::{
@@ -7,9 +6,9 @@ use crate::{
     top::rows::{NetworkRow, Row, SortKey, TcpRow},
 };
 
-/// A network that loses one segment of a hundred is felt by everybody who uses it.
+/// Every user of a network notices when it loses one segment in a hundred.
 const ALARMING_RETRANSMITTED_RATIO: f64 = 0.01;
-/// The next connections find no room.
+/// Above this, the next connections find no room.
 const ALARMING_ACCEPT_QUEUE: f64 = 0.9;
 
 /// In the order in which they are shown.
@@ -38,7 +37,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Segments),
         rank: 8,
         extra: true,
-        help: "TCP segments sent, each once",
+        help: "TCP segments sent the first time",
         content: Content::Text(|row| of_tcp(row, |tcp| tcp.segment_rate, format::count)),
     },
     Column {
@@ -47,7 +46,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Retransmitted),
         rank: 3,
         extra: false,
-        help: "segments sent again; ! from 1%",
+        help: "share retransmitted; ! from 1%",
         content: Content::Text(|row| {
             of_tcp(
                 row,
@@ -71,7 +70,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Srtt99),
         rank: 0,
         extra: false,
-        help: "99 of 100 of them were shorter",
+        help: "p99 round-trip time, smoothed",
         content: Content::Text(|row| of_tcp(row, |tcp| tcp.srtt_p99, format::duration)),
     },
     Column {
@@ -80,7 +79,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Connect99),
         rank: 9,
         extra: true,
-        help: "99 of 100 connected in less",
+        help: "p99 connect latency",
         content: Content::Text(|row| of_tcp(row, |tcp| tcp.connect_p99, format::duration)),
     },
     Column {
@@ -145,7 +144,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         help: "what listening sockets dropped",
         content: Content::Text(|row| of_tcp(row, |tcp| tcp.accept_drop_rate, format::count)),
     },
-    trend(7, false, "SRTT99 over time; a step is 3x"),
+    trend(7, false, "SRTT99 over time; each level is 3x"),
 ];
 
 fn of(row: &Row, number: fn(&NetworkRow) -> Option<f64>, show: impl Fn(f64) -> String) -> String {

@@ -1,4 +1,4 @@
-//! The columns of `sysprobe io`: how often, how long, how much. Titles say `/s`, so that cells need not.
+//! The columns of `sysprobe io`: rates, latencies and bytes. The titles say `/s`, so that cells need not.
 
 use sysprobe_common::vfs::Operation;
 
@@ -34,7 +34,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Read99),
         rank: 5,
         extra: false,
-        help: "99 of 100 reads were shorter",
+        help: "p99 read latency",
         content: Content::Text(|row| length(row, Operation::Read, |of| of.p99)),
     },
     Column {
@@ -61,7 +61,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Write99),
         rank: 4,
         extra: false,
-        help: "99 of 100 writes were shorter",
+        help: "p99 write latency",
         content: Content::Text(|row| length(row, Operation::Write, |of| of.p99)),
     },
     Column {
@@ -70,7 +70,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Fsync),
         rank: 2,
         extra: false,
-        help: "calls of fsync and its kin",
+        help: "fsync, fdatasync, msync, ...",
         content: Content::Text(|row| count(row, Operation::Fsync, |of| of.rate)),
     },
     Column {
@@ -79,7 +79,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Fsync50),
         rank: 12,
         extra: true,
-        help: "median length of an fsync",
+        help: "median fsync latency",
         content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p50)),
     },
     Column {
@@ -88,7 +88,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Fsync99),
         rank: 0,
         extra: false,
-        help: "99 of 100 fsyncs were shorter",
+        help: "p99 fsync latency",
         content: Content::Text(|row| length(row, Operation::Fsync, |of| of.p99)),
     },
     Column {
@@ -119,7 +119,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Disk99),
         rank: 3,
         extra: false,
-        help: "99 of 100 of them were shorter",
+        help: "p99 latency of such requests",
         content: Content::Text(|row| {
             format::or_nothing(row.requests().and_then(|of| of.p99), format::duration)
         }),
@@ -139,7 +139,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Create),
         rank: 14,
         extra: true,
-        help: "names made: files, links, renames",
+        help: "names created: files, links, renames",
         content: Content::Text(|row| count(row, Operation::Create, |of| of.rate)),
     },
     Column {
@@ -166,7 +166,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Fault99),
         rank: 18,
         extra: true,
-        help: "99 of 100 of them were shorter",
+        help: "p99 latency of such faults",
         content: Content::Text(|row| length(row, Operation::Fault, |of| of.p99)),
     },
     Column {
@@ -180,7 +180,7 @@ pub(in crate::top) static IO: [Column; 19] = [
             format::or_nothing(row.storage.and_then(|of| of.error_rate()), format::count)
         }),
     },
-    trend(1, false, "FSYNC99 over time; a step is 3x"),
+    trend(1, false, "FSYNC99 over time; each level is 3x"),
 ];
 
 fn count(row: &Row, operation: Operation, number: fn(&OperationRow) -> Option<f64>) -> String {

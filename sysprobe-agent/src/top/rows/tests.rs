@@ -214,7 +214,7 @@ fn labels_choose_pods() {
     let (earlier, mut later) = node();
     let selector = Some(PodSelector::parse("app=checkout").expect("a selector"));
     let checkout = Selection { scope: Scope { selector, ..Scope::default() }, all: true, ..by_pods() };
-    assert!(rows(&earlier, &later, &checkout).is_empty(), "nobody tells the labels");
+    assert!(rows(&earlier, &later, &checkout).is_empty(), "the labels are not known");
     for sample in later.workloads.iter_mut().filter(|sample| sample.workload.pod.starts_with("checkout")) {
         let labels = Arc::new([("app".to_owned(), "checkout".to_owned())].into());
         sample.pod = Some(PodSample { labels: Some(labels), ..PodSample::default() });

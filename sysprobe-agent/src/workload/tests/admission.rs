@@ -1,4 +1,4 @@
-//! Who has series of its own, and where the numbers of the others go.
+//! Workloads with series of their own, and the sum of the others.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn files_and_debts_of_hidden_ones_are_in_both() {
     registry.add_debt(&bearer("b"), &bearer("a"), 11);
     let other = registry.other().expect("one");
     let cpu = other.cpu.expect("has cpu");
-    assert_eq!((cpu.usage_ns, cpu.quota_cores), (Some(130), None), "limits are nobody's together");
+    assert_eq!((cpu.usage_ns, cpu.quota_cores), (Some(130), None), "limits do not add up");
     let causes = other.sched.and_then(|sched| sched.causes).expect("it waited");
     assert_eq!(causes.system_ns, 11);
 }

@@ -1,12 +1,12 @@
-//! What each CPU was occupied with of late: a ring of stretches, to which each switch adds the one that ends
-//! with it. Written by its own CPU only, with the run queue locked.
+//! The timeline of each CPU: a ring of run intervals, to which each switch adds the one that ends with it.
+//! Written by its own CPU only, with the run queue locked.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
-use sysprobe_common::sched::timeline::{IDLE, NOBODY, SOFTIRQS, STRETCHES, UNMEASURED};
+use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS, STRETCHES, UNKNOWN_VICTIM, UNMEASURED};
 use sysprobe_common::sched::{Cause, SchedTask, Stretch, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::GOLDEN;
@@ -23,7 +23,7 @@ settings!(OFF_TASK_COMM);
 
 /// The first letters of `ksoftirqd/0`, as a number.
 const SOFTIRQ_DAEMON: u64 = u64::from_le_bytes(*b"ksoftirq");
-/// What kernel threads are called at their birth before 6.4.
+/// The name of new kernel threads before 6.4.
 const THREAD_DAEMON: u64 = u64::from_le_bytes(*b"kthreadd");
 
 /// One for each possible CPU. Sized by the agent.
@@ -43,14 +43,14 @@ pub(crate) fn of_this_cpu<'a>() -> Option<&'a mut Timeline> {
     Some(unsafe { &mut *timeline })
 }
 
-/// The stretch with this number; they are numbered one after the other, and old ones are overwritten.
+/// The run interval with this number. The numbers are consecutive, and old intervals are overwritten.
 #[inline(always)]
 fn stretch(timeline: &mut Timeline, number: u32) -> &mut Stretch {
     // SAFETY: the place is within the ring.
     unsafe { timeline.stretches.get_unchecked_mut(number as usize & (STRETCHES - 1)) }
 }
 
-/// The same of a timeline that may be this CPU's or another's whose run queue is locked.
+/// The same for the timeline of this CPU, or of another one whose run queue is locked.
 #[inline(always)]
 pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the place is
@@ -61,22 +61,22 @@ pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
     }
 }
 
-/// When the stretch with this number ended, and the next one began.
+/// When the run interval with this number ended, and the next one began.
 #[inline(always)]
 pub(crate) fn end_of(timeline: *const Timeline, number: u32) -> u64 {
     read_stretch(timeline, number).until
 }
 
-/// How long the run queue's clock may go on alone.
+/// The time between two comparisons of the clocks, in nanoseconds.
 const COMPARE_EVERY: u64 = 10_000_000;
-/// A CPU that had nothing to do for so long starts anew.
+/// After this long without a comparison, because the CPU was idle, the old difference is ignored.
 const FORGET_AFTER: u64 = 1_000_000_000;
 
-/// How much they may drift apart meanwhile: a ten-thousandth.
+/// How far the clocks may drift apart between two comparisons: a ten-thousandth.
 const DRIFT: u64 = COMPARE_EVERY / 10_000;
 
-/// Compares this CPU's run queue's clock with `CLOCK_MONOTONIC`. The queue's was set a moment ago, and
-/// sometimes a long one: the shortest counts.
+/// Compares the clock of this CPU's run queue with `CLOCK_MONOTONIC`. It was set slightly earlier, and
+/// sometimes much earlier, so the shortest distance counts.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
 pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
@@ -91,13 +91,13 @@ pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
     timeline.clock_compared = clock;
 }
 
-/// A moment by the run queue's clock in `CLOCK_MONOTONIC`.
+/// Converts a timestamp of the run queue's clock to `CLOCK_MONOTONIC`.
 #[inline(always)]
 pub(crate) const fn monotonic(timeline: &Timeline, clock: u64) -> u64 {
     clock.wrapping_add(timeline.clock_offset)
 }
 
-/// The task that has been running leaves its CPU now. It arrived at `since`, as far as that is known.
+/// The running task leaves its CPU now. `since` is when it arrived, if that is known.
 #[inline(always)]
 pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, now: u64) {
     timeline.asleep = 0;
@@ -122,8 +122,8 @@ pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, 
     timeline.last = next;
 }
 
-/// What interrupts took that is not in a stretch yet, at most all of one. One softirq that is measured stands
-/// for several, which may have been before and after: what is too much for one stretch goes to the next.
+/// The time of interrupts that is in no run interval yet, at most the whole interval. A measured softirq
+/// stands for several, which may lie before or after it, so the excess goes to the next interval.
 #[inline(always)]
 const fn take_interrupted(timeline: &mut Timeline, at_most: u64) -> u64 {
     let new = timeline.interrupted.wrapping_sub(timeline.interrupted_noted);
@@ -144,7 +144,7 @@ fn write(timeline: &mut Timeline, number: u32, new: Stretch, start: u64) {
     *stretch(timeline, number) = Stretch { interrupted_share, ..new };
 }
 
-/// The occupant of a CPU when this task runs, by what is remembered of the task.
+/// The occupant of a CPU while this task runs, from the task's record.
 #[inline(always)]
 pub(crate) fn occupant(task: impl Object, known: &mut SchedTask) -> u64 {
     if known.flags & flag::UNNAMED != 0 {
@@ -159,17 +159,17 @@ pub(crate) fn occupant(task: impl Object, known: &mut SchedTask) -> u64 {
     }
 }
 
-/// The victim when this task waits: the cgroup that its waits are charged to.
+/// The victim while this task waits: the cgroup that its waits are charged to.
 #[inline(always)]
 pub(crate) const fn victim(known: &SchedTask) -> u64 {
     match known.slot {
         slot::KERNEL => KERNEL,
-        slot::UNKNOWN => NOBODY,
+        slot::UNKNOWN => UNKNOWN_VICTIM,
         _ => known.cgroup,
     }
 }
 
-/// The occupant of a CPU when this task runs, with nothing remembered of the task, for rare cases.
+/// The occupant of a CPU while this task runs, without a record of the task. For rare cases.
 #[inline(always)]
 pub(crate) fn occupant_unknown(task: impl Object) -> u64 {
     if task.u32(&OFF_TASK_PID).unwrap_or(0) == 0 {
@@ -183,7 +183,7 @@ pub(crate) fn occupant_unknown(task: impl Object) -> u64 {
     }
 }
 
-/// The flags of a task that nothing has happened to yet.
+/// The flags of a new task.
 #[inline(always)]
 pub(crate) fn flags_of_new(task: impl Object) -> u32 {
     if !is_kernel_thread(task) {
@@ -201,15 +201,15 @@ fn does_softirqs(task: impl Object) -> bool {
     task.u64_or_zero(&OFF_TASK_COMM) == SOFTIRQ_DAEMON
 }
 
-/// One softirq is measured in so many nanoseconds on each CPU, about: to read the clock twice costs twice as
-/// much as all else that is done for one.
+/// About one softirq is measured in this many nanoseconds on each CPU, because its two clock reads cost twice
+/// as much as all the rest.
 const MEASURED_EVERY: u64 = 250_000;
-/// Few come so seldom that a larger share would do.
+/// If measured softirqs are further apart than this, a larger share of them is measured.
 const SELDOM: u64 = 4 * MEASURED_EVERY;
-/// Of so many one is measured at least, as a power of two.
+/// The smallest share, as a power of two: one of 64 softirqs is measured.
 const LEAST_SHARE: u64 = 6;
 
-/// A softirq begins. What interrupts it is part of it.
+/// A softirq begins. Interrupts during it are a part of it.
 #[inline(always)]
 pub(crate) fn softirq_begins() {
     if let Some(timeline) = of_this_cpu() {
@@ -218,7 +218,7 @@ pub(crate) fn softirq_begins() {
     }
 }
 
-/// At uneven distances, for timers and packets may take turns.
+/// At irregular intervals, because timers and packets may alternate.
 #[inline(always)]
 const fn is_measured(timeline: &Timeline) -> bool {
     let share = timeline.softirq_share & 63;
@@ -239,7 +239,7 @@ pub(crate) fn softirq_ends() {
     }
 }
 
-/// The share that goes with so much time between two that were measured.
+/// The share to measure, by the time between the last two measured softirqs.
 #[inline(always)]
 const fn next_share(share: u64, pause: u64) -> u64 {
     if pause < MEASURED_EVERY {
@@ -251,7 +251,7 @@ const fn next_share(share: u64, pause: u64) -> u64 {
     }
 }
 
-/// The same of a device's interrupt.
+/// A device's interrupt begins.
 #[inline(always)]
 pub(crate) fn interrupt_begins() {
     if let Some(timeline) = of_this_cpu()

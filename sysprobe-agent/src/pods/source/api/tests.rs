@@ -1,4 +1,4 @@
-//! What is asked of an API server, and when: against a fake one.
+//! What the source requests from an API server, and when, against a fake one.
 
 use hyper::body::Bytes;
 
@@ -43,7 +43,7 @@ fn bookmark(version: &str) -> String {
 const GONE: &str =
     r#"{"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}"#;
 
-/// The version that a watch goes on from; its length is left to chance.
+/// The version from which a watch continues. The watch's length is random.
 fn watch_from(uri: &str) -> &str {
     let rest = uri.strip_prefix("/api/v1/pods?&watch=true&timeoutSeconds=").expect("a watch");
     let (seconds, rest) = rest.split_once('&').expect("more");
@@ -80,7 +80,7 @@ async fn a_watch_that_ends_goes_on_where_it_was_without_another_list() {
     for expected in ["synced ", "alive", "applied a", "alive"] {
         assert_eq!(next(&mut updates).await, expected);
     }
-    assert!(next(&mut updates).await.starts_with("failed the API server ended the watch at once"));
+    assert!(next(&mut updates).await.starts_with("failed the API server closed the watch at once"));
     for _ in 0..2 {
         assert!(next(&mut updates).await.starts_with("failed requesting /api/v1/pods"));
     }
@@ -148,7 +148,13 @@ async fn a_server_that_is_down_or_broken_is_asked_less_and_less() {
 async fn a_silent_watch_is_given_up_and_not_trusted() {
     let (fake, mut updates) =
         started(vec![list("7", &[]), Reply::Open(vec![]), list("9", &["a"]), Reply::Open(vec![])]);
-    while !next(&mut updates).await.contains("received nothing") {}
+    let failure = loop {
+        let update = next(&mut updates).await;
+        if update.starts_with("failed") {
+            break update;
+        }
+    };
+    assert!(failure.contains("timed out"), "{failure}");
     assert_eq!(next(&mut updates).await, "synced a");
     assert!(fake.asked()[2].at >= SILENCE);
 }
@@ -169,13 +175,12 @@ async fn the_first_list_comes_after_a_random_time() {
     );
 }
 
-/// What 700 KB of `<` in a container's arguments are in JSON.
+/// The JSON size of 700 KB of `<` in a container's arguments.
 const ARGUMENT: usize = 700_000 * 6;
-/// What may be on the heap for a list or a line, whatever is in them; most of it is the runtime's and the
-/// client's.
+/// Heap limit for a list or a line, whatever they contain. The async runtime and the client take most of it.
 const HEAP_MAX: usize = 1 << 20;
 
-/// A pod of this name with an argument of such a length, in the pieces that a connection makes of it.
+/// A pod of this name with an argument of this length, in the pieces in which a connection delivers it.
 fn large(name: &str, version: &str, argument: usize) -> impl Iterator<Item = Bytes> + Send + use<> {
     const ESCAPED: &str = "\\u003c";
     let piece = Bytes::from(ESCAPED.repeat(10_000));
@@ -193,7 +198,7 @@ fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static, stays_open: bool
     Reply::Pieces { pieces: Box::new(pieces), stays_open }
 }
 
-/// The next news that are not only a sign of life.
+/// The next report that is not only a sign of life.
 async fn news(updates: &mut tokio::sync::mpsc::Receiver<crate::pods::source::Update>) -> String {
     loop {
         match next(updates).await {
@@ -258,7 +263,7 @@ async fn an_event_that_cannot_be_read_is_passed_over_and_not_asked_for_again() {
     for expected in ["synced a", "unread ns/odd", "unread ?/?", "applied b", "unread ns/odd"] {
         assert_eq!(news(&mut updates).await, expected);
     }
-    assert!(news(&mut updates).await.contains("ended the watch at once"));
+    assert!(news(&mut updates).await.contains("closed the watch at once"));
     while fake.uris().len() < 3 {
         news(&mut updates).await;
     }

@@ -1,4 +1,4 @@
-//! Files as the runtimes write them, in directories of their own.
+//! Files as the runtimes write them, in temporary directories.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ const A: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d
 const B: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const UID: &str = "2c48913c-b29f-11e7-9350-020968147796";
 
-/// A directory that stands for `/`, and the reader of what is put there.
+/// A directory that stands for `/`, and a reader of its files.
 struct Host {
     root: TempDir,
     runtime: Runtime,
@@ -117,7 +117,7 @@ fn crio_containers_and_sandboxes() {
     };
     file("container", "web");
     assert_eq!(host.look_up(A, Some(UID)), Some(format!("shop/web-0/web of {UID}")));
-    assert_eq!(host.look_up(A, None), None, "Podman's, and annotated by whoever started it");
+    assert_eq!(host.look_up(A, None), None, "Podman's, and annotated by its user");
     file("sandbox", "POD");
     assert_eq!(host.look_up(A, Some(UID)), Some(format!("shop/web-0/sandbox of {UID}")));
 }
@@ -134,7 +134,7 @@ fn docker_containers_with_and_without_pods() {
             "io.kubernetes.pod.uid": "{UID}"}}}"#,
     );
     assert_eq!(host.look_up(A, Some(UID)), Some(format!("shop/web-0/web of {UID}")));
-    assert_eq!(host.look_up(A, None).as_deref(), Some("shop-web-1"), "anybody may set labels");
+    assert_eq!(host.look_up(A, None).as_deref(), Some("shop-web-1"), "every user may set labels");
     host.file(
         "var/lib/docker/containers/{B}/config.v2.json",
         r#"{"Name": "/plain", "Config": {"Labels": null}}"#,

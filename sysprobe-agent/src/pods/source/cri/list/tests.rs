@@ -38,7 +38,7 @@ fn read<T: Item>(answer: &[u8]) -> Vec<T> {
 #[test]
 fn containers_find_their_pods_through_their_sandboxes() {
     let sandboxes = vec![sandbox(S, "a"), sandbox(D, "a"), sandbox("short", "b"), PodSandbox::default()];
-    let containers = vec![container(C, D, "web"), container(D, "nobody", "lost"), container("x", S, "no id")];
+    let containers = vec![container(C, D, "web"), container(D, "none", "lost"), container("x", S, "no id")];
     let mut pods = of_lists(sandboxes, containers);
     pods.sort_by_key(|pod| pod.uid.clone());
     assert_eq!(pods.len(), 2);
@@ -49,8 +49,8 @@ fn containers_find_their_pods_through_their_sandboxes() {
     assert_eq!((pods[1].sandboxes.len(), pods[1].containers.len()), (0, 0));
 }
 
-/// What containerd 1.6.20 answered a kubelet 1.36 had been using: a static pod, a pod of two containers, and
-/// the sandbox of one that had just been deleted.
+/// What containerd 1.6.20 answered on a node of kubelet 1.36: a static pod, a pod of two containers, and the
+/// sandbox of one that had just been deleted.
 #[test]
 fn the_lists_of_a_real_runtime_are_understood() {
     let sandboxes = read::<PodSandbox>(include_bytes!("tests/sandboxes.bin"));

@@ -1,5 +1,5 @@
-//! Running the engine: as the node agent behind HTTP and the local socket, or inside a command for as long as
-//! it shows a table.
+//! Runs the engine: as the node agent behind HTTP and the local socket, or inside a command while it shows a
+//! table.
 
 mod heap;
 mod http;
@@ -28,7 +28,7 @@ use crate::show::Source;
 use crate::snapshot::{Query, Snapshot};
 use shared::Shared;
 
-/// How long answers that are under way may take after the signal to stop.
+/// How long answers in progress may take after the stop signal.
 const GRACEFUL_STOP: Duration = Duration::from_secs(5);
 
 /// `sysprobe agent`.
@@ -37,7 +37,7 @@ pub fn run(config: Config) -> anyhow::Result<()> {
     runtime()?.block_on(serve(config))
 }
 
-/// Has a command show the running agent's numbers, or those of programs that it loads itself.
+/// Lets a command show the running agent's numbers, or those of programs that it loads itself.
 pub(crate) fn show<F>(config: &Config, query: Query, command: impl FnOnce(Numbers) -> F) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
@@ -87,7 +87,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets answers finish; readers that hang are cut off, all at the same time.
+/// Lets answers finish. Readers that hang are cut off, all at the same time.
 async fn finish(servers: [tokio::task::JoinHandle<()>; 2]) {
     let both = async {
         for server in servers {
@@ -116,8 +116,7 @@ fn stop_signal() -> anyhow::Result<Receiver<bool>> {
     Ok(receiver)
 }
 
-/// A terminal that goes away, or a supervisor that wants the configuration read again, does not end the
-/// agent.
+/// A terminal that closes, or a supervisor that asks for a reload, does not end the agent.
 fn ignore_hangups() -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup()).context("watching for SIGHUP")?;
     tokio::spawn(async move {
@@ -128,10 +127,10 @@ fn ignore_hangups() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Facts and plan; an error if there is nothing worth starting.
+/// Collects the facts and makes the plan. An error if nothing is worth starting.
 fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     let facts = Facts::collect(config);
-    // A host without BTF only loses a domain; whoever names a file wants that one.
+    // A host without BTF only loses a domain. A file that the configuration names must be usable.
     if let (Some(_), Err(reason)) = (&config.btf, &facts.layout) {
         return Err(ConfigError::NamedFile(reason.clone()).into());
     }
@@ -139,7 +138,7 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
         facts.privilege.require()?;
     }
     let plan = Plan::new(&facts, config);
-    // The cgroup events alone export nothing.
+    // Cgroup events alone export nothing.
     if !plan.domains.iter().any(|domain| domain.name != "cgroup" && domain.is_on()) {
         bail!("no domain can work on this host; `sysprobe check` says why");
     }
@@ -150,16 +149,16 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     Ok((facts, plan))
 }
 
-/// Whose numbers a command shows.
+/// The source of the numbers that a command shows.
 pub(crate) enum Numbers {
     Agents(client::Client),
     Own(Local),
 }
 
-/// An engine of the command's own.
+/// The command's own engine.
 pub(crate) struct Local {
     engine: Shared,
-    /// What works less well than it could, as the agent's log would say.
+    /// Warnings, as the agent's log would have them.
     warnings: Vec<String>,
     query: Query,
 }

@@ -1,4 +1,4 @@
-//! The block layer: starts the programs, and adds what each cgroup gathered to its workload's totals.
+//! The block domain: starts its BPF programs, and adds each cgroup's counters to its workload's totals.
 
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ const MAPS: Names =
 const IN_FLIGHT: &str = "BLOCK_IN_FLIGHT";
 
 impl Block {
-    /// Loads and attaches; from here on every request that is submitted is counted.
+    /// Loads and attaches the programs; every request submitted from here on is counted.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -53,7 +53,7 @@ impl Block {
         Ok(Self { loaded, slots, in_flight, losses })
     }
 
-    /// Removes requests whose end was not seen, when it is time to.
+    /// Removes requests whose completion was missed, if a scan is due.
     pub fn update(&mut self, now: Instant, now_ns: u64) {
         let refused = self.losses.read(BlockLoss::InFlightFull as usize).unwrap_or(0);
         self.in_flight.update(refused, now, now_ns);
@@ -68,13 +68,13 @@ impl Block {
         self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason())
     }
 
-    /// How many requests were in flight when they were last looked at.
+    /// Requests in flight at the last scan.
     #[must_use]
     pub const fn in_flight(&self) -> u64 {
         self.in_flight.entries()
     }
 
-    /// How many slots there were when they were last listed.
+    /// Slots in use when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
@@ -132,7 +132,7 @@ impl Counters for BlockStats {
     };
 
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
-        // A difference keeps the later name: the earlier one may not have been there yet.
+        // A difference keeps the later name: the earlier reading may predate it.
         if self.disk[0] == 0 {
             self.disk = other.disk;
         }
@@ -145,7 +145,7 @@ impl Counters for BlockStats {
     }
 }
 
-/// Adds what was gathered to a workload's totals.
+/// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut BlockSample, gathered: &BlockStats) {
     let device = total.devices.entry(name(gathered)).or_default();
     for operation in Operation::ALL {
@@ -155,13 +155,13 @@ pub fn accumulate(total: &mut BlockSample, gathered: &BlockStats) {
     }
 }
 
-/// The device's name; `unknown` for what stands for several.
+/// The device's name; `unknown` for a slot that several devices share.
 fn name(gathered: &BlockStats) -> String {
     let name = gathered.disk.split(|byte| *byte == 0).next().unwrap_or_default();
     if name.is_empty() { "unknown".to_owned() } else { String::from_utf8_lossy(name).into_owned() }
 }
 
-/// Whether anything was gathered at all.
+/// Whether the slot counted nothing.
 #[must_use]
 pub fn is_idle(gathered: &BlockStats) -> bool {
     gathered.operations.iter().all(operation::is_unused)

@@ -1,23 +1,23 @@
-//! Cgroups as the file system shows them: where the hierarchies are mounted, which cgroups exist, what each
-//! is called.
+//! Cgroups as the file system shows them: where the hierarchies are mounted, which cgroups exist, and their
+//! names.
 //!
-//! A cgroup is known by its id (the inode number of its
-//! directory) and its path from the hierarchy's root, which begins with `/`. Modules in reading order.
+//! A cgroup is identified by its id (the inode number of its directory) and by its path from the hierarchy's
+//! root, which begins with `/`. Modules are in reading order.
 
 use std::io;
 
 pub mod mounts;
 pub mod name;
 pub mod walk;
-// What a cgroup's files say.
+// The contents of a cgroup's files.
 pub(crate) mod files;
 pub mod parse;
-// What changes: the kernel's events, and the cgroups known by now.
+// Changes: the kernel's events, and the cgroups known so far.
 pub mod events;
 pub mod tree;
 
-/// Whether this is how the kernel answers for a cgroup that was removed: `ENOENT` for its path, `ENODEV` for
-/// a file of it that was opened before.
+/// Whether the kernel answers this for a removed cgroup: `ENOENT` for its path, `ENODEV` for a file of it
+/// that was opened before.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
 }

@@ -1,5 +1,5 @@
-//! `sysprobe check`: the facts, the plan, what the kernel takes of it, and what a running agent does; for
-//! people or as JSON. Attaches nothing and changes nothing.
+//! `sysprobe check`: reports the host's facts, the plan, the verifier's verdict on it, and the state of a
+//! running agent, as text or JSON. Attaches nothing and changes nothing.
 
 mod text;
 mod trial;
@@ -32,36 +32,42 @@ pub struct Options {
     pub load: bool,
 }
 
-/// The version of the JSON form; it changes when a field goes or changes its meaning.
+/// The version of the JSON form; it changes when a field is removed or changes its meaning.
 pub(crate) const VERSION: u32 = 1;
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Report {
-    /// Of the form; it changes when a field goes or changes its meaning.
+    /// Version of this document format. It changes when a field is removed or changes its meaning.
     version: u32,
-    /// What this host offers.
+    /// Facts about this host and this process.
     facts: Facts,
-    /// Rights that the agent would use here and this process does not have.
+    /// Capabilities that the agent would use here and this process lacks.
     lacks: Vec<Lack>,
-    /// What is known to be wrong with this kernel and concerns our numbers.
+    /// Known bugs of this kernel that affect the agent's metrics.
     known_bugs: Vec<&'static KnownBug>,
-    /// What an agent would do here.
+    /// What an agent would do here, with this configuration.
     plan: Plan,
-    /// What the kernel said; `None` if it was not asked.
+    /// The kernel's verdict on each attach mode in the plan. `None` with `--no-load`, which does not ask the
+    /// kernel.
     trials: Option<Vec<Trial>>,
+    /// State of the agent on the configured socket.
     agent: Agent,
 }
 
-/// The agent on the configured socket.
+/// State of the agent on the configured socket.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Agent {
+    /// An agent is running.
     Running {
+        /// State of each of the agent's domains.
         domains: Vec<DomainState>,
+        /// State of each source of pod names that the agent asks.
         pod_sources: Vec<PodSourceSample>,
     },
+    /// No agent is running.
     None,
-    /// There is one, but what it does is not known, for this reason.
+    /// The agent cannot be queried, for this reason.
     Silent(String),
 }
 

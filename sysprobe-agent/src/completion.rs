@@ -1,5 +1,5 @@
-//! Completion in the shell: the script that has a shell ask this program, and the names that only a running
-//! agent knows.
+//! Shell completion: the script that makes a shell ask this program for candidates, and the names that only a
+//! running agent knows.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -17,10 +17,10 @@ use crate::config::DEFAULT_SOCKET;
 use crate::show::Source as _;
 use crate::snapshot::Workload;
 
-/// The environment variable by which a shell asks.
+/// The environment variable that marks a completion request.
 pub(crate) const VARIABLE: &str = "SYSPROBE_COMPLETE";
 
-/// Nobody waits longer for a Tab.
+/// A user who pressed Tab does not wait any longer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,7 +31,7 @@ pub(crate) enum Shell {
     Zsh,
 }
 
-/// Writes what the shell has to read at its start.
+/// Writes the script that the shell sources at startup.
 pub(crate) fn script(shell: Shell) -> anyhow::Result<()> {
     let name = shell.to_possible_value().context("a shell without a name")?;
     let shells = Shells::builtins();
@@ -45,8 +45,8 @@ pub(crate) fn script(shell: Shell) -> anyhow::Result<()> {
     )?)
 }
 
-/// The pods, units and cgroups of the agent at the usual socket. Without one there are none: a Tab loads no
-/// programs.
+/// The pods, units and cgroups that the agent on the default socket knows. Without an agent there are none:
+/// pressing Tab must not load BPF programs.
 pub(crate) fn workloads(begun: &OsStr) -> Vec<CompletionCandidate> {
     candidates(begun, names_of)
 }
@@ -57,7 +57,7 @@ pub(crate) fn namespaces(begun: &OsStr) -> Vec<CompletionCandidate> {
 
 fn candidates(begun: &OsStr, name_of: fn(&Workload, &str) -> String) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
-    // There is nobody who could read an error.
+    // During completion an error message would garble the command line.
     let known = ask().unwrap_or_default();
     beginning(&known, begun, name_of).into_iter().map(CompletionCandidate::new).collect()
 }
@@ -76,9 +76,8 @@ fn ask() -> anyhow::Result<Vec<Workload>> {
     Ok(snapshot.into_iter().flat_map(|snapshot| snapshot.workloads).map(|sample| sample.workload).collect())
 }
 
-/// bash puts a candidate on the command line as it is, and runs what is in `$(...)` at Enter; the name of a
-/// cgroup is chosen by the user who makes it. Other shells would have to quote such names, each in its own
-/// way. What is left out can still be typed.
+/// bash inserts a candidate unquoted and runs any `$(...)` in it on Enter, and users choose the names of the
+/// cgroups that they create. Other shells each quote differently. A name that is left out can still be typed.
 fn is_plain(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:@/+%".contains(&byte);
     name.bytes().all(is_plain) && !name.starts_with('-')
@@ -89,7 +88,7 @@ fn beginning(known: &[Workload], begun: &str, name_of: fn(&Workload, &str) -> St
     names.filter(|name| !name.is_empty() && name.starts_with(begun) && is_plain(name)).collect()
 }
 
-/// Of a pod its name, or with its namespace where that has been begun.
+/// A pod's name, with its namespace if a slash has been typed; outside a pod, the container, unit or path.
 fn names_of(workload: &Workload, begun: &str) -> String {
     match &*workload.pod {
         "" => workload.container.clone(),

@@ -1,8 +1,8 @@
-//! The CPU controller's totals and settings of one cgroup, read from its files when asked, on cgroup v1 and
+//! The CPU controller's totals and settings of one cgroup, read from its files on request, on cgroup v1 and
 //! v2.
 //!
-//! Owns the reading; what the files mean is in `v1` and `v2`, pure. Keeps nothing between two reads but a
-//! buffer, so whoever wants totals of a cgroup that has gone has to remember its last sample. Blocking.
+//! This module reads the files; the parsers in `v1` and `v2` are pure. Only a buffer is kept between two
+//! reads: a caller that needs the totals of a deleted cgroup keeps its last sample. Blocking.
 
 use anyhow::{Context, Result};
 
@@ -20,7 +20,7 @@ pub struct CpuFiles {
     files: Files,
 }
 
-/// What `cpu.stat` says, in the units of a `CpuSample`.
+/// The contents of `cpu.stat`, in the units of a `CpuSample`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     /// Only on v2.
@@ -35,7 +35,7 @@ impl CpuFiles {
         Self { hierarchy, files: Files::default() }
     }
 
-    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more).
+    /// `cgroup` is a path from the hierarchy's root. `None` if the cgroup does not exist or was deleted.
     pub fn read(&mut self, cgroup: &str) -> Result<Option<CpuSample>> {
         let relative = relative(cgroup)?;
         let sample = match &self.hierarchy {

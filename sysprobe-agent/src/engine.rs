@@ -1,5 +1,5 @@
-//! The running agent behind its doors: the domains that could be started, the cgroups, the workloads. One
-//! owner, on one thread; every method is short and none waits for anything but the kernel.
+//! The running agent without its interfaces: the started domains, the cgroups and the workloads. One thread
+//! owns it; every method is short and waits for nothing but the kernel.
 
 mod attribution;
 mod charging;
@@ -41,12 +41,12 @@ use start::{greet_the_new, greeting_meanwhile, require_exports, start_domain, ti
 use statistics::Statistics;
 use steering::Steering;
 
-/// Looking for the workloads that have gone goes through all cgroups.
+/// Minimum interval between searches for deleted workloads, each of which visits all cgroups.
 const EXPIRE_AT_MOST: Duration = Duration::from_secs(1);
-/// The watcher of cgroups has the engine tick as often.
+/// Just below the cgroup watcher's tick of one second; events can tick the engine more often.
 const GRANT_EVERY: Duration = Duration::from_millis(900);
 
-/// What must stay open and be asked.
+/// Everything that has to stay open while the agent runs.
 pub struct Engine {
     domains: Vec<DomainState>,
     identity: Identity,
@@ -55,17 +55,17 @@ pub struct Engine {
     files: Files,
     registry: Registry,
     plan: Plan,
-    /// When it was last seen which workloads have gone.
+    /// When deleted workloads were last searched for.
     expired: Instant,
-    /// Whether any cgroup has since.
+    /// Whether a cgroup has been deleted since.
     has_departed: bool,
-    /// How many bookings of unknown tasks there were when the tasks were last walked, and when that was.
+    /// The number of waits of unknown tasks at the last task scan, and the time of that scan.
     greeted: (u64, Instant),
-    /// When storage was granted last.
+    /// When storage was last granted.
     granted: Instant,
-    /// The tasks and sockets that there were then.
+    /// The number of tasks and sockets at that time.
     population: Population,
-    /// When the threads are counted.
+    /// Paces the samples of the load averages.
     pace: Pace,
     statistics: Statistics,
     steering: Steering,
@@ -75,8 +75,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Carries out the plan. A domain that the kernel refuses is off with its reason; only an agent that
-    /// could do nothing at all is an error. The sources of pod names run on `handle`.
+    /// Starts the domains of the plan. A domain that the kernel rejects is off with its reason; startup fails
+    /// only if no domain exports anything. The sources of pod names run on `handle`.
     pub fn start(facts: &Facts, plan: Plan, handle: &Handle) -> anyhow::Result<Self> {
         let Some(hierarchy) = plan.hierarchy.clone() else {
             anyhow::bail!("{}", facts.hierarchy.as_ref().err().map_or("no cgroup hierarchy", String::as_str));
@@ -86,7 +86,7 @@ impl Engine {
         let events = start_domain("cgroup", &plan, &mut domains, |set, candidate| {
             Events::start(&loader, set, candidate)
         });
-        // The walk comes after the events are on, so that no birth falls between the two.
+        // Walks the tree after the events are attached, so that no new cgroup is missed between the two.
         let mut identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
         let mut attribution = Attribution::start(&plan.pods, handle);
         let measured = greeting_meanwhile(&mut identity, &mut attribution, || {
@@ -122,18 +122,19 @@ impl Engine {
         })
     }
 
-    /// A descriptor that is readable while cgroup events wait; `None` without the events' domain.
+    /// A file descriptor that is readable while cgroup events are pending; `None` if the `cgroup` domain is
+    /// off.
     pub fn wake_up(&self) -> std::io::Result<Option<OwnedFd>> {
         self.identity.wake_up()
     }
 
-    /// Whether the source of pod names can only come back with a restart.
+    /// Whether only a restart of the agent can bring back the source of pod names.
     #[must_use]
     pub fn vitality(&self) -> Vitality {
         self.attribution.pods().vitality()
     }
 
-    /// Takes in what happened to cgroups, and takes leave of those that have gone.
+    /// Processes cgroup events and reaps deleted cgroups.
     pub fn tick(&mut self) {
         let now = Instant::now();
         greet_the_new(&mut self.identity, &mut self.attribution, now);
@@ -151,7 +152,7 @@ impl Engine {
         self.renew_storage(now);
     }
 
-    /// Lets programs make as much storage as there is room for now.
+    /// Grants the programs as much task and socket storage as there is room for now.
     fn renew_storage(&mut self, now: Instant) {
         if now.duration_since(self.granted) >= GRANT_EVERY {
             self.granted = now;
@@ -160,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// The grace of workloads begins here, whether or not anybody asks for their numbers.
+    /// Reaps deleted cgroups. The grace period of their workloads starts here, with or without scrapes.
     fn bury_the_dead(&mut self, now: Instant) {
         let departed = self.identity.tree().departed(now);
         if !departed.is_empty() {
@@ -187,7 +188,7 @@ impl Engine {
         self.identity.forget(id);
     }
 
-    /// Everything as of now, and what somebody asks for beside.
+    /// All current totals, and what the query asks for in addition.
     pub fn answer(&mut self, query: Query) -> Snapshot {
         let lease = query.lease();
         if query.follow
@@ -207,7 +208,7 @@ impl Engine {
         snapshot
     }
 
-    /// Everything as of now.
+    /// All current totals.
     pub fn collect(&mut self) -> Snapshot {
         let start = Instant::now();
         self.tick();
@@ -235,7 +236,7 @@ impl Engine {
         }
     }
 
-    /// The names of the reasons that occur.
+    /// The names of the drop reasons that occur in these samples.
     fn named_reasons(&self, workloads: &[WorkloadSample]) -> BTreeMap<u32, String> {
         let drops = workloads.iter().filter_map(|row| row.net.as_ref()).flat_map(|net| net.drops.keys());
         let numbers: BTreeSet<u32> = drops.copied().collect();
@@ -243,7 +244,7 @@ impl Engine {
         numbers.into_iter().filter_map(name).collect()
     }
 
-    /// Says at what moment everything was booked.
+    /// Returns the timestamp up to which all run intervals are accounted for.
     fn collect_slots(&mut self) -> u64 {
         self.measured.book();
         let flushed = host::monotonic_ns();

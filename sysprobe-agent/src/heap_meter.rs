@@ -1,12 +1,12 @@
-//! How much of the heap a piece of code takes, for tests of what has a bound: the test's own thread is
-//! measured alone.
+//! Measures the heap use of a piece of code, for tests of bounded structures. Only the test's own thread is
+//! measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// What the thread has allocated and not yet given back, and the most there was. Less than nothing where
-    /// it frees what another has allocated.
+    /// Bytes that the thread has allocated and not freed, and their maximum. Negative if it frees memory that
+    /// another thread allocated.
     static TAKEN: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
@@ -15,14 +15,14 @@ struct Meter;
 #[global_allocator]
 static METER: Meter = Meter;
 
-/// What `act` returns, and the most bytes that it had beyond those that were there before.
+/// The result of `act`, and the most heap bytes in use during it beyond those in use before.
 pub(crate) fn peak_of<T>(act: impl FnOnce() -> T) -> (T, usize) {
     let before = begin();
     let result = act();
     (result, peak_since(before))
 }
 
-/// From here on the most is measured.
+/// Starts a new measurement of the maximum.
 pub(crate) fn begin() -> isize {
     let (now, _) = TAKEN.get();
     TAKEN.set((now, now));
@@ -35,7 +35,7 @@ pub(crate) fn peak_since(begin: isize) -> usize {
 
 fn count(bytes: usize, sign: isize) {
     let bytes = isize::try_from(bytes).unwrap_or(isize::MAX) * sign;
-    // A thread that ends has no meter any more.
+    // An exiting thread no longer has a meter.
     let counted = TAKEN.try_with(|taken| {
         let (now, most) = taken.get();
         taken.set((now + bytes, most.max(now + bytes)));
@@ -43,7 +43,7 @@ fn count(bytes: usize, sign: isize) {
     counted.unwrap_or_default();
 }
 
-// SAFETY: all work is done by the system's allocator, whose results are handed on as they are; counting
+// SAFETY: the system's allocator does all the work, and its results are returned unchanged; counting
 // allocates nothing.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

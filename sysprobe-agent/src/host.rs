@@ -1,5 +1,5 @@
-//! What this host offers, collected once into plain data: the only input of the plan besides the
-//! configuration. Nothing here decides anything, and nothing here changes anything.
+//! The facts about this host, collected once into plain data: besides the configuration, the plan's only
+//! input. Nothing here decides anything or changes anything.
 
 mod btf;
 mod cgroups;
@@ -34,75 +34,85 @@ use crate::probe::{self, Target};
 use crate::storage::Population;
 pub use queues::{Queues, steers_packets};
 
-/// Where the kernel shows its own types.
+/// The file with the running kernel's BTF.
 pub(crate) const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Everything that the plan depends on.
+/// Everything about this host that the plan depends on.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub struct Facts {
-    /// Its release, as `uname -r` has it.
+    /// Kernel release, as in `uname -r`.
     pub kernel: String,
+    /// CPUs of this host.
     pub cpus: Cpus,
+    /// Settings of this host's device queues.
     pub queues: Queues,
+    /// Size of this host.
     pub scale: Scale,
+    /// Capabilities and limits of this process.
     pub privilege: Privilege,
-    /// How many threads there are now, which is what a map with an entry for each grows with.
+    /// Number of threads on the host now; 0 if unknown. Maps with an entry per thread grow with it.
     pub threads: u32,
-    /// How many Internet sockets there are at most; `None` where the kernel does not tell.
+    /// Upper bound of the number of Internet sockets now. `None` if the kernel does not report it.
     pub sockets: Option<u64>,
-    /// The agent's own memory cgroups.
+    /// The agent's own memory cgroup and its visible ancestors.
     pub memory_groups: Vec<MemoryGroup>,
-    /// Offsets of the members and values of the enumerators that the probes want; an error says why there are
-    /// none.
+    /// Kernel type information (BTF) that the BPF programs need, or why it is not available.
     pub layout: Result<Layout, String>,
     /// The kernel's names of why it drops packets, by number; none before 5.17.
     #[serde(skip)]
     pub drop_reasons: BTreeMap<u32, String>,
-    /// The file from which the kernel's types are read.
+    /// File from which the kernel's types (BTF) are read.
     pub btf_path: PathBuf,
+    /// What BPF programs can use on the running kernel.
     pub offers: Offers,
-    /// That whose ids tell workloads apart; an error says why there is none.
+    /// The cgroup hierarchy whose cgroup ids identify workloads, or why there is none.
     pub hierarchy: Result<Hierarchy, String>,
-    /// Whether `/proc` and the task iterator show every process of the host.
+    /// Whether `/proc` and task iterators show every process of the host.
     pub sees_all_processes: bool,
+    /// What is available for finding pod names.
     pub pods: PodFacts,
 }
 
-/// What programs can use of the running kernel. It is asked itself and not a file of types, which may hold no
-/// more than some structs. `None` is what nobody knows.
+/// What BPF programs can use on the running kernel. The kernel itself is asked, not a BTF file that the
+/// configuration names, which may hold only a few structs. `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Offers {
-    /// What can be hooked, of what the probes want.
+    /// Functions and tracepoints that the agent's programs can attach to and this kernel has. `None` if
+    /// unknown.
     pub targets: Option<BTreeSet<Target>>,
-    /// Whether functions can be hooked by kprobes.
+    /// Whether programs can be attached to functions by kprobe. `None` if unknown.
     pub kprobes: Option<bool>,
-    /// Whether they can be hooked by BPF trampolines.
+    /// Whether programs can be attached to functions by BPF trampoline (`fentry`). `None` if unknown.
     pub trampolines: Option<bool>,
-    /// Storage with each task that tracing programs may use.
+    /// Whether tracing programs can use task storage. `None` if unknown.
     pub task_storage: Option<bool>,
-    /// The same with each socket.
+    /// Whether tracing programs can use socket storage. `None` if unknown.
     pub socket_storage: Option<bool>,
 }
 
-/// The cgroup hierarchy whose ids tell workloads apart.
+/// The cgroup hierarchy whose cgroup ids identify workloads.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Hierarchy {
-    /// Its version and where it is mounted.
+    /// Version of the hierarchy, and where it is mounted.
     pub key: KeyHierarchy,
-    /// The id of the cgroup at the mount's root; 1 if that is the hierarchy's.
+    /// Id of the cgroup at the root of the mount; 1 if that is the root of the whole hierarchy.
     pub root_id: u64,
-    /// Whether the memory controller is in it, or on v1 in another one beside it.
+    /// Whether the memory controller is available: in the same hierarchy, or on cgroup v1 in another v1
+    /// hierarchy.
     pub memory: bool,
+    /// Whether the kernel keeps pressure stall information (PSI) for cgroups.
     pub pressure: Pressure,
 }
 
-/// Whether the kernel keeps pressure stall information for the cgroups of a hierarchy.
+/// Whether the kernel keeps pressure stall information (PSI) for cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pressure {
+    /// The kernel keeps it.
     Kept,
-    /// It could, but was started without.
+    /// The kernel supports it, but was started without it.
     Off,
+    /// The kernel does not provide it in this hierarchy.
     Absent,
 }
 
@@ -140,16 +150,16 @@ impl Facts {
 }
 
 impl Offers {
-    /// `types` are the running kernel's.
+    /// `types` are the types of the running kernel.
     fn collect(types: Option<&Types>) -> Self {
-        // The member came when tracing programs got task storage, in 5.13. The kind of map is older (5.11),
-        // and was for security modules.
+        // The member came with task storage for tracing programs, in 5.13. The map type is older (5.11), but
+        // was for security modules only.
         const STORAGE: &str = "task_struct.bpf_storage";
-        // A trampoline is a direct call of ftrace. x86-64 has had them for longer than Linux 5.10, whose BTF
-        // may not list functions that cannot be traced themselves; arm64 got them in 6.4, and its trampolines
-        // in 6.0, which attach to nothing.
+        // A trampoline is attached as a direct call of ftrace. x86-64 has had those since before Linux 5.10,
+        // whose BTF may not list functions that cannot be traced themselves. arm64 has trampolines since 6.0
+        // but direct calls only since 6.4, and before that its trampolines attach to nothing.
         const DIRECT_CALLS: Target = Target::Function("register_ftrace_direct");
-        // The helper as tracing programs have it.
+        // The helper's variant for tracing programs.
         const SOCKET_STORAGE: Target = Target::Function("bpf_sk_storage_get_tracing");
         let wanted: BTreeSet<Target> = probe::targets().collect();
         let asked = wanted.iter().copied().chain([DIRECT_CALLS, SOCKET_STORAGE]);
@@ -166,7 +176,7 @@ impl Offers {
     }
 }
 
-/// Kprobes are attached through a performance counter of their own kind.
+/// Kprobes are attached through perf events of their own type.
 fn kprobes(counters: &Path) -> Option<bool> {
     counters.is_dir().then(|| counters.join("kprobe").exists())
 }
@@ -175,7 +185,7 @@ fn read_trimmed(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
-/// The inode of the first PID namespace is fixed: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+/// The inode number of the initial PID namespace is fixed: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 fn sees_all_processes() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|target| target.as_os_str() == "pid:[4026531836]")
 }

@@ -1,5 +1,5 @@
 //! The sysprobe agent as a library: `main.rs` only parses arguments and maps errors to exit codes;
-//! integration tests use what is here. Modules in reading order.
+//! integration tests use this crate. Modules in reading order.
 
 pub mod cli;
 pub mod config;
@@ -35,7 +35,7 @@ mod times;
 pub mod engine;
 mod workload;
 
-// The same snapshot for everyone.
+// All readers get the same snapshot.
 pub mod metrics;
 mod process;
 pub mod snapshot;

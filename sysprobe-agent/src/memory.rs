@@ -1,10 +1,9 @@
-//! What the memory controller keeps of one cgroup, read from its files when asked, on cgroup v1 and v2. Keeps
-//! nothing between two reads but a buffer. Blocking.
+//! The memory controller's counters and gauges of one cgroup, read from its files on request, on cgroup v1
+//! and v2. Only a buffer is kept between two reads. Blocking.
 //!
-//! The numbers are those of the cgroup and everything below it, as limits are: kills are read from v2's
-//! `memory.events` and not from `memory.events.local`, since a container that makes cgroups of its own (an
-//! init system, a runtime in it) loses its processes there. v1 counts kills in the killed task's own cgroup
-//! only, whatever is read.
+//! The numbers cover the cgroup and everything below it, as limits do. On v2, kills are therefore read from
+//! `memory.events` and not from `memory.events.local`: a container that creates cgroups of its own (an init
+//! system, a nested runtime) loses its processes there. v1 counts kills in the killed task's own cgroup only.
 //! <https://github.com/torvalds/linux/blob/v6.12/Documentation/admin-guide/cgroup-v2.rst>
 
 use std::path::PathBuf;
@@ -24,7 +23,7 @@ pub struct MemoryFiles {
     files: Files,
 }
 
-/// What the files and their keys are called.
+/// The names of the files and their keys.
 #[derive(Debug)]
 struct Names {
     limit: &'static str,
@@ -35,7 +34,7 @@ struct Names {
     major_faults: &'static str,
 }
 
-/// Totals of v1 that do not begin with `total_` leave out what is below.
+/// On v1, totals that do not begin with `total_` exclude descendants.
 static V1: Names = Names {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
@@ -54,7 +53,7 @@ static V2: Names = Names {
     major_faults: "pgmajfault",
 };
 
-/// What is wanted of `memory.stat`.
+/// The fields of `memory.stat` that are exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stat {
     inactive_file: Option<u64>,
@@ -62,7 +61,7 @@ struct Stat {
 }
 
 impl MemoryFiles {
-    /// `None` if the controller is in no hierarchy of v1 beside the key.
+    /// `None` if cgroup v1 has no memory controller.
     #[must_use]
     pub fn new(hierarchy: &KeyHierarchy) -> Option<Self> {
         let (root, names) = match hierarchy {
@@ -72,8 +71,8 @@ impl MemoryFiles {
         Some(Self { root: root.clone(), names, files: Files::default() })
     }
 
-    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), the
-    /// controller is not on for it, or it holds others together and has no limit of its own.
+    /// `cgroup` is a path from the hierarchy's root. `None` if the cgroup does not exist or was deleted, if
+    /// the controller is not enabled for it, or if it is an inner cgroup without a limit of its own.
     pub(crate) fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<MemorySample>> {
         let relative = relative(cgroup)?;
         self.files.enter(&self.root, relative);
@@ -81,8 +80,7 @@ impl MemoryFiles {
         sample.with_context(|| format!("reading the memory files of cgroup `{}`", cgroup.escape_debug()))
     }
 
-    /// The largest file comes last: if it is there then, the others were not those of a cgroup that was just
-    /// removed.
+    /// The largest file is read last: if it exists, the cgroup was not deleted in between.
     fn read_entered(&mut self, place: Place) -> Result<Option<MemorySample>> {
         let Self { names, files, .. } = self;
         let Some(limit_bytes) = files.read(names.limit, |text| parse_limit(names.limit, text))? else {
@@ -104,8 +102,8 @@ impl MemoryFiles {
     }
 }
 
-/// `max`, or bytes. v1 says "no limit" by the largest number of whole pages in a `long`, which depends on the
-/// page's size; no machine has half of that.
+/// `max`, or bytes. v1 reports "no limit" as the largest `long` rounded down to whole pages, which depends on
+/// the page size; no machine has half of that.
 fn parse_limit(file: &'static str, text: &str) -> Result<Option<u64>, ParseError> {
     const UNLIMITED: u64 = 1 << 62;
     match text.trim_end() {
@@ -114,7 +112,7 @@ fn parse_limit(file: &'static str, text: &str) -> Result<Option<u64>, ParseError
     }
 }
 
-/// Since Linux 4.13 in both files.
+/// Both files have the key since Linux 4.13.
 fn parse_kills(file: &'static str, text: &str) -> Result<Option<u64>, ParseError> {
     parse::flat_keyed(file, text)
         .find(|entry| entry.key == "oom_kill")

@@ -1,4 +1,5 @@
-//! A snapshot as Prometheus sees it: one table of metrics, and the forms that a reader may ask for.
+//! A snapshot as Prometheus sees it: one table of metrics, and the exposition formats that a reader may ask
+//! for.
 
 pub mod table;
 

@@ -1,5 +1,5 @@
-//! The network beside TCP: starts the programs, and adds what each cgroup sent, received and lost to its
-//! workload's totals.
+//! Network traffic other than TCP, and dropped packets: starts the BPF programs, and adds each cgroup's
+//! counters to its workload's totals.
 
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats, Protocol};
 use sysprobe_common::shared;
@@ -31,7 +31,7 @@ const DROP_MAPS: Names =
     Names { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE", room: "NET_DROP_ROOM" };
 
 impl Net {
-    /// Loads and attaches; from here on every call that returns is counted.
+    /// Loads and attaches the programs; every call that returns from here on is counted.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -57,12 +57,12 @@ impl Net {
         Ok(Self { loaded, slots, drops, losses, store })
     }
 
-    /// What it keeps with sockets.
+    /// Its socket storage.
     pub const fn store(&mut self) -> Option<&mut Store> {
         self.store.as_mut()
     }
 
-    /// Of what was sent and received, and of drops.
+    /// The slots of the traffic, and those of the drops.
     pub const fn slots(&mut self) -> (&mut Slots<NetStats>, &mut Slots<DropStats, DropKey>) {
         (&mut self.slots, &mut self.drops)
     }
@@ -71,7 +71,7 @@ impl Net {
         slots::losses("net", &self.losses, NetLoss::ALL.map(NetLoss::reason))
     }
 
-    /// How many of both there were when they were last listed.
+    /// The slots in use of both kinds when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> (u64, u64) {
         (self.slots.in_use(), self.drops.in_use())
@@ -138,7 +138,7 @@ impl Counters for DropStats {
     }
 }
 
-/// Adds what was sent and received to a workload's totals.
+/// Adds a slot's traffic to a workload's totals.
 pub fn accumulate(total: &mut NetSample, gathered: &NetStats) {
     for protocol in Protocol::ALL {
         for family in Family::ALL {
@@ -158,7 +158,7 @@ pub(crate) fn add_traffic(total: &mut TrafficSample, gathered: &Traffic) {
     total.sent_packets += gathered.sent_packets;
 }
 
-/// The same of drops.
+/// The same for drops.
 pub fn accumulate_drops(total: &mut NetSample, gathered: &DropStats) {
     *total.drops.entry(gathered.reason).or_default() += gathered.packets;
 }

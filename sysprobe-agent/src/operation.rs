@@ -1,4 +1,4 @@
-//! What slots hold of one kind of operation: how it is combined, and added to a workload's totals.
+//! The counters of one kind of operation in a slot: how they are combined, and added to a workload's totals.
 
 use sysprobe_common::operation::OperationStats;
 
@@ -24,7 +24,7 @@ pub(crate) fn accumulate(total: &mut OperationSample, gathered: &OperationStats)
     total.latency.gather(&gathered.latency, gathered.latency_ns);
 }
 
-/// A program that is adding may have got no further than the first of these.
+/// Checks all of them: a program that is adding may have got no further than the first.
 pub(crate) fn is_unused(gathered: &OperationStats) -> bool {
     let silent = gathered.latency_ns == 0 && gathered.bytes == 0 && gathered.errors == 0;
     silent && gathered.latency.iter().all(|count| *count == 0)

@@ -1,9 +1,8 @@
-//! Who the containers are: from the pod UID and container id in a cgroup's path to namespace, pod and
-//! container.
+//! Names of containers: from the pod UID and container id in a cgroup's path to namespace, pod and container.
 //!
-//! [`Pods`] is what the engine holds. It is synchronous and never waits: what the sources say arrives through
-//! a channel that is emptied before each look-up, and only the runtime's own files are read on the spot.
-//! Modules in reading order.
+//! [`Pods`] is what the engine holds. It is synchronous and never waits: the sources' reports arrive through
+//! a channel that is emptied before each look-up, and only the runtime's own files are read directly. Modules
+//! are in reading order.
 
 pub mod config;
 pub mod plan;
@@ -42,10 +41,10 @@ pub use vitality::{Dead, Vitality};
 
 use crate::cgroup::name::Name;
 
-/// A busy node's pods change a few times a second, and the engine takes news in every second.
+/// A busy node's pods change a few times a second, and the engine takes in reports every second.
 const UPDATES_MAX: usize = 1024;
 
-/// The sources at work, and all that they have said.
+/// The running sources, and everything that they have reported.
 #[derive(Debug)]
 pub struct Pods {
     directory: Directory,
@@ -54,15 +53,15 @@ pub struct Pods {
     states: States,
     losses: Losses,
     updates: mpsc::Receiver<Update>,
-    /// Of the sources that are only asked when something is unknown.
+    /// One for each source that is only asked when something is unknown.
     demands: Vec<Arc<Demand>>,
     vitality: Vitality,
-    /// They end when this is dropped.
+    /// The tasks end when this is dropped.
     _tasks: JoinSet<()>,
 }
 
 impl Pods {
-    /// Starts the sources of the plan on the runtime.
+    /// Starts the plan's sources as tasks of the async runtime.
     #[must_use]
     pub fn start(plan: PodsPlan, handle: &Handle) -> Self {
         let (sender, updates) = mpsc::channel(UPDATES_MAX);
@@ -79,7 +78,7 @@ impl Pods {
         }
         if let Some(plan) = plan.cri {
             let demand = starter.demand();
-            // Beside another source it is not worth a restart.
+            // If another source knows the pods, a dead runtime socket is not worth a restart.
             let own = if is_only { vitality.clone() } else { Vitality::default() };
             starter.start(Cri::new(plan, demand, own));
         }
@@ -96,8 +95,8 @@ impl Pods {
         }
     }
 
-    /// Takes in what the sources have said, and forgets what has been gone for the grace. To be called every
-    /// second or so, else the sources have to wait.
+    /// Takes in the sources' reports, and forgets pods that have been gone for the grace period. Call it
+    /// about every second, or the sources have to wait.
     pub fn update(&mut self) {
         self.update_at(Instant::now());
     }
@@ -117,13 +116,13 @@ impl Pods {
         }
     }
 
-    /// Grows with every change: what was unknown before may be known after one.
+    /// Grows with every change. After one, something unknown may have become known.
     #[must_use]
     pub const fn changes(&self) -> u64 {
         self.directory.changes()
     }
 
-    /// Whose cgroup it is. What is unknown is asked for, and may be known later.
+    /// The owner of a cgroup. An unknown one is asked for, and may be known later.
     pub fn resolve(&mut self, name: &Name) -> Answer {
         let now = Instant::now();
         self.update_at(now);
@@ -147,7 +146,7 @@ impl Pods {
             self.take_in(found, id, now);
             return self.directory.look_up(uid, Some(id), now);
         }
-        // Those that could be asked know pods only.
+        // The sources that can be asked know only pods.
         if uid.is_some() {
             self.demands.iter().for_each(|demand| demand.ask());
         }
@@ -165,8 +164,8 @@ impl Pods {
         }
     }
 
-    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its
-    /// first word.
+    /// How long ago the source that watches the pods last reported; `None` without such a source, or before
+    /// its first report.
     #[must_use]
     pub fn watch_age(&self) -> Option<Duration> {
         self.states.watch_age(Instant::now())
@@ -178,13 +177,12 @@ impl Pods {
         self.vitality.clone()
     }
 
-    /// What was said of pods and could not be used, by reason.
+    /// Reported pods that could not be used, by reason.
     pub fn losses(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.losses.counts()
     }
 
-    /// Whether a source that tells of pods by itself, or is asked for them, has answered when it last should
-    /// have.
+    /// Whether a source that learns of pods by itself, or is asked for them, is up.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         let learns = |state: &SourceState| state.source != SourceKind::Runtime;
@@ -198,7 +196,7 @@ impl Pods {
     }
 }
 
-/// What is needed to start the sources, and what is made by it.
+/// What the start of the sources needs, and what it produces.
 struct Starter<'a> {
     handle: &'a Handle,
     sender: mpsc::Sender<Update>,

@@ -1,6 +1,6 @@
-//! Pressure stall information of one cgroup, read from its files when asked: for how long tasks of it waited
-//! for a resource. The kernel keeps it on the default hierarchy only. Keeps nothing between two reads but a
-//! buffer. Blocking. <https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst>
+//! Pressure stall information (PSI) of one cgroup, read from its files on request: how long its tasks waited
+//! for a resource. The kernel provides it on the default hierarchy only. Only a buffer is kept between two
+//! reads. Blocking. <https://github.com/torvalds/linux/blob/v6.12/Documentation/accounting/psi.rst>
 
 use std::path::PathBuf;
 
@@ -32,9 +32,9 @@ impl PressureFiles {
         }
     }
 
-    /// `cgroup` is a path from the hierarchy's root. `None` if there is no such cgroup (any more), its
-    /// pressure is turned off (`cgroup.pressure`), or it only holds others together. A pod's is no sum of its
-    /// containers': they may wait at one time.
+    /// `cgroup` is a path from the hierarchy's root. `None` if the cgroup does not exist or was deleted, if
+    /// its pressure is turned off (`cgroup.pressure`), or if it is an inner cgroup. Pods are read, too: a
+    /// pod's pressure is not the sum of its containers', which may wait at the same time.
     pub(crate) fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<PressureSample>> {
         let relative = relative(cgroup)?;
         if place == Place::Inner {
@@ -46,7 +46,7 @@ impl PressureFiles {
     }
 
     fn read_entered(&mut self) -> Result<Option<PressureSample>> {
-        // All three are there, or none is.
+        // Either all three files exist, or none does.
         let Some(cpu) = self.read_file(CPU)? else { return Ok(None) };
         let (memory, io) = (self.read_file(MEMORY)?, self.read_file(IO)?);
         Ok(Some(PressureSample { cpu, memory: memory.unwrap_or_default(), io: io.unwrap_or_default() }))

@@ -1,9 +1,9 @@
-//! The table of probes: which programs a domain has, where they hook, and which kernel members they read. The
-//! plan, the loader, `sysprobe check` and `docs/probes.md` all come from it.
+//! The table of probes: which programs a domain has, where they attach, and which kernel members they read.
+//! The plan, the loader, `sysprobe check` and `docs/probes.md` all come from it.
 //!
-//! A domain has several **tiers**, the cheapest first: sets of programs that give the same numbers through
-//! other hooks. What kernels do differently (missing functions, renamed members, other arguments) is a row
-//! here, not a branch in code.
+//! A domain has several **attach modes** (`Tier`), the cheapest first: sets of programs that measure the same
+//! through other hooks. Differences between kernels (missing functions, renamed members, other arguments) are
+//! rows here, not branches in code.
 
 mod block;
 mod cgroup;
@@ -21,7 +21,7 @@ use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A domain that has programs in the kernel.
+/// A domain with BPF programs.
 #[derive(Debug)]
 pub struct Probe {
     pub domain: &'static str,
@@ -30,36 +30,36 @@ pub struct Probe {
     pub tiers: &'static [TierSet],
 }
 
-/// The programs of one tier, and what they need.
+/// The programs of one attach mode, and what they need.
 #[derive(Debug)]
 pub struct TierSet {
     pub tier: Tier,
     pub object: Object,
     /// In the order in which they are attached.
     pub programs: &'static [Program],
-    /// Offsets that the programs want as read-only globals.
+    /// Offsets that the programs need as read-only globals.
     pub members: &'static [Member],
     pub needs: &'static [Need],
 }
 
-/// Compiled programs and maps.
+/// A compiled BPF object: programs and maps.
 #[derive(Clone, Copy, Debug)]
 pub struct Object {
-    /// Its name in a directory of objects.
+    /// Its file name in a directory of objects.
     pub file: &'static str,
     pub bytes: &'static [u8],
 }
 
-/// A kind of hook.
+/// Attach mode: the kind of hook to which a domain's programs are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub enum Tier {
-    /// Typed tracepoints.
+    /// Tracepoints with BTF types.
     TpBtf,
-    /// Function entries and returns by BPF trampoline.
+    /// Function entries and returns, by BPF trampoline.
     Fentry,
-    /// Function entries and returns by breakpoint or ftrace.
+    /// Function entries and returns, by kprobe.
     Kprobe,
     /// Raw tracepoints, which need no BTF in the kernel.
     RawTp,
@@ -72,16 +72,17 @@ pub struct Program {
     pub does: &'static str,
     /// Names that the hooked function had in older kernels, the newest first.
     pub older: &'static [&'static str],
-    /// Whether the tier is of no use without it. What is not required is left out if the kernel refuses it.
+    /// Whether the attach mode is useless without it. A program that is not required is left out if the
+    /// kernel rejects it.
     pub required: bool,
-    /// A global: where the kernel has the member that it stands for, the program is not needed, and left out.
+    /// A global: if the kernel has the global's member, this program is not needed and is left out.
     pub unless: Option<&'static str>,
-    /// A program before it in the table: it is attached, and if it is an iterator loaded, only if the kernel
-    /// refused that one.
+    /// An earlier program in the table. This one is attached (and if it is an iterator, loaded) only if the
+    /// kernel rejected that one.
     pub instead_of: Option<&'static str>,
 }
 
-/// How a program gets to run.
+/// How a program is triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     TpBtf(&'static str),
@@ -94,26 +95,28 @@ pub enum Hook {
     OnDemand,
     /// An iterator over all tasks, run once at start.
     TaskIterator,
-    /// The same, run whenever the agent wants to know.
+    /// The same, run for every task scan.
     TaskCensus,
     /// An iterator over all files that tasks have open, run once at start.
     FileIterator,
-    /// The same, run before the agent reads.
+    /// The same, run for every socket scan.
     FileCensus,
-    /// An iterator over all sockets that have something in a map of socket storage, run before the agent
-    /// reads.
+    /// An iterator over all sockets with an entry in one of these socket storage maps, run for every socket
+    /// scan.
     SocketIterator(&'static [&'static str]),
 }
 
-/// What a hook is in the kernel.
+/// A function or tracepoint of the kernel to which programs can be attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
+    /// Name of a function.
     Function(&'static str),
+    /// Name of a tracepoint.
     Tracepoint(&'static str),
 }
 
-/// What a tier asks of the kernel beside its hooks and members.
+/// What an attach mode needs of the kernel beside its hooks and members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     Kprobes,
@@ -126,21 +129,21 @@ pub enum Need {
 #[derive(Debug)]
 pub struct Member {
     pub global: &'static str,
-    /// The names it has had, the newest first. An enumerator gives its value, `#` of a member its first bit
-    /// within the byte, and `()` of a tracepoint's type the number of its parameters.
+    /// Its names over time, the newest first. An enumerator gives its value, a `#` after a member its first
+    /// bit within the byte, and `()` after a tracepoint's type the number of its parameters.
     pub paths: &'static [&'static str],
-    /// Whether the programs can do without it.
+    /// Whether the programs cannot do without it.
     pub required: bool,
 }
 
-/// What a global is set to for a member that the kernel does not have.
+/// The value of a global whose member the kernel does not have.
 pub const ABSENT: u32 = u32::MAX;
 
-/// The plan sets it to [`ABSENT`] where packets are steered to other CPUs, else to 0. It only
-/// decides on programs.
+/// The plan sets it to [`ABSENT`] if packets are steered to other CPUs, else to 0. It only decides which
+/// programs are attached.
 pub const UNSTEERED: &str = "CFG_UNSTEERED";
 
-/// Every domain with kernel programs.
+/// Every domain with BPF programs.
 pub static PROBES: &[Probe] = &[
     cgroup::PROBE,
     sched::PROBE,
@@ -152,28 +155,28 @@ pub static PROBES: &[Probe] = &[
     reclaim::PROBE,
 ];
 
-/// The programs of a domain's tier.
+/// The programs of a domain's attach mode.
 #[must_use]
 pub fn tier_set(domain: &str, tier: Tier) -> Option<&'static TierSet> {
     let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
     probe.tiers.iter().find(|set| set.tier == tier)
 }
 
-/// The domain that has this row; none has what is not in the table.
+/// The domain of this row; `None` if the row is not in the table.
 #[must_use]
 pub fn domain_of(set: &TierSet) -> Option<&'static str> {
     let has = |probe: &&Probe| probe.tiers.iter().any(|other| std::ptr::eq(other, set));
     PROBES.iter().find(has).map(|probe| probe.domain)
 }
 
-/// The place of a tier in its domain's row, the cheapest first.
+/// The position of an attach mode in its domain's row, the cheapest first.
 #[must_use]
 pub fn rank(domain: &str, tier: Tier) -> Option<usize> {
     let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
     probe.tiers.iter().position(|set| set.tier == tier)
 }
 
-/// One of the objects that were built with the agent.
+/// One of the objects that are built into the agent.
 macro_rules! object {
     ($file:literal) => {
         $crate::probe::Object {
@@ -194,7 +197,7 @@ const fn optional(global: &'static str, paths: &'static [&'static str]) -> Membe
     Member { global, paths, required: false }
 }
 
-/// A program that is left out if the kernel refuses it.
+/// A program that is left out if the kernel rejects it.
 const fn extra(name: &'static str, hook: Hook, does: &'static str) -> Program {
     Program { required: false, ..Program::new(name, hook, does) }
 }
@@ -203,10 +206,11 @@ const fn program(name: &'static str, hook: Hook, does: &'static str) -> Program 
     Program::new(name, hook, does)
 }
 
-/// From a task's `css_set` to its cgroup by way of the default hierarchy, or of a controller's.
+/// How to get from a task's `css_set` to its cgroup: through the default hierarchy, or through a
+/// controller's.
 pub const CSS_SET_DEFAULT: &str = "css_set.dfl_cgrp";
 pub const CSS_SET_SUBSYS: &str = "css_set.subsys";
-/// The cpu controller's place in `css_set.subsys`.
+/// The CPU controller's index in `css_set.subsys`.
 pub const CPU_CONTROLLER: &str = "cgroup_subsys_id.cpu_cgrp_id";
 
 /// Every member and enumerator that the table or the plan asks the BTF for.
@@ -216,15 +220,15 @@ pub fn wanted() -> impl Iterator<Item = &'static str> {
     of_programs.chain([CSS_SET_DEFAULT, CSS_SET_SUBSYS, CPU_CONTROLLER])
 }
 
-/// Whether some program is not needed where the kernel has what this global stands for. Programs themselves
-/// may not ask for it.
+/// Whether a program is left out if the kernel has this global's member. The object need not contain such a
+/// global.
 #[must_use]
 pub fn decides_on_programs(global: &str) -> bool {
     let sets = PROBES.iter().flat_map(|probe| probe.tiers);
     sets.flat_map(|set| set.programs).any(|program| program.unless == Some(global))
 }
 
-/// Everything that the table hooks.
+/// All functions and tracepoints that the table hooks.
 pub fn targets() -> impl Iterator<Item = Target> {
     let sets = PROBES.iter().flat_map(|probe| probe.tiers);
     sets.flat_map(|set| set.programs).flat_map(Program::targets)
@@ -243,25 +247,25 @@ impl TierSet {
 }
 
 impl Program {
-    /// A program without which its tier is of no use, on a hook that was always called so.
+    /// A required program on a hook that never had another name.
     #[must_use]
     pub const fn new(name: &'static str, hook: Hook, does: &'static str) -> Self {
         Self { name, hook, does, older: &[], required: true, unless: None, instead_of: None }
     }
 
-    /// The same for kernels without a member.
+    /// The same, left out if the kernel has this global's member.
     #[must_use]
     pub const fn unless(self, global: &'static str) -> Self {
         Self { unless: Some(global), ..self }
     }
 
-    /// The same where another program cannot be attached.
+    /// The same, attached only if `program` cannot be.
     #[must_use]
     pub const fn instead_of(self, program: &'static str) -> Self {
         Self { instead_of: Some(program), ..self }
     }
 
-    /// What it hooks: its target under the newest name, then under the older ones.
+    /// Its target under the newest name, then under the older ones.
     pub fn targets(&self) -> impl Iterator<Item = Target> {
         self.hook.target().into_iter().chain(self.older.iter().copied().map(Target::Function))
     }
@@ -282,7 +286,7 @@ impl Target {
 }
 
 impl Hook {
-    /// `None` for what the kernel runs only when the agent asks for it.
+    /// `None` for programs that run only when the agent triggers them.
     #[must_use]
     pub const fn target(self) -> Option<Target> {
         match self {

@@ -1,4 +1,4 @@
-//! The agent's own CPU time, memory and descriptors, for the usual `process_*` metrics.
+//! The agent's own CPU time, memory and file descriptors, for the usual `process_*` metrics.
 
 /// Fields of `/proc/self/stat`, counted after the command's closing parenthesis.
 const UTIME: usize = 11;

@@ -1,5 +1,5 @@
-//! Direct reclaim: starts the programs, and adds what each cgroup's tasks spent on it to its workload's
-//! totals.
+//! Direct reclaim: starts the BPF programs, and adds the time that each cgroup's tasks spent in it to its
+//! workload's totals.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ const MAPS: Names =
 const BEGUN: &str = "RECLAIM_BEGUN";
 
 impl Reclaim {
-    /// Loads and attaches; from here on every reclaim that begins is counted when it ends.
+    /// Loads and attaches the programs; every reclaim that begins from here on is counted when it ends.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -47,7 +47,7 @@ impl Reclaim {
         Ok(Self { loaded, slots, begun, losses })
     }
 
-    /// Removes reclaims whose end was not seen, when it is time to.
+    /// Removes reclaims whose end was missed, if a scan is due.
     pub fn update(&mut self, now: Instant, now_ns: u64) {
         let refused = self.losses.read(ReclaimLoss::NoMemory as usize).unwrap_or(0);
         self.begun.update(refused, now, now_ns);
@@ -62,13 +62,13 @@ impl Reclaim {
         self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason())
     }
 
-    /// How many were in progress when they were last looked at.
+    /// Reclaims in progress at the last scan.
     #[must_use]
     pub const fn in_progress(&self) -> u64 {
         self.begun.entries()
     }
 
-    /// How many slots there were when they were last listed.
+    /// Slots in use when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
@@ -108,7 +108,7 @@ impl Counters for ReclaimStats {
     }
 }
 
-/// Adds what was gathered to a workload's totals.
+/// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut ReclaimSample, gathered: &ReclaimStats) {
     total.took_ns += gathered.took_ns;
     total.reclaims += gathered.reclaims;

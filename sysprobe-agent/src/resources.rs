@@ -1,7 +1,7 @@
-//! `sysprobe use`: the sixty-second check of a node by the USE method: of each resource how much is in use,
-//! what waits for it, what fails, and the pod that is behind it.
+//! `sysprobe use`: the sixty-second check of a node by the USE method. For each resource, it shows
+//! utilization, saturation and errors, and the pod that contributes most.
 //!
-//! Two snapshots, with what the kernel says of the whole machine, make a window (`model`), which is shown as
+//! Two snapshots, with the kernel's counters of the whole machine, make a window (`model`), which is shown as
 //! a table (`view`) or as JSON (`json`).
 
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub const HELP: &str = "Is this node itself in trouble, and which pod is behind 
     Example: one minute of this node\n  \
     sysprobe use --once --interval 60";
 
-/// What is asked for beside the totals.
+/// The query for what is needed beside the totals.
 #[must_use]
 pub fn query() -> Query {
     Query { node: true, ..Query::default() }
 }
 
-/// Shows windows until the user has seen enough: one with `--once`.
+/// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: WindowArgs, mut source: impl Source) -> anyhow::Result<()> {
     let first = source.next().await?;
     show::run(&args, Pages::<Resources>::new(()), first, source).await

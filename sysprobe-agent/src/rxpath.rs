@@ -1,5 +1,5 @@
-//! The receive path: starts the programs, and adds how long what each cgroup read had been on its way to its
-//! workload's totals.
+//! The receive path: starts the BPF programs, and adds the receive latencies of each cgroup to its workload's
+//! totals.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ pub struct Rxpath {
     losses: MappedArray<u64>,
     slow: SlowRequests,
     store: Option<Store>,
-    /// `None` where all packets are followed.
+    /// `None` if the programs follow all packets.
     following: Option<Following>,
 }
 
@@ -42,7 +42,7 @@ const MAPS: Names =
     Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE", room: "RXPATH_ROOM" };
 
 impl Rxpath {
-    /// Loads and attaches; from here on what is received is followed to its reader.
+    /// Loads and attaches the programs; data received from here on is followed to its reader.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -76,7 +76,7 @@ impl Rxpath {
         Ok(Self { loaded, slots, losses, slow, store, following })
     }
 
-    /// What it keeps with sockets.
+    /// Its socket storage.
     pub const fn store(&mut self) -> Option<&mut Store> {
         self.store.as_mut()
     }
@@ -93,7 +93,7 @@ impl Rxpath {
         self.update(Instant::now());
     }
 
-    /// Follows as many packets as cost little now, and takes in what took long.
+    /// Adapts the share of followed packets to the load, and takes over new slow requests.
     pub fn update(&mut self, now: Instant) {
         if let Some(following) = &mut self.following {
             following.update(&mut self.loaded, now);
@@ -101,18 +101,18 @@ impl Rxpath {
         self.slow.update(now);
     }
 
-    /// What share of the packets is followed.
+    /// The share of the packets that is followed.
     #[must_use]
     pub fn followed_ratio(&self) -> f64 {
         self.following.as_ref().map_or(1.0, Following::ratio)
     }
 
-    /// What took long, one by one.
+    /// Individual slow requests.
     pub const fn slow(&mut self) -> &mut SlowRequests {
         &mut self.slow
     }
 
-    /// How many of them found no room, in the ring or here.
+    /// Number of slow requests that found no room, in the ring or here.
     #[must_use]
     pub fn slow_lost(&self) -> u64 {
         self.losses.read(RxpathLoss::SlowRingFull as usize).unwrap_or(0) + self.slow.superfluous()
@@ -122,18 +122,18 @@ impl Rxpath {
         slots::losses("rxpath", &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason))
     }
 
-    /// How many slots there were when they were last listed.
+    /// Slots in use when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
     }
 }
 
-/// The points that can be seen, by protocol. What has no hook belongs to the stage that ends after it.
+/// The points that can be observed, by protocol. A stage without a hook is merged into the next one.
 fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol::ALL.len()] {
     let any = |programs: &[&str]| programs.iter().any(|program| loaded.runs(program));
     let tells_ready = any(&["rxpath_ready_tp", "rxpath_ready_in", "rxpath_ready_rt", "rxpath_ready_kp"]);
-    // What the reader did is told from when there was something to read.
+    // The reader's points can only be told if it is known when the data became readable.
     let tells_reader = tells_ready && knows_readers;
     let common = [
         (Point::Device, true),
@@ -146,10 +146,10 @@ fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol
     let common: u32 = common.iter().filter(|(_, seen)| *seen).map(|(point, _)| point.bit()).sum();
     let of_udp = if any(&["rxpath_udp_in", "rxpath_udp_kp"]) { Point::Transport.bit() } else { 0 };
     let is_read = any(&["rxpath_recv_tp", "rxpath_take_in", "rxpath_recv_rt", "rxpath_take_kp"]);
-    // Storage goes with its socket; what lies in a hash would be another's.
+    // Socket storage is freed with its socket; a hash entry would pass to another socket.
     let forgets = !in_hash || any(&["rxpath_end_kp"]);
     let follows_udp = is_read && forgets && (of_udp != 0 || tells_ready);
-    // That a connection has it is seen only where it is not seen that it can be read.
+    // The arrival at TCP is only observed if readiness is not.
     let of_tcp = if any(&["rxpath_tcp_tp", "rxpath_tcp_rt"]) { Point::Transport.bit() } else { 0 };
     [common | of_tcp, if follows_udp { common | of_udp } else { 0 }]
 }
@@ -186,7 +186,7 @@ impl Counters for RxpathStats {
     const ZERO: Self = Self::ZERO;
 
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32) {
-        // They do not change once they are there.
+        // These two do not change once they are set.
         self.protocol |= other.protocol;
         self.points |= other.points;
         for (own, other) in self.stages.iter_mut().zip(&other.stages) {
@@ -196,13 +196,13 @@ impl Counters for RxpathStats {
     }
 }
 
-/// Whether anything was gathered at all.
+/// Whether the slot counted nothing.
 #[must_use]
 pub fn is_idle(gathered: &RxpathStats) -> bool {
     gathered.total.counts.iter().all(|count| *count == 0)
 }
 
-/// Adds what was gathered to a workload's totals.
+/// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut RxpathSample, gathered: &RxpathStats) {
     let Some(protocol) = Protocol::ALL.into_iter().find(|one| *one as u32 + 1 == gathered.protocol) else {
         return;
@@ -214,7 +214,7 @@ pub fn accumulate(total: &mut RxpathSample, gathered: &RxpathStats) {
     }
 }
 
-/// In the order of the way, by their names.
+/// The stages with their names, in the order in which packets pass them.
 fn stages(
     gathered: &RxpathStats,
     protocol: Protocol,

@@ -1,4 +1,4 @@
-//! Scheduler: starts the programs, and adds what each cgroup gathered to its workload's totals.
+//! The scheduler: starts the BPF programs, and adds each cgroup's counters to its workload's totals.
 
 use std::io;
 use std::mem::offset_of;
@@ -36,11 +36,11 @@ pub struct Sched {
     census: Census,
     losses: MappedArray<u64>,
     store: Option<Store>,
-    /// Of each CPU; `None` where nothing is noted at each switch.
+    /// One per CPU; `None` if nothing is noted at each switch.
     timelines: Option<MappedArray<Timeline>>,
 }
 
-/// Of cgroups that were throttled.
+/// The slots of throttled cgroups.
 const THROTTLES: Names = Names {
     stats: "SCHED_THROTTLES",
     known: "SCHED_THR_SLOTS",
@@ -53,7 +53,7 @@ const MAPS: Names =
 const TIMELINES: &str = "SCHED_TIMELINES";
 
 impl Sched {
-    /// Loads and attaches; from here on everything that runs is counted.
+    /// Loads and attaches the programs; everything that runs from here on is counted.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -103,8 +103,8 @@ impl Sched {
         Ok(Self { loaded, slots, throttles, debts, census, losses, store, timelines })
     }
 
-    /// Books what runs at this moment, so that a reader sees it. CPUs that have idled since this found them
-    /// idle are left asleep: there is nothing to book.
+    /// Accounts for tasks that are running now, so that a reader sees them. CPUs that have been idle since
+    /// the last flush are left asleep: there is nothing to account for.
     pub fn flush(&mut self) -> Result<(), LoadError> {
         let mut cpus = host::online_cpus();
         if let Some(timelines) = &mut self.timelines {
@@ -115,35 +115,34 @@ impl Sched {
         self.loaded.run_on("sched_flush", &cpus)
     }
 
-    /// What it keeps with tasks.
+    /// Its task storage.
     pub const fn store(&mut self) -> Option<&mut Store> {
         self.store.as_mut()
     }
 
-    /// Of what ran and waited, and of throttlings.
+    /// The slots of run and wait times, and those of throttles.
     pub const fn slots(&mut self) -> (&mut Slots<SchedStats>, &mut Slots<ThrottleStats>) {
         (&mut self.slots, &mut self.throttles)
     }
 
-    /// Who made whom wait.
+    /// The interference records.
     pub const fn debts(&mut self) -> &mut Debts {
         &mut self.debts
     }
 
-    /// What goes over all threads, once they can be counted anew; `None` where the kernel has refused that
-    /// program.
+    /// Resets the counts and returns the scan of all threads; `None` if the kernel rejected that program.
     pub fn begin_census(&mut self) -> Option<Scan> {
         self.census.begin()
     }
 
-    /// The threads that there were at the last census, by owner.
+    /// The threads by owner, as of the last task scan.
     pub fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
-        // Those that slept until now got their slots by it.
+        // Tasks that have slept until now got their slots from the scan.
         self.slots.list()?;
         Ok(self.slots.all().map(|(owner, slot)| (owner, self.census.of_slot(slot))).collect())
     }
 
-    /// How many debts there were when they were last read.
+    /// Number of interference records when they were last read.
     #[must_use]
     pub const fn debts_in_use(&self) -> u64 {
         self.debts.in_use()
@@ -153,32 +152,33 @@ impl Sched {
         slots::losses("sched", &self.losses, SchedLoss::ALL.map(SchedLoss::reason))
     }
 
-    /// How long tasks waited for cgroups that could not be noted: nanoseconds without a cause.
+    /// Time that tasks waited for cgroups whose interference record found no room: nanoseconds without a
+    /// cause.
     #[must_use]
     pub fn unplaced_ns(&self) -> u64 {
         self.losses.read(SchedLoss::UNPLACED_NS as usize).unwrap_or(0)
     }
 
-    /// Bookings that were lost because nobody knew the task.
+    /// Number of waits that were not counted because the task was unknown.
     #[must_use]
     pub fn unknown_tasks(&self) -> u64 {
         self.losses.read(SchedLoss::UnknownTask as usize).unwrap_or(0)
     }
 
-    /// What makes every task known that is not.
+    /// The scan that registers all unknown tasks.
     #[must_use]
     pub fn seed(&self) -> Option<Scan> {
         self.loaded.scan("sched_seed")
     }
 
-    /// How many cgroups had a slot of each kind when they were last listed.
+    /// Number of slots of each kind when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> (u64, u64) {
         (self.slots.in_use(), self.throttles.in_use())
     }
 }
 
-/// The first few: those of CPUs that are only possible are never mapped.
+/// Maps them as needed: the timelines of CPUs that never come online stay unmapped.
 fn mapped_timelines(map: &OwnedFd, cpus: u32) -> Result<MappedArray<Timeline>, LoadError> {
     MappedArray::growing(map.as_fd(), cpus).map_err(|error| unmapped(&error))
 }
@@ -238,7 +238,7 @@ impl Counters for SchedStats {
     }
 }
 
-/// Adds what was gathered to a workload's totals.
+/// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
     accumulate_waits(&mut total.wait, gathered);
     total.on_cpu_ns += gathered.on_cpu_ns;
@@ -249,7 +249,7 @@ pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
     }
 }
 
-/// What of its waits the kernel side could tell the causes of.
+/// Adds the part of its waits whose cause the kernel side knows.
 fn accumulate_causes(total: &mut CausesSample, gathered: &SchedStats) {
     for cause in Cause::ALL {
         if let Some(total) = of_cause(total, cause) {
@@ -258,7 +258,7 @@ fn accumulate_causes(total: &mut CausesSample, gathered: &SchedStats) {
     }
 }
 
-/// Of other cgroups the debts tell whose they are.
+/// `None` for other cgroups: the interference records tell which of them it was.
 const fn of_cause(total: &mut CausesSample, cause: Cause) -> Option<&mut u64> {
     Some(match cause {
         Cause::Idle => &mut total.idle_ns,
@@ -271,18 +271,18 @@ const fn of_cause(total: &mut CausesSample, cause: Cause) -> Option<&mut u64> {
     })
 }
 
-/// The same of a histogram alone.
+/// The same for the histogram alone.
 pub fn accumulate_waits(total: &mut HistogramSample, gathered: &SchedStats) {
     total.gather(&gathered.wait, gathered.wait_ns);
 }
 
-/// Adds throttlings to a workload's, or a pod's.
+/// Adds throttles to a workload's or a pod's totals.
 pub fn accumulate_throttles(total: &mut ThrottleSample, gathered: &ThrottleStats) {
     total.lengths.gather(&gathered.lengths, gathered.throttled_ns);
     total.threads += gathered.threads;
 }
 
-/// Whether anything was gathered at all.
+/// Whether the slot counted nothing.
 #[must_use]
 pub fn is_idle(gathered: &SchedStats) -> bool {
     let silent =

@@ -1,8 +1,8 @@
-//! What the commands have in common that show windows of time, live or once, for people or for scripts: where
-//! snapshots come from ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys,
-//! help, and how numbers and names look. Those whose windows are a page of lines share more (`page`), and of
-//! them those that watch one workload (`watch`, `target`), and what it waited for a CPU (`waits`). What a
-//! window is made into is a command's own business: it implements [`Presenter`].
+//! The common parts of commands that show windows of time, live or once, as text or JSON: the source of
+//! snapshots ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys, help, and the
+//! format of numbers and names. `page` adds what commands with a scrolling page of lines share, `watch` and
+//! `target` what commands about one workload share, and `waits` its waits for a CPU. Each command implements
+//! [`Presenter`] for what it makes of a window.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -33,29 +33,29 @@ pub mod watch;
 use args::{Mode, Output, WindowArgs};
 use history::History;
 
-/// Where snapshots come from.
+/// The source of snapshots.
 pub trait Source {
-    /// The state of now. A failure is final or not: a live view asks again.
+    /// The current state. After a failure, a live view asks again.
     fn next(&mut self) -> impl Future<Output = anyhow::Result<Snapshot>> + Send;
 
-    /// When it will be asked the next time: what goes on only for those who ask has to last that long.
+    /// Announces when it will be asked again: measurements that run only on request have to last that long.
     fn will_ask_again_in(&mut self, _interval: Duration) {}
 
     /// A few words for the header, such as `agent at /run/sysprobe.sock`.
     fn describe(&self) -> String;
 
-    /// What a reader of these numbers should know, as sentences without a full stop.
+    /// Warnings for the reader, as sentences without a full stop.
     fn warnings(&self) -> &[String] {
         &[]
     }
 
-    /// Whether it was started a moment ago, so that names may still come.
+    /// Whether it was started just now, so that names may still arrive.
     fn is_new(&self) -> bool {
         false
     }
 }
 
-/// What two snapshots are made into.
+/// What a command makes of two snapshots.
 pub(crate) trait Presenter {
     type App: live::App;
 
@@ -69,31 +69,31 @@ pub(crate) trait Presenter {
     fn into_app(self, settings: Settings, first: Arc<Snapshot>, size: (u16, u16)) -> Self::App;
 }
 
-/// How a live view is shown.
+/// Display settings of a live view.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) interval: Duration,
-    /// How long a window is, if not from one sample to the next.
+    /// The length of a window; `None` for the time between two samples.
     pub(crate) window: Option<Duration>,
     pub(crate) wide: bool,
     pub(crate) color: bool,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     pub(crate) source: String,
 }
 
-/// How wide a text may get.
+/// The available width of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// By importance, names cut.
+    /// Columns by importance, names truncated.
     Columns(usize),
     /// Everything, full names.
     Full,
 }
 
-/// The width of a plain table that goes anywhere but to a terminal.
+/// The width of a plain table if the output is not a terminal.
 const PLAIN_WIDTH: usize = 80;
 
-/// Shows windows, of which `first` begins the first, until the user has seen enough: one with `--once`.
+/// Shows windows, the first of which begins with `first`, until the user quits; with `--once`, a single one.
 pub(crate) async fn run(
     args: &WindowArgs,
     view: impl Presenter,
@@ -104,7 +104,7 @@ pub(crate) async fn run(
     if mode != Mode::Live {
         return print_windows(args, &view, mode, first, source).await;
     }
-    // A terminal that cannot be driven still takes text.
+    // If the terminal cannot be controlled, it still accepts text.
     match live::Screen::open() {
         Ok(screen) => live::run(screen, settings(args, source.describe()), view, first, source).await,
         Err(error) => {
@@ -124,7 +124,7 @@ fn settings(args: &WindowArgs, source: String) -> Settings {
     }
 }
 
-/// A reader that has gone (`| head`) ends it quietly.
+/// A reader that closes the pipe (`| head`) ends it without an error.
 async fn print_windows(
     args: &WindowArgs,
     view: &impl Presenter,
@@ -154,18 +154,18 @@ async fn print_windows(
     }
 }
 
-/// A live view has the whole screen; here they do not mix with the output.
+/// Writes to standard error, so that warnings do not mix with the output; a live view owns the whole screen.
 fn warn(err: &mut impl Write, warnings: &[String]) {
     for warning in warnings {
-        // Without standard error, the numbers are still of use.
+        // If standard error is closed, the numbers are still useful.
         drop(writeln!(err, "sysprobe: {warning}."));
     }
 }
 
-/// A clock whose first tick, which is immediate, is over.
+/// A clock whose immediate first tick has passed.
 async fn ticks(length: Duration) -> tokio::time::Interval {
     let mut ticks = interval(length);
-    // After a slow sample, a whole window again: a short one would make a poor p99.
+    // After a slow sample, the next window has its full length again: a short one would make a poor p99.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
     ticks
@@ -180,7 +180,7 @@ fn plain_width(output: Output) -> Width {
     Width::Columns(columns.unwrap_or(PLAIN_WIDTH))
 }
 
-/// Whether there is still a reader.
+/// Whether the output still has a reader.
 fn write_out(out: &mut impl Write, text: &str) -> io::Result<bool> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),

@@ -1,5 +1,5 @@
-//! What a domain's programs keep per cgroup: numbers in slots. Which cgroup has which slots, what each slot
-//! gathered since it was last read, and how a slot is taken back.
+//! The counters that a domain's programs keep per cgroup, in slots: which cgroup has which slots, what each
+//! slot counted since it was last read, and how a slot is freed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,7 +14,7 @@ use crate::bpf::{Entries, LoadError, Loaded, MappedArray, Plain};
 use crate::plan::Shards;
 use crate::snapshot::LostUpdates;
 
-/// The numbers of one slot. Each wraps by itself, so differences are right across a wrap.
+/// The counters of one slot. Each wraps separately, so differences are right across a wrap.
 pub trait Counters: Plain {
     const ZERO: Self;
 
@@ -22,14 +22,14 @@ pub trait Counters: Plain {
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32);
 }
 
-/// What a slot is found by.
+/// The key of a slot.
 pub trait Key: Pod + Default {
-    /// The key of a cgroup's only slot, where it has no more than one.
+    /// The key of a cgroup's slot; `None` if a cgroup may have several.
     fn of_cgroup(id: u64) -> Option<Self>;
     fn owner(&self) -> Owner;
 }
 
-/// A cgroup's id: it has one slot.
+/// A cgroup's id, where each cgroup has one slot.
 impl Key for u64 {
     fn of_cgroup(id: u64) -> Option<Self> {
         Some(id)
@@ -49,7 +49,7 @@ pub struct Names {
     pub room: &'static str,
 }
 
-/// Whose numbers a slot holds.
+/// The owner of a slot's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     Cgroup(u64),
@@ -58,7 +58,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Of a key in which the kernel side tells them apart by number.
+    /// The owner that the kernel side stores as a number.
     #[must_use]
     pub const fn of_number(cgroup: u64) -> Self {
         match cgroup {
@@ -69,7 +69,7 @@ impl Owner {
     }
 }
 
-/// How many keys of cgroups that have gone are kept with [`slot::UNKNOWN`].
+/// Number of keys of deleted cgroups that stay in the map with [`slot::UNKNOWN`].
 const GONE: usize = 64;
 
 pub struct Slots<S, K = u64> {
@@ -83,9 +83,9 @@ pub struct Slots<S, K = u64> {
     room: MappedArray<u64>,
     entries: Entries<K>,
     shards: Shards,
-    /// What each slot held when it was last read; nothing for one that never was.
+    /// What each slot held when it was last read; `None` if it has not been read.
     last: Vec<Option<Box<S>>>,
-    /// Keys of cgroups that have gone for good, the oldest first.
+    /// Keys of deleted cgroups, the oldest first.
     gone: VecDeque<K>,
 }
 
@@ -112,7 +112,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
             last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
             gone: VecDeque::new(),
         };
-        // The stack gives back what was pushed last: low numbers first keep the used memory together.
+        // The stack returns what was pushed last: low numbers come first, to keep the used memory together.
         for slot in (slot::FIRST_FREE..slots).rev() {
             all.give_back(slot)?;
         }
@@ -127,7 +127,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
         Ok(())
     }
 
-    /// Looks up who has slots now, for `read`.
+    /// Looks up the slots in use, for `read`.
     pub fn list(&mut self) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
         let highest = self.in_slots().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
@@ -143,8 +143,8 @@ impl<S: Counters, K: Key> Slots<S, K> {
         self.stats.reach(elements(self.shards, slot).end - 1)
     }
 
-    /// Hands what each listed slot gathered since the last reading to `take`, if `knows` its cgroup: what is
-    /// not known yet keeps its numbers. No slot has been released since they were listed.
+    /// Passes what each listed slot counted since the last read to `take`, if `knows` its cgroup; other slots
+    /// keep their counts. No slot may be released between `list` and this.
     pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(Owner, &S)) {
         for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
             take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
@@ -157,9 +157,9 @@ impl<S: Counters, K: Key> Slots<S, K> {
         }
     }
 
-    /// Frees the slot of a key whose cgroup has gone, and hands what it gathered last to `take`.
+    /// Frees the slot of a deleted cgroup's key, and passes its last counts to `take`.
     pub fn release(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
-        // Most cgroups never did anything of their own, and so have no slot.
+        // Most cgroups have no activity of their own, and so no slot.
         let Ok(slot) = self.known.get(&key, 0) else { return Ok(()) };
         if slot < slot::FIRST_FREE {
             return Ok(());
@@ -177,9 +177,9 @@ impl<S: Counters, K: Key> Slots<S, K> {
         self.give_back(slot)
     }
 
-    /// The same of a cgroup that has gone for good. What is left of it, such as a socket that still has
-    /// something to send, is charged to `unknown` from now on, and gets no slot that would have to be
-    /// released again and again.
+    /// The same for a cgroup that does not come back. Activity of its leftovers, such as a socket with data
+    /// to send, is charged to `unknown` from now on. Otherwise their slot would have to be released again and
+    /// again.
     pub fn retire(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
         self.release(key, take)?;
         let wrong = |error: MapError| failed(self.names.known, &error);
@@ -193,7 +193,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
         Ok(())
     }
 
-    /// Who had which slot when they were last listed, those without a cgroup included.
+    /// The owners and their slots as last listed, including owners without a cgroup.
     pub fn all(&self) -> impl Iterator<Item = (Owner, u32)> {
         let fixed = [(Owner::Unknown, slot::UNKNOWN), (Owner::Kernel, slot::KERNEL)];
         fixed.into_iter().chain(self.in_slots().map(|(key, slot)| (key.owner(), slot)))
@@ -207,20 +207,20 @@ impl<S: Counters, K: Key> Slots<S, K> {
         })
     }
 
-    /// Those of a cgroup.
+    /// The keys of a cgroup.
     #[must_use]
     pub fn keys_of(&self, cgroup: u64) -> Vec<K> {
         self.owners().filter(|(_, id)| *id == cgroup).map(|(key, _)| key).collect()
     }
 
-    /// How many slots were in use then.
+    /// Number of slots in use when they were last listed.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         self.in_slots().count() as u64
     }
 }
 
-/// What a domain's programs lost, by the reasons in the order of their counters.
+/// A domain's losses; `reasons` are in the order of the counters.
 pub(crate) fn losses(
     domain: &str,
     counts: &MappedArray<u64>,
@@ -242,7 +242,7 @@ fn elements(shards: Shards, slot: u32) -> std::ops::Range<usize> {
     first..first + shards.count as usize
 }
 
-/// The sum over a slot's shards, less what it was last time.
+/// What a slot counted since the last read, summed over its shards.
 fn gathered<S: Counters>(
     stats: &MappedArray<S>,
     shards: Shards,

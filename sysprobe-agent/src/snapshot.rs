@@ -1,7 +1,7 @@
-//! What the agent knows at one moment, as plain data: the same value is encoded for Prometheus, sent to the
-//! CLI over the local socket, and compared by tests. All numbers are totals since the agent started, of a
-//! cgroup that was made later since then; rates and quantiles over a window are differences of two snapshots,
-//! taken by the command that shows them.
+//! The agent's state at one point in time, as plain data: the same value is encoded for Prometheus, sent to
+//! the CLI over the local socket, and compared by tests. Counters are totals since the agent started, or
+//! since the cgroup was created if that was later. Rates and quantiles over a window are differences of two
+//! snapshots, which the command computes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -39,58 +39,61 @@ pub use threads::{LoadSample, ThreadsSample};
 pub use vfs::{OperationSample, VfsSample};
 pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
 
-/// The version of this form. It grows with anything that readers can see.
+/// The version of this form. It increases with every change that readers can see.
 pub const VERSION: u32 = 14;
-/// Since this version, the labels of pods are told to those who ask.
+/// Pod labels are sent on request since this version.
 pub const LABELS_SINCE: u32 = 13;
-/// The oldest version whose readers understand this one: since then, nothing went or changed its meaning, and
-/// all that came may be left out.
+/// The oldest version whose readers understand this one: since then, no field was removed or changed its
+/// meaning, and every new field is optional.
 pub const READABLE_FROM: u32 = 11;
 
-/// Everything at one moment.
+/// The state at one point in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub version: u32,
-    /// `READABLE_FROM` of who wrote it.
+    /// The writer's `READABLE_FROM`.
     pub readable_from: u32,
-    /// `CLOCK_MONOTONIC` in nanoseconds: differences of it are the length of a window, whatever the wall
-    /// clock does.
+    /// `CLOCK_MONOTONIC` in nanoseconds: the length of a window is a difference of it, independent of the
+    /// wall clock.
     pub monotonic_ns: u64,
     pub domains: Vec<DomainState>,
     /// At most one entry per `Workload`, in no particular order.
     pub workloads: Vec<WorkloadSample>,
-    /// What those of them did that have no series of their own, and others before.
+    /// The sum of all workloads without series of their own, including deleted ones.
     pub other: Option<WorkloadSample>,
-    /// Whole pods, with what containers did that have gone.
+    /// Whole pods, including their deleted containers.
     pub pods: Vec<PodTotals>,
-    /// Which of the two histograms is exported for a container in a pod.
+    /// Whether histograms are exported per pod or per container.
     pub histograms: HistogramScope,
     /// The kernel's names of the reasons for which packets were dropped, by number.
     pub drop_reasons: BTreeMap<u32, String>,
-    /// Only for those who ask, and only where it can be told.
+    /// Only on request, and only if it can be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<SlowSample>,
-    /// Only for those who ask.
+    /// Only on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeSample>,
     pub agent: AgentSample,
 }
 
-/// What a histogram of a pod is kept for: there are as many series as buckets, so a pod's sum is the default.
+/// Whether histograms are exported per pod or per container. A histogram has as many series as buckets, so
+/// per pod is the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistogramScope {
+    /// One histogram per pod.
     #[default]
     Pod,
+    /// One histogram per container.
     Container,
 }
 
-/// What histograms are made of for a pod. A sum over its containers would go backwards with each that goes.
+/// The histograms of a pod. A sum over its present containers would go backwards with each deleted one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodTotals {
     pub namespace: String,
     pub pod: String,
-    /// As a workload's.
+    /// As in `WorkloadSample`.
     #[serde(default)]
     pub created_ms: u64,
     pub wait: HistogramSample,
@@ -100,19 +103,22 @@ pub struct PodTotals {
     pub rxpath: RxpathSample,
 }
 
-/// Whether a domain works, and through what.
+/// State of one domain: whether it is measured, and how.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DomainState {
+    /// Name of the domain, such as `sched`.
     pub name: String,
+    /// Whether the domain is measured now.
     pub up: bool,
-    /// The tier of hooks in use (`tp_btf`), or `file` for a domain that reads files; empty while it is off.
+    /// Attach mode in use (`tp_btf`, `fentry`, `kprobe` or `raw_tp`), or `file` for a domain that reads
+    /// files. Empty if the domain's programs are not loaded.
     pub hook: String,
-    /// Why the domain is off, or why it is up through another tier than the cheapest; empty where all is
-    /// well.
+    /// Why the domain is off or paused (`shed: ...`). While it is up, its limitations, such as why a cheaper
+    /// attach mode is not used. Empty without any.
     pub reason: String,
 }
 
-/// What the reason begins with of a domain that is not measured for a while, to spare the node its cost.
+/// The beginning of the reason of a domain that is paused to spare the node its cost.
 pub const SHED: &str = "shed: ";
 
 impl DomainState {
@@ -122,7 +128,7 @@ impl DomainState {
     }
 }
 
-/// The CPU controller's totals and settings of one workload, as its cgroup files tell them.
+/// The CPU controller's totals and settings of one workload, from its cgroup files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSample {
     pub usage_ns: Option<u64>,
@@ -144,51 +150,51 @@ pub struct Throttling {
     pub throttled_ns: u64,
 }
 
-/// What the agent says about itself.
+/// The agent's own state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSample {
-    /// When it started to count, as `Snapshot::monotonic_ns`: totals of another start say nothing of these. 0
-    /// before version 13.
+    /// When it started to count, as `Snapshot::monotonic_ns`: totals with different starts cannot be
+    /// compared. 0 before version 13.
     #[serde(default)]
     pub started_ns: u64,
     /// The same by the wall clock, in milliseconds since the Unix epoch. 0 before version 14.
     #[serde(default)]
     pub started_unix_ms: u64,
-    /// What share of the packets the receive path follows. `None` before version 14, and where it is not
-    /// watched.
+    /// The share of packets that the receive path follows. `None` before version 14, and if `rxpath` is off.
     #[serde(default)]
     pub rx_followed_ratio: Option<f64>,
-    /// Lost or unattributed updates by domain and reason, those that are zero included.
+    /// Lost or unattributed updates by domain and reason, including those that are zero.
     pub lost_updates: Vec<LostUpdates>,
     pub maps: Vec<MapSample>,
-    /// What programs keep with tasks and sockets; empty before version 14.
+    /// The programs' task and socket storage; empty before version 14.
     #[serde(default)]
     pub storages: Vec<StorageSample>,
     pub programs: Vec<ProgramSample>,
-    /// Whether the kernel measures its programs because the agent asks for it.
+    /// Whether the kernel measures BPF programs on the agent's request.
     pub measuring: Measuring,
-    /// Births and deaths that the agent heard of, and those that the kernel side counted in the same time.
+    /// Created and deleted cgroups: those that the agent was told of, and those that the kernel side counted
+    /// in the same time.
     pub cgroups_born: u64,
     pub cgroups_died: u64,
     pub cgroups_born_in_kernel: u64,
     pub cgroups_died_in_kernel: u64,
-    /// Who is asked for the names of pods, the most trustworthy first.
+    /// The sources of pod names, the most trustworthy first.
     pub pod_sources: Vec<PodSourceSample>,
-    /// How long ago the source that watches the pods was last heard of; `None` without one, or before its
-    /// first word.
+    /// Time since the pod watch last delivered something; `None` without a watch, or before its first
+    /// message.
     pub pod_watch_age_ns: Option<u64>,
-    /// Why workloads have no series of their own, and how many.
+    /// Number of workloads without series of their own, by reason.
     pub hidden: Vec<(String, u64)>,
-    /// How long tasks waited for other cgroups while the map had no room for the pair; it is in the cause
+    /// Time that tasks waited for other cgroups while the map had no room for the pair; part of the cause
     /// `unknown`. 0 before version 14.
     #[serde(default)]
     pub interference_lost_ns: u64,
     /// How long the collection of this snapshot took.
     pub collect_ns: u64,
-    /// What goes over all objects of a kind; nothing before version 14.
+    /// Scans of all objects of a kind; empty before version 14.
     #[serde(default)]
     pub scans: Vec<ScanSample>,
-    /// Requests that were answered 503, by reason, those that are zero included; empty before version 14.
+    /// Requests that were answered 503, by reason, including those that are zero; empty before version 14.
     #[serde(default)]
     pub refused: Vec<RefusedRequests>,
 }
@@ -199,7 +205,7 @@ pub struct RefusedRequests {
     pub count: u64,
 }
 
-/// A kernel program that the agent has run for every object of a kind, or its own walk over all cgroups.
+/// A BPF program that the agent runs for every object of a kind, or its own walk over all cgroups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanSample {
     /// The program's name, or `cgroups`.
@@ -209,16 +215,19 @@ pub struct ScanSample {
     pub truncated: u64,
     /// How long the last pass took.
     pub last_ns: u64,
-    /// The longest part of the last pass, in time of the CPU, for which a kernel without preemption ran
-    /// nothing else there.
+    /// CPU time of the longest part of the last pass: a kernel without preemption runs nothing else on that
+    /// CPU meanwhile.
     pub longest_part_ns: u64,
 }
 
+/// State of one source of pod names.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PodSourceSample {
+    /// Name of the source: `kubernetes`, `kubelet`, `cri` or `runtime`.
     pub source: String,
+    /// Whether the source answers.
     pub up: bool,
-    /// Why it is not up, or was not a moment ago.
+    /// Why the source is not up. Empty if it is.
     pub reason: String,
 }
 
@@ -232,13 +241,13 @@ pub struct LostUpdates {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapSample {
     pub map: String,
-    /// `None` where the kernel does not say (task storage).
+    /// `None` if the kernel does not report it (task storage).
     pub entries: Option<u64>,
     pub capacity: u64,
     pub bytes: u64,
 }
 
-/// Kernel memory that a domain's programs keep with tasks or sockets: an upper bound.
+/// Kernel memory of a domain's task or socket storage: an upper bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageSample {
     pub domain: String,
@@ -247,25 +256,24 @@ pub struct StorageSample {
     pub bytes: u64,
 }
 
-/// Whether the kernel has been asked to measure its programs. The sysctl `kernel.bpf_stats_enabled` does
-/// that, too.
+/// Whether the agent has enabled the kernel's BPF program statistics. The sysctl `kernel.bpf_stats_enabled`
+/// enables them, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measuring {
     #[default]
     Off,
     On,
-    /// It refused, and why.
+    /// The kernel refused, for this reason.
     Refused(String),
 }
 
-/// The kernel's statistics of one program; runs and time stand still while the kernel does not measure its
-/// programs.
+/// The kernel's statistics of one program; runs and time do not change while the statistics are disabled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSample {
     pub program: String,
     pub domain: String,
-    /// What it hooks, as in `tp_btf/sched_switch`; how the agent runs it, where it hooks nothing.
+    /// Its hook, as in `tp_btf/sched_switch`, or the way in which the agent runs it if it has none.
     pub hook: String,
     pub runs: u64,
     pub run_ns: u64,
@@ -279,7 +287,7 @@ impl Snapshot {
         Duration::from_nanos(self.monotonic_ns.saturating_sub(earlier.monotonic_ns))
     }
 
-    /// For those who do not ask for them.
+    /// Removes the labels, for readers that do not ask for them.
     pub(crate) fn forget_labels(&mut self) {
         let pods = self.workloads.iter_mut().filter_map(|sample| sample.pod.as_mut());
         pods.for_each(|pod| pod.labels = None);
@@ -295,7 +303,7 @@ impl Snapshot {
         self.workloads.iter().map(|sample| (&sample.workload, sample)).collect()
     }
 
-    /// How many workloads of each kind there are, every kind included.
+    /// Number of workloads of every kind, including kinds without any.
     #[must_use]
     pub fn workloads_by_kind(&self) -> [(&'static str, usize); WorkloadKind::ALL.len()] {
         WorkloadKind::ALL
@@ -303,7 +311,7 @@ impl Snapshot {
     }
 }
 
-/// For people and for Prometheus: samples have nanoseconds.
+/// For display and for Prometheus; samples hold nanoseconds.
 #[must_use]
 pub(crate) fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9

@@ -1,10 +1,10 @@
-//! Kernel memory that programs keep with tasks and sockets. The kernel charges it to the memory cgroup of the
-//! agent, which made the maps: at a limit, an allocation fails (from Linux 7.1 on) or goes over it and has
-//! the agent killed (before). So each object may make as many values as the agent has granted, and what is
-//! granted ends before the memory does.
+//! Kernel memory for task and socket storage. The kernel charges it to the memory cgroup of the agent, which
+//! created the maps. At the limit, an allocation fails (since Linux 7.1), or exceeds the limit and gets the
+//! agent OOM-killed (before). Each object may therefore create only as many values as the agent has granted,
+//! and the grants end before the memory does.
 //!
-//! What is granted is looked at anew once a second, and bounds what is made whenever the next look comes. How
-//! many are made is counted by the programs (`sysprobe-ebpf/src/storage.rs`).
+//! Grants are renewed once a second, and hold until the next renewal, however late that is. The programs
+//! count the values that they create (`sysprobe-ebpf/src/storage.rs`).
 
 mod population;
 
@@ -18,7 +18,7 @@ use crate::probe::{self, TierSet};
 use crate::snapshot::{LostUpdates, StorageSample};
 pub use population::Population;
 
-/// What storage lies with.
+/// The kind of object that storage belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     Task,
@@ -36,7 +36,7 @@ impl Holder {
     }
 }
 
-/// A task's or socket's list of what is stored with it, which all domains share: `struct bpf_local_storage`.
+/// Bytes of `struct bpf_local_storage`: a task's or socket's list of its storage, which all domains share.
 const LIST_BYTES: u64 = 192;
 
 /// Kernel memory of one value with its head, as the kernel's allocator rounds it.
@@ -47,7 +47,7 @@ pub const fn bytes_of(value: usize) -> u64 {
     allocated(HEAD + value as u64)
 }
 
-/// What an allocation takes: `kmalloc_info` of `mm/slab_common.c`.
+/// Bytes that an allocation takes: `kmalloc_info` of `mm/slab_common.c`.
 const fn allocated(bytes: u64) -> u64 {
     match bytes {
         0..=128 => 128,
@@ -57,18 +57,19 @@ const fn allocated(bytes: u64) -> u64 {
     }
 }
 
-/// How much all storages may take together.
+/// Limits of the kernel memory for task and socket storage.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Limits {
-    /// In bytes, whatever the cgroups allow.
+    /// Maximum number of bytes for all storage together, regardless of the cgroups' limits.
     pub most_bytes: u64,
-    /// The agent's memory cgroups, whose limits are kept to as well.
+    /// The agent's memory cgroups, whose limits apply as well.
     pub groups: Vec<MemoryGroup>,
 }
 
-/// Of a memory limit, what the agent's own memory may grow by, if an eighth of the limit is less.
+/// The part of a memory limit that is reserved for growth of the agent's own memory, unless an eighth of the
+/// limit is more.
 const RESERVE: u64 = 16 << 20;
-/// Of the node's memory, what storage may take where no limit says otherwise.
+/// Without a configured limit, storage may take the node's memory divided by this.
 const SHARE: u64 = 100;
 
 impl Limits {
@@ -78,14 +79,14 @@ impl Limits {
         Self { most_bytes: if configured == 0 { node_bytes / SHARE } else { configured }, groups }
     }
 
-    /// What may be made until the next look, in bytes, if so much is in use.
+    /// Bytes that may be allocated until the next renewal if `in_use` bytes are in use.
     #[must_use]
     pub fn free(&self, in_use: u64) -> u64 {
         free(self.most_bytes, in_use, self.groups.iter().filter_map(MemoryGroup::charge))
     }
 }
 
-/// Half of what is left: the agent grows, too, and other processes may be in its cgroups.
+/// Half of what is left, because the agent grows, too, and other processes may be in its cgroups.
 fn free(most: u64, in_use: u64, groups: impl Iterator<Item = Charge>) -> u64 {
     let of_group = |charge: Charge| {
         let reserve = (charge.limit / 8).max(RESERVE);
@@ -103,9 +104,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Of the values `T`: takes the budget out of an object whose programs do not run yet, and grants what
-    /// there is room for: what is older than the agent is about to be made known. `None` for a tier that
-    /// keeps a hash.
+    /// Storage for values of type `T`. Takes the budget from an object whose programs do not run yet, and
+    /// grants what there is room for, because tasks and sockets older than the agent are registered next.
+    /// `None` for an attach mode that uses a hash.
     pub fn of_tier<T>(
         loaded: &mut Loaded,
         set: &TierSet,
@@ -122,12 +123,12 @@ impl Store {
         Ok(Some(store))
     }
 
-    /// Lets the programs make so many more.
+    /// Lets the programs create `more` further values.
     pub fn grant(&mut self, more: u64) {
         self.budget.write(GRANTED as usize, self.made() + more);
     }
 
-    /// Whether there is no room for another one until more is granted.
+    /// Whether no further value can be created until more is granted.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.budget.read(GRANTED as usize).is_some_and(|granted| self.made() >= granted)
@@ -137,12 +138,13 @@ impl Store {
         self.budget.read(MADE as usize).unwrap_or(0)
     }
 
-    /// How many there may be at most: no more than were made, and than there are tasks or sockets.
+    /// Upper bound of the existing values: no more than were created, and no more than there are tasks or
+    /// sockets.
     fn living(&self, population: &Population) -> u64 {
         self.made().min(population.of(self.holder))
     }
 
-    /// What was not made, because no more was granted.
+    /// Values that were not created for lack of a grant.
     #[must_use]
     pub fn loss(&self) -> LostUpdates {
         let count = self.budget.read(REFUSED as usize).unwrap_or(0);
@@ -159,7 +161,7 @@ pub fn renew(stores: &mut [&mut Store], limits: &Limits, population: &Population
     }
 }
 
-/// What each takes.
+/// The memory of each store.
 pub fn samples(stores: &[&mut Store], population: &Population) -> Vec<StorageSample> {
     let sample = |(store, bytes): (&&mut Store, u64)| StorageSample {
         domain: store.domain.into(),
@@ -169,7 +171,7 @@ pub fn samples(stores: &[&mut Store], population: &Population) -> Vec<StorageSam
     stores.iter().zip(bytes(stores, population)).map(sample).collect()
 }
 
-/// The lists are the first one's of each kind of holder.
+/// The memory of each store. The shared lists are counted with the first store of each kind of holder.
 fn bytes(stores: &[&mut Store], population: &Population) -> Vec<u64> {
     let is_first = |at: usize| stores[..at].iter().all(|other| other.holder != stores[at].holder);
     let each = |at: usize| stores[at].bytes_each + if is_first(at) { LIST_BYTES } else { 0 };

@@ -1,5 +1,5 @@
-//! TCP: starts the programs, has them look at all sockets when the agent is asked, and adds what each cgroup
-//! gathered to its workload's totals.
+//! TCP: starts the BPF programs, has them scan all sockets when the agent is asked, and adds each cgroup's
+//! counters to its workload's totals.
 
 use std::io;
 
@@ -20,19 +20,19 @@ use crate::{host, times};
 pub struct Tcp {
     loaded: Loaded,
     slots: Slots<TcpStats>,
-    /// A hash of sockets has none.
+    /// `None` if sockets are kept in a hash.
     census: Option<Census>,
-    /// By owner, at the last complete pass.
+    /// By owner, as of the last complete pass.
     sockets: Vec<(Owner, SocketsSample)>,
     losses: MappedArray<u64>,
     store: Option<Store>,
 }
 
-/// What a pass of the socket scan writes.
+/// The socket scan, and the maps that it writes.
 struct Census {
-    /// By slot.
+    /// One per slot.
     counts: MappedArray<Sockets>,
-    /// Its number, so that each socket is counted once.
+    /// The number of the pass, so that each socket is counted once.
     pass: MappedArray<u64>,
     scan: Scan,
 }
@@ -40,7 +40,7 @@ struct Census {
 const MAPS: Names = Names { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE", room: "TCP_ROOM" };
 
 impl Tcp {
-    /// Loads and attaches; from here on what sockets gather is booked.
+    /// Loads and attaches the programs; the counters of sockets are collected from here on.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -76,7 +76,8 @@ impl Tcp {
         Ok(Self { loaded, slots, census, sockets: Vec::new(), losses, store })
     }
 
-    /// What books what every socket has gathered, and counts them from zero. One pass at a time.
+    /// Resets the counts, and returns the scan that collects every socket's counters and counts the sockets.
+    /// Only one pass may run at a time.
     pub fn begin_scan(&mut self) -> Option<Scan> {
         let Census { counts, pass, scan } = self.census.as_mut()?;
         for slot in 0..counts.entries() {
@@ -88,7 +89,7 @@ impl Tcp {
         Some(scan.clone())
     }
 
-    /// Takes in what a complete pass has counted.
+    /// Takes over the counts of a complete pass.
     pub fn end_scan(&mut self) -> io::Result<()> {
         let Some(census) = &self.census else { return Ok(()) };
         self.slots.list()?;
@@ -99,13 +100,13 @@ impl Tcp {
         Ok(())
     }
 
-    /// The sockets that there were at the last complete pass, by owner.
+    /// The sockets by owner, as of the last complete pass.
     #[must_use]
     pub fn sockets(&self) -> &[(Owner, SocketsSample)] {
         &self.sockets
     }
 
-    /// What it keeps with sockets.
+    /// Its socket storage.
     pub const fn store(&mut self) -> Option<&mut Store> {
         self.store.as_mut()
     }
@@ -118,7 +119,7 @@ impl Tcp {
         slots::losses("tcp", &self.losses, TcpLoss::ALL.map(TcpLoss::reason))
     }
 
-    /// How many slots there were when they were last listed.
+    /// Slots in use when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
@@ -157,7 +158,7 @@ impl Counters for TcpStats {
     }
 }
 
-/// Adds what was gathered to a workload's totals.
+/// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut TcpSample, gathered: &TcpStats) {
     add_traffic(&mut total.ipv4, &gathered.traffic[Family::V4 as usize]);
     add_traffic(&mut total.ipv6, &gathered.traffic[Family::V6 as usize]);
@@ -186,14 +187,14 @@ const FAILURES: [(&str, Count); 4] = [
     ("aborted", Count::ConnectAborted),
 ];
 
-/// The same of the histograms alone.
+/// The same for the histograms alone.
 pub fn accumulate_times(total: &mut TcpTimes, gathered: &TcpStats) {
     times::accumulate(&mut total.srtt, &gathered.srtt);
     times::accumulate(&mut total.variance, &gathered.variance);
     times::accumulate(&mut total.connect, &gathered.connect);
 }
 
-/// Whether anything was gathered at all.
+/// Whether the slot counted nothing.
 #[must_use]
 pub fn is_idle(gathered: &TcpStats) -> bool {
     *gathered == TcpStats::ZERO

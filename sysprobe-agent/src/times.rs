@@ -1,4 +1,4 @@
-//! The kernel side's histograms: their differences, and how they become a workload's.
+//! The kernel side's histograms: their differences, and how they are added to a workload's.
 
 use sysprobe_common::hist::Times;
 

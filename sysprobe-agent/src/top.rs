@@ -1,9 +1,9 @@
-//! `sysprobe top`, `sysprobe io` and `sysprobe net`: what every workload did in the last window, live or
-//! once, for people or for scripts. They differ in what they are about (`views`) and in their columns.
+//! `sysprobe top`, `sysprobe io` and `sysprobe net`: the activity of every workload in the last window, live
+//! or once, as text or JSON. They differ in their subject (`views`) and in their columns.
 //!
 //! Two snapshots make a window (`rows`), which is shown as a live table (`app`, `keys`, `view`), as plain
-//! text (`table`) or as JSON (`json`). How windows come about and reach a terminal is the same for all
-//! commands: `show`.
+//! text (`table`) or as JSON (`json`). `show` takes the snapshots and drives the terminal, as for all
+//! commands.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::show::fixture;
 pub use args::{IoArgs, NetArgs, TopArgs};
 pub use rows::Selection;
 
-/// Shows windows until the user has seen enough: one with `--once`.
+/// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: WindowArgs, selection: Selection, mut source: impl Source) -> anyhow::Result<()> {
     let look = |snapshot: &Snapshot| Ok(selection.scope.check(snapshot)?);
     let ((), first) = names::awaited(&mut source, look).await?;

@@ -1,4 +1,4 @@
-//! Storage: starts the programs, and adds what each cgroup gathered to its workload's totals.
+//! Storage operations: starts the BPF programs, and adds each cgroup's counters to its workload's totals.
 
 mod limit;
 mod registers;
@@ -28,13 +28,14 @@ pub struct Vfs {
     started: InProgress<Started>,
     losses: MappedArray<u64>,
     store: Option<Store>,
-    /// Where system calls are looked at.
+    /// `None` unless system calls are traced.
     calls: Option<Calls>,
 }
 
-/// Every system call of the node runs the programs, whether it is storage's or not.
+/// The state of tracing system calls: every system call on the node runs the programs, whether it concerns
+/// storage or not.
 struct Calls {
-    /// By CPU.
+    /// One per CPU.
     entered: MappedArray<Entered>,
     turn: MappedArray<u64>,
     limit: Limit,
@@ -48,15 +49,15 @@ pub struct Started(vfs::Started);
 
 /// The tracepoints that every system call passes.
 const SYSTEM_CALLS: [&str; 2] = ["sys_enter", "sys_exit"];
-/// Those of `io_uring`, which are looked at as long as system calls are: a part of what a pod does would look
-/// like the whole.
+/// The tracepoints of `io_uring`, which pause together with system calls: otherwise a part of a pod's
+/// operations would look like all of them.
 const RINGS: [&str; 3] = ["io_uring_submit_req", "io_uring_submit_sqe", "io_uring_complete"];
 
 const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE", room: "VFS_ROOM" };
 const REQUESTS: &str = "VFS_STARTED";
 
 impl Vfs {
-    /// Loads and attaches; from here on every call that begins is counted.
+    /// Loads and attaches the programs; every call that begins from here on is counted.
     pub fn start(
         loader: &Loader,
         set: &'static TierSet,
@@ -87,14 +88,14 @@ impl Vfs {
         Ok(Self { loaded, slots, started, losses, store, calls })
     }
 
-    /// Removes requests whose end was not seen, when it is time to.
+    /// Removes requests whose completion was missed, if a scan is due.
     pub fn update(&mut self, now: Instant, now_ns: u64) {
         let refused = self.losses.read(VfsLoss::BeginningMissed as usize).unwrap_or(0);
         self.started.update(refused, now, now_ns);
     }
 
-    /// Stops looking at system calls while there are more than the limit allows, and says so when that
-    /// changes.
+    /// Pauses the tracing of system calls while there are more than the limit allows; returns a change of
+    /// that state.
     pub fn keep_to_limit(&mut self, now: Instant) -> Result<Option<Turn>, LoadError> {
         let Some(calls) = &mut self.calls else { return Ok(None) };
         let turn = calls.limit.look(now, calls.entered());
@@ -110,7 +111,7 @@ impl Vfs {
         Ok(turn)
     }
 
-    /// What it keeps with tasks.
+    /// Its task storage.
     pub const fn store(&mut self) -> Option<&mut Store> {
         self.store.as_mut()
     }
@@ -124,13 +125,13 @@ impl Vfs {
         self.started.add_removed(losses, VfsLoss::EndMissed.reason())
     }
 
-    /// How many requests had not completed when they were last looked at.
+    /// Requests in progress at the last scan.
     #[must_use]
     pub const fn started(&self) -> u64 {
         self.started.entries()
     }
 
-    /// How many cgroups had a slot when they were last listed.
+    /// Slots in use when they were last listed.
     #[must_use]
     pub fn slots_in_use(&self) -> u64 {
         self.slots.in_use()
@@ -138,7 +139,7 @@ impl Vfs {
 }
 
 impl Calls {
-    /// `None` where functions are hooked.
+    /// `None` if functions are hooked.
     fn of(loaded: &mut Loaded, set: &'static TierSet, per_second: u64) -> Result<Option<Self>, LoadError> {
         let mut programs = set.on_tracepoints(&SYSTEM_CALLS);
         if programs.is_empty() {
@@ -155,7 +156,7 @@ impl Calls {
         self.turn.write(0, self.turn.read(0).unwrap_or(0) + 1);
     }
 
-    /// All that were entered so far while the programs looked.
+    /// Number of system calls entered so far while the programs were attached.
     fn entered(&self) -> u64 {
         let cpus = (0..self.entered.entries()).filter_map(|cpu| self.entered.read(cpu));
         cpus.map(|entered| entered.calls).fold(0, u64::wrapping_add)
@@ -211,7 +212,7 @@ impl Counters for VfsStats {
     }
 }
 
-/// Adds what was gathered to a workload's totals.
+/// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
     for operation in Operation::ALL {
         for gathered in gathered.of(operation) {
@@ -220,7 +221,7 @@ pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
     }
 }
 
-/// Whether anything was gathered at all.
+/// Whether the slot counted nothing.
 #[must_use]
 pub fn is_idle(gathered: &VfsStats) -> bool {
     gathered.all().all(operation::is_unused)

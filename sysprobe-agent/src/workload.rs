@@ -1,5 +1,5 @@
-//! The totals of every workload, from the first time it was seen until its grace has ended. Several cgroups
-//! may be one workload (sub-cgroups of a container), and one that goes takes nothing away: totals never go
+//! The totals of every workload, from its first appearance until its grace period has ended. Several cgroups
+//! may be one workload (sub-cgroups of a container). A deleted cgroup keeps its share, so totals never go
 //! backwards.
 
 use std::collections::{HashMap, HashSet};
@@ -29,16 +29,16 @@ pub(crate) use reading::Reading;
 pub(crate) struct Registry {
     admission: Admission,
     workloads: HashMap<Workload, Totals>,
-    /// How many of them are not hidden.
+    /// Number of workloads that are not hidden.
     admitted: usize,
-    /// What the hidden ones did, of whom some have gone.
+    /// The sum of the hidden workloads, including deleted ones.
     other: Option<WorkloadSample>,
     /// By namespace and pod.
     pods: HashMap<(String, String), PodTotals>,
-    /// When it was last chosen which culprits are named.
+    /// When the named culprits were last chosen.
     chosen: Option<Instant>,
-    /// When everything was last taken in, or the agent started: what has no totals yet had done nothing by
-    /// then.
+    /// The time of the last collection, or of the agent's start: a workload without totals had been idle
+    /// until then.
     collected: Instant,
 }
 
@@ -70,18 +70,19 @@ impl Registry {
         }
     }
 
-    /// Everything has been taken in.
+    /// Notes that a collection is complete.
     pub(crate) const fn note_collection(&mut self, now: Instant) {
         self.collected = now;
     }
 
-    /// Since when new totals are counted: from when the agent knows the cgroup, but no longer than everything
-    /// was last taken in. A server that is told so may put a 0 there, which it refuses to do hours back.
+    /// The time since which new totals are counted: when the agent learned of the cgroup, but no earlier than
+    /// the last collection. A server that gets this time may insert a 0 there, which it rejects if it is
+    /// hours old.
     fn created_ms(&self, bearer: &Bearer) -> u64 {
         host::unix_ms(bearer.since.map_or(self.collected, |since| since.max(self.collected)))
     }
 
-    /// Adds to a workload's totals. What was never active makes no series.
+    /// Adds to a workload's totals. Idle counters create no series.
     pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
         if gathered.is_idle() {
             return;
@@ -101,7 +102,7 @@ impl Registry {
         }
     }
 
-    /// Adds that one waited while the other ran.
+    /// Adds the time that one waited while the other ran.
     pub(crate) fn add_debt(&mut self, victim: &Bearer, culprit: &Bearer, ns: u64) {
         let is_own = culprit.is_of_same_pod(victim);
         self.each_sample(victim, |sample| {
@@ -120,7 +121,7 @@ impl Registry {
         }
     }
 
-    /// Chooses for each workload which of its culprits are told by name.
+    /// Chooses the culprits of each workload that are named.
     pub(crate) fn choose_culprits(&mut self, now: Instant) {
         let since = self.chosen.replace(now);
         let seconds = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64());
@@ -128,7 +129,7 @@ impl Registry {
         self.workloads.values_mut().for_each(|totals| totals.blame.choose(seconds, created_ms));
     }
 
-    /// Adds what a cgroup's files say beyond `seen`.
+    /// Adds the increase of a cgroup's files since `seen`.
     pub(crate) fn add_reading<R: Reading>(&mut self, bearer: &Bearer, now: &R, seen: &mut R::Seen) {
         let before = seen.clone();
         self.each_sample(bearer, |sample| {
@@ -137,31 +138,31 @@ impl Registry {
         });
     }
 
-    /// Before the memory of all cgroups is read anew.
+    /// To be called before the memory of all cgroups is read again.
     pub(crate) fn forget_memory_levels(&mut self) {
         let memory = self.samples_mut().filter_map(|sample| sample.memory.as_mut());
         memory.for_each(|memory| memory.levels = None);
     }
 
-    /// Before all sockets are counted anew.
+    /// To be called before all sockets are counted again.
     pub(crate) fn forget_sockets(&mut self) {
         let tcp = self.samples_mut().filter_map(|sample| sample.tcp.as_mut());
         tcp.for_each(|tcp| tcp.sockets = SocketsSample::default());
     }
 
-    /// Adds the sockets that one of a workload's cgroups has now.
+    /// Adds the sockets of one of a workload's cgroups.
     pub(crate) fn add_sockets(&mut self, bearer: &Bearer, sockets: &SocketsSample) {
         if *sockets != SocketsSample::default() {
             self.each_sample(bearer, |sample| sample.tcp.get_or_insert_default().sockets.add(sockets));
         }
     }
 
-    /// Before all threads are counted anew.
+    /// To be called before all threads are counted again.
     pub(crate) fn forget_threads(&mut self) {
         self.each_sched(|sched| sched.threads = None);
     }
 
-    /// Adds the threads that one of a workload's cgroups has now.
+    /// Adds the threads of one of a workload's cgroups.
     pub(crate) fn add_threads(&mut self, bearer: &Bearer, threads: &Threads) {
         if *threads != Threads::NONE {
             self.each_sample(bearer, |sample| {
@@ -170,7 +171,7 @@ impl Registry {
         }
     }
 
-    /// Goes on with the load averages, when all threads have been counted.
+    /// Updates the load averages after all threads have been counted.
     pub(crate) fn fold_loads(&mut self, periods: u32) {
         self.each_sched(|sched| {
             sched.load =
@@ -186,7 +187,7 @@ impl Registry {
         self.workloads.values_mut().map(|totals| &mut totals.sample).chain(&mut self.other)
     }
 
-    /// Its own, and `other` if it is hidden, which is what comes back.
+    /// Acts on the workload's sample, and also on `other` if the workload is hidden; returns whether it is.
     fn each_sample(&mut self, bearer: &Bearer, mut act: impl FnMut(&mut WorkloadSample)) -> bool {
         let totals = self.totals(bearer);
         act(&mut totals.sample);
@@ -203,7 +204,7 @@ impl Registry {
 
     fn totals(&mut self, bearer: &Bearer) -> &mut Totals {
         let Bearer { workload, kind, pod, .. } = bearer;
-        // Two look-ups, so that the usual case (it is known) copies no strings.
+        // Two look-ups, so that the usual case (a known workload) copies no strings.
         if !self.workloads.contains_key(workload) {
             let hidden = self.admission.hides(bearer, self.admitted);
             self.admitted += usize::from(hidden.is_none());
@@ -219,7 +220,7 @@ impl Registry {
         totals
     }
 
-    /// Starts the grace of workloads that no cgroup bears any more, and drops those whose grace has ended.
+    /// Starts the grace period of workloads without cgroups, and drops those whose grace period has ended.
     pub(crate) fn expire(&mut self, is_alive: impl Fn(&Workload) -> bool, now: Instant, grace: Duration) {
         self.workloads.retain(|workload, totals| {
             if is_alive(workload) {
@@ -246,7 +247,8 @@ impl Registry {
         self.workloads.values().map(Totals::sample).collect()
     }
 
-    /// What the hidden ones did together, if there are or were any. Settings cannot be added up.
+    /// The sum of the hidden workloads, if there are or were any. It has no settings, because they cannot be
+    /// added up.
     #[must_use]
     pub(crate) fn other(&self) -> Option<WorkloadSample> {
         let mut other = self.other.clone()?;
@@ -258,7 +260,7 @@ impl Registry {
         Some(other)
     }
 
-    /// How many have no series of their own, and why.
+    /// Number of workloads without series of their own, by reason.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = (Hidden, u64)> {
         let count = |hidden| self.workloads.values().filter(|totals| totals.hidden == Some(hidden)).count();
         Hidden::ALL.into_iter().map(move |hidden| (hidden, count(hidden) as u64))

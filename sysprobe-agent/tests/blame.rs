@@ -1,7 +1,7 @@
-//! Why a task waited for a CPU, for loads of which it is known: the causes sum to the kernel's own total, and
-//! the right one is blamed.
+//! The reasons why tasks wait for a CPU, for loads with known reasons: the causes add up to the kernel's own
+//! total, and the right cgroup is blamed.
 //!
-//! All tiers that can tell watch the same load. The load is stopped before the two sides are read.
+//! All attach modes that can tell measure the same load. The load is stopped before the two sides are read.
 
 #[path = "blame/case.rs"]
 mod case;
@@ -25,12 +25,12 @@ fn close(tolerance: f64, one: u64, other: u64) -> bool {
     support::within(tolerance, one, other)
 }
 
-/// The three of them always want the one CPU, so whenever the victim waits one of the others runs: each is to
+/// All three loads always want the same CPU, so whenever the victim waits, one of the others runs. Each is to
 /// blame for exactly the time that it ran.
 #[test]
 fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
-    /// Other things run on that CPU too, interrupts among them, which are told apart from the spinners here
-    /// but not in the time that the kernel says they ran.
+    /// Other work runs on that CPU too, interrupts among it. The agent separates it from the spinners; the
+    /// kernel's time for the spinners includes it.
     const TOLERANCE: f64 = 0.05;
     let watchers = dividing::watchers();
     let one = &cpus()[..1];
@@ -47,7 +47,7 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
         let ran = [&victim, &heavy, &light].map(|case| case.so_far().on_cpu_ns);
         ran.iter().all(|ran| *ran > 800_000_000).then_some(())
     });
-    // The victim first: as long as it can run, what the others run is its wait.
+    // The victim first: while it is runnable, the run time of the others is its wait.
     for case in [&victim, &heavy, &light] {
         case.load.freeze();
     }
@@ -73,8 +73,8 @@ fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
     let all = cpus();
     let threads = 3 * all.len() + 1;
     let spinners = Case::new("crowd", &all, move || process::in_threads(threads, process::spin));
-    // A timeline reaches back 128 run intervals. These make some 650 in a second on each CPU: the timeline is
-    // longer than any wait, also beside other loads.
+    // A timeline reaches back 128 run intervals. This load makes some 650 a second on each CPU, so the
+    // timeline is longer than any wait, even beside other loads.
     let body = || process::sleep_and_work(Duration::from_millis(10), Duration::from_millis(1));
     let sleepers = Case::new("guests", &all, move || process::in_threads(threads, body));
     let before = |case: &Case| -> Vec<_> {
@@ -98,20 +98,21 @@ fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
     }
 }
 
-/// A spinner by itself uses up its quota and waits for the next period.
+/// A single spinner uses up its quota and waits for the next period.
 #[test]
 fn a_group_without_quota_left_waits_for_its_quota() {
     throttled(&[]);
 }
 
-/// Meanwhile others have the CPU, but would not hold it up.
+/// Others have the CPU meanwhile, but are not the cause.
 #[test]
 fn a_throttled_group_waits_for_its_quota_whoever_has_the_cpu() {
     throttled(&["rival"]);
 }
 
 fn throttled(rivals: &[&str]) {
-    /// A thread is throttled when it returns to user space, and its group with the first of them.
+    /// A thread is throttled when it returns to user space; its cgroup is throttled with the first such
+    /// thread.
     const TOLERANCE: f64 = 0.05;
     let watchers = dividing::watchers();
     let one = &cpus()[..1];
@@ -143,7 +144,7 @@ fn throttled(rivals: &[&str]) {
     }
 }
 
-/// On each CPU its group is throttled by itself, with all threads that it has there.
+/// On each CPU, the cgroup is throttled separately, with all threads that it has there.
 #[test]
 fn several_threads_on_all_cpus_are_held_up_together() {
     const A_CPU: usize = 3;
@@ -155,7 +156,7 @@ fn several_threads_on_all_cpus_are_held_up_together() {
     held.cgroup.set_quota(Quota { quota_us: 30_000 * cores, period_us: 100_000 });
     held.load.resume();
     until("it was throttled many times", || {
-        // What is running is booked for each reader, in the middle of its slice.
+        // Each snapshot accounts the running slice in the middle.
         for watcher in watchers.iter() {
             watcher.agent.snapshot();
         }
@@ -169,7 +170,7 @@ fn several_threads_on_all_cpus_are_held_up_together() {
     }
 }
 
-/// When the last throttling has ended.
+/// Waits until the last throttling has ended.
 fn throttling_at_rest(cgroup: &Cgroup) -> Throttling {
     until("the last throttling has ended", || {
         let now = cgroup.throttling();
@@ -178,7 +179,8 @@ fn throttling_at_rest(cgroup: &Cgroup) -> Throttling {
     })
 }
 
-/// What it waited for on the first CPU is the doing of what ran there, although it gets to run on another.
+/// The wait on the first CPU is blamed on the tasks that ran there, although the victim gets to run on
+/// another CPU.
 #[test]
 fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
     const ROUNDS: u32 = 30;
@@ -207,14 +209,14 @@ fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
         let blamed = blamed(&ours, &hog.cgroup);
         figure(&format!("{}: the hog is blamed for {blamed} ns", watcher.tier.name()));
         assert!(ours.wait.sum_ns > u64::from(ROUNDS) * 10_000_000, "it had to wait: {ours:?}");
-        // Other things run on both.
+        // Other work runs on both CPUs.
         assert!(blamed > ours.wait.sum_ns / 10 * 8, "{blamed} of {}", ours.wait.sum_ns);
     }
 }
 
-/// The single throttlings of a cgroup sum to the kernel's own total.
+/// Checks that the single throttlings of a cgroup add up to the kernel's own total.
 fn assert_lengths(watcher: &Watcher, cgroup: &Cgroup, truth: Throttling) -> ThrottleSample {
-    /// On v2 the file shows whole microseconds.
+    /// The v2 file shows whole microseconds.
     const ROUNDED_NS: u64 = 1000;
     let snapshot = watcher.agent.snapshot();
     let ours = workload(&snapshot, &cgroup.name).and_then(|workload| workload.throttle.clone());
@@ -228,8 +230,8 @@ fn assert_lengths(watcher: &Watcher, cgroup: &Cgroup, truth: Throttling) -> Thro
     ours
 }
 
-/// A pod with a limit, and in it one container with a smaller limit of its own and one without: each cgroup
-/// has its own throttlings, and a thread waits for either quota.
+/// A pod with a limit and two containers, one with a smaller limit of its own. Each cgroup has its own
+/// throttlings, and a thread may wait for either quota.
 #[test]
 fn nested_quotas_are_told_apart() {
     let watchers = dividing::watchers();
@@ -261,14 +263,14 @@ fn nested_quotas_are_told_apart() {
         let (_, causes) = divided(watcher, &limited, before);
         assert_lengths(watcher, &pod, pod_truth);
         assert_lengths(watcher, &limited.cgroup, limited_truth);
-        // It is one thread: whenever its own group is throttled it waits for that, and at other times for the
-        // pod's quota.
+        // The load has one thread: while its own cgroup is throttled it waits for that, and at other times
+        // for the pod's quota.
         let own = limited_truth.throttled_ns;
         assert!(causes.throttled_ns >= own - own / 20, "{causes:?} {own}");
     }
 }
 
-/// As where a node is a container itself.
+/// The case of a node that is a container itself.
 #[test]
 fn a_quota_ten_groups_above_its_threads_has_its_throttlings() {
     const DEPTH: usize = 10;
@@ -276,7 +278,7 @@ fn a_quota_ten_groups_above_its_threads_has_its_throttlings() {
     let outer = Cgroup::new("deep");
     outer.enable_controllers_below();
     outer.set_quota(Quota { quota_us: 2_000, period_us: 50_000 });
-    // The innermost first, as they have to be removed.
+    // The innermost first, which is the order of removal.
     let mut between = Vec::new();
     for depth in 1..DEPTH {
         let cgroup = Cgroup::new(&format!("deep{}", "/in".repeat(depth)));
@@ -294,11 +296,11 @@ fn a_quota_ten_groups_above_its_threads_has_its_throttlings() {
     }
 }
 
-/// Datagrams to a port without a reader are delivered, and refused, in a softirq on the sender's CPU, in its
-/// name.
+/// Datagrams to a port without a reader are delivered, and rejected, in a softirq on the sender's CPU, in the
+/// context of the sender.
 #[test]
 fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
-    /// As with spinners: what else runs there.
+    /// For other work on that CPU, as with the spinners.
     const TOLERANCE: f64 = 0.05;
     let watchers = dividing::watchers();
     let one = &cpus()[..1];
@@ -330,14 +332,14 @@ fn flood() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let nobody = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     loop {
-        // Not connected, so that what comes back is no error.
+        // The socket is not connected, so the rejections cause no errors.
         drop(socket.send_to(b"x", nobody));
     }
 }
 
 #[test]
 fn two_thousand_threads_have_causes_for_every_nanosecond() {
-    // A timeline reaches back by so many changes of a CPU's occupant, of which others' loads make thousands.
+    // A timeline holds a limited number of occupant changes of a CPU, and other tests' loads make thousands.
     let watchers = dividing::alone();
     let all = cpus();
     let crowd = Case::new("thousands", &all, || process::in_threads(2000, process::sleep_seldom));
@@ -348,8 +350,8 @@ fn two_thousand_threads_have_causes_for_every_nanosecond() {
     crowd.load.freeze();
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &crowd, before);
-        // What else runs on this machine: two thousand wake-ups at once may reach further back than a
-        // timeline.
+        // For other work on this machine: with two thousand simultaneous wakeups, waits may reach further
+        // back than a timeline.
         assert!(causes.unknown_ns < ours.wait.sum_ns / 20, "{causes:?}");
     }
 }

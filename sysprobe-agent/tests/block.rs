@@ -1,5 +1,5 @@
-//! Requests to block devices of known loads, by every tier that this kernel has at the same time, against
-//! what the kernel itself and the load count.
+//! Block device requests of known loads, measured by every attach mode of this kernel at the same time and
+//! compared with the counts of the kernel and of the load.
 
 #[path = "block/counts.rs"]
 mod counts;
@@ -26,10 +26,10 @@ use sysprobe_common::block::Operation;
 use counts::Counts;
 use disk::{Disk, DiskStats};
 
-/// The least that `mkfs.xfs` makes is 300 MiB.
+/// `mkfs.xfs` needs at least 300 MiB.
 const BYTES: u64 = 320 << 20;
 
-/// What each agent says, at a moment when the device is idle, and what the kernel says of it then.
+/// The agents' snapshots from a time when the device is idle, and the kernel's statistics at the same time.
 fn at_rest(disk: &Disk, watchers: &[Watcher]) -> (DiskStats, Vec<Snapshot>) {
     until("the device is idle", || {
         let before = disk.statistics();
@@ -47,7 +47,7 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     }
 }
 
-/// fio's report of one thread in a cgroup that reads or writes blocks of 4 KiB here and there.
+/// fio's report of one thread in a cgroup that randomly reads or writes blocks of 4 KiB.
 fn fio(cgroup: &Cgroup, arguments: &[&str]) -> Value {
     let mut fio = Command::new("fio");
     fio.args([
@@ -63,7 +63,7 @@ fn fio(cgroup: &Cgroup, arguments: &[&str]) -> Value {
     serde_json::from_str(&run(&mut fio)).expect("fio writes JSON")
 }
 
-/// `dd` in a cgroup. Whether it succeeds is for the caller to judge.
+/// Runs `dd` in a cgroup; returns whether it succeeded.
 fn dd(cgroup: &Cgroup, arguments: &[String]) -> bool {
     let mut dd = Command::new("dd");
     dd.arg("status=none").args(arguments).stderr(Stdio::null());
@@ -71,23 +71,23 @@ fn dd(cgroup: &Cgroup, arguments: &[String]) -> bool {
     dd.status().expect("dd can be started").success()
 }
 
-/// Written through the cache and around it, in order and not, with and without the device's cache being
-/// flushed, read back, and discarded.
+/// Writes through the cache and around it, in order and not, with and without flushing the device's cache.
+/// Reads back and discards.
 fn everything(cgroup: &Cgroup, directory: &Path) {
     let place = format!("--directory={}", directory.display());
     fio(cgroup, &[&place, "--filename=random", "--size=2m", "--direct=1", "--rw=randrw", "--fsync=8"]);
     fio(cgroup, &[&place, "--filename=order", "--size=4m", "--rw=write", "--end_fsync=1"]);
     fio(cgroup, &[&place, "--filename=order", "--size=4m", "--rw=read", "--invalidate=1"]);
-    // Written back in another order than it was written: requests are merged.
+    // Written back in a different order, so that requests are merged.
     fio(cgroup, &[&place, "--filename=disorder", "--size=4m", "--rw=randwrite", "--end_fsync=1"]);
     fs::remove_file(directory.join("order")).expect("removed");
     run(Command::new("sync").arg("--file-system").arg(directory));
     run(Command::new("fstrim").arg(directory));
 }
 
-/// The kernel's clock is read a moment later than ours, after all our programs and what waits for the
-/// request, and it shows whole milliseconds: ours is never the larger one. That moment was 10 us with two
-/// agents; in emulation, with several, a tenth of a request.
+/// The kernel reads its clock a little later than our programs do, after all of them and other work on the
+/// request, and it shows whole milliseconds: our time is never the larger one. The difference was 10 us with
+/// two agents; in emulation with several agents it is a tenth of a request's time.
 fn assert_same_time(what: &str, requests: u64, ours_ms: u64, kernels_ms: u64) {
     const ROUNDED_MS: u64 = 2;
     const MOMENTS_A_MS: u64 = 64;
@@ -98,7 +98,7 @@ fn assert_same_time(what: &str, requests: u64, ours_ms: u64, kernels_ms: u64) {
 
 #[test]
 fn all_requests_are_those_of_the_kernels_own_statistics() {
-    // With the scheduler requests wait in a queue and are merged there; without, they go to the driver at
+    // With the scheduler, requests wait in a queue and are merged there; without it, they go to the driver at
     // once.
     for (kind, scheduler) in [(Kind::Ext4, "mq-deadline"), (Kind::Xfs, "none"), (Kind::Ext4, "none")] {
         let disk = Disk::formatted(BYTES, kind);
@@ -162,7 +162,7 @@ fn requests_flushes_and_bytes_are_those_of_fio() {
             (number("/jobs/0/write/total_ios"), number("/jobs/0/write/io_bytes"))
         );
         assert_eq!(ours.of(Operation::Flush).requests, number("/jobs/0/sync/total_ios"));
-        // What fio waited, from before its call to after it, has the device's part in it.
+        // fio measures from before its call to after it, which includes the device's time.
         let waited =
             report["jobs"][0]["read"]["clat_ns"]["mean"].as_f64().expect("a mean") * read.requests as f64;
         figure(&format!(
@@ -175,7 +175,7 @@ fn requests_flushes_and_bytes_are_those_of_fio() {
     assert_nothing_lost(&watchers);
 }
 
-/// Without the kernel's stamps, a request's time begins when it is first seen.
+/// Without the kernel's timestamps, a request's time begins when the agent first sees it.
 #[test]
 fn a_queue_without_statistics_counts_all_the_same() {
     let disk = Disk::new(16 << 20);
@@ -227,7 +227,7 @@ fn what_a_device_fails_to_do_is_an_error() {
     }
 }
 
-/// Lets the kernel note whose the pages and requests of children of the root are. `false` if it cannot.
+/// Lets the kernel record the cgroup of pages and requests, for children of the root. `false` if it cannot.
 fn can_note_owners() -> bool {
     let root = Path::new("/sys/fs/cgroup");
     !is_v1() && fs::write(root.join("cgroup.subtree_control"), "+io +memory").is_ok()
@@ -246,7 +246,7 @@ fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows(
         &cgroup,
         &["if=/dev/zero".to_owned(), output, "bs=1M".to_owned(), format!("count={}", WRITTEN >> 20)]
     ));
-    // The kernel's own threads write it, for the process that runs `sync` here.
+    // The kernel's own threads do the writeback, on behalf of the `sync` that runs here.
     run(Command::new("sync").arg("--file-system").arg(disk.mounted()));
     let (_, after) = at_rest(&disk, &watchers);
     for ((watcher, before), after) in watchers.iter().zip(&before).zip(&after) {
@@ -256,7 +256,7 @@ fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows(
         };
         let (own, kernels) = (bytes(&cgroup.name), bytes("kernel"));
         figure(&format!("written by {}: {own} of the cgroup, {kernels} of the kernel", watcher.tier.name()));
-        // The rest is the file system's own, such as its journal.
+        // The rest is the file system's own data, such as its journal.
         let data = if notes { own } else { kernels };
         assert!(data >= WRITTEN, "{data} by {}", watcher.tier.name());
         assert!(notes || own == 0, "{own} by {}", watcher.tier.name());
@@ -266,7 +266,7 @@ fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows(
 #[test]
 fn cgroups_that_go_leave_nothing_behind() {
     const CGROUPS: u64 = 40;
-    /// Other tests have some at the same time.
+    /// A margin for other tests that use slots at the same time.
     const OTHERS: u64 = CGROUPS / 4;
     let disk = Disk::new(1 << 20);
     let watchers = watchers("block");

@@ -1,7 +1,7 @@
-//! Cgroups that come and go: every birth and death is heard, what ran in them is counted, and nothing stays
-//! behind.
+//! Cgroups that come and go: the agent sees every creation and removal, counts what ran in them, and keeps
+//! nothing.
 //!
-//! Two tests count what others would disturb: each test takes [`HOST`] before it makes a cgroup.
+//! Two tests have counts that others would disturb, so each test takes [`HOST`] before it creates a cgroup.
 
 mod support;
 
@@ -20,11 +20,11 @@ use support::totals::{Totals, lost, workload};
 use support::{figure, until, within};
 use sysprobe_agent::snapshot::Snapshot;
 
-/// The right to make cgroups.
+/// The right to create cgroups.
 static HOST: Mutex<()> = Mutex::new(());
 
 fn host() -> MutexGuard<'static, ()> {
-    // A test that failed has cleaned up all the same.
+    // A test that failed has cleaned up too.
     HOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -36,10 +36,11 @@ fn slots_in_use(samples: &Samples) -> f64 {
     samples.get("sysprobe_agent_map_entries", &[("map", "sched_slots")])
 }
 
-/// So many cgroups at a time, as nodes have them.
+/// The number of cgroups that exist at a time, as on a typical node.
 const AT_ONCE: usize = 20;
 
-/// Makes and removes so many cgroups; one of each batch runs a process. Their names and what they used.
+/// Creates and removes `count` cgroups; one of each batch runs a process. Returns the names and CPU times of
+/// those.
 fn churn(attempt: u32, count: usize) -> Vec<(String, u64)> {
     let name = |at: usize| format!("churn-{attempt}-{at}");
     let batch = |first| {
@@ -49,15 +50,15 @@ fn churn(attempt: u32, count: usize) -> Vec<(String, u64)> {
     (0..count).step_by(AT_ONCE).map(batch).collect()
 }
 
-/// What the agent has charged to these, and what they used.
+/// The CPU time that the agent has charged to these cgroups, and the time that they used.
 fn charged(snapshot: &Snapshot, lives: &[(String, u64)]) -> (u64, u64) {
     let ours = lives.iter().map(|(name, _)| Totals::of_workload(snapshot, name).on_cpu_ns);
     (ours.sum(), lives.iter().map(|(_, used)| used).sum())
 }
 
-/// Both sides add up the same slices but for that in which a process enters: what it ran since the last tick
-/// the kernel charges to the cgroup that it enters, and we to the one that it leaves. A life here has some
-/// milliseconds, of which that is a small part.
+/// Both sides add up the same slices, except for the one in which a process enters the cgroup. The kernel
+/// charges its time since the last tick to the cgroup that it enters, the agent to the one that it leaves. A
+/// process here runs for some milliseconds, of which that is a small part.
 const FIRST_SLICE: f64 = 0.1;
 
 #[test]
@@ -65,8 +66,8 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
     const COUNT: u64 = 1000;
     let _host = host();
     let agent = Agent::start();
-    // Another process on this machine may make cgroups at the same time, which adds to the counts but never
-    // takes away: one attempt of three without such a neighbour is enough.
+    // Another process may create cgroups at the same time, which can only increase the counts. One of three
+    // attempts without such a process is enough.
     for attempt in 1..=3 {
         let (before, start) = (agent.snapshot(), Instant::now());
         let lives = churn(attempt, usize::try_from(COUNT).expect("small"));
@@ -85,10 +86,10 @@ fn a_thousand_cgroups_in_ten_seconds_are_all_heard() {
     }
 }
 
-/// Far more events than the ring buffer has room for, while the agent cannot read them.
+/// Creates far more events than the ring buffer can hold while the agent cannot read them.
 #[test]
 fn events_that_found_no_room_are_counted_and_made_good() {
-    /// The ring has 512 KiB and an event 64 bytes at least: 8192 events at most. Each cgroup makes two.
+    /// The ring has 512 KiB and an event at least 64 bytes: 8192 events at most. Each cgroup makes two.
     const COUNT: u64 = 5000;
     let _host = host();
     let agent = Agent::configured("grace_seconds = 2");
@@ -120,10 +121,10 @@ fn events_that_found_no_room_are_counted_and_made_good() {
     until("nothing is left of the others", || (!agent.metrics().contains("unheard-")).then_some(()));
 }
 
-/// A process that works for some milliseconds in a cgroup of its own, and the CPU time it had there.
+/// A process that works for some milliseconds in a cgroup of its own, and the CPU time that it had there.
 ///
-/// What it ran before it worked is left out: it had that on its way into the cgroup, which takes long on a
-/// busy machine, and the kernel charges a part of that to the cgroup.
+/// The time before its work is excluded: the process spent it on its way into the cgroup, which takes long on
+/// a busy machine, and the kernel charges a part of it to the cgroup.
 fn short_life(name: &str) -> (String, u64) {
     let cgroup = Cgroup::new(name);
     let load = Load::stopped(&cgroup, &cpus(), || process::spin_for(Duration::from_millis(5)));
@@ -139,7 +140,8 @@ fn what_ran_in_short_lived_cgroups_is_counted_and_then_forgotten() {
     let _host = host();
     let agent = Agent::configured("grace_seconds = 5");
     let baseline = slots_in_use(&agent.scrape());
-    // Each is asked for at once: on a busy machine the grace of the first is over when the last ends.
+    // Each is queried at once: on a busy machine, the first one's grace period is over when the last one
+    // ends.
     let (mut ours, mut used, mut lives) = (0, 0, Vec::new());
     for at in 0..50 {
         let life = short_life(&format!("life-{at}"));
@@ -176,7 +178,7 @@ fn a_scrape_in_the_middle_of_a_birth_charges_nobody_else() {
     let after = agent.snapshot();
     let unknown = Totals::of_workload(&after, "unknown").since(Totals::of_workload(&before, "unknown"));
     figure(&format!("scraped: unknown {unknown:?}"));
-    // Every cgroup here was born before the agent's eyes.
+    // The agent saw the creation of every cgroup here.
     assert_eq!(unknown, Totals::default(), "charged to `unknown`");
 }
 
@@ -200,7 +202,7 @@ impl Crowd {
         self.members.iter().map(|(load, _)| load.totals()).fold(Totals::default(), Totals::plus)
     }
 
-    /// What is charged to the members, and to `unknown`.
+    /// The totals charged to the members, and to `unknown`.
     fn charged(&self) -> (Totals, Totals) {
         let snapshot = self.agent.snapshot();
         let of = |(_, cgroup): &(Load, Cgroup)| Totals::of_workload(&snapshot, &cgroup.name);
@@ -226,7 +228,7 @@ fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
     let (known, unknown) = (known.since(charged_before.0), unknown.since(charged_before.1));
     figure(&format!("crowd: kernel {truth:?}, known {known:?}, unknown {unknown:?}"));
     assert!(unknown.on_cpu_ns > 0 && known.on_cpu_ns > 0, "some have a slot and some have none");
-    // Nothing is lost. Others on this machine may be unknown to this agent as well, which adds.
+    // Nothing is lost. Other cgroups of this machine may also be charged to `unknown`, which only adds.
     let charged = known.plus(unknown);
     assert!(
         charged.on_cpu_ns >= truth.on_cpu_ns && charged.arrivals >= truth.arrivals,
@@ -244,8 +246,8 @@ fn without_a_free_slot_time_is_charged_to_unknown_and_said_to_be() {
     });
 }
 
-/// The kernel reuses memory: what describes a task's cgroups (`css_set`) may lie where that of another cgroup
-/// did, in which the task was before it slept. With so many tasks at once, some of them meet it in every few
+/// The kernel reuses memory: a task's cgroup set (`css_set`) may have the same address as one of another
+/// cgroup that the task was in before it slept. With this many tasks, some of them hit the case every few
 /// rounds.
 #[test]
 fn a_process_that_is_moved_twice_in_its_sleep_is_charged_where_it_wakes() {
@@ -260,7 +262,7 @@ fn a_process_that_is_moved_twice_in_its_sleep_is_charged_where_it_wakes() {
         for load in &loads {
             between.adopt(load.pid);
         }
-        // The old descriptions are freed after a grace period of the kernel's own, of which nothing tells.
+        // The kernel frees the old sets after an RCU grace period, whose end is not visible.
         thread::sleep(Duration::from_millis(300));
         let last = make(&format!("last-{round}"));
         for (load, cgroup) in loads.iter().zip(&last) {
@@ -282,7 +284,7 @@ fn a_process_that_is_moved_twice_in_its_sleep_is_charged_where_it_wakes() {
     }
 }
 
-/// Cgroups in one another, with the longest names that there are: no path leads to the deepest.
+/// Nested cgroups with the longest possible names: the path of the deepest exceeds the limit.
 struct Chain {
     deepest: OwnedFd,
     name: CString,
@@ -317,7 +319,7 @@ impl Chain {
         unsafe { OwnedFd::from_raw_fd(opened) }
     }
 
-    /// Moves a process into the deepest.
+    /// Moves a process into the deepest cgroup.
     fn adopt(&self, pid: i32) {
         let entrance = format!("/proc/self/fd/{}/cgroup.procs", self.deepest.as_raw_fd());
         fs::write(entrance, pid.to_string()).expect("the process can be moved");
@@ -334,7 +336,7 @@ impl Drop for Chain {
     }
 }
 
-/// Of the agent, in bytes.
+/// The agent's resident memory, in bytes.
 fn resident(agent: &Agent) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", agent.pid())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
@@ -345,7 +347,7 @@ fn resident(agent: &Agent) -> u64 {
 fn nested_cgroups_without_end_take_bounded_memory_and_are_charged_to_what_they_are_in() {
     const LEVELS: usize = 1000;
     const RESIDENT_MAX: u64 = 12 << 20;
-    /// Of the process in the deepest, in nanoseconds.
+    /// The CPU time of the process in the deepest cgroup, in nanoseconds.
     const USED: u64 = 100_000_000;
     let _host = host();
     let agent = Agent::start();
@@ -372,7 +374,7 @@ fn nested_cgroups_without_end_take_bounded_memory_and_are_charged_to_what_they_a
     });
     figure(&format!("chain: {} ms of the deepest were charged to the unit", ours / 1_000_000));
 
-    // Another agent finds them by a walk.
+    // An agent that starts later finds the cgroups when it walks the hierarchy.
     let late = Agent::start();
     assert!(lost(&late.snapshot(), "cgroup", "path_too_long") > LEVELS as u64 * 9 / 10);
     let log = late.log();

@@ -1,5 +1,5 @@
-//! A command runs in the agent's container and within its memory limit (`kubectl exec ... top`): what it
-//! keeps of a big node has to leave room for the agent.
+//! A command runs in the agent's container and within its memory limit (`kubectl exec ... top`), so its data
+//! of a big node must leave room for the agent.
 
 mod support;
 
@@ -17,22 +17,22 @@ use support::{command, figure, process};
 use sysprobe_agent::snapshot::{PodSample, PodTotals, Snapshot, VERSION, Workload, WorkloadSample};
 use tokio::net::UnixListener;
 
-/// A real node, on which pods serve requests, write and wait.
+/// A recording of a real node, whose pods serve requests, write and wait.
 const RECORDED: &str = include_str!("screens/later.json");
 const WORKLOADS: usize = 1_000;
-/// In the place of each pod's name.
+/// A placeholder for each pod's name.
 const POD: &str = "a-pod-of-this-name";
 const MIB: u64 = 1 << 20;
-/// The agent of such a node takes up to 130 MiB of the chart's 256.
+/// The agent of such a node takes up to 130 MiB of the chart's 256 MiB.
 const ROOM: u64 = 112 * MIB;
-/// As many windows as samples are kept, and some more.
+/// As many windows as samples are kept, and a few more.
 const WINDOWS: usize = 19;
 
-/// A node of a thousand pods that all do everything, and ever more of it.
+/// A node with a thousand pods that all do everything, with counters that keep growing.
 struct BigNode {
-    /// Without workloads and pods.
+    /// The node without workloads and pods.
     node: Snapshot,
-    /// What one pod does in a second, and what it has done.
+    /// One pod's activity in a second, and its totals so far.
     one: WorkloadSample,
     row: WorkloadSample,
     pod: PodTotals,
@@ -43,7 +43,7 @@ impl BigNode {
         let mut node: Snapshot = serde_json::from_str(RECORDED).expect("a snapshot");
         node.version = VERSION;
         let (rows, pods) = (mem::take(&mut node.workloads), mem::take(&mut node.pods));
-        // The row with the most in it.
+        // The row with the most data in it.
         let mut one = rows.into_iter().max_by_key(|row| text(row).len()).expect("there are some");
         let mut pod = pods.into_iter().max_by_key(|pod| text(pod).len()).expect("there are some");
         (pod.namespace, pod.pod) = ("shop".into(), POD.into());
@@ -52,7 +52,7 @@ impl BigNode {
         Self { node, row: one.clone(), one, pod }
     }
 
-    /// Everything grows, so that no two samples have a number in common.
+    /// The next snapshot. Every counter grows, so that no two samples share a number.
     fn answer(&mut self) -> String {
         let now = sysprobe_agent::host::monotonic();
         self.node.monotonic_ns = u64::try_from(now.as_nanos()).expect("centuries");
@@ -75,7 +75,7 @@ fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("JSON")
 }
 
-/// Ended with the test.
+/// A child process that is killed with the test.
 struct Killed(Child);
 
 impl Drop for Killed {

@@ -1,4 +1,4 @@
-//! Completion in a real bash: what Tab offers can be run without harm, whatever a cgroup is called.
+//! Completion in a real bash: the candidates that Tab offers are safe to run, whatever a cgroup's name is.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::cgroup::Cgroup;
 use support::command::{Outcome, run};
 use support::until;
 
-/// In a mount namespace of its own, where the agent's socket is in the usual place: completes the word, then
+/// Runs in a mount namespace of its own, with the agent's socket at the usual place. Completes the word, then
 /// has bash evaluate a line with each candidate. `$1` is the agent's directory, `$2` the program, `$3` the
 /// word.
 const SCRIPT: &str = r#"

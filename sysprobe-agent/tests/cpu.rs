@@ -1,4 +1,4 @@
-//! The CPU controller's numbers per cgroup against its own files, exactly, while nothing moves.
+//! The CPU controller's numbers of cgroups, compared exactly with its files while nothing changes.
 
 mod support;
 
@@ -15,8 +15,8 @@ use sysprobe_agent::snapshot::{CpuSample, Throttling};
 
 const QUOTA: Quota = Quota { quota_us: 20_000, period_us: 100_000 };
 
-/// Two threads that want more than the group may have, until some periods were throttled; then nothing runs
-/// any more.
+/// Runs two threads that exceed the cgroup's quota until some periods were throttled; afterwards nothing
+/// runs.
 fn exhaust(cgroup: &Cgroup) {
     let load = Load::running(cgroup, &cpus(), || process::in_threads(2, process::spin));
     let start = cgroup.throttling().throttled_periods;
@@ -26,8 +26,8 @@ fn exhaust(cgroup: &Cgroup) {
     drop(load);
 }
 
-/// The files' numbers and the agent's, from a moment at which they stayed the same: the period's timer runs
-/// on for some periods after the load has gone.
+/// The files' numbers and the agent's, from a time when they stayed the same: the period timer continues for
+/// some periods after the load has ended.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Throttling, u64, CpuSample) {
     until("the files stay the same", || {
         let before = (cgroup.throttling(), cgroup.usage_ns());
@@ -95,7 +95,7 @@ fn settings_are_exported_as_they_are_set() {
     let limited = agent.scrape();
     let is = |name: &str, value: f64| {
         let exported = limited.get(name, &labels);
-        // The last digits of a decimal fraction.
+        // Allows for the last digits of a decimal fraction.
         assert!((exported - value).abs() < 1e-9, "{name} is {exported}, not {value}");
     };
     is("sysprobe_cpu_quota_cores", 0.2);

@@ -1,9 +1,9 @@
-//! What is in `deploy` for Prometheus and Grafana, against a real Prometheus that scrapes a real agent on a
-//! node with real loads: every query of every panel and variable, and every rule, is valid and has data, with
-//! classic and with native histograms.
+//! Tests the files in `deploy` for Prometheus and Grafana with a real Prometheus that scrapes a real agent on
+//! a node with real loads. Every query of every panel and variable, and every rule, is valid and has data,
+//! with classic and with native histograms.
 //!
-//! Grafana itself is not here: [`board`] does what it does with variables, and `on_paper` looks at the files
-//! only.
+//! Grafana itself is not used: [`board`] substitutes variables as Grafana does, and `on_paper` checks only
+//! the files.
 
 #[path = "dashboards/board.rs"]
 mod board;
@@ -28,11 +28,11 @@ use support::cgroup::is_v1;
 use support::prometheus::{Options, Prometheus};
 use support::{DEADLINE, figure, http, left_out, until};
 
-/// Queries with this in them have no data here, and why.
+/// Queries that contain this text have no data here, with the reason.
 const ABSENT_ON_V1: [(&str, &str); 1] =
     [("sysprobe_pressure_", "cgroup v1 has no pressure stall information")];
 
-/// Alerts that these loads are reason for, with the pod.
+/// Alerts that these loads cause, with the pod.
 const ALERTS: [(&str, &str); 3] = [
     ("SysprobeThrottled", "checkout"),
     ("SysprobeNoisyNeighbour", "encode"),
@@ -52,7 +52,7 @@ fn every_query_and_every_rule_has_data() {
             &Options { native_histograms, rules: rules.clone(), as_in_a_cluster: true, ..Options::default() },
         )
     };
-    // At the same time: the rates of one become old while the other is asked.
+    // Both are checked at the same time: while one is queried, the rates of the other would expire.
     let servers = [("classic", start(false)), ("native", start(true))];
     for (histograms, prometheus) in &servers {
         let started = Instant::now();
@@ -84,7 +84,8 @@ impl Server for Prometheus {
     }
 }
 
-/// Each rule is evaluated without a fault; what is recorded has data, and so have the alerts that are due.
+/// Checks that each rule is evaluated without errors. Recording rules must have data, and so must the alerts
+/// that are due.
 fn questions_of_rules(prometheus: &Prometheus) -> Vec<Question> {
     let rules = until("every rule has been evaluated", || {
         let data = prometheus.ask("/api/v1/rules")?;
@@ -99,7 +100,7 @@ fn questions_of_rules(prometheus: &Prometheus) -> Vec<Question> {
     let recorded = recorded.map(|rule| Question { place: "rules".into(), forms: vec![text(&rule["name"])] });
     let alerts = ALERTS.map(|(name, pod)| {
         let rule = rules.iter().find(|rule| rule["name"] == name).expect("there is such an alert");
-        // As after a long time: until then a rate over minutes is small.
+        // Shortens the window, because a rate over minutes is small at first.
         let due = text(&rule["query"]).replace("[5m]", "[20s]");
         let of_pod =
             format!("sysprobe_sched_on_cpu_seconds_total{{namespace=\"{NAMESPACE}\",pod=\"{pod}\"}}");

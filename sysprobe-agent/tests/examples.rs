@@ -1,10 +1,10 @@
-//! What the documents show is what the program takes: every command line in them is accepted by the real
-//! program's own definition of its arguments, every `toml` block is a configuration, every relative link
-//! leads to a file and a heading that there are.
+//! Checks that the documents match the program: the program's own argument parser accepts every command line,
+//! every `toml` block is a valid configuration, and every relative link leads to an existing file and
+//! heading.
 //!
-//! Nothing is loaded or attached, so this runs without rights. What counts as an example: the lines of `sh`
-//! and `bash` blocks, what follows a prompt in other blocks (the rest is output), and inline code. Words in
-//! capitals stand for something.
+//! Nothing is loaded or attached, so this needs no privileges. The examples are the lines of `sh` and `bash`
+//! blocks, the text after a prompt in other blocks (the rest is output), and inline code. Words in capitals
+//! are placeholders.
 
 #[path = "examples/markdown.rs"]
 mod markdown;
@@ -22,14 +22,14 @@ use markdown::Page;
 use sysprobe_agent::cli::Cli;
 use sysprobe_agent::config::Config;
 
-/// What words in capitals may stand for where the program wants more than any word.
+/// Values to try for a placeholder if the program does not accept every word.
 const STAND_INS: [&str; 4] = ["1", "10ms", "/x", "127.0.0.1:1"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace")
 }
 
-/// Every page of the repository, by its path in it.
+/// Every page of the repository, by its path.
 fn all_pages() -> BTreeMap<PathBuf, Page> {
     fn walk(directory: &Path, pages: &mut BTreeMap<PathBuf, Page>) {
         for entry in
@@ -51,7 +51,7 @@ fn all_pages() -> BTreeMap<PathBuf, Page> {
     pages
 }
 
-/// Those that tell a user what to type.
+/// The pages that tell a user what to type.
 fn manual() -> BTreeMap<PathBuf, Page> {
     let mut pages = all_pages();
     pages.retain(|path, _| {
@@ -64,11 +64,11 @@ fn manual() -> BTreeMap<PathBuf, Page> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Example {
     words: Vec<String>,
-    /// Inline code may only name a command; what is in a block is typed as it is.
+    /// Whether the example is complete: inline code may only name a command, a block is typed as it is.
     complete: bool,
 }
 
-/// The examples of a page, with the lines they are on.
+/// The examples of a page, with their lines.
 fn examples(page: &Page) -> Vec<(usize, Example)> {
     let mut found = Vec::new();
     for block in &page.blocks {
@@ -79,7 +79,7 @@ fn examples(page: &Page) -> Vec<(usize, Example)> {
         }
     }
     for (line, code) in &page.spans {
-        // The name alone is none.
+        // The program's name alone is not an example.
         let commands = shell::of_program(code).into_iter().filter(|words| !words.is_empty());
         let commands = commands.flat_map(|words| shell::alternatives(&words));
         found.extend(commands.map(|words| (*line, Example { words, complete: false })));
@@ -91,7 +91,7 @@ fn parse(words: &[String]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(std::iter::once("sysprobe").chain(words.iter().map(String::as_str)))
 }
 
-/// The words as the program takes them, with something in the place of those in capitals; else what it says.
+/// The words that the program accepts, with values for placeholders; otherwise the program's error.
 fn accepted(example: &Example) -> Result<Vec<String>, String> {
     let words = &example.words;
     let Err(error) = parse(words) else { return Ok(words.clone()) };
@@ -117,7 +117,7 @@ fn word_of(word: &str) -> &str {
     word.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map_or(word, |(_, value)| value)
 }
 
-/// The word that was refused, if it only stands for something.
+/// The position of the rejected word, if it is a placeholder.
 fn placeholder(error: &clap::Error, words: &[String]) -> Option<usize> {
     let Some(ContextValue::String(refused)) = error.get(ContextKind::InvalidValue) else { return None };
     let stands_for_something = refused.chars().any(|letter| letter.is_ascii_uppercase())
@@ -132,12 +132,12 @@ fn stand_ins(error: &clap::Error) -> Vec<String> {
     }
 }
 
-/// Commands that look at windows compare their flags with each other before anything else, and then find no
-/// such file of types: so they say what is wrong with the flags, and do nothing.
+/// The error in a combination of flags. Commands with windows check their flags first and then fail on the
+/// missing BTF file, so they never do anything else.
 fn wrong_together(words: &[String]) -> Option<String> {
     const WINDOWS: [&str; 7] = ["top", "io", "net", "blame", "latency", "use", "probes"];
     const WRONG_CONFIGURATION: i32 = 78;
-    // With a socket of its own it could find an agent, and go on.
+    // An example with its own socket could find an agent and continue.
     const OF_ITS_OWN: [&str; 4] = ["--socket", "--btf", "--help", "-h"];
     let mut flags = words.iter().map(|word| word.split('=').next().unwrap_or_default());
     if !words.first().is_some_and(|first| WINDOWS.contains(&&**first))
@@ -154,7 +154,7 @@ fn wrong_together(words: &[String]) -> Option<String> {
     (output.status.code() != Some(WRONG_CONFIGURATION)).then_some(said)
 }
 
-/// What is wrong with a command line.
+/// The error in a command line.
 fn fault(example: &Example) -> Option<String> {
     let words = match accepted(example) {
         Ok(words) => words,
@@ -164,7 +164,7 @@ fn fault(example: &Example) -> Option<String> {
     parse(&words).ok().and_then(|_| wrong_together(&words))
 }
 
-/// In inline code; what is typed in a block is told by [`fault_of_line`].
+/// The error in inline code; [`fault_of_line`] does the same for a line of a block.
 fn fault_of_span(code: &str) -> Option<String> {
     let page = Page::parse(&format!("`{code}`"));
     examples(&page).iter().find_map(|(_, example)| fault(example))
@@ -191,7 +191,7 @@ fn every_command_line_is_one_that_the_program_takes() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    // That of each kind some are seen at all.
+    // Checks that some examples of each kind are found at all.
     let seen = |words: &str| judged.keys().any(|example| example.words.join(" ") == words);
     for words in ["agent", "check", "blame /demo-web --once", "schema latency", "completions bash"] {
         assert!(seen(words), "sysprobe {words} is in README.md and was not found: {judged:?}");
@@ -240,7 +240,7 @@ fn what_stands_for_something_may_stand_there() {
     }
 }
 
-/// Of the program's own help.
+/// Covers the program's own help.
 #[test]
 fn the_examples_of_the_help_are_right_as_well() {
     let mut count = 0;
@@ -272,7 +272,7 @@ fn every_toml_block_is_a_configuration() {
     assert!(Config::parse(&wrong.blocks[0].text, Path::new("wrong.md")).is_err());
 }
 
-/// What is wrong with a page's links; `pages` are all that there are.
+/// The broken links of a page; `pages` holds all pages.
 fn broken_links(path: &Path, page: &Page, pages: &BTreeMap<PathBuf, Page>) -> Vec<String> {
     let fault = |target: &str| {
         let (file, anchor) =
@@ -281,7 +281,7 @@ fn broken_links(path: &Path, page: &Page, pages: &BTreeMap<PathBuf, Page>) -> Ve
         if to != path && !pages.contains_key(&to) && !root().join(&to).exists() {
             return Some("leads to nothing");
         }
-        // Lines of source files are anchors, too, and are not looked at.
+        // Line anchors of source files are not checked.
         let headings = if file.is_empty() { Some(page) } else { pages.get(&to) };
         let is_missing = |anchor| headings.is_some_and(|page| !page.anchors.contains(anchor));
         anchor.is_some_and(is_missing).then_some("leads to no heading")

@@ -1,4 +1,5 @@
-//! More cgroups than there are slots: what has none is counted, and gets the next slot that is free.
+//! More cgroups than slots: switches without a slot are counted, and the cgroup gets the next slot that
+//! becomes free.
 
 mod support;
 
@@ -9,18 +10,18 @@ use support::totals::{lost, workload};
 use support::{figure, until};
 use sysprobe_agent::snapshot::{ProgramSample, Snapshot};
 
-/// Fixed ones included.
+/// The number of slots, including the fixed ones.
 const SLOTS: usize = 16;
 const ONLY_SCHED: &str =
     "[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\nreclaim = false\n";
 
-/// What the program at the switch did so far.
+/// The statistics of the program at the context switch.
 fn switches(snapshot: &Snapshot) -> &ProgramSample {
     let mut programs = snapshot.agent.programs.iter();
     programs.find(|program| program.program.starts_with("sched_switch")).expect("the program runs")
 }
 
-/// What a switch without a slot costs, in instructions: `cargo xtask cost`.
+/// `cargo xtask cost` measures the cost of a switch without a slot.
 #[test]
 fn switches_without_a_slot_are_counted_until_one_becomes_free() {
     let agent = Agent::configured(&format!(

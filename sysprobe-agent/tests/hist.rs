@@ -1,5 +1,5 @@
-//! The histogram's bucket search as it runs in the kernel, against the same function in user space: one
-//! source, two compilers, and a verifier and a translator between.
+//! The histogram's bucket search in the kernel against the same function in user space: one source, two
+//! compilers, with a verifier and a JIT between.
 
 mod support;
 
@@ -17,7 +17,7 @@ const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/hist.o
 const PROGRAM: &str = "hist_buckets";
 /// Values per run, as in `sysprobe-ebpf/src/bin/hist.rs`.
 const VALUES: usize = 512;
-/// What no search returns: the kernel has to overwrite it.
+/// A value that no search returns, so that the test notices if the kernel does not overwrite it.
 const UNTOUCHED: u64 = u64::MAX;
 
 /// The program and its two maps.
@@ -25,7 +25,7 @@ struct Search {
     loaded: Loaded,
     values: MappedArray<u64>,
     buckets: MappedArray<u64>,
-    /// Where it is run.
+    /// The CPU that runs it.
     cpu: u32,
 }
 
@@ -60,7 +60,7 @@ impl Search {
         (0..values.len()).map(|index| self.buckets.read(index).expect("in the map")).collect()
     }
 
-    /// Compares all of them.
+    /// Compares the buckets of all values.
     fn assert_agrees(&mut self, values: &[u64]) {
         for (value, kernel) in values.iter().zip(self.buckets_of(values)) {
             assert_eq!(kernel, bucket_of(*value) as u64, "the bucket of {value} ns");
@@ -68,7 +68,7 @@ impl Search {
     }
 }
 
-/// Each with the number before and the one after it, around both ends of the range.
+/// Each value with its predecessor and successor, wrapping around at both ends of the range.
 fn with_neighbours(values: impl Iterator<Item = u64>) -> Vec<u64> {
     values.flat_map(|value| [value.wrapping_sub(1), value, value.wrapping_add(1)]).collect()
 }
@@ -93,7 +93,7 @@ fn every_power_of_two_and_its_neighbours_have_the_same_bucket_in_the_kernel() {
 fn values_of_all_lengths_have_the_same_bucket_in_the_kernel() {
     const COUNT: usize = 20_000;
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    // Uniform over octaves, so that short and long waits are tried alike.
+    // Uniform over octaves, so that short and long waits are equally likely.
     let values: Vec<_> =
         (0..COUNT).map(|_| random.next() >> (random.next() % u64::from(u64::BITS))).collect();
     Search::load().assert_agrees(&values);
@@ -106,7 +106,7 @@ fn values_of_all_lengths_have_the_same_bucket_in_the_kernel() {
     assert_eq!(reached, BUCKETS, "every bucket was tried");
 }
 
-/// xorshift64: the same values in every run, so that a failure can be repeated.
+/// xorshift64: the same values in every run, so that a failure is reproducible.
 struct Random(u64);
 
 impl Random {

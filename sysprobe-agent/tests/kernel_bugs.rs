@@ -1,5 +1,5 @@
-//! Known bugs of kernels, provoked: what the agent says must be right all the same, and what it cannot tell
-//! is counted.
+//! Provokes known kernel bugs: the agent's numbers must still be right, and it must count what it cannot
+//! measure.
 
 #[path = "blame/dividing.rs"]
 mod dividing;
@@ -23,10 +23,10 @@ use support::{SharedNumbers, figure, left_out, shared, until};
 use sysprobe_agent::snapshot::SchedSample;
 use sysprobe_common::hist;
 
-/// So many make it likely that one blocks before its turn.
+/// Enough to make it likely that one blocks before its turn.
 const SLEEPERS: usize = 8;
 
-/// How often each of them has gone to sleep, in memory that the test shares.
+/// How many times each of them has gone to sleep, in shared memory.
 #[derive(Default)]
 struct Naps([AtomicU64; SLEEPERS]);
 
@@ -35,7 +35,7 @@ unsafe impl SharedNumbers for Naps {}
 
 const NAP: Duration = Duration::from_millis(600);
 
-/// Runs for longer than its share allows, so that it is owed nothing when it blocks, and sleeps.
+/// Runs for longer than its share, so that its lag is negative when it blocks, and sleeps.
 fn nap(naps: &AtomicU64) {
     loop {
         process::spin_for(Duration::from_millis(20));
@@ -49,18 +49,18 @@ fn waits(watcher: &Watcher, cgroup: &Cgroup) -> SchedSample {
     workload(&snapshot, &cgroup.name).and_then(|known| known.sched.clone()).unwrap_or_default()
 }
 
-/// Waits of half a nap or longer.
+/// The number of waits of half a nap or longer.
 fn long_waits(sample: &SchedSample) -> u64 {
     let from = hist::bucket_of(u64::try_from(NAP.as_nanos()).expect("small") / 2);
     sample.wait.buckets()[from..].iter().sum()
 }
 
-/// A load that naps, and is moved to another CPU whenever it has just gone to sleep.
+/// A load that naps, and that is moved to another CPU whenever it has just gone to sleep.
 struct Sleeper {
     load: Load,
     naps: &'static AtomicU64,
     known: u64,
-    /// When it was moved, and what it had waited until then.
+    /// When it was moved, and its wait time until then.
     moved: Option<(Instant, u64)>,
 }
 
@@ -69,7 +69,7 @@ impl Sleeper {
         Self { load: Load::stopped(cgroup, &[cpu], || nap(naps)), naps, known: 0, moved: None }
     }
 
-    /// What the kernel says it waited for since it was moved, once it has slept enough.
+    /// The wait time that the kernel has counted since the move, once the load has slept long enough.
     fn follow(&mut self, here: usize, there: usize) -> Option<u64> {
         if let Some((moved, waited)) = self.moved {
             if moved.elapsed() < NAP + NAP / 2 {
@@ -88,14 +88,14 @@ impl Sleeper {
     }
 }
 
-/// Has the calling thread react at once, whatever else this machine does.
+/// Gives the calling thread a high priority, so that it reacts at once on a busy machine.
 fn be_quick() {
     // SAFETY: plain numbers; 0 is the calling thread. Where it is refused, it takes more attempts.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
 }
 
-/// From 6.12 on a task that blocks before its turn stays on the run queue for a while (`sched_delayed`). If
-/// it is moved to another CPU meanwhile, the kernel counts its sleep from then on as a wait for that CPU.
+/// From 6.12 on, a task that blocks before its turn stays on the run queue for a while (`sched_delayed`). If
+/// it is migrated meanwhile, the kernel counts the rest of its sleep as a wait for the new CPU.
 #[test]
 fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blamed() {
     const SLEEPS: u64 = 3;
@@ -109,7 +109,7 @@ fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blame
     let watchers = dividing::alone();
     let sleepers = Cgroup::new("sleepers");
     let neighbour = Cgroup::new("neighbour");
-    // So that what it really waits for is short, whatever else this machine does.
+    // Keeps its real waits short on a busy machine.
     sleepers.set_weight_high();
     let naps: &Naps = shared();
     let mut loads: Vec<_> = naps.0.iter().map(|naps| Sleeper::new(&sleepers, naps, here)).collect();
@@ -158,7 +158,7 @@ fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blame
     }
 }
 
-/// Reads a file in memory as often as can be.
+/// Reads a file in memory as often as possible.
 fn read_often(file: &File) {
     loop {
         for _ in 0..1000 {
@@ -167,7 +167,7 @@ fn read_often(file: &File) {
     }
 }
 
-/// Takes the CPU from whatever has it, for a moment and as often as can be.
+/// Preempts the current task for a moment, as often as possible.
 fn interrupt_often() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: plain numbers and a pointer to one that lives; 0 is the calling thread. Where it is refused,
@@ -178,10 +178,10 @@ fn interrupt_often() {
     }
 }
 
-/// How the kernel preempts itself, where that can be chosen while it runs.
+/// The kernel's preemption mode, if it can be changed at run time.
 const PREEMPTION: &str = "/sys/kernel/debug/sched/preempt";
 
-/// Has the kernel preempt its own code, until this is dropped.
+/// Makes the kernel preempt its own code until this is dropped.
 struct Preempting(String);
 
 impl Preempting {
@@ -200,16 +200,16 @@ impl Drop for Preempting {
     }
 }
 
-/// From 5.13 to 6.1 a program finds no task's storage while another one's call on any storage is under way on
-/// its CPU: here the scheduler's programs, when a reader is preempted within one of `vfs`.
+/// From 5.13 to 6.1, a program cannot access task storage while another program's storage call is in progress
+/// on the same CPU. Here the scheduler's programs hit that when a reader is preempted within a `vfs` program.
 #[test]
 fn a_storage_that_is_busy_is_no_unknown_task_and_no_tasks_are_gone_over() {
-    /// Elsewhere there is nothing to be provoked, and a task may be unknown for other reasons.
+    /// Other kernels lack the bug, and tasks may be unknown there for other reasons.
     const KERNELS: Range<(u32, u32)> = (5, 13)..(6, 2);
     const ENOUGH: u64 = 10;
     const CONFIG: &str =
         "program_statistics = true\n[domains]\nblock = false\ntcp = false\nnet = false\nrxpath = false";
-    /// Longer than it takes until another walk over all tasks is due.
+    /// Longer than the interval between two scans of all tasks.
     const A_WALK: Duration = Duration::from_secs(12);
     if !KERNELS.contains(&kernel()) {
         return left_out("a storage that is busy", "this kernel does not have the bug");
@@ -233,7 +233,7 @@ fn a_storage_that_is_busy_is_no_unknown_task_and_no_tasks_are_gone_over() {
         let of = |reason| lost(&snapshot, "sched", reason);
         ((of("unknown_task"), seeds.map(|seed| seed.runs)), of("task_storage_busy"))
     };
-    // A birth that finds the storage busy leaves a task unknown until the next walk.
+    // A fork that finds the storage busy leaves a task unknown until the next scan.
     let (before, busy_before) = until("no task is unknown for longer than until the next walk", || {
         let before = state();
         thread::sleep(A_WALK);
@@ -251,7 +251,7 @@ fn a_storage_that_is_busy_is_no_unknown_task_and_no_tasks_are_gone_over() {
     assert_eq!(after, before, "no task is unknown, and nothing was gone over");
 }
 
-/// Of the thread that does a CPU's softirqs when there are many: its process id.
+/// The process id of a CPU's ksoftirqd thread.
 fn softirq_thread(cpu: usize) -> Option<i32> {
     let name = format!("ksoftirqd/{cpu}\n");
     let processes = fs::read_dir("/proc").expect("/proc");
@@ -266,7 +266,7 @@ fn fresh_cpu() -> Option<usize> {
     (1..64).filter(exists).find(|cpu| softirq_thread(*cpu).is_none())
 }
 
-/// Datagrams to a closed port of this machine: each is a softirq, and answered by one.
+/// Sends datagrams to a closed local port: each one causes a softirq, and so does its answer.
 fn send_often() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let closed = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
@@ -275,7 +275,7 @@ fn send_often() {
     }
 }
 
-/// Before 6.4 a kernel thread is born with another name.
+/// Before 6.4, a kernel thread starts under another name.
 #[test]
 fn softirqs_of_a_cpu_that_comes_up_later_are_interrupts() {
     const ENOUGH_NS: u64 = 300_000_000;

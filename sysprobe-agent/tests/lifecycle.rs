@@ -1,4 +1,4 @@
-//! The agent from its start to its end, the bad ends included: what it leaves in the kernel and on the disk.
+//! The agent from start to end, including abnormal ends: what it leaves behind in the kernel and on disk.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::process::{self, Load, cpus};
 use support::totals::Totals;
 use support::{command, figure, http, until};
 
-/// Waits until the kernel has freed what an agent held: it does so after a grace period of its own.
+/// Waits until the kernel has freed an agent's objects, which happens after an RCU grace period.
 fn assert_gone(objects: &Objects) {
     assert!(objects.programs.len() >= 4 && objects.maps.len() >= 4, "an agent holds more: {objects:?}");
     until("the kernel frees programs and maps", || objects.left().is_empty().then_some(()));
@@ -80,7 +80,7 @@ fn an_agent_that_has_lost_its_log_goes_on() {
         command.stderr(writer);
         drop(reader);
     });
-    // It has something to say.
+    // The signal makes it write to the log.
     agent.signal(libc::SIGHUP);
     assert_eq!(agent.get("/readyz").expect("it lives").status, 200);
     assert!(!agent.snapshot().workloads.is_empty());
@@ -129,7 +129,7 @@ fn an_agent_that_ends_leaves_the_socket_of_its_successor() {
     let socket = directory.path().join("agent.sock");
     let options = Options { socket: Some(&socket), ..Options::default() };
     let mut first = Agent::with(options);
-    // As a program that clears directories does.
+    // As programs do that clean up directories.
     for file in [&socket, &directory.path().join("agent.sock.lock")] {
         fs::remove_file(file).expect("it is there");
     }
@@ -172,7 +172,7 @@ fn two_agents_on_one_node_have_the_same_numbers() {
     load.freeze();
     let [one, other] = [of(&agents[0]).since(before[0]), of(&agents[1]).since(before[1])];
     figure(&format!("two agents: {one:?}"));
-    // Some of the hundred were before.
+    // Some of the hundred were counted before.
     assert!(one.arrivals > 50);
     assert_eq!(one, other);
 }
@@ -198,7 +198,7 @@ fn readiness_is_told_as_it_is() {
     assert!(nothing.body.contains("/metrics"), "it says what there is: {}", nothing.body);
 }
 
-/// Scrapes until the agent does not answer any more; every answer is a whole one.
+/// Scrapes until the agent no longer answers; every answer must be complete.
 fn scrape_to_the_end(port: u16, started: &AtomicBool) -> usize {
     let mut answers = 0;
     loop {
@@ -209,7 +209,7 @@ fn scrape_to_the_end(port: u16, started: &AtomicBool) -> usize {
                 answers += 1;
                 started.store(true, Ordering::Relaxed);
             }
-            // A connection that the agent had not taken up yet.
+            // The agent had not accepted this connection yet.
             Err(error) => match error.kind() {
                 ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
                     return answers;
@@ -245,14 +245,14 @@ fn a_reader_that_hangs_does_not_keep_the_agent_from_ending() {
     let silent = http::connect(agent.port).expect("a connection");
     let mut hanging = http::connect(agent.port).expect("a connection");
     hanging.write_all(b"GET /metrics HTTP/1.1\r\nhost: ").expect("half a request");
-    // Another reader is answered meanwhile.
+    // Another client gets an answer meanwhile.
     assert_eq!(agent.get("/readyz").expect("an answer").status, 200);
     agent.terminate();
     assert_eq!(agent.wait().code(), Some(0), "{}", agent.log());
     drop((silent, hanging));
 }
 
-/// Half a request on so many connections at each of the agent's doors.
+/// Sends half a request on `count` connections each to the agent's port and socket.
 fn hang(agent: &Agent, count: usize) -> (Vec<TcpStream>, Vec<UnixStream>) {
     const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nhost: ";
     let tcp = (0..count).map(|_| {
@@ -268,7 +268,7 @@ fn hang(agent: &Agent, count: usize) -> (Vec<TcpStream>, Vec<UnixStream>) {
     (tcp.collect(), local.collect())
 }
 
-/// How long until a probe, a scrape and `top` are all answered.
+/// Asserts that a probe, a scrape and `top` are all answered within the limit.
 fn assert_answers_within(agent: &Agent, limit: Duration) {
     let start = Instant::now();
     for path in ["/healthz", "/metrics"] {
@@ -282,12 +282,13 @@ fn assert_answers_within(agent: &Agent, limit: Duration) {
 #[test]
 fn readers_that_hang_do_not_keep_others_from_their_answers() {
     let agent = Agent::start();
-    // Three times the agent's cap, and far less time than their own limit of five seconds.
+    // Three times the agent's connection limit, and a time far below the five seconds that a connection may
+    // hang.
     let _hanging = hang(&agent, 100);
     assert_answers_within(&agent, Duration::from_secs(4));
 }
 
-/// Sets how many descriptors a process may have.
+/// Limits the descriptors of a process.
 fn limit_descriptors(pid: u32, count: u64) {
     let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
     // SAFETY: the address is of a live value, and no old limit is asked for.
@@ -301,19 +302,19 @@ fn limit_descriptors(pid: u32, count: u64) {
 fn an_agent_without_descriptors_goes_on_when_it_has_some_again() {
     let agent = Agent::start();
     let in_use = fs::read_dir(format!("/proc/{}/fd", agent.pid())).expect("it runs").count();
-    // A few more, for the files of a scrape.
+    // A few more, for the files that a scrape reads.
     limit_descriptors(agent.pid(), in_use as u64 + 8);
     let hanging = hang(&agent, 20);
     until("the agent notices", || agent.log().contains("cannot be accepted").then_some(()));
     thread::sleep(Duration::from_secs(1));
     let complaints = agent.log().matches("cannot be accepted").count();
     assert!(complaints < 20, "it spins: {complaints} tries in a second");
-    // Their descriptors come back, and those that still wait in the queue are found to have ended.
+    // Their descriptors become free, and the agent notices that queued connections have ended.
     drop(hanging);
     assert_answers_within(&agent, Duration::from_secs(8));
 }
 
-/// One answer, without its end being the connection's.
+/// One request and answer on a connection that stays open.
 fn ask_and_keep(stream: &mut TcpStream) -> String {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").expect("the connection is open");
     let mut answer = Vec::new();
@@ -336,15 +337,15 @@ fn a_connection_is_kept_between_scrapes_but_not_for_half_a_request() {
     assert_eq!(half.read(&mut [0]).expect("an orderly end"), 0);
     let took = start.elapsed();
     assert!((Duration::from_secs(4)..Duration::from_secs(8)).contains(&took), "{took:?}");
-    // Longer than a request or the sending of an answer may take.
+    // Longer than the limits for reading a request and sending an answer.
     thread::sleep(Duration::from_secs(11).saturating_sub(took));
     ask_and_keep(&mut kept);
 }
 
-/// Asks for so much and reads so little that the agent cannot send its answer.
+/// Sends many requests and reads no answers, until the agent cannot send any more.
 fn clog(stream: &mut (impl Write + ?Sized), path: &str) {
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").repeat(100);
-    // The kernel's buffers are a few megabytes on either side.
+    // The kernel's buffers hold a few megabytes on each side.
     let written = (0..20_000).try_for_each(|_| stream.write_all(request.as_bytes()));
     assert!(written.is_err(), "the agent took two million requests");
 }

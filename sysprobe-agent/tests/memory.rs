@@ -1,4 +1,5 @@
-//! Memory per cgroup against the kernel's own files, while nothing moves, and what must outlive the cgroup.
+//! Memory of cgroups against the kernel's own files while nothing changes, and the counters that must outlive
+//! a cgroup.
 
 mod support;
 
@@ -26,8 +27,8 @@ fn sample(snapshot: &Snapshot, name: &str) -> Option<MemorySample> {
     workload(snapshot, name)?.memory.clone()
 }
 
-/// The files' numbers and the agent's, from a moment at which they stayed the same: what each CPU has taken
-/// ahead is given back late, and statistics are summed up now and then.
+/// The files' numbers and the agent's, from a time when they stayed the same: each CPU returns pre-charged
+/// pages late, and the kernel sums up its statistics only now and then.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Memory, MemorySample) {
     until("the files stay the same", || {
         let before = cgroup.memory();
@@ -38,7 +39,7 @@ fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Memory, MemorySample) {
     })
 }
 
-/// Fills a file, without a buffer of its size. In a load.
+/// Fills a file, without a buffer of its size. Runs in a load.
 fn fill(path: &Path, bytes: u64) {
     let mut file = File::create(path).expect("made");
     let block = [7_u8; 4096];
@@ -91,7 +92,7 @@ fn usage_working_set_and_limit_are_those_of_the_files() {
     assert!(gone.oom_kills.is_some() && gone.major_faults.is_some(), "{gone:?}");
 }
 
-/// A process that takes more than its cgroup may have, and is killed.
+/// Starts a process that exceeds its cgroup's memory limit and is OOM-killed.
 fn take_too_much(cgroup: &Cgroup) {
     let mut load = Load::running(cgroup, &cpus(), || drop(take(64 << 20)));
     load.wait();
@@ -119,14 +120,14 @@ fn each_kill_is_one_more_and_outlives_the_cgroup() {
     assert_eq!(gone.oom_kills, Some(4));
 }
 
-/// What the kernel has for the process in `/proc/PID/stat`.
+/// The kernel's count of major faults in `/proc/PID/stat`.
 fn major_faults(pid: i32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
     let (_, fields) = stat.rsplit_once(") ").expect("a name in brackets");
     fields.split(' ').nth(9).expect("majflt").parse().expect("a number")
 }
 
-/// Reads a file's first byte of every so many through a mapping, of which nothing is in memory. In a load.
+/// Reads one byte every 64 KiB of a file through a mapping, after dropping it from memory. Runs in a load.
 fn fault_in(path: &Path, bytes: usize) {
     let file = File::open(path).expect("there");
     // SAFETY: a new mapping of an open file, which is as long and is not changed.
@@ -137,7 +138,7 @@ fn fault_in(path: &Path, bytes: usize) {
         if address == libc::MAP_FAILED {
             libc::_exit(1);
         }
-        // Without reading ahead, which would have the next pages in memory.
+        // Without readahead, which would bring the next pages into memory.
         libc::madvise(address, bytes, libc::MADV_RANDOM);
         for at in (0..bytes).step_by(64 << 10) {
             std::ptr::read_volatile(address.cast::<u8>().add(at));
@@ -148,8 +149,7 @@ fn fault_in(path: &Path, bytes: usize) {
 #[test]
 fn major_faults_are_the_processs_own() {
     const BYTES: u64 = 16 * MIB;
-    /// Before 5.13 each CPU keeps up to so many to itself (`MEMCG_CHARGE_BATCH`), for as long as there are no
-    /// more.
+    /// Before 5.13, each CPU keeps up to this many to itself (`MEMCG_CHARGE_BATCH`) until it exceeds that.
     const KEPT_BACK: u64 = 32;
     let kept_back = if kernel() < (5, 13) { KEPT_BACK * cpus().len() as u64 } else { 0 };
     let agent = Agent::start();
@@ -168,7 +168,7 @@ fn major_faults_are_the_processs_own() {
     done.wait();
     load.freeze();
     let own = major_faults(load.pid) - before.0;
-    // Cgroup v2 sums a few of them up no more often than every two seconds.
+    // Cgroup v2 sums up small numbers of them at most every two seconds.
     let (files, ours) = until("the kernel has summed them up", || {
         let (files, ours) = while_quiet(&agent, &cgroup);
         let ours = ours.major_faults? - before.1;
@@ -179,7 +179,7 @@ fn major_faults_are_the_processs_own() {
     assert!((own - kept_back..=own).contains(&ours), "{ours} of {own}");
 }
 
-/// Reads a file through the page cache. In a load.
+/// Reads a file through the page cache. Runs in a load.
 fn read_all(path: &Path) {
     let mut file = File::open(path).expect("there");
     let mut block = [0_u8; 4096];
@@ -197,7 +197,7 @@ fn a_cache_that_is_full_is_not_all_of_the_working_set() {
     cgroup.set_memory_limit(LIMIT);
     let done = Flag::new();
     let load = Load::running(&cgroup, &cpus(), || {
-        // So that its pages are charged to this cgroup, and not to the one that wrote the file.
+        // Dropped from memory first, so that its pages are charged to this cgroup instead of the writer's.
         let file = File::open(&path).expect("there");
         // SAFETY: an open file.
         unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };

@@ -1,5 +1,5 @@
-//! Datagrams and drops of known loads in network namespaces of their own, by every tier that this kernel has
-//! at the same time, against what the kernel counts in each namespace.
+//! Datagrams and drops of known loads in their own network namespaces, measured by every attach mode of this
+//! kernel at the same time and compared with the kernel's counts in each namespace.
 
 #[path = "net/drops.rs"]
 mod drops;
@@ -23,7 +23,7 @@ use support::totals::{lost, workload};
 
 const PORT: u16 = 5001;
 
-/// What an agent says of a workload; nothing if it does not know it.
+/// The agent's numbers for a workload; zeros if it does not know the workload.
 fn net(snapshot: &Snapshot, cgroup: &Cgroup) -> NetSample {
     workload(snapshot, &cgroup.name).and_then(|workload| workload.net.clone()).unwrap_or_default()
 }
@@ -33,7 +33,7 @@ fn traffic(snapshot: &Snapshot, cgroup: &Cgroup, protocol: &str, family: &str) -
     net.traffic.get(protocol).and_then(|families| families.get(family)).copied().unwrap_or_default()
 }
 
-/// So many datagrams of so many bytes.
+/// A number of datagrams of the same size in bytes.
 #[derive(Clone, Copy)]
 struct Datagrams {
     count: u64,
@@ -64,7 +64,7 @@ impl Datagrams {
     }
 }
 
-/// Reads as many as are sent, then ends. Returns when it is ready.
+/// Reads this many datagrams, then ends. Returns once it is ready.
 fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Load {
     let ready = Flag::new();
     let load = place.run(|| {
@@ -268,7 +268,8 @@ fn a_socket_that_takes_both_versions_says_so_until_it_is_connected() {
     }
 }
 
-/// So many echoes asked for and answered, through a raw socket; each is read with a header of so many bytes.
+/// Sends ICMP echo requests through a raw socket and reads the answers, each with a header of this many
+/// bytes.
 fn echo(cgroup: &Cgroup, wire: &Wire, version: usize, request: [u8; 8], header: usize) {
     let kinds = [(Domain::IPV4, Protocol::ICMPV4), (Domain::IPV6, Protocol::ICMPV6)];
     let (domain, protocol) = kinds[version];
@@ -280,7 +281,7 @@ fn echo(cgroup: &Cgroup, wire: &Wire, version: usize, request: [u8; 8], header: 
             socket.connect(&address.into()).expect("a route");
             for _ in 0..ECHOES {
                 assert!(socket.send(&request).expect("it is taken") == request.len());
-                // Neighbours are asked for and answer in the same protocol.
+                // Neighbour discovery uses the same protocol.
                 loop {
                     let mut answer = [0_u8; 128];
                     let size = (&socket).read(&mut answer).expect("an answer");
@@ -297,11 +298,11 @@ const ECHOES: u64 = 5;
 
 #[test]
 fn echoes_are_icmp() {
-    /// Type, code, checksum (the kernel's work in version 6), identifier, number.
+    /// Type, code, checksum (set by the kernel for IPv6), identifier, sequence number.
     const REQUESTS: [[u8; 8]; 2] = [[8, 0, 0xf7, 0xff, 0, 0, 0, 0], [128, 0, 0, 0, 0, 0, 0, 0]];
     let wire = Wire::new("echoes");
     let watchers = watchers("net");
-    // A raw socket of version 4 gets the header of IP, too.
+    // A raw IPv4 socket also gets the IP header.
     for (version, family, header) in [(0, "ipv4", 20), (1, "ipv6", 0)] {
         let cgroup = Cgroup::new(&format!("echoes-{family}"));
         echo(&cgroup, &wire, version, REQUESTS[version], header);

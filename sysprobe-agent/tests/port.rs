@@ -1,5 +1,5 @@
-//! The port on the pod network, which every pod of a cluster can reach: what its readers do harms neither the
-//! node nor each other.
+//! The port on the pod network, which every pod of a cluster can reach. No client may harm the node or other
+//! clients.
 
 mod support;
 
@@ -52,7 +52,7 @@ fn connections_of_one_address_take_no_place_of_anothers() {
         let answer = reader::ask(&mut stream, SCRAPE)?;
         std::io::Result::Ok((stream, answer.status))
     };
-    // Each is kept, after a scrape: what a single address gets ends somewhere.
+    // Each connection stays open after a scrape: the number for a single address is limited.
     let strangers: Vec<(TcpStream, u16)> = (0..120).filter_map(|_| ask(reader::stranger(1)).ok()).collect();
     let refused = strangers.iter().filter(|(_, status)| *status == 503).count();
     figure(&format!("{} scrapes of one address, {refused} refused", strangers.len()));
@@ -71,7 +71,7 @@ fn connections_of_one_address_take_no_place_of_anothers() {
     drop(strangers);
 }
 
-/// The thread that owns the engine, by its name.
+/// The id of the thread that owns the engine, found by name.
 fn engines_thread(pid: u32) -> i32 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the agent runs");
     let mut threads = threads.filter_map(|thread| Some(thread.ok()?.path()));

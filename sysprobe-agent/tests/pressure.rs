@@ -1,5 +1,5 @@
-//! Pressure per cgroup against the kernel's own files. Where the CPU controller is on cgroup v1, an agent is
-//! shown v2 only, in which the kernel keeps pressure all the same.
+//! Pressure of cgroups, compared with the kernel's own files. If the CPU controller is on cgroup v1, the
+//! agent is given the v2 hierarchy, where the kernel tracks pressure nevertheless.
 
 mod support;
 
@@ -17,7 +17,7 @@ use sysprobe_agent::snapshot::{DomainState, PressureSample, StallSample};
 
 const FILES: [&str; 3] = ["cpu.pressure", "memory.pressure", "io.pressure"];
 
-/// Where v2 is mounted, unless this kernel keeps no pressure there, by its own word.
+/// The v2 mount point, unless the kernel tracks no pressure there.
 fn v2() -> Option<PathBuf> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
     let Some(v2) = Mounts::parse(&mountinfo).v2 else {
@@ -43,7 +43,7 @@ fn state(agent: &Agent) -> DomainState {
     domains.into_iter().find(|state| state.name == "pressure").expect("a domain")
 }
 
-/// A cgroup of v2 with processes that are killed at the end.
+/// A v2 cgroup whose processes are killed when it is dropped.
 struct Group {
     directory: PathBuf,
     children: Vec<process::Child>,
@@ -60,7 +60,7 @@ impl Group {
         format!("/{}", self.directory.file_name().expect("a name").to_str().expect("UTF-8"))
     }
 
-    /// Processes that all want one CPU.
+    /// Starts processes that all want the same CPU.
     fn crowd(&mut self, processes: usize) {
         for _ in 0..processes {
             let mut command = process::Command::new("taskset");
@@ -77,7 +77,7 @@ impl Group {
         }
     }
 
-    /// `None` of what the kernel does not tell.
+    /// `None` if the kernel does not provide the line.
     fn total(&self, file: &str, line: &str) -> Option<u64> {
         let text = fs::read_to_string(self.directory.join(file)).ok()?;
         let line = text.lines().find(|has| has.starts_with(line))?;
@@ -104,8 +104,8 @@ impl Drop for Group {
     }
 }
 
-/// The kernel's numbers and the agent's, from a moment at which they stayed the same: each read of the file
-/// brings the averages up to date.
+/// The kernel's numbers and the agent's, from a time when they stayed the same: each read of the file updates
+/// the averages.
 fn while_quiet(agent: &Agent, group: &Group) -> (PressureSample, PressureSample) {
     until("the files stay the same", || {
         let before = group.sample();

@@ -13,7 +13,7 @@ use support::process::{Load, cpus};
 use support::{document, figure, until};
 use sysprobe_agent::snapshot::{Measuring, Snapshot};
 
-/// As many as there were since boot, on all CPUs: what the tracepoint is hit for.
+/// Context switches since boot on all CPUs: the number of times that the tracepoint was hit.
 fn context_switches() -> u64 {
     let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
     let line = stat.lines().find_map(|line| line.strip_prefix("ctxt ")).expect("context switches");
@@ -38,7 +38,7 @@ fn probes(socket: &str, arguments: &[&str]) -> Outcome {
     command::run(command::sysprobe().arg("probes").args(arguments).args(window))
 }
 
-/// Two processes that wake each other.
+/// A load that sleeps and wakes all the time.
 fn restless(cgroup: &Cgroup) -> Load {
     Load::running(cgroup, &cpus(), || {
         loop {
@@ -62,7 +62,7 @@ fn runs_of_the_switch_are_the_kernels_own_count() {
     let outer = context_switches() - outer;
     let counted = (later - runs) + (later_missed - missed);
     figure(&format!("{counted} runs, between {inner} and {outer} context switches"));
-    // A switch that is under way is in one of the counts and not yet in the other, on each CPU.
+    // On each CPU, a switch in progress may be in one count and not yet in the other.
     let under_way = u64::try_from(cpus().len()).expect("a few");
     assert!(
         (inner..=outer + 2 * under_way).contains(&(counted + under_way)),
@@ -141,8 +141,8 @@ fn without_the_right_to_it_it_says_so() {
     command::without(&mut sysprobe, &[command::CAP_SYS_ADMIN]);
     let outcome = command::run(&mut sysprobe);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    // Another test's agent may have the kernel measure at the same time: then there are numbers, and nothing
-    // to say.
+    // An agent of another test may have enabled the kernel's statistics: then there are numbers, and the
+    // message is missing.
     let measured =
         outcome.stdout.lines().any(|line| line.starts_with("sched_switch_") && !line.contains(" - "));
     let says = outcome.stdout.contains("The kernel refuses to measure its programs: ");

@@ -1,5 +1,5 @@
-//! A real Prometheus scrapes the agent: it accepts what is exported, and computes what the agent itself
-//! would.
+//! A real Prometheus scrapes the agent: it accepts the exported metrics, and computes the same values as the
+//! agent.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::totals::workload;
 use support::{figure, http, until};
 use sysprobe_agent::snapshot::{HistogramSample, bucket_upper};
 
-/// The bounds of the classic bucket (4 microseconds, and powers of two above) that the quantile lies in.
+/// The bounds of the classic bucket that the quantile lies in: 4 microseconds, and powers of two above.
 fn classic_bucket(sample: &HistogramSample, q: f64) -> (f64, f64) {
     let quantile = sample.quantile(q).expect("there are observations");
     let mut upper = (-18_f64).exp2();
@@ -42,7 +42,7 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
         let expression = format!("{name}{labels}");
         prometheus.value(&expression).unwrap_or_else(|| panic!("{expression}: {}", prometheus.log()))
     };
-    // The load is frozen, so that these do not change; only the last digits of a fraction may differ.
+    // The load is frozen, so these values do not change; only the last digits of a fraction may differ.
     let is = |name: &str, value: f64| assert!((get(name) - value).abs() < 1e-9, "{name} is not {value}");
     is("sysprobe_sched_wakeup_latency_seconds_count", sample.wait.count() as f64);
     is("sysprobe_sched_wakeup_latency_seconds_sum", sample.wait.sum_ns as f64 / 1e9);
@@ -55,9 +55,9 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
             "prometheus: q{q} {theirs} s in {lower}..{upper}, ours {:?}",
             sample.wait.quantile(q)
         ));
-        // Prometheus interpolates within the bucket, so its answer lies there, the bounds included; the
-        // agent's finer buckets tell which one. A quantile that falls between two observations of different
-        // buckets lies at the bound.
+        // Prometheus interpolates within the bucket, so its result lies there, including the bounds. The
+        // agent's finer buckets show which one it is. A quantile between two observations of different
+        // buckets lies on the bound.
         assert!((lower..=upper).contains(&theirs), "{theirs} is not in {lower}..{upper}");
     }
     let targets = prometheus.ask("/api/v1/targets").expect("targets");
@@ -65,7 +65,7 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
     assert_eq!((&target["health"], &target["lastError"]), (&"up".into(), &"".into()), "{target}");
 }
 
-/// The bounds of the kernel's bucket that the quantile lies in: four to a power of two.
+/// The bounds of the kernel's bucket that the quantile lies in; there are four to a power of two.
 fn kernels_bucket(sample: &HistogramSample, q: f64) -> (f64, f64) {
     let middle = sample.quantile(q).expect("there are observations");
     let bucket =
@@ -86,7 +86,7 @@ fn prometheus_computes_quantiles_from_the_kernels_own_buckets() {
     let prometheus = Prometheus::with_native_histograms(agent.port);
     until("Prometheus finds the agent up", || (prometheus.value("up")? > 0.5).then_some(()));
     let series = format!("sysprobe_sched_wakeup_latency_seconds{{container=\"{}\"}}", cgroup.name);
-    // Of a classic histogram there is no series of this name.
+    // A classic histogram has no series of this name.
     let get = |function: &str| {
         let expression = format!("{function}{series})");
         prometheus.value(&expression).unwrap_or_else(|| panic!("{expression}: {}", prometheus.log()))
@@ -97,7 +97,7 @@ fn prometheus_computes_quantiles_from_the_kernels_own_buckets() {
         let theirs = get(&format!("histogram_quantile({q}, "));
         let (lower, upper) = kernels_bucket(&sample.wait, q);
         figure(&format!("prometheus, native: q{q} {theirs} s in {lower}..{upper}"));
-        // It interpolates within the bucket.
+        // Prometheus interpolates within the bucket.
         assert!(
             (lower * 0.999_999..=upper * 1.000_001).contains(&theirs),
             "{theirs} is not in {lower}..{upper}"
@@ -129,13 +129,13 @@ fn every_form_may_be_compressed() {
 fn every_family_that_the_agent_exports_reaches_prometheus_with_its_type() {
     let agent = Agent::start();
     let prometheus = Prometheus::start(agent.port);
-    // In OpenMetrics, which Prometheus asks for, a counter's family has no `_total`.
+    // In OpenMetrics, which Prometheus requests, a counter's family has no `_total`.
     let text = agent.metrics();
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let expected: Vec<_> =
         types.map(|(name, kind)| (name.strip_suffix("_total").unwrap_or(name), kind)).collect();
     assert!(expected.len() > 20, "{text}");
-    // It learns them one by one while it reads a scrape.
+    // Prometheus learns them one by one while it parses a scrape.
     until("Prometheus knows every family by its type", || {
         let data = prometheus.ask("/api/v1/targets/metadata?match_target=%7Bjob%3D%22sysprobe%22%7D")?;
         let families = data.as_array()?;
@@ -172,7 +172,7 @@ fn both_text_forms_have_the_same_families() {
     assert!(openmetrics.body.ends_with("# EOF\n"));
     let plain = agent.get("/metrics").expect("answered");
     assert!(plain.head.contains("content-type: text/plain; version=0.0.4"), "{}", plain.head);
-    // Not the series: some are there from one scrape to the next.
+    // Compares names instead of series: series may appear between two scrapes.
     let names = |text: &str| {
         let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
         let mut names: Vec<_> =

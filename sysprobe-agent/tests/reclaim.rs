@@ -1,5 +1,5 @@
-//! Direct reclaim of known loads, by every tier that this kernel has at the same time, against the kernel's
-//! own delay accounting.
+//! Direct reclaim of known loads, measured by every attach mode of this kernel at the same time and compared
+//! with the kernel's own delay accounting.
 
 #[path = "reclaim/delays.rs"]
 mod delays;
@@ -44,8 +44,8 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     }
 }
 
-/// Reads a file that is not in memory: its pages are charged to the reader's cgroup, and are soon too many.
-/// In a load.
+/// Reads a file that is not in memory: its pages are charged to the reader's cgroup and soon exceed the
+/// limit. Runs in a load.
 fn read_through(path: &Path) {
     let mut file = File::open(path).expect("there");
     // SAFETY: an open file.
@@ -108,8 +108,8 @@ fn reading_more_than_the_limit_is_what_delay_accounting_says() {
     }
 }
 
-/// The kernel's account lies within ours: between them are a few instructions and the programs of all
-/// watchers, which was one microsecond, and is some thirty times as long in emulation.
+/// The kernel's interval lies within ours. Between them are a few instructions and the programs of all
+/// watchers, which took one microsecond; emulation takes some thirty times as long.
 fn assert_agrees(tier: &str, reclaims: u64, took: u64, truth: Delays) {
     const BETWEEN_NS: u64 = 100_000;
     assert_eq!(reclaims, truth.reclaims, "by {tier}");
@@ -117,7 +117,7 @@ fn assert_agrees(tier: &str, reclaims: u64, took: u64, truth: Delays) {
     assert!(took <= truth.took_ns + reclaims * BETWEEN_NS, "by {tier}: {took} ns of {truth:?}");
 }
 
-/// The task that lowers a limit frees the memory, whichever task uses it.
+/// A task that lowers a limit reclaims the memory itself, although another task uses it.
 #[test]
 fn the_one_who_waits_is_charged() {
     let watchers = watchers("reclaim");

@@ -1,5 +1,5 @@
-//! What Prometheus makes of the agent's counters across restarts: of the agent, of a container, and of both.
-//! Growth is what the kernel counted in the cgroups while the agent ran; no restart may add to it.
+//! How Prometheus evaluates the agent's counters across restarts of the agent, of a container, and of both.
+//! The true increase is the kernel's count for the cgroups while the agent ran; no restart may add to it.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::{left_out, until};
 
 const BURN: Duration = Duration::from_secs(2);
 
-/// Has the cgroup use so much CPU time, and gives the kernel's total when it has.
+/// Has the cgroup use this much CPU time, and returns the kernel's total after that.
 fn burn(cgroup: &Cgroup, time: Duration) -> u64 {
     Load::running(cgroup, &cpus(), || {
         let enough = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -32,9 +32,10 @@ struct Node {
     agent: Option<Agent>,
     prometheus: Prometheus,
     cgroup: Option<Cgroup>,
-    /// What the kernel has counted in all cgroups of this name while an agent ran.
+    /// The kernel's count for all cgroups of this name while an agent ran.
     truth_ns: u64,
-    /// What of the current cgroup's total was before its agent, or is in the truth already.
+    /// The part of the current cgroup's total that was used before its agent started, or is already in
+    /// `truth_ns`.
     counted_ns: u64,
 }
 
@@ -57,7 +58,7 @@ impl Node {
         format!("sysprobe_cpu_usage_seconds_total{{namespace=\"\",pod=\"\",container=\"{name}\"}}")
     }
 
-    /// Until the newest sample is what the agent that runs exports, while the cgroup is at rest.
+    /// Waits until Prometheus has the running agent's newest sample, while the cgroup is at rest.
     fn wait_for_export(&self) {
         let scrape = self.agent.as_ref().expect("one runs").scrape();
         let started = scrape.get("process_start_time_seconds", &[]);
@@ -69,7 +70,7 @@ impl Node {
         });
     }
 
-    /// Burns while the agent runs, and waits until Prometheus has it.
+    /// Uses CPU time while the agent runs, and waits until Prometheus has the sample.
     fn grow(&mut self, time: Duration) {
         let total = burn(self.cgroup(), time);
         self.truth_ns += total - self.counted_ns;
@@ -95,7 +96,7 @@ impl Node {
         self.wait_for_export();
     }
 
-    /// `increase()` extrapolates by at most one interval at either end of what it has.
+    /// `increase()` extrapolates by at most one interval at either end of its samples.
     fn assert_no_spike(&self, when: &str) {
         let growth = self.truth_ns as f64 / 1e9;
         let of = |function: &str| self.prometheus.value(&format!("{function}({}[10m])", self.series()));
@@ -123,7 +124,7 @@ fn no_restart_adds_to_what_grew() {
     node.grow(BURN / 2);
     node.assert_no_spike("the container was restarted");
 
-    // Two containers in the life of one agent: the next one finds but the second.
+    // Two containers while one agent runs: the next agent finds only the second.
     node.stop_agent();
     node.start_agent();
     node.grow(BURN / 4);
@@ -150,7 +151,8 @@ fn what_a_workload_does_before_its_first_scrape_counts() {
         return;
     }
     until("Prometheus finds the agent up", || (prometheus.value("up")? > 0.5).then_some(()));
-    // Born, busy and at rest between two scrapes; on a busy machine it may be seen growing once more.
+    // Created, busy and at rest between two scrapes; on a busy machine, a further scrape may still see it
+    // grow.
     let cgroup = Cgroup::new("short");
     let truth = burn(&cgroup, BURN / 2) as f64 / 1e9;
     let series = format!("sysprobe_cpu_usage_seconds_total{{container=\"{}\"}}", cgroup.name);
@@ -164,7 +166,7 @@ fn what_a_workload_does_before_its_first_scrape_counts() {
         "before the first scrape: grown by {truth} s, first sample {first}, increase() {increase}"
     ));
     assert!(first.abs() < 1e-9, "a 0 was put before the first sample: {first}");
-    // Three samples or more: it extrapolates by half an interval at most.
+    // Three samples or more: it extrapolates by at most half an interval.
     assert!((0.95..1.6).contains(&(increase / truth)), "{increase} of {truth}");
     let created = "count({__name__=~\"sysprobe_.*_created\"})";
     assert_eq!(prometheus.value(created), None, "nothing was made a series of");

@@ -1,5 +1,5 @@
-//! Where what is received loses its time: delays of known places, by every tier that this kernel has at the
-//! same time. The stages that a tier cannot tell apart are one there.
+//! The delays of received data, caused at known stages and measured by every attach mode of this kernel at
+//! the same time. Stages that an attach mode cannot distinguish are merged there.
 
 #[path = "rxpath/delays.rs"]
 mod delays;
@@ -36,24 +36,24 @@ use support::{eventually, figure, left_out};
 
 const TIMES: u32 = 200;
 
-/// Where the server is.
+/// The server's address.
 fn right() -> IpAddr {
     RIGHT[0].parse().expect("an address")
 }
 
-/// A server and a client in cgroups and namespaces of their own, and the agents that watch. One at a time:
-/// delays of one test are delays of all.
+/// A server and a client in their own cgroups and namespaces, and the agents. Only one test runs at a time,
+/// because delays of one would disturb all.
 pub(crate) struct Stage {
     pub(crate) watchers: Vec<Watcher>,
     pub(crate) wire: Wire,
     pub(crate) reader: Cgroup,
     pub(crate) asker: Cgroup,
-    /// How often the first process had had a CPU when the agents were ready.
+    /// How many times process 1 had run on a CPU when the agents were ready.
     spared: u64,
 }
 
 impl Stage {
-    /// The wire first: agents that start have the CPUs busy.
+    /// The wire comes first: agents keep the CPUs busy while they start.
     pub(crate) fn new(name: &str) -> Self {
         let wire = Wire::alone(name);
         Self {
@@ -65,7 +65,7 @@ impl Stage {
         }
     }
 
-    /// With agents that find packets steered on some device of the machine.
+    /// Starts agents that find packet steering enabled on a device of the machine.
     pub(crate) fn steered(name: &str) -> Option<Self> {
         let device = SteeredDevice::new()?;
         let stage = Self::new(name);
@@ -81,13 +81,13 @@ impl Stage {
         Place { cgroup: &self.asker, namespace: &self.wire.left }
     }
 
-    /// What each tier says that the server has received, when that is so much.
+    /// What each attach mode reports as received by the server, once it has reached `count`.
     pub(crate) fn received(&self, transport: Transport, count: u64) -> Vec<(&Watcher, Path)> {
         let all = self.watchers.iter().filter(|watcher| follows(watcher, transport));
         all.map(|watcher| (watcher, self.arrived(watcher, &self.reader, transport, count))).collect()
     }
 
-    /// As soon as it is so much, and it must not be more.
+    /// Waits until the path's count reaches `count`; it must not exceed it.
     fn arrived(&self, watcher: &Watcher, cgroup: &Cgroup, transport: Transport, count: u64) -> Path {
         let mut path = Path::default();
         let all_is_read = eventually(|| {
@@ -105,7 +105,7 @@ impl Stage {
     }
 }
 
-/// A hash of sockets holds those of UDP only where their end is told, and no tracepoint does that.
+/// The socket hash can hold UDP sockets only if their end is visible, and no tracepoint shows that.
 fn follows(watcher: &Watcher, transport: Transport) -> bool {
     let snapshot = watcher.agent.snapshot();
     let reason = &snapshot.domain("rxpath").expect("a domain").reason;
@@ -116,25 +116,25 @@ fn follows(watcher: &Watcher, transport: Transport) -> bool {
     follows
 }
 
-/// How much of what a test sends may be received on top of a process where no BPF program runs. Kernels of
-/// Firecracker sandboxes spare their supervisor (process 1) so: events of ftrace say that a segment came in a
-/// softirq that interrupted it, and of no agent and no other tool a program ran meanwhile, nor does the
-/// kernel count it as missed (seen on 6.18.44-fc-v669). It has a CPU for 2 ms at most at a time, in which
-/// these tests receive one thing, seldom two: so as many may be missing as it has had a CPU since then.
+/// How many messages of a test may be received while process 1 is interrupted, where no BPF program runs.
+/// Kernels of Firecracker sandboxes exclude their supervisor (process 1) like this. In ftrace, a segment
+/// arrived in a softirq that interrupted it; no program of any agent or tool ran meanwhile, and the kernel
+/// did not count a missed run (seen on 6.18.44-fc-v669). Process 1 runs for at most 2 ms at a time, in which
+/// these tests receive one message, rarely two: so as many may be missing as it has had turns on a CPU since.
 fn unseen_at_most(since: u64) -> u64 {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
     if release.contains("-fc-") { (spared() - since).max(2) } else { 0 }
 }
 
-/// How often the threads of the first process have had a CPU.
+/// How many times the threads of process 1 have run on a CPU.
 fn spared() -> u64 {
     let threads = fs::read_dir("/proc/1/task").expect("it is there");
     let files = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("schedstat")).ok());
     files.filter_map(|text| text.split_whitespace().nth(2)?.parse::<u64>().ok()).sum()
 }
 
-/// But packets of the machine's other connections that were not seen at a device, and those of which two have
-/// the same place at the same time: that none of ours is missing, the counts say.
+/// Allows two losses: packets of other connections that were not seen at a device, and packets that shared a
+/// place with another packet. The counts show that none of ours is missing.
 fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot: Snapshot = watcher.agent.snapshot();
@@ -146,7 +146,7 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     }
 }
 
-/// Asks so often, and waits for each answer.
+/// Sends `TIMES` requests, and waits for each answer.
 fn ask(stage: &Stage, transport: Transport, address: &str) -> Load {
     let address: IpAddr = address.parse().expect("an address");
     let server = stage.there().echo(transport, address, || {});
@@ -154,8 +154,7 @@ fn ask(stage: &Stage, transport: Transport, address: &str) -> Load {
     server
 }
 
-/// Over a wire, in both versions and of both transports: each request is followed once, and so is each
-/// answer.
+/// Over a wire, for IPv4 and IPv6, TCP and UDP: each request is followed once, and so is each answer.
 #[test]
 fn each_request_is_followed_once_and_its_stages_make_up_the_whole() {
     let stage = Stage::new("once");
@@ -171,7 +170,7 @@ fn each_request_is_followed_once_and_its_stages_make_up_the_whole() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// The loopback device is a device like any other.
+/// The loopback device is handled like any other.
 #[test]
 fn what_never_leaves_the_machine_is_followed_as_well() {
     let stage = Stage::new("loop");
@@ -187,7 +186,7 @@ fn what_never_leaves_the_machine_is_followed_as_well() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// What GRO puts together has come when it was handed on, as one packet.
+/// GRO delivers merged segments as one packet, which arrives when GRO hands it on.
 #[test]
 fn segments_that_gro_puts_together_are_one_packet() {
     const SIZE: usize = 20_000;
@@ -219,14 +218,14 @@ fn segments_that_gro_puts_together_are_one_packet() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// TCP has these by another way than those of an established connection.
+/// TCP delivers these on other code paths than the data of an established connection.
 #[test]
 fn what_comes_with_the_handshake_or_to_a_closed_half_is_followed_from_when_it_is_readable() {
     let stage = Stage::new("ways");
     let (times, address) = (u64::from(TIMES), right());
     drop(ask(&stage, Transport::Tcp, RIGHT[0]));
     let received = stage.received(Transport::Tcp, times);
-    // Before 6.3 it takes a hook of a function.
+    // Before 6.3, this needs a function hook.
     let (tell, others): (Vec<_>, Vec<_>) = received.into_iter().partition(|(_, path)| path.tells("ready"));
     for (watcher, _) in others {
         left_out(watcher.tier.name(), "it does not see that a socket becomes readable");
@@ -245,7 +244,7 @@ fn what_comes_with_the_handshake_or_to_a_closed_half_is_followed_from_when_it_is
     assert_nothing_lost(&stage.watchers);
 }
 
-/// A request that is read byte by byte is one; and what is never read is none.
+/// A request that is read byte by byte counts once; data that is never read does not count.
 #[test]
 fn a_request_is_over_with_its_first_byte() {
     let stage = Stage::new("pieces");

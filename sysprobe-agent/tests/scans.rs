@@ -1,5 +1,5 @@
-//! Scans of everything: on machines with a million open files, or as many sockets as there is room for; of
-//! sockets that have outlived their cgroup; of listeners that no file leads to.
+//! Scans of all objects: with a million open files, with as many sockets as fit, of sockets that outlived
+//! their cgroup, and of listeners without a file.
 
 #[path = "scans/sockets.rs"]
 mod sockets;
@@ -21,13 +21,13 @@ use support::tiers::kernel;
 use support::totals::workload;
 use support::{figure, left_out, until};
 
-/// More than an iterator of the kernel's goes over in one read (`MAX_ITER_OBJECTS`).
+/// More than one read of a kernel iterator covers (`MAX_ITER_OBJECTS`).
 const FILES: u64 = 1_100_000;
-/// All other domains with programs are off: to load them all takes an emulated machine half a minute.
+/// All other domains with programs are off: to load them takes an emulated machine half a minute.
 const SOCKETS_ONLY: &str =
     "[domains]\nsched = false\nvfs = false\nblock = false\nrxpath = false\nreclaim = false";
 
-/// What an agent says of a workload; nothing if it does not know it.
+/// The agent's numbers for a workload; zeros if it does not know the workload.
 fn tcp(snapshot: &Snapshot, cgroup: &Cgroup) -> TcpSample {
     workload(snapshot, &cgroup.name).and_then(|workload| workload.tcp.clone()).unwrap_or_default()
 }
@@ -41,18 +41,18 @@ fn scan(snapshot: &Snapshot, name: &str) -> ScanSample {
     scans.find(|scan| scan.scan == name).unwrap_or_else(|| panic!("no scan {name}")).clone()
 }
 
-/// The one that goes over sockets on this kernel.
+/// The scan that covers sockets on this kernel.
 fn socket_scan(snapshot: &Snapshot) -> ScanSample {
     let mut scans = snapshot.agent.scans.iter();
     let scan = scans.find(|scan| CENSUSES.contains(&scan.scan.as_str()));
     let scan = scan.unwrap_or_else(|| panic!("no scan of sockets: {:?}", snapshot.domains)).clone();
-    // The other is for kernels that refuse iterators over maps, of which one is known: 6.18 of a machine
-    // monitor.
+    // The fallback is for kernels that refuse iterators over maps. Only one such kernel is known: 6.18 of a
+    // machine monitor.
     assert!(scan.scan == CENSUSES[0] || kernel() == (6, 18), "{} on this kernel", scan.scan);
     scan
 }
 
-/// Whether tracing programs may keep something with a socket; says so if not.
+/// Whether tracing programs can use socket storage; reports it if not.
 fn has_socket_scan(what: &str) -> bool {
     let has = kernel() >= (5, 13);
     if !has {
@@ -61,14 +61,14 @@ fn has_socket_scan(what: &str) -> bool {
     has
 }
 
-/// Has as many descriptors of one file as a process may, and says how many.
+/// Opens as many descriptors of one file as the process may have; returns their number.
 fn open_all() -> u64 {
     raise_limit();
     // SAFETY: it takes a number, and what it gives is closed with the process.
     (0..FILES).take_while(|_| unsafe { libc::dup(0) } >= 0).count() as u64
 }
 
-/// Allows this process as many descriptors as it may allow itself.
+/// Raises this process's descriptor limit to its hard limit.
 fn raise_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the address is of a live value, and the numbers are plain.
@@ -79,7 +79,7 @@ fn raise_limit() {
     }
 }
 
-/// How many processes have the files between them.
+/// The number of processes that are needed to open all files.
 fn processes() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the address is of a live value.
@@ -109,7 +109,7 @@ fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_ti
     for (opened, _) in &opened {
         opened.wait();
     }
-    // Processes are gone over by their numbers: this one comes last.
+    // The scan visits processes in the order of their ids: this one comes last.
     let ready = Flag::new();
     let _server = Load::running(&server, &cpus(), || {
         let _listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -124,7 +124,7 @@ fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_ti
         let domain = snapshot.domains.iter().find(|domain| domain.name == name).expect("a domain");
         assert_eq!((domain.up, domain.hook.as_str()), (true, "tp_btf"), "{name}: {}", domain.reason);
     }
-    // A scan of open files takes a while here, where the kernel has none of sockets alone.
+    // Where the kernel cannot scan sockets alone, a scan of open files takes a while.
     until("the seed came to the last process, and a scan to its listener", || {
         (listening(&tcp(&agent.snapshot(), &server)) == 1).then_some(())
     });
@@ -164,7 +164,7 @@ fn an_mptcp_listener_that_is_older_than_the_agent_is_known_with_its_queue_and_it
     assert_eq!(listening(&known), 1, "{known:?}");
     let queue = (known.sockets.accept_queue, known.sockets.accept_queue_limit);
     assert_eq!((queue, known.accept_drops), ((3, LIMIT), 0));
-    // Nothing accepts, so most of these are dropped.
+    // The server accepts none, so most of these are dropped.
     let _too_many: Vec<_> = (0..2 * LIMIT)
         .map(|_| {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");

@@ -1,7 +1,7 @@
-//! The scheduler's numbers per cgroup against the kernel's own, for loads that are known.
+//! Scheduler numbers of cgroups compared with the kernel's own, for known loads.
 //!
-//! A load is stopped before both sides are read, so that nothing moves between the two readings; what the
-//! kernel had counted before the load began is subtracted on both sides.
+//! A load is stopped before both sides are read, so that nothing changes between the two reads. Counts from
+//! before the load began are subtracted on both sides.
 
 mod support;
 
@@ -16,8 +16,8 @@ use support::process::{self, Load, cpus};
 use support::totals::{Totals, lost};
 use support::{SharedNumbers, figure, shared, until, within};
 
-/// Of tasks that have gone the kernel keeps only their cgroup's time on CPU, which it adds up from the same
-/// slices; on v2 its file shows whole microseconds.
+/// For tasks that have ended, the kernel keeps only their cgroup's CPU time. It adds up the same slices; the
+/// v2 file shows whole microseconds.
 const SAME_SLICES: f64 = 0.001;
 
 /// One load under test, with both sides' numbers from before it began.
@@ -41,8 +41,8 @@ impl Case {
         self.load.totals().since(self.kernel)
     }
 
-    /// Of a frozen load: the kernel's numbers and the agent's are the same, because nothing is left to be
-    /// booked once all threads have left their CPUs.
+    /// Checks that the kernel's numbers and the agent's are equal for a frozen load: once all threads are off
+    /// their CPUs, everything is accounted.
     fn assert_same(&self, agent: &Agent) {
         let truth = self.so_far();
         let snapshot = agent.snapshot();
@@ -92,7 +92,7 @@ fn threads_that_outnumber_and_change_cpus_have_the_kernels_numbers() {
     sleepers.assert_same(&agent);
 }
 
-/// What the threads of a pool have said of themselves before they ended; in memory that the test shares.
+/// The numbers that a pool's threads report about themselves before they end, in shared memory.
 #[derive(Default)]
 struct Said {
     on_cpu_ns: AtomicU64,
@@ -104,7 +104,7 @@ struct Said {
 unsafe impl SharedNumbers for Said {}
 
 impl Said {
-    /// The calling thread's numbers, of now.
+    /// Adds the calling thread's current numbers.
     fn add_own(&self) {
         let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
@@ -156,9 +156,9 @@ fn threads_that_end_leave_their_numbers_behind() {
         "pool: agent {ours:?}, kernel's usage {used}, threads {on_cpu} {wait} {arrivals}, {left_out} left out"
     ));
     assert!(within(SAME_SLICES, ours.on_cpu_ns, used), "{ours:?} {used}");
-    // After its last words a thread still runs and may wait for some microseconds until it has ended.
+    // After its report, a thread still runs and may wait for some microseconds until it ends.
     assert!(ours.on_cpu_ns >= on_cpu, "{ours:?} {on_cpu}");
-    // Sleeps that the kernel counts as waits are left out, and counted (Linux 6.12).
+    // The agent leaves out and counts sleeps that the kernel counts as waits (Linux 6.12).
     assert!(left_out > 0 || ours.wait_ns >= wait, "{ours:?} {wait}");
     assert!(ours.arrivals + left_out >= arrivals, "{ours:?} {arrivals}, {left_out} left out");
     assert_eq!(lost_since("unknown_task"), 0, "every thread was known from its birth");
@@ -182,13 +182,13 @@ fn two_hundred_short_processes_are_charged_to_the_last_microsecond() {
     figure(&format!("short: agent {ours:?}, kernel's usage {truth}"));
     assert!(within(SAME_SLICES, ours.on_cpu_ns, truth), "{} {truth}", ours.on_cpu_ns);
     assert!(ours.arrivals >= 200, "each of them arrived on a CPU");
-    // An `unknown_task` may be any task of this machine. One of these would be missing above.
+    // An `unknown_task` may be any task of this machine; the other losses would explain missing time above.
     for reason in ["backwards_clock", "unreadable_cgroup"] {
         assert_eq!(lost(&now, "sched", reason), lost(&before, "sched", reason), "{reason}");
     }
 }
 
-/// A child's program is `true` where there is one.
+/// The child executes `true`, if the machine has it.
 fn become_true() {
     let arguments = [c"true".as_ptr(), std::ptr::null()];
     // SAFETY: the addresses are of live values. It only returns if it fails.
@@ -212,15 +212,15 @@ fn a_thread_that_never_leaves_its_cpu_is_seen_to_run() {
         thread::sleep(Duration::from_millis(100));
         let later = Totals::of_workload(&agent.snapshot(), &case.cgroup.name);
         let end = case.load.totals();
-        // The agent's flush reads the field that the file shows, so its number lies between two readings of
-        // the file.
+        // The agent's flush reads the field that the file shows, so its number lies between two reads of the
+        // file.
         let (from, to) = (start.since(case.kernel).on_cpu_ns, end.since(case.kernel).on_cpu_ns);
         let (earlier, later) = (earlier.since(case.agent).on_cpu_ns, later.since(case.agent).on_cpu_ns);
         assert!(from <= earlier && later <= to, "{from} <= {earlier}, {later} <= {to}");
         (switches == self::switches(&case)).then_some((later - earlier, to - from))
     });
     figure(&format!("alone: {grown} ns seen of {time} ns"));
-    // The kernel brings the field up to date once a tick, which is 10 ms where it is longest.
+    // The kernel updates the field once per tick, which is 10 ms at most.
     assert!(grown >= 80_000_000, "{grown} ns in 100 ms");
 }
 
@@ -229,27 +229,29 @@ fn switches(case: &Case) -> u64 {
     totals.voluntary + totals.involuntary
 }
 
-/// Real-time priority where the kernel lets it, so that no other load takes the CPU away.
+/// Real-time priority, if allowed, so that no other load takes the CPU away.
 fn become_urgent() {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: the address is of a live value.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
 }
 
-/// Charged where it ran, although nothing is booked at the moment of the move: the task stays on its CPU.
+/// Time is charged where the task ran, although nothing is accounted at the time of the move: the task stays
+/// on its CPU.
 #[test]
 fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
-    /// A tick (10 ms where it is longest), by which the tiers by function lag behind, and the moment of the
-    /// move, which the two hierarchies of v1 see one after the other.
+    /// One tick (10 ms at most), by which function-based attach modes lag, plus the time of the move itself,
+    /// which the two v1 hierarchies see one after the other.
     const TOLERANCE_NS: u64 = 20_000_000;
     const STAY_NS: u64 = 300_000_000;
-    /// Without a switch before the move, so that nothing of it is booked yet: more than the tolerance.
+    /// Longer than the tolerance without a switch before the move, so that all of it is still unaccounted.
     const UNBOOKED: Duration = Duration::from_millis(40);
     let agent = Agent::start();
     let all = cpus();
     let case = Case::new(&agent, "moved-from", &all[all.len() - 1..], process::spin);
     let second = Cgroup::new("moved-to");
-    // So that others seldom take its CPU, which would book. A real-time task could not be moved everywhere.
+    // So that other loads rarely take its CPU, which would account its time. A real-time task cannot be moved
+    // on every system.
     case.cgroup.set_weight_high();
     second.set_weight_high();
     let start = case.cgroup.usage_ns();
@@ -278,7 +280,7 @@ fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
 
 #[test]
 fn idle_time_is_in_no_workload() {
-    /// On a machine that is busy all the time, idle tasks do not run and could not be miscounted.
+    /// On a machine that is always busy, idle tasks never run and could not be miscounted.
     const WINDOWS: usize = 8;
     let agent = Agent::start();
     for _ in 0..WINDOWS {
@@ -287,13 +289,13 @@ fn idle_time_is_in_no_workload() {
         thread::sleep(Duration::from_millis(500));
         let (after, idle) = (agent.snapshot(), idle_ns() - idle_before);
         let ran = sum_on_cpu(&after) - sum_on_cpu(&before);
-        // Longer than between the two readings, however long the agent had to wait for a CPU itself.
+        // An upper bound of the time between the two reads, however long the agent waited for a CPU.
         let all = u64::try_from(start.elapsed().as_nanos()).expect("small") * online_cpus();
         let unknown = Totals::of_workload(&after, "unknown").since(Totals::of_workload(&before, "unknown"));
         figure(&format!("idle: ran {ran} + idle {idle} of {all} ns, unknown {}", unknown.on_cpu_ns));
-        // Were idle tasks counted, the sum would be over by as much as was idle. Idle time comes in
-        // hundredths of a second per CPU, and time on CPU up to the last tick (10 ms at most): a twentieth of
-        // such a window.
+        // If idle tasks were counted, the sum would exceed the total by the idle time. Idle time has a
+        // resolution of 10 ms per CPU, and CPU time is current up to the last tick (10 ms at most): a
+        // twentieth of such a window.
         assert!(ran + idle <= all + all / 20, "{ran} + {idle} > {all}");
         assert_eq!(unknown.on_cpu_ns, 0, "nothing is unknown");
         if idle > all / 10 {
@@ -311,7 +313,7 @@ fn sum_on_cpu(snapshot: &sysprobe_agent::snapshot::Snapshot) -> u64 {
         .sum()
 }
 
-/// Of all CPUs, waiting for a disk included: columns 4 and 5 of the first line, in hundredths of a second.
+/// Idle time of all CPUs, iowait included: columns 4 and 5 of the first line, in hundredths of a second.
 fn idle_ns() -> u64 {
     let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
     let numbers = stat.split_whitespace().skip(4).take(2);

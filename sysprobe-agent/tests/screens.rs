@@ -1,6 +1,6 @@
-//! Whole screens of the live views, compared with what they were before, key by key and at several sizes: the
-//! real binary in a real terminal. The agent is a recording of a real one, taken of pods by `cargo xtask e2e
-//! screens`: with one that goes on measuring, no screen is ever the same again (`terminal.rs` has that).
+//! Whole screens of the live views, compared with recorded ones, key by key and at several sizes: the real
+//! binary in a real terminal. The agent is a recording of a real one, made with pods by `cargo xtask e2e
+//! screens`: live data would make every screen different. `terminal.rs` tests with a live agent.
 
 mod support;
 
@@ -13,7 +13,7 @@ const EARLIER: &str = include_str!("screens/earlier.json");
 const LATER: &str = include_str!("screens/later.json");
 /// Waits for a CPU that another pod uses.
 const POD: &str = "e2e-blame/victim";
-/// Receives, and flushes what it writes.
+/// Receives, and flushes its writes.
 const WEB: &str = "e2e-blame/web";
 
 struct Screens {
@@ -22,7 +22,7 @@ struct Screens {
 }
 
 impl Screens {
-    /// There is one window, which stays.
+    /// Opens the view; with the long interval, it shows one window only.
     fn open(size: (u16, u16), arguments: &[&str]) -> Self {
         let agent = Replay::start(EARLIER, LATER);
         let socket = agent.socket();
@@ -33,7 +33,7 @@ impl Screens {
         screens
     }
 
-    /// Presses the keys, and compares the screen on which there is this text then.
+    /// Presses the keys, waits for the text, and compares the screen.
     fn compare(&self, keys: &[&str], shows: &str, name: &str) {
         for key in keys {
             self.terminal.press(key);
@@ -53,7 +53,7 @@ impl Screens {
     }
 }
 
-/// The screen that is on record, unless snapshots are being recorded anew.
+/// The recorded screen, unless snapshots are being recorded again.
 fn expected(name: &str) -> Option<String> {
     if env::var_os("INSTA_UPDATE").is_some() {
         return None;
@@ -64,7 +64,7 @@ fn expected(name: &str) -> Option<String> {
     Some(screen.trim().to_owned())
 }
 
-/// The socket of each test is in a directory of its own; its path is the last thing on its line.
+/// The socket of each test is in its own directory; its path comes last on its line.
 fn without_socket(screen: &[String]) -> String {
     let lines =
         screen.iter().map(|line| line.split_once("agent at /").map_or(line.as_str(), |(before, _)| before));
@@ -145,8 +145,8 @@ fn a_terminal_that_changes_its_size() {
     let screens = Screens::open((132, 43), &["blame", POD]);
     for (width, height) in [(80, 24), (40, 10), (30, 6)] {
         screens.terminal.resize((width, height));
-        // tmux cuts the old screen to the new size at once. What the program draws now is told by what a key
-        // changes.
+        // tmux crops the old screen to the new size at once. The change after a key press shows that the
+        // program has drawn again.
         let frozen = screens.terminal.screen()[0].contains("FROZEN");
         screens.terminal.press("p");
         screens.terminal.shows("the other state", |screen| screen[0].contains("FROZEN") != frozen);
@@ -165,7 +165,7 @@ fn colour_is_left_out_where_it_is_not_wanted() {
     assert!(!has_colour(&without.terminal.styled()));
 }
 
-/// Foreground and background, as a terminal is told: 30 to 49 and 90 to 107.
+/// Whether there are foreground or background colour codes: 30 to 49 and 90 to 107.
 fn has_colour(styled: &str) -> bool {
     let codes = styled
         .split("\x1b[")

@@ -1,6 +1,6 @@
-//! Shards that several CPUs share and add to atomically: what machines with more than sixteen CPUs do, and
-//! those to which CPUs are added, tried on any. The domain is used as a library here, because no
-//! configuration asks for it.
+//! Shards that several CPUs share and update atomically. Machines with more than sixteen CPUs or with
+//! hot-added CPUs use them; the tests use them on any machine. They use the domain as a library, because no
+//! configuration requests it.
 
 mod support;
 
@@ -19,7 +19,7 @@ use sysprobe_agent::sched::{Sched, accumulate};
 use sysprobe_agent::slots::Owner;
 use sysprobe_agent::snapshot::SchedSample;
 
-/// The first tier that the kernel takes, of those whose numbers are the kernel's own to the nanosecond.
+/// The first attach mode that the kernel accepts of those whose numbers match the kernel's to the nanosecond.
 fn start(shards: CpuShards) -> (Tier, Sched) {
     let config = Config::default();
     let facts = Facts::collect(&config);
@@ -41,7 +41,7 @@ fn start(shards: CpuShards) -> (Tier, Sched) {
     panic!("the kernel takes none: {refused:?}")
 }
 
-/// Adds what the cgroups gathered since the last reading.
+/// Adds the cgroups' counts since the last read.
 fn read(sched: &mut Sched, totals: &mut [(u64, SchedSample)]) {
     sched.flush().expect("the flush can be run");
     sched.slots().0.list().expect("the slots can be listed");
@@ -59,14 +59,14 @@ fn cpus_that_share_a_shard_lose_nothing() {
     loads_are_counted_exactly("one", CpuShards::one());
 }
 
-/// On machines with more than sixteen CPUs, those of a cache share shards.
+/// On machines with more than sixteen CPUs, CPUs with a common cache share shards.
 #[test]
 fn the_shards_of_this_machine_lose_nothing() {
     let config = Config::default();
     loads_are_counted_exactly("planned", Plan::new(&Facts::collect(&config), &config).cpu_shards);
 }
 
-/// As if all CPUs but the first had come online after the agent had started.
+/// Simulates that all CPUs except the first come online after the agent has started.
 #[test]
 fn cpus_that_come_later_lose_nothing_either() {
     let possible = Cpus::collect().possible.max(3);
@@ -77,9 +77,9 @@ fn cpus_that_come_later_lose_nothing_either() {
 }
 
 fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
-    /// So many bookings, on all CPUs at once, that some would meet in the middle of an addition.
+    /// So many updates on all CPUs at once that some are likely to collide within an addition.
     const BOOKINGS: u64 = 200_000;
-    /// What an emulated CPU does not get to within this time, it leaves.
+    /// After this time, a slow emulated CPU needs only `AT_LEAST` updates.
     const PATIENCE: Duration = Duration::from_secs(20);
     const AT_LEAST: u64 = 20_000;
     let (tier, mut sched) = start(shards);
@@ -89,7 +89,7 @@ fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
     let bodies = [process::spin, process::sleep_often, process::yield_often];
     let stopped = |at: usize| Load::stopped(&cgroups[at], &all, || process::in_threads(threads, bodies[at]));
     let loads = [0, 1, 2].map(stopped);
-    // The first steps of a load were made before it was in its cgroup.
+    // The load's first steps happened before it was in its cgroup.
     let mut totals = cgroups.each_ref().map(|cgroup| (cgroup.id(), SchedSample::default()));
     read(&mut sched, &mut totals);
     let ours_before = totals.each_ref().map(|(_, sample)| Totals::of_sample(sample));
@@ -98,7 +98,7 @@ fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
     let started = Instant::now();
     loads.iter().for_each(Load::resume);
     until("all have run and waited", || {
-        // Readings in between must not lose anything either.
+        // Reads in between must not lose anything either.
         read(&mut sched, &mut totals);
         let (spun, slept, yielded) = (so_far(0), so_far(1), so_far(2));
         let enough = spun.on_cpu_ns > 300_000_000 && spun.involuntary > 50 && slept.voluntary > 500;
@@ -107,7 +107,8 @@ fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
     });
     loads.iter().for_each(Load::freeze);
     read(&mut sched, &mut totals);
-    // Sleeps that the kernel counts as waits are left out: a load that is stopped sleeps, and may be moved.
+    // The agent leaves out sleeps that the kernel counts as waits: a stopped load sleeps, and may be
+    // migrated.
     let delayed = sched.losses().filter(|loss| loss.reason == "delayed_sleeper").map(|loss| loss.count).sum();
     let mut left_out = 0;
     for at in 0..loads.len() {

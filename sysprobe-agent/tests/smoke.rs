@@ -1,8 +1,8 @@
-//! Whether every domain loads and counts by every tier that this kernel has, in the time that every change
-//! can afford: one small load for each, and one exact count. What the numbers mean is tested in each domain's
-//! file.
+//! Checks that every domain loads and counts in every attach mode of this kernel, in a time that every change
+//! can afford: one small load and one exact count each. The tests of each domain check the meaning of the
+//! numbers.
 //!
-//! One domain at a time: several agents at once are enough for an emulated machine.
+//! One domain runs at a time: several agents at once are enough for an emulated machine.
 
 mod support;
 
@@ -25,7 +25,7 @@ use support::totals::{Totals, lost, missed_runs, workload};
 use support::{SharedNumbers, figure, shared, until};
 use sysprobe_agent::snapshot::{Snapshot, WorkloadSample};
 
-/// Where the server listens; 0 before it does. In memory that it shares.
+/// The server's port, in shared memory; 0 until it listens.
 struct Port(AtomicU16);
 
 // SAFETY: an atomic number, for which zero is a value.
@@ -34,15 +34,15 @@ unsafe impl SharedNumbers for Port {}
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
-    // A test that failed has cleaned up all the same.
+    // A test that failed has cleaned up too.
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often each load does what it does.
+/// How many times each load performs its operation.
 const TIMES: u64 = 50;
 const SIZE: usize = 100;
 
-/// What each watcher counts of the cgroup, when that is complete.
+/// Waits until each watcher's count for the cgroup is complete, and checks it.
 fn assert_counted(
     watchers: &[Watcher],
     cgroup: &Cgroup,
@@ -70,7 +70,7 @@ fn cgroups_are_heard_of() {
     };
     let before: Vec<u64> = watchers.iter().map(born).collect();
     drop((0..TIMES).map(|at| Cgroup::new(&format!("smoke-{at}"))).collect::<Vec<_>>());
-    // Others may make cgroups at the same time.
+    // Other processes may create cgroups at the same time.
     for (watcher, before) in watchers.iter().zip(before) {
         assert!(born(watcher) - before >= TIMES, "by {}", watcher.tier.name());
     }
@@ -85,7 +85,7 @@ fn waits_are_counted_as_the_kernel_counts_them() {
         for _ in 0..TIMES {
             thread::sleep(Duration::from_millis(1));
         }
-        // Stays to be read of.
+        // Stays alive, so that its counters can be read.
         loop {
             thread::sleep(Duration::from_secs(3600));
         }
@@ -100,7 +100,8 @@ fn waits_are_counted_as_the_kernel_counts_them() {
     let truth = load.totals().since(before).arrivals;
     for (watcher, before) in watchers.iter().zip(ours_before) {
         let ours = of_workload(watcher, &cgroup).since(before).arrivals;
-        // What the kernel takes for a wait of a task that sleeps on the run queue is left out (Linux 6.12).
+        // The agent leaves out waits that the kernel counts while a delayed-dequeue task sleeps on the run
+        // queue (Linux 6.12).
         let left_out = lost(&watcher.agent.snapshot(), "sched", "delayed_sleeper");
         figure(&format!("{}: {ours} of {truth} arrivals", watcher.tier.name()));
         assert!(ours <= truth && ours + left_out >= truth, "{ours} {truth} {left_out}");
@@ -147,7 +148,7 @@ fn requests_to_a_device_are_counted() {
     });
 }
 
-/// A server that answers so many requests on one connection, and its port.
+/// A server that answers this many requests on one connection, and its port.
 fn serve(cgroup: &Cgroup) -> (Load, u16) {
     let port: &Port = shared();
     let server = Load::running(cgroup, &cpus(), || {
@@ -222,7 +223,7 @@ fn requests_are_followed_to_their_reader() {
     });
 }
 
-/// To provoke one takes longer than there is time for.
+/// To provoke a reclaim takes longer than this test may take.
 #[test]
 fn reclaims_could_be_seen() {
     let _turn = turn();

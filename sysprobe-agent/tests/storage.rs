@@ -1,6 +1,6 @@
-//! What programs keep with sockets and tasks is the agent's memory, and a want of it must stay the agent's
-//! alone: at its limit, programs that connect, accept, fork and open notice nothing, and the agent says what
-//! it could not remember.
+//! Socket and task storage is charged to the agent's memory, and a shortage must affect only the agent. At
+//! the agent's limit, programs that connect, accept, fork and open notice nothing, and the agent reports what
+//! it could not store.
 
 mod storage {
     pub(crate) mod loads;
@@ -18,13 +18,13 @@ use support::network::Namespace;
 use support::{figure, until};
 use sysprobe_agent::snapshot::Snapshot;
 
-/// Beyond what the agent uses: too little to remember one socket more, by the agent's own reserve.
+/// Memory beyond the agent's use: less than its reserve, so there is no room for one more socket.
 const ROOM: u64 = 8 << 20;
 
 /// An agent in a memory cgroup of its own.
 fn agent_in(group: &Cgroup, config: &str) -> Agent {
-    // Pages of a file are charged to the cgroup that reads them first. Near its limit the agent would lose
-    // its own program again and again.
+    // Pages of a file are charged to the cgroup that reads them first. Near its limit, the agent would
+    // otherwise lose pages of its own program again and again.
     fs::read(env!("CARGO_BIN_EXE_sysprobe")).expect("the agent's program");
     let entrances: Vec<PathBuf> = group.entrances();
     Agent::prepared(Options { config, ..Options::default() }, |command| {
@@ -34,7 +34,7 @@ fn agent_in(group: &Cgroup, config: &str) -> Agent {
     })
 }
 
-/// How many were not remembered because the budget had no room for them.
+/// The number of entries that were refused because the budget had no room.
 fn refused(snapshot: &Snapshot, domain: &str) -> u64 {
     let losses = snapshot.agent.lost_updates.iter();
     let mut own = losses.filter(|loss| loss.domain == domain && loss.reason == "storage_budget");
@@ -46,7 +46,7 @@ fn kept(snapshot: &Snapshot, domain: &str) -> u64 {
     storages.find(|storage| storage.domain == domain).map_or(0, |storage| storage.bytes)
 }
 
-/// All loads, one after the other, in a network namespace and a cgroup of their own.
+/// Runs all loads, one after the other, in their own network namespace and cgroup.
 fn run(name: &str, counts: Counts) -> [Outcome; 3] {
     let (namespace, cgroup) = (Namespace::new(name), Cgroup::new(name));
     [Kind::Connect, Kind::Fork, Kind::Open].map(|kind| {
@@ -56,14 +56,14 @@ fn run(name: &str, counts: Counts) -> [Outcome; 3] {
     })
 }
 
-/// Its use, without pages of files that the kernel would drop first: the agent counts the same.
+/// The group's memory without file pages that the kernel would reclaim first, as the agent counts it.
 fn used(group: &Cgroup) -> u64 {
     let memory = group.memory();
     memory.usage - memory.inactive_file
 }
 
-/// Sets a limit, and returns when the agent, which looks at its limits once a second, has seen it: then it
-/// grants storage, or none.
+/// Sets a limit and waits until the agent, which checks its limits once a second, has seen it and grants or
+/// refuses storage accordingly.
 fn limit(agent: &Agent, group: &Cgroup, bytes: u64, has_room: bool) {
     group.set_memory_limit(bytes);
     let name = format!("probe-{}", agent.pid());
@@ -101,14 +101,14 @@ fn an_agent_at_its_memory_limit_fails_no_connection_fork_or_open() {
     assert_eq!(group.memory().oom_kills, 0);
 }
 
-/// An agent with its limit. To start it needs more than it uses later; what storage has room for is known
-/// before the first socket is made, for they may all be made between two looks of the agent.
+/// An agent with its memory limit. It needs more memory to start than later. The storage budget must be known
+/// before the first socket is created, because all sockets may be created between two checks of the agent.
 fn limited(group: &Cgroup) -> (Agent, u64) {
-    /// The chart's.
+    /// The chart's default limit.
     const LIMIT: u64 = 256 << 20;
-    /// An agent leaves an eighth of its limit alone, at least this.
+    /// An agent leaves an eighth of its limit free, at least this much.
     const RESERVE: u64 = 16 << 20;
-    /// For a part of the sockets of the short form.
+    /// Enough for a part of the sockets of the short test.
     const STORAGE: u64 = 6 << 20;
     if is_full() {
         group.set_memory_limit(LIMIT);

@@ -1,5 +1,5 @@
-//! TCP of known loads in network namespaces of their own, by every tier that this kernel has at the same
-//! time, against what the kernel counts in each namespace.
+//! TCP of known loads in their own network namespaces, measured by every attach mode of this kernel at the
+//! same time and compared with the kernel's counts in each namespace.
 
 #[path = "tcp/loads.rs"]
 mod loads;
@@ -22,13 +22,13 @@ use support::tiers::{Watcher, watchers};
 use support::totals::{lost, workload};
 use support::{buckets_apart, figure, left_out, until};
 
-/// Whether it knows all sockets at any moment. Those without socket storage book what a segment did with the
-/// next one.
+/// Whether the agent scans all sockets and knows their state at any time. Without socket storage, it counts
+/// the effects of a segment only when the next one arrives.
 const fn has_census(watcher: &Watcher) -> bool {
     matches!(watcher.tier, Tier::TpBtf | Tier::Fentry)
 }
 
-/// One agent per tier that has a census, if this kernel has any.
+/// One agent per attach mode that scans sockets, if this kernel has any.
 fn census_watchers() -> Option<Vec<Watcher>> {
     let mut watchers = watchers("tcp");
     watchers.retain(has_census);
@@ -42,7 +42,7 @@ fn census_watchers() -> Option<Vec<Watcher>> {
     Some(watchers)
 }
 
-/// What an agent says of a workload; nothing if it does not know it.
+/// The agent's numbers for a workload; zeros if it does not know the workload.
 fn tcp(snapshot: &Snapshot, cgroup: &Cgroup) -> TcpSample {
     workload(snapshot, &cgroup.name).and_then(|workload| workload.tcp.clone()).unwrap_or_default()
 }
@@ -51,7 +51,7 @@ fn sent(tcp: &TcpSample) -> u64 {
     tcp.ipv4.sent_packets + tcp.ipv6.sent_packets
 }
 
-/// What each agent says at a moment when nothing is sent, and what the kernel says of both ends then.
+/// Waits until nothing is sent; returns the kernel's counters of both ends and each agent's snapshot.
 fn at_rest(watchers: &[Watcher], wire: &Wire) -> ([Counters; 2], Vec<Snapshot>) {
     until("nothing is sent any more", || {
         let count = || [wire.left.counters(), wire.right.counters()];
@@ -76,9 +76,9 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     }
 }
 
-/// A kprobe that is hit while another one's handler runs on that CPU is not run, and before 6.7 the kernel
-/// does not report that. So one segment in a thousand may be missing by kprobes (seen on 5.10: one of 6,301),
-/// never by anything else.
+/// The kernel skips a kprobe that is hit while another one's handler runs on the same CPU, and reports that
+/// only from 6.7 on. So kprobes may miss one segment in a thousand (seen on 5.10: one of 6,301); no other
+/// attach mode may.
 fn assert_segments(ours: (u64, u64), kernel: (u64, u64), tier: Tier) {
     let missed =
         |ours: u64, kernel: u64| kernel.checked_sub(ours).is_some_and(|missed| missed <= kernel / 1000);
@@ -124,7 +124,7 @@ fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
     assert_nothing_lost(&watchers);
 }
 
-/// It takes functions that can be hooked, and has no series elsewhere.
+/// Needs functions that can be hooked; without them, the metric has no series.
 fn counts_overflows(watcher: &Watcher) -> bool {
     let is_counted = watcher.agent.metrics().contains("sysprobe_tcp_accept_queue_overflows_total{");
     let programs = watcher.agent.snapshot().agent.programs;
@@ -144,7 +144,7 @@ fn a_connection_that_is_not_made_is_counted_with_its_reason() {
     let here = Place { cgroup: &client, namespace: &wire.left };
     wire.left.set("net.ipv4.tcp_syn_retries", "1");
     wire.right.set("net.ipv4.ip_forward", "1");
-    // What comes for the one gets no answer, what comes for the other is told so.
+    // Packets to the first address get no answer, packets to the second get an ICMP error.
     let (silent, unreachable) = ("10.77.9.8", "10.77.9.9");
     for (kind, address) in [("blackhole", silent), ("unreachable", unreachable)] {
         wire.right.ip(&["route", "add", kind, address]);
@@ -205,7 +205,7 @@ fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
         if counts_overflows(watcher) {
             assert_eq!(ours.accept_overflows, kernel.get("TcpExtListenOverflows"), "by {name}");
         }
-        // A connection that finds no room is made again and again, by SYN-ACKs.
+        // The server repeats its SYN-ACK for a connection that finds no room.
         let sent_again = [kernel.get("TcpRetransSegs"), kernel.get("TcpExtTCPSynRetrans")];
         assert_eq!([ours.retransmitted_segments, ours.retransmitted_syns], sent_again, "by {name}");
         let shows_drops = watcher.agent.metrics().contains("sysprobe_tcp_accept_queue_drops_total{");
@@ -243,7 +243,7 @@ fn round_trips_are_as_long_as_the_wire() {
         }
     });
     ready.wait();
-    // The first packet waits for the other's hardware address, too.
+    // The first packet would also wait for address resolution (ARP).
     Place { cgroup: &server, namespace: &wire.left }
         .run(|| assert!(TcpStream::connect((RIGHT[0], PORT + 1)).is_err()))
         .finish();
@@ -273,12 +273,12 @@ fn round_trips_are_as_long_as_the_wire() {
             ours.srtt.count(),
             connect * 1e3
         ));
-        // The wire's delay, and what an emulated machine adds to it.
+        // The wire's delay, plus what an emulated machine adds to it.
         for (what, time) in [("the wire", truth), ("ss", theirs)] {
             assert!(buckets_apart(srtt, nanoseconds(time)) <= 1, "{srtt} s by {name}, {what}: {time:?}");
         }
         assert!(buckets_apart(connect, nanoseconds(truth)) <= 1, "{connect} s by {name}");
-        // At most one a second.
+        // At most one sample per second.
         assert!((2..=20).contains(&ours.srtt.count()), "{} by {name}", ours.srtt.count());
     }
     assert_nothing_lost(&watchers);
@@ -287,7 +287,7 @@ fn round_trips_are_as_long_as_the_wire() {
 #[test]
 fn segments_that_overtake_others_are_counted() {
     let wire = Wire::new("reorder");
-    // Each segment by itself: what is merged counts once in the kernel's total, and several times in a
+    // Sends each segment by itself: a merged one counts once in the kernel's total, but several times in a
     // socket's.
     wire.left.ip(&["link", "set", "wire", "gso_max_segs", "1"]);
     if !wire.reorder() {
@@ -368,7 +368,7 @@ fn both_versions_of_ip_are_told_apart_by_what_is_spoken() {
     let wire = Wire::new("families");
     let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("families-server"), Cgroup::new("families-client"));
-    // A socket of version 6 takes connections of version 4, too.
+    // An IPv6 socket also accepts IPv4 connections.
     let _server = Place { cgroup: &server, namespace: &wire.right }.serve("::", EXCHANGE);
     let here = Place { cgroup: &client, namespace: &wire.left };
     here.ask(RIGHT[1], 3, EXCHANGE);

@@ -7,7 +7,7 @@ use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::terminal::Terminal;
 
-/// A workload that has numbers in every window, and an agent that knows it.
+/// A workload with numbers in every window, and an agent that knows it.
 struct Scene {
     agent: Agent,
     cgroup: Cgroup,
@@ -29,7 +29,7 @@ impl Scene {
     }
 }
 
-/// Whether no line is longer than the screen, which has as many as it should.
+/// Asserts that the screen has no more lines and no longer lines than its size allows.
 fn assert_fits(screen: &[String], (width, height): (u16, u16)) {
     assert!(screen.len() <= height.into(), "{} lines: {screen:#?}", screen.len());
     for line in screen {

@@ -1,5 +1,4 @@
-//! Threads by state against `/proc`, and load averages against the kernel's arithmetic, for loads that are
-//! known.
+//! Threads by state against `/proc`, and load averages against the kernel's arithmetic, for known loads.
 
 mod support;
 
@@ -19,20 +18,20 @@ use support::{figure, until};
 use sysprobe_agent::snapshot::{SchedSample, Snapshot, ThreadsSample};
 use sysprobe_common::sched::threads::State;
 
-/// One test at a time: the load of one would be in the other's average of the machine.
+/// One test at a time, because each load shows in the machine's load average.
 static HOST: Mutex<()> = Mutex::new(());
 
 fn host() -> MutexGuard<'static, ()> {
     HOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many threads have which letter in `/proc/PID/task/TID/stat`.
+/// The number of threads for each state letter in `/proc/PID/task/TID/stat`.
 type Letters = BTreeMap<char, u64>;
 
 /// `include/linux/sched.h`; the same since 2.6.
 const PF_KTHREAD: u32 = 0x0020_0000;
 
-/// Of the threads that `has` picks by their cgroups and flags.
+/// The letters of the threads that `has` selects by their cgroups and flags.
 fn letters_in_proc(has: impl Fn(&str, u32) -> bool) -> Letters {
     let mut letters = Letters::new();
     let processes = fs::read_dir("/proc").expect("/proc").filter_map(Result::ok).map(|entry| entry.path());
@@ -40,10 +39,10 @@ fn letters_in_proc(has: impl Fn(&str, u32) -> bool) -> Letters {
     for task in tasks.filter_map(Result::ok).map(|task| task.path()) {
         let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
         let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
-        // From the third field of the whole line on.
+        // The third field of the whole line and those after it.
         let fields: Vec<&str> = fields.split(' ').collect();
         let (letter, parent, flags) = (fields[0], fields[1], fields[6].parse().expect("flags"));
-        // Of what has ended, v1 shows the root: it was where its parent is.
+        // v1 shows the root cgroup for a thread that has ended; it was in its parent's cgroup.
         let place = if letter == "Z" { Path::new("/proc").join(parent) } else { task };
         let cgroups = fs::read_to_string(place.join("cgroup")).unwrap_or_default();
         if has(&cgroups, flags) {
@@ -69,7 +68,7 @@ fn until_in_proc(cgroup: &Cgroup, expected: &Letters) {
     });
 }
 
-/// The same of what the agent tells.
+/// The letters that correspond to the agent's states.
 fn letters_told(threads: &ThreadsSample) -> Letters {
     let mut letters = Letters::new();
     for state in State::ALL.into_iter().filter(|state| threads.of(*state) > 0) {
@@ -93,7 +92,7 @@ fn sched(snapshot: &Snapshot, name: &str) -> SchedSample {
     workload(snapshot, name).and_then(|row| row.sched.clone()).unwrap_or_default()
 }
 
-/// Waits for a census that tells what `/proc` does at that moment.
+/// Waits for a task scan that matches `/proc` at the same time.
 fn until_told(watcher: &Watcher, name: &str, truth: impl Fn() -> Letters) -> ThreadsSample {
     until(&format!("{} tells the states of {name} ({:?})", watcher.tier.name(), truth()), || {
         let threads = sched(&watcher.agent.snapshot(), name).threads?;
@@ -105,7 +104,7 @@ fn sleep() {
     thread::sleep(Duration::from_secs(100_000));
 }
 
-/// A child that runs `body` and is never waited for.
+/// Starts a child that runs `body` and is never waited for.
 fn leave_child(body: impl FnOnce()) {
     // SAFETY: the child runs what a load may run and leaves by `_exit`.
     unsafe {
@@ -116,8 +115,8 @@ fn leave_child(body: impl FnOnce()) {
     }
 }
 
-/// Sleeps uninterruptibly until its child ends, which it never does: as `vfork` does, but with memory of the
-/// child's own.
+/// Sleeps uninterruptibly until its child ends, which never happens: like `vfork`, but the child has its own
+/// memory.
 fn wait_as_vfork_does() {
     let flags = libc::c_long::from(libc::CLONE_VFORK | libc::SIGCHLD);
     // SAFETY: without CLONE_VM this is a fork.
@@ -141,7 +140,7 @@ fn stop_traced() {
 
 const SPINNERS: usize = 3;
 
-/// Three threads that sleep, and a child for each of the other states.
+/// Three sleeping threads, and a child for each of the other states.
 fn one_of_each() {
     leave_child(|| process::in_threads(SPINNERS, process::spin));
     leave_child(wait_as_vfork_does);
@@ -160,7 +159,7 @@ fn every_state_is_told_as_proc_tells_it() {
     let watchers = watchers("sched");
     let cgroup = Cgroup::new("states");
     let load = Load::running(&cgroup, &cpus(), one_of_each);
-    // The child of the thread that waits sleeps as well.
+    // The child of the waiting thread sleeps too.
     let expected = Letters::from([('R', 3), ('S', 4), ('D', 1), ('T', 1), ('t', 1), ('Z', 1)]);
     until_in_proc(&cgroup, &expected);
     for watcher in &watchers {
@@ -172,7 +171,7 @@ fn every_state_is_told_as_proc_tells_it() {
         let labels = [("container", cgroup.name.as_str()), ("state", "zombie")];
         assert_eq!(told.value("sysprobe_sched_threads", &labels), Some(1.0));
     }
-    // Threads that outnumber the CPUs: some of them are seen to wait.
+    // There are more threads than CPUs, so some of them must be seen waiting.
     for watcher in watchers.iter().filter(|_| cpus().len() < SPINNERS) {
         until("a thread waits", || {
             let threads = sched(&watcher.agent.snapshot(), &cgroup.name).threads?;
@@ -203,7 +202,7 @@ fn kernel_threads_are_told_as_proc_tells_them() {
     }
 }
 
-/// Older than the agents, and none of them runs while they watch: only a walk over all threads can tell.
+/// The threads are older than the agents and never run while they watch: only a scan of all tasks finds them.
 #[test]
 fn two_thousand_sleeping_threads_are_counted_exactly_and_go_without_a_trace() {
     const THREADS: u64 = 2_000;
@@ -228,7 +227,8 @@ fn two_thousand_sleeping_threads_are_counted_exactly_and_go_without_a_trace() {
     }
 }
 
-/// One sample more of a constant load: kernel/sched/loadavg.c (`calc_load`), written down once more.
+/// The averages after one more sample of a constant load, calculated as in kernel/sched/loadavg.c
+/// (`calc_load`).
 fn one_more(averages: [u64; 3], load: u64) -> [u64; 3] {
     let damped = |average: u64, damping: u64| {
         let sum = average * damping + load * 2048 * (2048 - damping);
@@ -238,13 +238,12 @@ fn one_more(averages: [u64; 3], load: u64) -> [u64; 3] {
     [damped(short, 1884), damped(middle, 2014), damped(long, 2037)]
 }
 
-/// As many samples as in twenty seconds.
+/// The number of samples in twenty seconds.
 const SAMPLES: usize = 5;
-/// More than the machine has CPUs, so that its own load is small beside it.
+/// More threads than the machine has CPUs, so that its other load is small in comparison.
 const BUSY: usize = 12;
 
-/// The averages after each of so many censuses that have met all the threads, and all there was to see at the
-/// last.
+/// The averages after each of `SAMPLES` task scans that found all threads, and the last snapshot.
 fn follow(watcher: &Watcher, name: &str) -> (Vec<[u64; 3]>, Snapshot) {
     let mut averages: Vec<[u64; 3]> = Vec::new();
     loop {
@@ -263,7 +262,7 @@ fn follow(watcher: &Watcher, name: &str) -> (Vec<[u64; 3]>, Snapshot) {
     }
 }
 
-/// Of the machine, over one minute, as `/proc/loadavg` tells it.
+/// The machine's one-minute load average from `/proc/loadavg`.
 fn kernels_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").expect("/proc/loadavg");
     text.split(' ').next().expect("a number").parse().expect("a number")
@@ -292,11 +291,12 @@ fn a_load_average_follows_the_kernels_arithmetic() {
     }
 }
 
-/// The sum over all workloads began at zero, the kernel's average where it was, which is damped since. The
-/// two sample at other moments: one sample more or less, and what else ran for a moment, are accepted.
+/// The agent's sum over all workloads starts at zero, the kernel's average at an earlier value that has
+/// decayed since. The two sample at different times: a difference of one sample and other short loads are
+/// tolerated.
 fn compare_machine(snapshot: &Snapshot, before: f64, after: f64) {
     const DAMPING: f64 = 1884.0 / 2048.0;
-    /// A sample is worth a twelfth of its threads.
+    /// One sample adds a twelfth of the number of threads.
     const TOLERANCE: f64 = 0.08 * BUSY as f64 + 1.0;
     let loads = snapshot.workloads.iter().filter_map(|row| row.sched.as_ref()?.load);
     let ours: f64 = loads.map(|load| load.each()[0].1).sum();

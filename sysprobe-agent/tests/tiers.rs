@@ -1,7 +1,7 @@
-//! Tier against tier: agents that hook the kernel differently watch the same load at the same time and must
-//! tell the same of it.
+//! Compares attach modes with each other: agents with different ones measure the same load at the same time
+//! and must report the same.
 //!
-//! One test counts what others would disturb: each test takes [`HOST`] before it makes a cgroup.
+//! One test has counts that others would disturb, so each test takes [`HOST`] before it creates a cgroup.
 
 mod support;
 
@@ -18,27 +18,27 @@ use support::{SharedNumbers, figure, shared, until, within};
 use sysprobe_agent::probe::Tier;
 use sysprobe_agent::snapshot::Snapshot;
 
-/// The right to make cgroups.
+/// The right to create cgroups.
 static HOST: Mutex<()> = Mutex::new(());
 
 fn host() -> MutexGuard<'static, ()> {
-    // A test that failed has cleaned up all the same.
+    // A test that failed has cleaned up too.
     HOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How far `rcu_note_context_switch` is behind with a thread's time on CPU: the kernel brings the total up to
-/// date once a tick, which is 10 ms where it is longest, and after the hook. Twice that for a tick that comes
-/// late.
+/// How far a thread's CPU time lags at `rcu_note_context_switch`. The kernel updates the total once per tick
+/// (10 ms at most), and after this hook. Doubled for a tick that comes late.
 const LAG_NS: u64 = 20_000_000;
 
-/// What the scheduler's tests ask a watcher.
+/// The scheduler tests' view of a watcher.
 trait Watches {
     fn is_exact(&self) -> bool;
     fn totals(&self, cgroup: &Cgroup) -> Totals;
 }
 
 impl Watches for Watcher {
-    /// The switch is booked when it is counted, and with it everything before; not so at a function's entry.
+    /// Whether a switch is accounted when it is counted, with everything before it; at a function's entry it
+    /// is not.
     fn is_exact(&self) -> bool {
         matches!(self.tier, Tier::TpBtf | Tier::RawTp)
     }
@@ -48,11 +48,11 @@ impl Watches for Watcher {
     }
 }
 
-/// What the fork loop and its children have said; in memory that the test shares.
+/// The numbers that the fork loop and its children report, in shared memory.
 #[derive(Default)]
 struct Said {
     ended: AtomicU64,
-    /// The children's time on CPU before they slept for the last time.
+    /// The children's CPU time before their last sleep.
     on_cpu_ns: AtomicU64,
 }
 
@@ -67,13 +67,13 @@ impl Said {
             process::in_child(|| self.short_task());
             self.ended.fetch_add(1, Ordering::Relaxed);
         }
-        // Stays to be frozen.
+        // Stays alive, so that it can be frozen.
         loop {
             thread::sleep(Duration::from_secs(1));
         }
     }
 
-    /// Two slices of work, and one of nothing but the end.
+    /// Two slices of work, and one that only ends the task.
     fn short_task(&self) {
         process::spin_for(Duration::from_micros(500));
         thread::sleep(Duration::from_micros(100));
@@ -83,13 +83,13 @@ impl Said {
     }
 }
 
-/// The loads, with what all sides said of them before they began.
+/// The loads, with all sides' numbers from before they began.
 struct Scene {
     watchers: Vec<Watcher>,
     cgroups: [Cgroup; 3],
     loads: [Load; 3],
     kernel: [Totals; 3],
-    /// By watcher.
+    /// The totals before the start, by watcher.
     before: Vec<[Totals; 3]>,
     usage: u64,
     said: &'static Said,
@@ -130,7 +130,7 @@ impl Scene {
         self.loads.iter().for_each(Load::freeze);
     }
 
-    /// What each watcher has gathered of a load.
+    /// Each watcher's totals of a load since the start.
     fn gathered(&self, at: usize) -> Vec<(&Watcher, Totals)> {
         let gathered = self.watchers.iter().zip(&self.before);
         gathered
@@ -168,9 +168,8 @@ fn all_tiers_tell_the_kernels_numbers_of_one_load() {
     }
 }
 
-/// Waits and arrivals are complete when a thread passes the hook for the last time. Its last moments on the
-/// CPU, and the switch that ends them, are not: one of each per thread, at the beginning of the comparison as
-/// at its end.
+/// Waits and arrivals are complete when a thread passes the hook for the last time. The last time on the CPU
+/// and the final switch are not: each thread may differ by one of them, both at the start and at the end.
 fn assert_lags(ours: Totals, truth: Totals, threads: u64) {
     assert_eq!((ours.wait_ns, ours.arrivals), (truth.wait_ns, truth.arrivals));
     assert!(ours.on_cpu_ns.abs_diff(truth.on_cpu_ns) <= LAG_NS * threads, "{ours:?} {truth:?}");
@@ -178,8 +177,8 @@ fn assert_lags(ours: Totals, truth: Totals, threads: u64) {
     assert!(ours.involuntary.abs_diff(truth.involuntary) <= threads, "{ours:?} {truth:?}");
 }
 
-/// Of children that have gone the kernel keeps the time on CPU only; the rest is compared among the tiers. A
-/// sleep that the kernel counts as a wait is left out, and counted, by those that see how tasks are moved.
+/// For children that have ended, the kernel keeps only their CPU time; the rest is compared between attach
+/// modes. Attach modes that see task migrations leave out, and count, sleeps that the kernel counts as waits.
 fn compare_forks(gathered: &[(&Watcher, Totals)], usage: u64, said: u64) {
     figure(&format!("forks: kernel's usage {usage}, of which the children said {said}"));
     for (watcher, ours) in gathered {
@@ -195,7 +194,7 @@ fn compare_forks(gathered: &[(&Watcher, Totals)], usage: u64, said: u64) {
             assert_eq!(ours, reference, "{}", watcher.tier.name());
             continue;
         }
-        // As in `assert_lags`, for every child: what it did before its last slice is complete.
+        // As in `assert_lags`, for every child: everything before its last slice is complete.
         let more = ours.arrivals.checked_sub(reference.arrivals).expect("what is left out is left out there");
         assert!(more <= left_out, "{more} more, {left_out} are left out");
         assert!(ours.wait_ns == reference.wait_ns || more > 0 && ours.wait_ns > reference.wait_ns);
@@ -210,20 +209,20 @@ fn all_tiers_hear_the_same_births_and_deaths() {
     const COUNT: u64 = 200;
     let _host = host();
     let watchers = watchers("cgroup");
-    // Another process on this machine may make cgroups at the same time, which adds to the counts but never
-    // takes away: one attempt without such a neighbour is enough.
+    // Another process may create cgroups at the same time, which can only increase the counts. One attempt
+    // without such a process is enough.
     for attempt in 1..=5 {
         let before: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
         for first in (0..COUNT).step_by(20) {
             let batch: Vec<_> = (first..first + 20).map(|at| Cgroup::new(&format!("tiers-{at}"))).collect();
-            // No birth, although the functions of one are called.
+            // Not a creation, although it calls the same functions.
             batch.iter().for_each(Cgroup::enable_controllers_below);
         }
         let after: Vec<_> = watchers.iter().map(|watcher| watcher.agent.snapshot()).collect();
         let heard: Vec<_> = after.iter().zip(&before).map(|(after, before)| heard(after, before)).collect();
         for ((watcher, (born, died)), after) in watchers.iter().zip(&heard).zip(&after) {
-            // A kernel that preempts programs keeps the next of their kind on the CPU from running, and
-            // counts it.
+            // A kernel that preempts programs skips the next run of the same program on the CPU, and counts
+            // it.
             let missed = missed_runs(after, "cgroup");
             let name = watcher.tier.name();
             figure(&format!("{name}: {born} born, {died} died of {COUNT}, {missed} runs missed"));
@@ -236,7 +235,7 @@ fn all_tiers_hear_the_same_births_and_deaths() {
     }
 }
 
-/// Births and deaths since then.
+/// Creations and removals since `before`.
 fn heard(now: &Snapshot, before: &Snapshot) -> (u64, u64) {
     let (now, before) = (&now.agent, &before.agent);
     (now.cgroups_born - before.cgroups_born, now.cgroups_died - before.cgroups_died)

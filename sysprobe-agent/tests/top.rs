@@ -21,12 +21,12 @@ use support::process::{self, Load, cpus};
 use support::{SharedNumbers, document, figure, until};
 use tempfile::TempDir;
 
-/// One window as JSON, from the agent at this socket or, if there is none, with programs of its own.
+/// One window as JSON, from the agent at this socket or, without an agent, from the command's own programs.
 fn top(socket: &str) -> (Outcome, Value) {
     window("top", socket)
 }
 
-/// The same of either table.
+/// The same for `top` or `io`.
 fn window(table: &str, socket: &str) -> (Outcome, Value) {
     let arguments = ["--once", "--interval", "500ms", "-o", "json", "--all", "--socket", socket];
     let outcome = command::run(command::sysprobe().arg(table).args(arguments));
@@ -39,17 +39,17 @@ fn row<'a>(document: &'a Value, container: &str) -> &'a Value {
     rows.iter().find(|row| row["container"] == container).expect("the cgroup has a row")
 }
 
-/// Only one spinner at a time: they have the same CPU.
+/// Only one spinner at a time, because all use the same CPU.
 static CPU: Mutex<()> = Mutex::new(());
 
-/// Dropped in this order: the load before its cgroup.
+/// The drop order matters: the load before its cgroup.
 struct Spinner {
     _load: Load,
     cgroup: Cgroup,
     _cpu: MutexGuard<'static, ()>,
 }
 
-/// Has a CPU nearly for itself, whatever else runs, by its cgroup's weight.
+/// A load that gets nearly a whole CPU, because its cgroup has a high weight.
 fn spinner(name: &str) -> Spinner {
     let cpu = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let cgroup = Cgroup::new(name);
@@ -58,9 +58,9 @@ fn spinner(name: &str) -> Spinner {
     Spinner { _load: Load::running(&cgroup, &all[all.len() - 1..], process::spin), cgroup, _cpu: cpu }
 }
 
-/// One core within a tenth. The window is half a second; time on CPU is known up to the last tick, which is
-/// 10 ms where it is longest (2 %), and what others take of the CPU in spite of the weight, plus the time
-/// between a window's clock and its numbers, has the rest.
+/// Asserts one core within a tenth. The window is half a second, and CPU time is known up to the last tick,
+/// 10 ms at most (2 %). The rest allows for other tasks that run despite the weight, and for the time between
+/// a window's clock and its numbers.
 fn assert_one_core(row: &Value) {
     let cores = row["cpu_cores"].as_f64().expect("a number");
     figure(&format!("top: {cores} cores"));
@@ -76,7 +76,7 @@ fn top_shows_a_running_agents_numbers() {
     assert_eq!(document["source"], format!("agent at {socket}"));
     assert_one_core(row(&document, &spinner.cgroup.name));
     let domains = document["domains"].as_array().expect("domains");
-    // Cgroup v1 has no pressure.
+    // Cgroup v1 has no pressure stall information.
     let is_up = |domain: &Value| domain["up"] == true || (domain["name"] == "pressure" && is_v1());
     assert!(domains.iter().all(is_up), "{domains:?}");
     assert_eq!(document["version"], 2);
@@ -110,7 +110,7 @@ fn the_table_fits_into_eighty_columns() {
     assert!(!outcome.stdout.contains('\u{1b}'), "no colours into a pipe");
 }
 
-/// How often a load has begun and ended an fsync.
+/// How many fsync calls a load has begun and ended.
 struct Flushes {
     begun: AtomicU64,
     ended: AtomicU64,
@@ -121,7 +121,7 @@ unsafe impl SharedNumbers for Flushes {}
 
 const BLOCK: [u8; 4096] = [1; 4096];
 
-/// Writes a block and flushes it, a thousand times a second at most.
+/// Writes a block and syncs it, a thousand times a second at most.
 fn flush_often(name: &CStr, flushes: &Flushes) {
     // SAFETY: a name and a block that live.
     unsafe {
@@ -154,20 +154,20 @@ fn io_shows_what_a_workload_flushes() {
     let number = |operation: &str, field: &str| row[operation][field].as_f64().expect("a number");
     let calls = number("fsync", "operations_per_second") * document["window_seconds"].as_f64().expect("one");
     figure(&format!("io: {calls} fsyncs of at most {at_most}: {row}"));
-    // What is in the window happened while the command ran.
+    // The window covers only calls during the command's run.
     assert!(calls >= 1.0 && calls <= at_most as f64 + 0.5, "{calls} of at most {at_most}: {row}");
     assert_eq!(row["fsync"]["errors_per_second"], 0.0);
     assert!(number("fsync", "latency_p50_seconds") <= number("fsync", "latency_p99_seconds"), "{row}");
     assert!(number("fsync", "latency_p99_seconds") <= number("fsync", "latency_max_seconds"), "{row}");
     let blocks = number("write", "bytes_per_second") / BLOCK.len() as f64;
-    // A call may be booked between the reading of its length and that of its bytes.
+    // A call may be counted between the reads of its latency and its bytes.
     assert!((blocks - number("write", "operations_per_second")).abs() <= 4.0, "{row}");
     assert!(row.get("read").is_none() && row.get("unlink").is_none(), "it only writes and flushes: {row}");
 }
 
 #[test]
 fn io_says_why_there_is_nothing() {
-    // Without `block`, too: another process may use a disk just then.
+    // `block` is off too, because another process may use a disk at the same time.
     let agent = Agent::configured("[domains]\nvfs = false\nblock = false");
     let socket = agent.socket().to_str().expect("UTF-8");
     let outcome = command::run_with(&["io", "--once", "--interval", "200ms", "--socket", socket]);
@@ -200,7 +200,7 @@ fn every_table_is_what_its_schema_says_and_nothing_else() {
     }
 }
 
-/// Has the command run as the first process of a new PID namespace.
+/// Makes the command run as the first process of a new PID namespace.
 fn in_pid_namespace(command: &mut Command) {
     let enter = || {
         // SAFETY: system calls on plain values. The parent, which `spawn` waits for, only waits for the
@@ -259,7 +259,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     }
 }
 
-/// `check`, in a directory and with a socket path of its own.
+/// `check`, with its own working directory and socket path.
 fn check(directory: &TempDir, arguments: &[&str], without: &'static [libc::c_ulong]) -> Outcome {
     let mut command = command::sysprobe();
     command.arg("check").args(arguments).arg("--socket").arg(directory.path().join("run/agent.sock"));
@@ -276,7 +276,7 @@ fn check_names_every_domain_in_both_forms() {
     let text = check(&directory, &[], &[]).stdout;
     let with_programs = ["cgroup", "sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim"];
     for domain in with_programs.into_iter().chain(["cpu", "memory"]) {
-        // With programs, `on, by` and the tiers.
+        // A domain with programs has `on, by` and the attach modes.
         let is_on = |line: &str| {
             let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
             words.next() == Some(domain) && words.next() == Some("on")
@@ -287,7 +287,7 @@ fn check_names_every_domain_in_both_forms() {
     let domains = json["plan"]["domains"].as_array().expect("domains");
     let names: Vec<_> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
     assert_eq!(names, [&with_programs[..], &["cpu", "memory", "pressure"]].concat());
-    // What only cgroup v2 has is a matter of the host.
+    // Pressure exists only on cgroup v2, so it depends on the host.
     let others = domains.iter().filter(|domain| domain["name"] != "pressure");
     assert!(others.into_iter().all(|domain| domain["decision"].get("on").is_some()), "{json}");
 }
@@ -331,8 +331,8 @@ fn a_window_longer_than_the_interval_moves_on_with_it() {
         .collect();
     top.kill().expect("it runs");
     top.wait().expect("it ends");
-    // Twenty intervals are two seconds at least, and the sample whose age is closest to one second is half of
-    // that old at least.
+    // Twenty intervals are at least two seconds, and the sample whose age is closest to one second is at
+    // least half a second old.
     assert!(lengths[0] < lengths[5], "it grows at first: {lengths:?}");
     assert!(lengths[19] >= 0.5, "it is as long as was asked for: {lengths:?}");
     let whole: f64 = lengths[10..].iter().sum();

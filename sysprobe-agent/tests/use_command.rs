@@ -1,4 +1,4 @@
-//! `sysprobe use` as a user or a script runs it. The independent sources are the kernel's own counters of the
+//! `sysprobe use` as a user or a script runs it. The independent source is the kernel's own counters of the
 //! machine.
 
 mod support;
@@ -33,19 +33,19 @@ fn measure<'a>(document: &'a Value, resource: &str, what: &str) -> &'a Value {
     found.next().unwrap_or_else(|| panic!("{resource}: {what}: {document}"))
 }
 
-/// Of all CPUs since boot: ticks in which something ran, and all. Idle and waiting for I/O are the fourth and
+/// Ticks of all CPUs since boot: those in which something ran, and all. Idle and iowait are the fourth and
 /// fifth.
 fn ticks() -> (f64, f64) {
     let stat = fs::read_to_string("/proc/stat").expect("/proc/stat");
     let line = stat.lines().next().expect("the CPUs");
-    // What guests had is in the first two already.
+    // Guest time is already included in the first two.
     let ticks: Vec<f64> =
         line.split_whitespace().skip(1).take(8).map(|tick| tick.parse().expect("a number")).collect();
     let all: f64 = ticks.iter().sum();
     (all - ticks[3] - ticks[4] - ticks[7], all)
 }
 
-/// One CPU is busy at least, and the workload named behind it has at least as much of it as the spinner.
+/// At least one CPU is busy, and the named workload uses at least as much CPU as the spinner.
 #[test]
 fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
     let agent = Agent::start();
@@ -63,14 +63,14 @@ fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
     let value = ours["value"].as_f64().expect("told");
     figure(&format!("use: busy {value:.4}, by /proc/stat around it {kernels:.4}; {}", ours["behind"]));
     let window = document["window_seconds"].as_f64().expect("a length");
-    // The command's own start and end are in the longer window only, busy or not; a tick is 10 ms.
+    // The command's own start and end are only in the longer window, whether busy or not; a tick is 10 ms.
     let tolerance = 0.02 + (elapsed - window).max(0.0) / elapsed;
     assert!((value - kernels).abs() < tolerance, "{value} and {kernels}, {window} s of {elapsed}");
-    // What it spun outside of the window is in the kernel's number only.
+    // CPU time that the spinner used outside of the window is only in the kernel's number.
     let (most, least) =
         (ours["behind"]["amount"].as_f64().expect("a number"), (spun - (elapsed - window) - 0.1) / window);
     assert!(most >= least, "{most} cores are the most, and {least} are the spinner's");
-    // Other tests have the CPUs, too, and so has what is compiled beside them.
+    // Other tests and compilers use the CPUs too.
     if ours["behind"]["container"] == cgroup.name.as_str() {
         assert!(most <= spun / window, "{most} cores of {spun} s in {window} s");
     } else {
@@ -92,11 +92,11 @@ fn memory_is_what_proc_has() {
     let value = measure(&document, "memory", "in use")["value"].as_f64().expect("told");
     let after = share();
     figure(&format!("use: {value:.4} of the memory, {before:.4} to {after:.4} by /proc/meminfo"));
-    // Other tests come and go meanwhile.
+    // Other tests start and end meanwhile.
     assert!((before.min(after) - 0.03..=before.max(after) + 0.03).contains(&value), "{value}");
 }
 
-/// None is left out, by `/sys`. Their activity is not attributed to a workload here.
+/// Compared with `/sys`. No workload is named for their activity here.
 #[test]
 fn every_disk_and_link_of_the_machine_is_there() {
     let agent = Agent::start();

@@ -1,5 +1,5 @@
-//! Storage operations of known loads, by every tier that this kernel has at the same time: each must count
-//! what the load did, no more and no less.
+//! Storage operations of known loads, measured by every attach mode of this kernel at the same time: each
+//! must count exactly what the load did.
 
 #[path = "vfs/absent.rs"]
 mod absent;
@@ -37,7 +37,7 @@ use counts::{Counts, of_workload};
 
 const ROOM: u64 = 64 << 20;
 
-/// Has a child in a cgroup of its own do something, and returns what each tier says of it.
+/// Runs `body` in a child with a cgroup of its own; returns each attach mode's counts.
 fn watch<'a>(watchers: &'a [Watcher], name: &str, body: impl FnOnce()) -> Vec<(&'a Watcher, Counts)> {
     let cgroup = Cgroup::new(name);
     Load::running(&cgroup, &cpus(), body).finish();
@@ -81,7 +81,7 @@ fn every_way_to_a_file_counts_once_on_every_file_system() {
 #[test]
 fn what_fails_is_an_error_of_its_operation() {
     let watchers = watchers("vfs");
-    // Four pages: the fifth is one too many.
+    // Room for four pages: the fifth does not fit.
     let storage = Storage::of(Kind::Tmpfs, 4 * 4096);
     let files = calls::Files::in_directory(storage.path());
     let seen = watch(&watchers, "errors", || calls::failures(&files));
@@ -101,7 +101,7 @@ fn what_is_no_storage_is_not_counted() {
 fn threads_on_one_file_lose_nothing() {
     const THREADS: usize = 64;
     const TIMES: u64 = 200;
-    /// Older kernels do not tell what kprobes have missed.
+    /// Older kernels do not report missed kprobes.
     const TELLS: (u32, u32) = (6, 7);
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
@@ -119,9 +119,9 @@ fn threads_on_one_file_lose_nothing() {
             assert_eq!((*counts, ends_missed), (expected, 0), "{name}");
             continue;
         }
-        // A kretprobe has room for a few calls at a time; on kernels that preempt programs, one that is
-        // preempted keeps others of its CPU from running it. Both are counted, but for the last call of a
-        // thread: that its end was missed shows when the thread calls again.
+        // A kretprobe can track only a few calls at a time. On kernels that preempt programs, a preempted
+        // program prevents others on its CPU from running it. Both are counted, except for the last call of a
+        // thread: its missed end is noticed only when the thread calls again.
         assert!(counts.operations() <= expected.operations(), "{counts:?} by {name}");
         if watcher.tier == Tier::Kprobe && kernel() < TELLS {
             assert!(counts.operations() > 0 && ends_missed > 0, "{counts:?}, {ends_missed} by {name}");
@@ -147,7 +147,7 @@ fn fio_reports_the_same_calls_and_bytes() {
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
     for direction in ["write", "read"] {
-        // What fio does beside its work, of which it says nothing, is the same in both runs.
+        // fio's other operations, which it does not report, are the same in both runs.
         let [(small, seen_small), (large, seen_large)] = [("4m", 0), ("8m", 1)].map(|(size, run)| {
             let cgroup = Cgroup::new(&format!("fio-{direction}-{run}"));
             let report = fio::run(&cgroup, storage.path(), direction, size);
@@ -167,8 +167,8 @@ fn fio_reports_the_same_calls_and_bytes() {
 fn fio_reports_the_same_percentiles_of_fsync() {
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
-    // Between the end of a call and fio's look at its clock, fio may be preempted, which adds to its own
-    // numbers only: one attempt of three in which that moves no percentile is enough.
+    // fio may be preempted between the end of a call and its clock read, which increases only fio's own
+    // numbers. One of three attempts with equal percentiles is enough.
     let mut apart = Vec::new();
     for attempt in 0..3 {
         let cgroup = Cgroup::new(&format!("percentiles-{attempt}"));
@@ -212,7 +212,7 @@ fn callers_that_are_killed_leave_nothing_behind() {
         drop(load);
         std::fs::remove_file(storage.path().join("endless")).expect("it was there");
     }
-    // The same thread ids may come back: a thread that gets one of them is in no call.
+    // The same thread ids may be reused: a new thread with such an id is in no call.
     let seen = watch(&watchers, "after-killed", || calls::every_way(&files));
     assert_same("after those that were killed", &seen, &calls::EVERY_WAY);
     assert_nothing_lost(&watchers);

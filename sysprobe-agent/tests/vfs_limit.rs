@@ -1,4 +1,4 @@
-//! More system calls than the node shall pay for: they are not looked at, which is said, and are again as
+//! With more system calls than the node's limit, the agent stops measuring them, reports that, and resumes as
 //! soon as there are fewer.
 
 #[path = "vfs/ring.rs"]
@@ -16,7 +16,7 @@ use support::totals::{lost, workload};
 use support::{figure, left_out, until};
 use sysprobe_agent::snapshot::{DomainState, Snapshot};
 
-/// Of a machine that does nothing else.
+/// System calls per second; an otherwise idle machine makes fewer.
 const LIMIT: u64 = 100_000;
 const TIMES: u64 = 100;
 
@@ -24,18 +24,18 @@ fn state(snapshot: &Snapshot) -> &DomainState {
     snapshot.domain("vfs").expect("a domain")
 }
 
-/// How many reads a cgroup is said to have made.
+/// The number of reads that the agent counts for a cgroup.
 fn reads(snapshot: &Snapshot, cgroup: &Cgroup) -> u64 {
     let storage = workload(snapshot, &cgroup.name).and_then(|row| row.vfs.as_ref());
     storage.map_or(0, |storage| storage.read.latency.count())
 }
 
-/// A child reads by `io_uring`, which is no system call.
+/// A child reads through `io_uring`, without system calls for the reads.
 fn read_by_ring(cgroup: &Cgroup, file: &Path) {
     Load::running(cgroup, &cpus(), || ring::read_block(file, TIMES)).finish();
 }
 
-/// Asks for its parent, as often as it can.
+/// Calls `getppid` as often as possible.
 fn call() {
     loop {
         // SAFETY: it has no preconditions.
@@ -85,6 +85,6 @@ fn too_many_system_calls_are_not_looked_at_until_there_are_fewer() {
     assert_eq!(reads(&snapshot, &reader), 0, "a part would look like all");
     read_by_ring(&reader, &block);
     assert_eq!(reads(&agent.snapshot(), &reader), ring::seen(TIMES), "so are requests");
-    // Calls that were under way when the looking ended are lost, and none is longer than it was.
+    // Calls that were in progress when measuring stopped are lost; none may appear longer than it was.
     figure(&format!("{} ends were missed", lost(&snapshot, "vfs", "end_missed")));
 }

@@ -1,7 +1,7 @@
-//! Requests of `io_uring` and libaio whose way is an odd one: on sockets, without a completion, with one for
-//! which there is no room, refused. Each must leave the others counted to the call.
+//! Unusual requests of `io_uring` and libaio: on sockets, without a completion, with a completion that does
+//! not fit, refused. All other requests must still be counted exactly.
 //!
-//! Apart from `vfs`, since ends that are missed here on purpose would be missed there, too.
+//! This is separate from `vfs`, because ends that are missed here on purpose would also be missed there.
 
 #[path = "vfs/aio.rs"]
 mod aio;
@@ -30,19 +30,19 @@ use sysprobe_agent::probe::Tier;
 use sysprobe_common::vfs::STARTED;
 
 const ROOM: u64 = 64 << 20;
-/// Of storage, in each test.
+/// Storage reads in each test.
 const READS: u64 = 100;
-/// More than there is room for.
+/// More than the tables can hold.
 const MANY: u32 = STARTED + 1000;
 
-/// What is missed on the node is missed by every agent of every test.
+/// A request that is missed on the node is missed by the agents of every test.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a child read or write a file of some blocks, and asks each tier what it saw.
+/// Has a child read or write a small file, and returns what each attach mode saw.
 fn watch(name: &str, body: impl FnOnce(&Path)) -> Vec<Seen> {
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
@@ -61,7 +61,7 @@ struct Seen {
     fsyncs: u64,
     beginnings_missed: u64,
     ends_missed: u64,
-    /// Runs that the kernel left out: a program that is preempted does not run again on that CPU meanwhile.
+    /// Runs that the kernel skipped: while a program is preempted, it does not run again on that CPU.
     missed_runs: u64,
 }
 
@@ -109,13 +109,13 @@ fn requests_that_wait_at_sockets_take_no_room_from_storage() {
     }
 }
 
-/// The kernel keeps the completion to itself: the request is not seen, and nothing is left of it.
+/// The kernel suppresses the completion: the request is not seen, and nothing of it remains.
 #[test]
 fn requests_that_want_no_completion_leave_nothing_behind() {
     let _alone = alone();
     let seen = watch("ring-skip", |path| {
         let mut ring = IoUring::new(4).expect("a ring");
-        // Since 5.17.
+        // Supported since 5.17.
         if !ring.params().is_feature_skip_cqe_on_success() {
             return;
         }
@@ -133,11 +133,11 @@ fn requests_that_want_no_completion_leave_nothing_behind() {
     }
 }
 
-/// Since 6.3 no tracepoint tells when `io_uring` completes a request for which the ring has no room. What is
-/// left of it shows when its memory is used again.
+/// From 6.3 on, no tracepoint shows that `io_uring` completes a request that overflows the ring. The stale
+/// entry is noticed when the request's memory is reused.
 #[test]
 fn requests_that_overflow_their_ring_are_counted_or_lost_and_others_are_counted() {
-    /// Beyond the two that there is room for.
+    /// More than the two completions that fit.
     const OVER: u64 = 6;
     let _alone = alone();
     let seen = watch("ring-overflow", |path| {
@@ -148,7 +148,7 @@ fn requests_that_overflow_their_ring_are_counted_or_lost_and_others_are_counted(
             push(&mut ring, &read(&file, &mut buffer));
             ring.submit().expect("it is taken");
         }
-        // The same ring, whose memory is used again, when all is flushed and read.
+        // Reuses the ring's request memory once all overflows are flushed and read.
         let mut left = 2 + OVER + READS;
         let mut begun = 2 + OVER;
         while left > 0 {
@@ -168,7 +168,7 @@ fn requests_that_overflow_their_ring_are_counted_or_lost_and_others_are_counted(
     }
 }
 
-/// What libaio refuses never completes.
+/// A request that libaio refuses never completes.
 #[test]
 fn requests_that_libaio_refuses_are_none() {
     let _alone = alone();

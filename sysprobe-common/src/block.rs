@@ -1,17 +1,17 @@
-//! The block layer: the kinds of requests that are told apart, what is kept of each per cgroup and device,
-//! the request that is on its way, and the ways one can be lost.
+//! The block layer: kinds of requests, statistics per cgroup and device, requests in flight, and reasons why
+//! one may be lost.
 
 use crate::operation::OperationStats;
 
-/// What a request asks of a device. The value of the `operation` label.
+/// The kind of a request. Its name is the value of the `operation` label.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     Read = 0,
-    /// Also whatever else changes what is stored, such as the writing of zeroes.
+    /// Also other requests that change stored data, such as write zeroes.
     Write = 1,
     Discard = 2,
-    /// A flush of the device's cache without data. One with data is a write.
+    /// A cache flush without data. A flush with data counts as a write.
     Flush = 3,
 }
 
@@ -29,20 +29,20 @@ impl Operation {
         }
     }
 
-    /// Whether requests of this kind are of a number of bytes.
+    /// Whether requests of this kind have a size in bytes.
     #[must_use]
     pub const fn has_bytes(self) -> bool {
         !matches!(self, Self::Flush)
     }
 }
 
-/// Whose numbers a slot holds.
+/// The cgroup and the device that a slot belongs to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// A cgroup's id, [`crate::cgroup::KERNEL`], or 0 if it could not be read.
     pub cgroup: u64,
-    /// As the kernel numbers devices: see [`device`].
+    /// The kernel's device number; see [`device`].
     pub device: u32,
     /// Always 0.
     pub pad: u32,
@@ -50,7 +50,7 @@ pub struct Key {
 
 const _: () = assert!(size_of::<Key>() == 16);
 
-/// The kernel's own number of a device (`MKDEV` of `include/linux/kdev_t.h`).
+/// The kernel's device number (`MKDEV` of `include/linux/kdev_t.h`).
 #[must_use]
 pub const fn device(major: u32, minor: u32) -> u32 {
     major << 20 | minor
@@ -59,36 +59,36 @@ pub const fn device(major: u32, minor: u32) -> u32 {
 /// `DISK_NAME_LEN` of `include/linux/blkdev.h`.
 pub const DISK_NAME: usize = 32;
 
-/// What a slot holds.
+/// The statistics of one slot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockStats {
-    /// What the kernel calls the device (`gendisk.disk_name`), zeros behind it; all zero for what stands for
-    /// several.
+    /// The device's name (`gendisk.disk_name`), padded with zeros. All zeros if the slot stands for several
+    /// devices.
     pub disk: [u8; DISK_NAME],
-    /// Nanoseconds of `latency_ns` that passed before the device's driver got the request.
+    /// The part of `latency_ns` before the driver got the request, in nanoseconds.
     pub queued_ns: [u64; Operation::COUNT],
     pub operations: [OperationStats; Operation::COUNT],
 }
 
-/// A request that is on its way.
+/// A request in flight.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// The cgroup that submitted it; see [`Key`].
     pub cgroup: u64,
-    /// When it began, in `CLOCK_MONOTONIC`: by the kernel's stamp, or when it was first seen.
+    /// Start time in `CLOCK_MONOTONIC`: the kernel's timestamp, or the time when the request was first seen.
     pub begun: u64,
-    /// What stands where the kernel's stamp is, which tells it from the next request in the same place: that
-    /// one's is later. Merged with an older one it gets the stamp of that.
+    /// The raw value of the kernel's timestamp (`request.start_time_ns`). The next request at the same
+    /// address has a later one. A request that absorbs an older one takes over the older timestamp.
     pub started: u64,
-    /// When the driver got it; 0 before, and of one that is done in steps.
+    /// When the driver got it; 0 before that, and for a request that is done in steps.
     pub issued: u64,
-    /// What has been moved so far.
+    /// Bytes transferred so far.
     pub bytes: u64,
     /// 1 if a part of it failed.
     pub failed: u32,
-    /// 1 if it has no data and only flushes.
+    /// 1 for a flush without data.
     pub flush: u32,
 }
 
@@ -98,18 +98,18 @@ const _: () = assert!(size_of::<Request>() == 48);
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLoss {
-    /// The end of a request whose submission was not seen: it is older than the agent, or the kernel left the
-    /// program out.
+    /// A request ended whose submission was not seen: it is older than the agent, or the kernel skipped a run
+    /// of the program.
     SubmissionMissed = 0,
-    /// The table of requests in flight was full: this one was not remembered.
+    /// The table of requests in flight was full, so this one was not recorded.
     InFlightFull = 1,
     /// No free slot for a new cgroup or device: charged to `unknown`.
     NoFreeSlot = 2,
-    /// A member on the way from the task to its cgroup could not be read.
+    /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 3,
-    /// It ended before it began: booked with no time at all.
+    /// The request ended before it began. It is counted with a duration of 0.
     BackwardsClock = 4,
-    /// The end of a request was not seen, and the agent removed it from the table. The agent counts these.
+    /// The end of a request was missed, and the agent removed it from the table. The agent counts these.
     EndMissed = 5,
 }
 

@@ -1,5 +1,5 @@
-//! How a program asks for an object's type. rustc cannot express a call of a kernel's function: the program
-//! calls a number, and the agent puts the function there before it loads the program.
+//! Calls of the kernel function `bpf_rdonly_cast`. rustc cannot express them, so a program calls a
+//! placeholder number, which the agent replaces by the function before loading.
 
-/// The number that stands for `bpf_rdonly_cast`. No helper will ever have it.
+/// The placeholder for `bpf_rdonly_cast`. No helper will ever have this number.
 pub const CALL: u32 = 0x7ca5_7001;

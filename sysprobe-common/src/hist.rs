@@ -1,24 +1,25 @@
-//! The histogram that every latency is kept in: four buckets per power of two, aligned to powers of two of a
-//! *second*, so that it equals a Prometheus native histogram of schema 2 without any conversion.
+//! The histogram of all latencies: four buckets per power of two, aligned to powers of two of a *second*, so
+//! that it equals a Prometheus native histogram of schema 2 without any conversion.
 //!
 //! Bucket `k` (except the first and the last) covers `(2^((k-1+MIN)/4), 2^((k+MIN)/4)]` seconds. Values are
 //! whole nanoseconds, and every nanosecond lands in the mathematically right bucket: the bounds below are the
 //! exact ones rounded down to a nanosecond, which changes no comparison of integers.
 //!
-//! The kernel finds a bucket without a division or a loop. It cuts each power of two (of a nanosecond) into
-//! eight cells; a bucket is wider than a cell, so at most one bound lies inside a cell. One table look-up
-//! gives the cell's first bucket and that bound, one comparison does the rest. The cell's number takes no
-//! branch either: the verifier would follow each way through all that comes after it.
+//! The kernel side finds a bucket without a division or a loop. It cuts each power of two (of a nanosecond)
+//! into eight cells; a bucket is wider than a cell, so at most one bound lies inside a cell. One table
+//! look-up gives the cell's first bucket and that bound, and one comparison does the rest. The cell's number
+//! is computed without branches, because the verifier would follow both sides of each one through all later
+//! code.
 
 /// Sub-buckets per power of two, as a power of two: the `schema` of a Prometheus native histogram.
 pub const SCHEMA: u32 = 2;
-/// The native index of the first bucket, `(0, 2^-21 s]`: 477 ns and less are not told apart.
+/// The native index of the first bucket, `(0, 2^-21 s]`, which is about 477 ns wide.
 pub const MIN_INDEX: i32 = -84;
 /// The native index of the last bounded bucket, which ends at `2^5 s` = 32 s.
 pub const MAX_INDEX: i32 = 20;
 /// Bounded buckets plus one for everything longer than 32 s.
 pub const BUCKETS: usize = (MAX_INDEX - MIN_INDEX + 2) as usize;
-/// Where values above the last bound go.
+/// The bucket for values above the last bound.
 pub const OVERFLOW: usize = BUCKETS - 1;
 
 /// The largest value, in nanoseconds, of each bounded bucket.
@@ -42,7 +43,7 @@ const fn upper_bounds() -> [u64; OVERFLOW] {
     bounds
 }
 
-/// Times and how many there were of each length.
+/// A histogram of durations, with their sum.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
@@ -64,7 +65,7 @@ const CELLS: usize = ((TOP_BIT - BOTTOM_BIT + 1) as usize) << CELL_BITS;
 
 const _: () = assert!(UPPER_NS[0] >= 1 << BOTTOM_BIT && UPPER_NS[OVERFLOW - 1] < 1 << (TOP_BIT + 1));
 
-/// Where the buckets of one cell begin, and the bound that divides it.
+/// The first bucket of a cell, and the bound that divides the cell.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Cell {
@@ -97,7 +98,7 @@ const fn lowest_of_cell(cell: usize) -> u64 {
     (mantissa as u64) << (BOTTOM_BIT - CELL_BITS) << (cell >> CELL_BITS)
 }
 
-/// The position of the highest bit of each number below 16, two bits wide.
+/// A table of two-bit entries: the position of the highest bit of each number below 16.
 const OF_NIBBLE: u32 = 0xFFFF_AA50;
 
 /// The position of the highest bit that is set in a value from 1 to 2^28 - 1. BPF has no instruction for it.
@@ -126,12 +127,12 @@ const fn has_bit_from(value: u32, bit: u32) -> u32 {
 #[expect(clippy::cast_possible_truncation, reason = "what is left of the value has 28 bits")]
 const fn cell_of(nanoseconds: u64) -> usize {
     let exponent = highest_bit((nanoseconds >> BOTTOM_BIT) as u32);
-    // It begins with the highest bit, which makes it a number from 8 to 15.
+    // The mantissa includes the highest bit, so it is a number from 8 to 15.
     let mantissa = nanoseconds >> (BOTTOM_BIT - CELL_BITS) >> exponent;
     (((exponent as usize) << CELL_BITS) + mantissa as usize).wrapping_sub(1 << CELL_BITS)
 }
 
-/// The bucket of a value. Never out of range, whatever the value.
+/// The bucket of a value. Always in range.
 #[inline(always)]
 #[must_use]
 #[expect(clippy::inline_always, reason = "see highest_bit")]

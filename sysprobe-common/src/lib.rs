@@ -1,9 +1,9 @@
-//! What the kernel programs and the agent must agree on, byte for byte: the layouts of map values and events,
-//! the names and limits of maps, and the histogram's arithmetic.
+//! Definitions that the BPF programs and the agent share byte for byte: layouts of map values and events,
+//! names and limits of maps, and the histogram's arithmetic.
 //!
 //! One module per domain, named as in `sysprobe-ebpf` and `sysprobe-agent`. Integers and arrays only,
-//! `repr(C)`, no hidden padding: both sides see the same bytes. Nothing here allocates, panics or calls the
-//! system.
+//! `repr(C)`, no hidden padding: both sides see the same bytes. Nothing here allocates, panics or makes a
+//! system call.
 #![no_std]
 
 pub mod block;

@@ -1,14 +1,13 @@
-//! The network beside TCP: what is kept per cgroup of datagrams, of packets that were dropped, and the ways a
-//! number can be lost.
+//! The network beside TCP: datagrams and dropped packets per cgroup, and reasons why a number may be lost.
 
 use crate::traffic::{Family, Traffic};
 
-/// What a socket speaks, TCP left out.
+/// The protocol of a socket, except TCP.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Udp = 0,
-    /// Of both versions.
+    /// ICMP of IPv4 and of IPv6.
     Icmp = 1,
     Other = 2,
 }
@@ -28,11 +27,11 @@ impl Protocol {
     }
 }
 
-/// What a slot holds. All is added to atomically.
+/// The statistics of one slot. All members are added to atomically.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetStats {
-    /// By protocol and family. A datagram is received when a program reads it.
+    /// By protocol and family. A datagram counts as received when a process reads it.
     pub traffic: [[Traffic; Family::COUNT]; Protocol::COUNT],
 }
 
@@ -40,22 +39,22 @@ impl NetStats {
     pub const ZERO: Self = Self { traffic: [[Traffic::ZERO; Family::COUNT]; Protocol::COUNT] };
 }
 
-/// Whose packets, dropped for which of the kernel's reasons (`enum skb_drop_reason`).
+/// The owner of dropped packets, and the kernel's drop reason (`enum skb_drop_reason`).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropKey {
-    /// A cgroup's id, [`crate::cgroup::KERNEL`] for packets without a socket, or 0 while it is not known.
+    /// A cgroup's id, [`crate::cgroup::KERNEL`] for packets without a socket, or 0 if it is not known.
     pub cgroup: u64,
     pub reason: u32,
     pub pad: u32,
 }
 
-/// How many.
+/// The statistics of one key.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropStats {
     pub packets: u64,
-    /// That of the key, once there was one.
+    /// The key's reason, set with the first drop.
     pub reason: u32,
     pub pad: u32,
 }
@@ -64,14 +63,14 @@ impl DropStats {
     pub const ZERO: Self = Self { packets: 0, reason: 0, pad: 0 };
 }
 
-/// What is remembered of a socket: whose it is, as in `DropKey`.
+/// The record of a socket: its owner, as in `DropKey`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     pub owner: u64,
 }
 
-/// What is remembered of a call until it returns, where the return does not tell.
+/// The arguments of a call, kept until it returns, where the hook at the return does not have them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -85,15 +84,15 @@ pub struct Call {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetLoss {
-    /// There was no memory to remember a socket.
+    /// No memory for a socket's record.
     NoMemory = 0,
     /// No free slot: charged to `unknown`.
     NoFreeSlot = 1,
-    /// A member on the way from the task to its cgroup could not be read.
+    /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 2,
-    /// A call could not be remembered until its return.
+    /// The table of calls in progress was full.
     CallTableFull = 3,
-    /// A call returned without the program at its return being run.
+    /// A call returned, but the program at its return did not run.
     EndMissed = 4,
 }
 

@@ -1,25 +1,24 @@
-//! What is kept of one kind of operation, whatever the domain: how many, how long, how many bytes, how many
-//! errors.
+//! Statistics of one kind of operation, the same for all domains: count, latency, bytes and errors.
 
 use crate::hist;
 
-/// What a slot holds of one operation, or one of its shards. Seven cache lines; a booking touches the first
-/// and the one of its bucket. All is added to atomically: a program may be interrupted in the middle of it,
-/// and other CPUs add as well.
+/// The statistics of one operation in a slot, or in one of its shards. They take seven cache lines; an update
+/// touches the first one and that of the bucket. All members are added to atomically, because a program may
+/// be interrupted half-way and other CPUs add as well.
 ///
-/// The 32-bit numbers wrap. The agent reads them more often than they can and keeps 64 bits.
+/// The 32-bit counters wrap. The agent reads them more often than that and keeps 64-bit totals.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationStats {
-    /// Nanoseconds that all took: the sum over all of `latency`.
+    /// The total duration in nanoseconds of all operations in `latency`.
     pub latency_ns: u64,
-    /// What was moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// How many failed.
+    /// Failed operations.
     pub errors: u32,
     /// Always 0.
     pub pad: u32,
-    /// How many by length, those that failed included.
+    /// Operations by duration, including failed ones.
     pub latency: [u32; hist::BUCKETS],
 }
 

@@ -1,18 +1,18 @@
-//! Direct reclaim: what is kept per cgroup of tasks that have to free memory themselves, what is remembered
-//! of a task meanwhile, and the ways a number can be lost.
+//! Direct reclaim: statistics per cgroup, the record of a reclaiming task, and reasons why a number may be
+//! lost.
 
-/// Why a task has to free memory. The kernel does not start one within the other, and if it ever does, the
-/// outer one counts.
+/// Why a task has to free memory. The kernel does not nest the two kinds; if it ever does, the outer one
+/// counts.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The machine has too little.
+    /// The machine is short of memory.
     Machine = 0,
-    /// A cgroup on the way up to the root has reached its limit.
+    /// A cgroup has reached its memory limit.
     Limit = 1,
 }
 
-/// What a slot holds. Both are added to atomically.
+/// The statistics of one slot. Both members are added to atomically.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReclaimStats {
@@ -24,15 +24,15 @@ impl ReclaimStats {
     pub const ZERO: Self = Self { took_ns: 0, reclaims: 0 };
 }
 
-/// What is remembered of a task that is at it.
+/// The record of a reclaiming task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// In `CLOCK_MONOTONIC`.
+    /// When the reclaim began, in `CLOCK_MONOTONIC`.
     pub at: u64,
     /// A [`Kind`].
     pub kind: u32,
-    /// How many of the other kind have begun since, and were taken for parts of this one.
+    /// Reclaims of the other kind that have begun since. They count as parts of this one.
     pub within: u32,
 }
 
@@ -42,19 +42,20 @@ const _: () = assert!(size_of::<Begun>() == 16);
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimLoss {
-    /// An end whose beginning was not remembered: it is older than the agent, or there was no room,
-    /// or the kernel left the program out.
+    /// A reclaim ended whose beginning was not recorded: it is older than the agent, the table was full, or
+    /// the kernel skipped a run of the program.
     BeginMissed = 0,
-    /// A task that was at it began again, so an end was not seen; and all that was taken for parts
-    /// of what had not ended. Also an entry whose end was not seen and that the agent removed.
+    /// A reclaiming task began another reclaim of the same kind, so an end was missed. Reclaims that were
+    /// taken for parts of the unfinished one count as well. So do entries that the agent removed because
+    /// their end was missed.
     EndMissed = 1,
-    /// The table of reclaims in progress was full: this one was not remembered.
+    /// The table of reclaims in progress was full, so this one was not recorded.
     NoMemory = 2,
     /// No free slot: charged to `unknown`.
     NoFreeSlot = 3,
-    /// A member on the way from the task to its cgroup could not be read: charged to `unknown`.
+    /// A kernel structure between the task and its cgroup could not be read: charged to `unknown`.
     UnreadableCgroup = 4,
-    /// It ended before it began: booked with no time at all.
+    /// The reclaim ended before it began. It is counted with a duration of 0.
     BackwardsClock = 5,
 }
 

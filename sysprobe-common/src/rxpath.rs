@@ -1,38 +1,38 @@
-//! The receive path: the points that what is received passes on its way to its reader, what is kept per
-//! cgroup and protocol, what is remembered of a socket, and the ways a measurement can be lost.
+//! The receive path: the points between a network device and the reader, statistics per cgroup and protocol,
+//! the record of a socket, and reasons why an observation may be lost.
 
 use crate::hist::Times;
 
 pub mod slow;
 
-/// A point on the way. A stage is the time from one point to the next that can be seen.
+/// A point on the receive path. A stage is the time from one observable point to the next.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Point {
-    /// The first device of this machine that the packet came through.
+    /// The packet passes its first device on this machine.
     Device = 0,
-    /// The network layer has it.
+    /// IP receives the packet.
     Ip = 1,
-    /// So has the connection, or the socket of datagrams.
+    /// The connection or the datagram socket receives it.
     Transport = 2,
-    /// It may be read, and the tasks that wait for it are told.
+    /// The data becomes readable, and waiting tasks are notified.
     Ready = 3,
-    /// The reader is runnable.
+    /// The reader becomes runnable.
     Wakeup = 4,
-    /// The reader has waited for a CPU. Where it did so several times before it read, this is so much after
-    /// `Wakeup` as all of them took, and the time between them belongs to the next stage.
+    /// The reader's wait for a CPU is over. After several waits, this is `Wakeup` plus their sum, and the
+    /// time between them belongs to the next stage.
     Run = 5,
-    /// The first byte was copied.
+    /// The first byte has been copied to the reader.
     Read = 6,
 }
 
 impl Point {
     pub const ALL: [Self; 7] =
         [Self::Device, Self::Ip, Self::Transport, Self::Ready, Self::Wakeup, Self::Run, Self::Read];
-    /// How many stages there are if all points can be seen.
+    /// The number of stages if all points are observable.
     pub const STAGES: usize = Self::ALL.len() - 1;
 
-    /// Its bit in a set of points.
+    /// The point's bit in a set of points.
     #[must_use]
     pub const fn bit(self) -> u32 {
         1 << self as u32
@@ -60,13 +60,13 @@ impl Protocol {
     }
 }
 
-/// Whose numbers a slot holds.
+/// The cgroup and the protocol that a slot belongs to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The reader's cgroup, [`crate::cgroup::KERNEL`], or 0 if it could not be read.
     pub cgroup: u64,
-    /// As a number.
+    /// A [`Protocol`] as a number.
     pub protocol: u32,
     /// Always 0.
     pub pad: u32,
@@ -74,15 +74,15 @@ pub struct Key {
 
 const _: () = assert!(size_of::<Key>() == 16);
 
-/// What a slot holds. All is added to atomically. The 32-bit numbers wrap.
+/// The statistics of one slot. The histograms are added to atomically, and their 32-bit counters wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RxpathStats {
-    /// One more than the number of its protocol, 0 while there is nothing.
+    /// The protocol's number plus 1; 0 while the slot is empty.
     pub protocol: u32,
-    /// The points that can be seen: bits of [`Point::bit`].
+    /// The observable points: bits of [`Point::bit`].
     pub points: u32,
-    /// By the point that a stage ends with; there is none that ends with the first.
+    /// By the point that ends a stage. The first point ends none.
     pub stages: [Times; Point::STAGES],
     pub total: Times,
 }
@@ -98,44 +98,46 @@ impl RxpathStats {
     }
 }
 
-/// The first of what a socket has received and no task has read.
+/// The oldest unread data of a socket.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unread {
-    /// When it passed each point, in `CLOCK_MONOTONIC`; 0 for not yet. The last ones are only set to be
-    /// booked: of what lies in a map the verifier does not keep track, and would else go every way of the
-    /// reader through all that is booked.
+    /// When the data passed each point, in `CLOCK_MONOTONIC`; 0 for not yet. The last ones are stored here
+    /// only to be accounted for: the verifier does not track values in maps, and so does not follow each path
+    /// of the reader's code through the accounting.
     pub moments: [u64; Point::ALL.len()],
-    /// TCP: the sequence number of its first byte. UDP: how many datagrams will be read before it.
+    /// TCP: the sequence number of its first byte. UDP: the number of datagrams that will be read before it.
     pub position: u64,
-    /// 1 if there is something. What takes it away books it: nothing keeps the readers of datagrams apart.
+    /// 1 if there is unread data. The program that clears it accounts for the data, because several tasks may
+    /// read from a datagram socket at the same time.
     pub waits: u64,
-    /// How many it stands for, itself included.
+    /// The number of packets that it stands for, itself included.
     pub weight: u64,
 }
 
 impl Unread {
     pub const NONE: Self = Self { moments: [0; Point::ALL.len()], position: 0, waits: 0, weight: 0 };
 
-    /// Whether it may be read.
+    /// Whether the data is readable.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         self.moments[Point::Ready as usize] != 0
     }
 }
 
-/// What the agent says of the packets that are followed, by its place in `RXPATH_SHARE`.
+/// Words that the agent sets to select packets: indices into `RXPATH_SHARE`.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareWord {
-    /// How many bits of a hash must be 0 for what it belongs to to be followed.
+    /// How many bits of a hash must be 0 for its flow or packet to be followed.
     Bits = 0,
-    /// What is followed stands for two to the power of this many packets: more than the hash says where
-    /// packets are followed a part of the time.
+    /// A followed packet stands for two to the power of this number. It is higher than `Bits` where packets
+    /// are sampled in time as well.
     WeightBits = 1,
     /// A [`Phase`].
     Phase = 2,
-    /// In `CLOCK_MONOTONIC`: whatever came before may have been read while the programs were off.
+    /// A time in `CLOCK_MONOTONIC`. Data that arrived before it may have been read while the programs were
+    /// off.
     Since = 3,
 }
 
@@ -143,33 +145,33 @@ impl ShareWord {
     pub const COUNT: usize = 4;
 }
 
-/// What is done about packets, where they are followed a part of the time.
+/// The phase of sampling in time.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// What comes through a device is noted.
+    /// Packets at devices are recorded.
     Noting = 0,
-    /// Nothing is, but what has been noted is followed to its reader.
+    /// No new packets are recorded; recorded ones are followed to their reader.
     Reading = 1,
-    /// Nothing is looked at.
+    /// Packets are neither recorded nor followed.
     Paused = 2,
 }
 
-/// Why a measurement was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why an observation was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxpathLoss {
     /// The packet was not seen at a device.
     NoDevice = 0,
-    /// There was no memory to remember a socket.
+    /// No memory for a socket's record.
     NoMemory = 1,
     /// No free slot for a new cgroup: charged to `unknown`.
     NoFreeSlot = 2,
-    /// A member on the way from the task to its cgroup could not be read.
+    /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 3,
-    /// A command asked for what takes long, and there was too much of it.
+    /// The ring buffer for slow requests was full.
     SlowRingFull = 4,
-    /// The packet was seen at a device, but another one that came since has taken its place.
+    /// The packet was seen at a device, but a newer packet has overwritten its entry.
     ArrivalOverwritten = 5,
 }
 

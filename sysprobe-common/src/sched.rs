@@ -1,4 +1,4 @@
-//! Scheduler: what is kept per cgroup and per task, and the ways a sample can be lost.
+//! Scheduler: statistics per cgroup, the record of a task, and reasons why a sample may be lost.
 
 use crate::hist;
 
@@ -9,23 +9,23 @@ pub mod timeline;
 
 pub use timeline::{Cause, Debt, Debtor, Division, Stretch, Timeline};
 
-/// What one shard of one slot holds. Eight cache lines; a booking touches the first and the one of its
-/// bucket.
+/// The statistics of one shard of a slot. They take eight cache lines; an update touches the first one and
+/// that of the bucket.
 ///
-/// The 32-bit numbers wrap. The agent reads them more often than they can (at least once a minute) and keeps
-/// 64 bits.
+/// The 32-bit counters wrap. The agent reads them more often than that (at least once a minute) and keeps
+/// 64-bit totals.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SchedStats {
-    /// Nanoseconds that tasks were runnable without running: the sum over all of `wait`.
+    /// Nanoseconds for which tasks were runnable without running: the sum over all waits in `wait`.
     pub wait_ns: u64,
-    /// Nanoseconds that tasks ran.
+    /// Nanoseconds for which tasks ran.
     pub on_cpu_ns: u64,
     /// Switches away from a task that went to sleep, as the kernel counts them in `task_struct.nvcsw`.
     pub voluntary: u32,
-    /// Switches away from a task that could have gone on, as in `task_struct.nivcsw`.
+    /// Switches away from a task that was still runnable, as in `task_struct.nivcsw`.
     pub involuntary: u32,
-    /// What of `wait_ns` went by for which cause.
+    /// `wait_ns` by cause.
     pub causes: [u64; Cause::ALL.len()],
     /// Waits by length, one per arrival on a CPU.
     pub wait: [u32; hist::BUCKETS],
@@ -33,73 +33,73 @@ pub struct SchedStats {
 
 const _: () = assert!(size_of::<SchedStats>() == 504 && align_of::<SchedStats>() == 8);
 
-/// What a task was last seen with. Differences to it are what gets booked.
+/// A task's totals when it was last accounted for. The next accounting adds the difference.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
-    /// One more than `on_cpu` was when the task was last moved to another cgroup; 0 if it never was. Of a
-    /// task without a slot (`slot::UNKNOWN`) instead since when there has been none (`slots::exhausted` of
-    /// the programs).
+    /// `on_cpu` plus 1 when the task last moved to another cgroup; 0 if it never did. For a task without a
+    /// slot (`slot::UNKNOWN`), the value of `slots::exhausted` (in the programs) when it found none.
     pub moved_at: u64,
     /// The id of the cgroup that `slot` stands for.
     pub cgroup: u64,
-    /// The address of the task's `css_set`, and how many moves of any tasks there had been. While both stay,
-    /// so does the cgroup. The address alone would not do: a `css_set` that is freed while a task sleeps
-    /// comes back as another's.
+    /// The address of the task's `css_set`, and the number of cgroup moves on the host at that time. While
+    /// both are unchanged, so is the cgroup. The address alone is not enough: a `css_set` that is freed while
+    /// a task sleeps may be reused for another cgroup.
     pub css_set: u64,
     pub moves: u32,
-    /// What else there is to know: bits of `flag`.
+    /// Bits of `flag`.
     pub flags: u32,
     pub arrivals: u32,
     pub voluntary: u32,
     pub involuntary: u32,
     pub slot: u32,
-    /// With `flag::PIECES`: how much of the wait that is going on was booked when the task was moved to
-    /// another CPU.
+    /// With `flag::PIECES`: the part of the current wait that was accounted for when the task migrated, in
+    /// nanoseconds.
     pub waited: u64,
-    /// With `flag::HELD`: since when the task's queue had been throttled when the task was.
+    /// With `flag::HELD`: when the throttle of the task's queue began, by the run queue's clock.
     pub held_since: u64,
-    /// With `flag::HELD`: for how long the task's queue had been throttled before that.
+    /// With `flag::HELD`: the queue's throttled time before that, in nanoseconds.
     pub held_before: u64,
 }
 
 const _: () = assert!(size_of::<SchedTask>() == 88);
 
-/// Rare things about a task. What comes with them is not in the cache line that each booking needs.
+/// Bits for rare conditions of a task. The members that belong to them are outside the cache line that every
+/// switch needs.
 pub mod flag {
-    /// A thread that does softirqs when there are many (`ksoftirqd`).
+    /// A thread that runs softirqs (`ksoftirqd`).
     pub const SOFTIRQS: u32 = 1;
-    /// It was moved to another CPU while it waited.
+    /// The task migrated to another CPU while it waited.
     pub const PIECES: u32 = 2;
-    /// It was throttled when it left its CPU.
+    /// The task was throttled when it left its CPU.
     pub const HELD: u32 = 4;
-    /// It was moved to another CPU while it slept and was still on the run queue
-    /// (`sched_entity.sched_delayed`): the kernel counts what it sleeps from then on as a wait.
+    /// The task migrated to another CPU while it slept and was still on the run queue
+    /// (`sched_entity.sched_delayed`). The kernel counts its sleep from then on as a wait.
     pub const DELAYED: u32 = 8;
-    /// A kernel thread that had not been named yet when it was last looked at.
+    /// A kernel thread that did not have its name yet when it was last seen.
     pub const UNNAMED: u32 = 16;
-    /// What does not change with a slice.
+    /// Flags that outlive a time slice.
     pub const OF_TASK: u32 = SOFTIRQS | UNNAMED;
 }
 
 impl SchedTask {
-    /// How much of the wait that ended last was booked when the task was moved to another CPU.
+    /// The part of the last wait that was accounted for when the task migrated, in nanoseconds.
     #[inline]
     #[must_use]
     pub const fn waited_elsewhere(&self) -> u64 {
         if self.flags & flag::PIECES == 0 { 0 } else { self.waited }
     }
 
-    /// Whether what the kernel counts as the task's wait is one.
+    /// Whether the time that the kernel counts as the task's wait really is one.
     #[inline]
     #[must_use]
     pub const fn is_wait_known(&self) -> bool {
         self.flags & flag::DELAYED == 0
     }
 
-    /// A task that has done nothing yet.
+    /// A new task: all totals are 0.
     pub const NEW: Self = Self {
         run_delay: 0,
         on_cpu: 0,
@@ -118,8 +118,8 @@ impl SchedTask {
     };
 }
 
-/// The same in a hash by the task's address, for kernels and hooks without task storage. An address is used
-/// again for another task; the time of birth tells them apart.
+/// The same in a hash by the task's address, for attach modes without task storage. Addresses are reused, so
+/// the start time tells tasks apart.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HashedTask {
@@ -129,40 +129,41 @@ pub struct HashedTask {
 
 const _: () = assert!(size_of::<HashedTask>() == 96);
 
-/// Why a booking was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a sample was lost or could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedLoss {
-    /// A task that neither the walk at start nor its birth made known.
+    /// A task that was recorded neither by the scan at start nor at its creation.
     UnknownTask = 0,
     /// No room for a new task.
     TaskStorageFull = 1,
     /// No free slot for a new cgroup: its time is charged to `unknown`.
     NoFreeSlot = 2,
-    /// A member on the way from the task to its cgroup could not be read.
+    /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 3,
-    /// A total went backwards: discarded, never wrapped.
+    /// A total went backwards. The difference is discarded.
     BackwardsClock = 4,
     /// The task's totals could not be read.
     UnreadableTask = 5,
-    /// No room for a throttled group: the length of that throttling is not known.
+    /// No room for a throttled group, so the length of its throttle is not known.
     ThrottlesFull = 6,
-    /// A wait that the kernel began to count while the task still slept: it is left out.
+    /// A wait that the kernel began to count while the task still slept. It is not counted.
     DelayedSleeper = 7,
-    /// The kernel kept a program from the task's storage for the moment (5.13 to 6.1): the task's next
-    /// booking makes up for it, but the causes of that wait are `unknown`, or those of its last CPU alone.
+    /// The task's storage was busy (5.13 to 6.1). The task's next accounting makes up for it, but the causes
+    /// of that wait are `unknown`, or those of its last CPU alone.
     TaskStorageBusy = 8,
-    /// A throttled task is in more nested groups than are looked at: throttlings of the outer ones are not
+    /// A throttled task is nested in more groups than are checked, so throttles of the outer ones are not
     /// seen.
     ThrottleTooDeep = 9,
-    /// No room for a pair of cgroups of which one made the other wait: that part of its wait is
+    /// No room for an interference pair (victim, culprit). That part of the victim's wait is
     /// `Cause::Unknown`.
     InterferenceFull = 10,
 }
 
 impl SchedLoss {
     pub const COUNT: u32 = 11;
-    /// The counter behind those of losses: nanoseconds of waits that `InterferenceFull` has cost their cause.
+    /// The counter after those of losses: nanoseconds of waits whose cause is not known because of
+    /// `InterferenceFull`.
     pub const UNPLACED_NS: u32 = Self::COUNT;
     pub const ALL: [Self; Self::COUNT as usize] = [
         Self::UnknownTask,

@@ -1,10 +1,10 @@
-//! Storage that lies with tasks and sockets: how much of it the agent allows, and how much was made. One
-//! array of three words for each object that makes storage.
+//! The budget of task and socket storage: how much the agent allows, and how much was created. Each object
+//! that creates storage has one array of three words.
 
-/// How many values may have been made in all since the object was loaded. The agent writes it.
+/// The number of values that may be created in all since the object was loaded. Written by the agent.
 pub const GRANTED: u32 = 0;
-/// How many were. Programs add to it atomically, as to the next.
+/// The number of created values. Programs add to it and to `REFUSED` atomically.
 pub const MADE: u32 = 1;
-/// How many were not, because no more was granted.
+/// The number of refused values, because the grant was used up.
 pub const REFUSED: u32 = 2;
 pub const WORDS: usize = 3;

@@ -1,30 +1,30 @@
-//! TCP: what is kept per cgroup, what is remembered of a socket, and the ways a number can be lost.
+//! TCP: statistics per cgroup, the record of a socket, and reasons why a number may be lost.
 
 use crate::hist::Times;
 use crate::traffic::{Family, Traffic};
 
-/// What is counted beside the traffic. The order is that of `TcpStats::counts`.
+/// Counters beside the traffic, in the order of `TcpStats::counts`.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Segments sent again (`tcp_sock.total_retrans`), and SYN-ACKs sent again.
+    /// Retransmitted segments (`tcp_sock.total_retrans`) and SYN-ACKs.
     Retransmitted = 0,
-    /// Of those the SYNs and SYN-ACKs.
+    /// The SYNs and SYN-ACKs among them.
     RetransmittedSyns = 1,
-    /// Segments that arrived before one that was missing (`tcp_sock.rcv_ooopack`).
+    /// Segments that were received out of order (`tcp_sock.rcv_ooopack`).
     OutOfOrder = 2,
-    /// SYNs and final ACKs that a listening socket dropped (`sock.sk_drops` of it).
+    /// SYNs and final ACKs that a listening socket dropped (its `sock.sk_drops`).
     AcceptDrops = 3,
     ResetsSent = 4,
     ResetsReceived = 5,
     ConnectRefused = 6,
     ConnectTimedOut = 7,
     ConnectUnreachable = 8,
-    /// Given up by the program, or failed otherwise.
+    /// Given up by the process, or failed for another reason.
     ConnectAborted = 9,
-    /// Jiffies for which the peer's window had no room for what there was to send.
+    /// Jiffies for which the peer's window was too small for the data to send.
     WindowLimited = 10,
-    /// Connections for which a listening socket's accept queue had no room. Where functions can be hooked.
+    /// Connections for which the accept queue had no room. Counted only where functions can be hooked.
     AcceptOverflows = 11,
 }
 
@@ -32,19 +32,19 @@ impl Count {
     pub const COUNT: usize = 12;
 }
 
-/// What a slot holds. All is added to atomically. The 32-bit numbers wrap.
+/// The statistics of one slot. All members are added to atomically. The 32-bit counters wrap.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpStats {
-    /// By family. Bytes are counted once, when they were received or when the peer acknowledged them; packets
-    /// are segments, those sent without what was sent again, as the kernel's `OutSegs`.
+    /// By family. Bytes count once, when they are received or when the peer acknowledges them. Packets are
+    /// segments; as in the kernel's `OutSegs`, the sent ones exclude retransmissions.
     pub traffic: [Traffic; Family::CONNECTED],
     pub counts: [u64; Count::COUNT],
     /// The smoothed round-trip time of connections.
     pub srtt: Times,
     /// Its mean deviation, which `ss` calls rttvar.
     pub variance: Times,
-    /// From the SYN to the answer.
+    /// The time from the SYN to the answer.
     pub connect: Times,
 }
 
@@ -58,7 +58,7 @@ impl TcpStats {
     };
 }
 
-/// `include/net/tcp_states.h`: the numbers have not changed since the beginning, and are part of the ABI.
+/// `include/net/tcp_states.h`. The numbers are part of the ABI.
 pub mod state {
     pub const ESTABLISHED: u32 = 1;
     pub const SYN_SENT: u32 = 2;
@@ -74,7 +74,7 @@ pub mod state {
     /// One more than the highest.
     pub const COUNT: usize = 13;
 
-    /// As in the kernel's own documents, in lower case; by number.
+    /// Names by number, as in the kernel's documentation, in lower case.
     pub const NAMES: [&str; COUNT] = [
         "",
         "established",
@@ -92,9 +92,9 @@ pub mod state {
     ];
 }
 
-/// The maps that what is remembered of sockets is spread over, in the order of the array `TCP_SOCKETS` that
-/// holds them. The kernel goes over a map list by list, and has about as many lists as there may be CPUs; it
-/// finds its way back into one by counting, so that none may be long.
+/// The maps that hold the records of sockets, in the order of the array `TCP_SOCKETS`. An iterator resumes
+/// within a list of a map by counting from its beginning, so lists must be short. A map has only about as
+/// many lists as there are possible CPUs, hence several maps.
 pub const STORAGES: [&str; 16] = [
     "TCP_SOCKETS_0",
     "TCP_SOCKETS_1",
@@ -114,14 +114,14 @@ pub const STORAGES: [&str; 16] = [
     "TCP_SOCKETS_15",
 ];
 
-/// Listening sockets whose owners are noted for the connections that they accept.
+/// The number of listening sockets whose owners are kept for the connections that they accept.
 pub const LISTENERS: u32 = 4096;
 
-/// The sockets that a slot's owner has at one moment.
+/// The sockets of a slot's owner at one moment.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sockets {
-    /// Connections that wait to be accepted, and how many may.
+    /// Connections in accept queues, and the sum of the queues' limits.
     pub waiting: u64,
     pub limit: u64,
     /// By state.
@@ -143,8 +143,7 @@ pub struct Totals {
     pub sent_segments: u32,
     pub retransmitted: u32,
     pub out_of_order: u32,
-    /// Of a listening socket: what it dropped. Of others: the jiffies for which the peer's window had no
-    /// room.
+    /// For a listening socket: its drops. For others: the jiffies for which the peer's window was too small.
     pub dropped_or_limited: u32,
 }
 
@@ -160,16 +159,17 @@ impl Totals {
     };
 }
 
-/// What is remembered of a socket. With the kernel's head of 72 bytes it fills an allocation of 128: there
-/// may be a million.
+/// The record of a socket. With the kernel's header of 72 bytes it fills an allocation of 128, because a node
+/// may have a million sockets.
 ///
-/// Everything but `owner` and the booked totals is written with the socket locked only.
+/// `flags` is written only with the socket locked. The scan, which holds no lock, claims totals and `times`
+/// by compare and exchange, and is the only one to write `visited`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     /// The owner that is charged: a cgroup's id, [`crate::cgroup::KERNEL`], or 0 while it is not known.
     pub owner: u64,
-    /// The totals as far as they have been booked: see [`Totals`]. Those of 32 bits wrap as the kernel's do.
+    /// The totals that are accounted for; see [`Totals`]. The 32-bit ones wrap as the kernel's do.
     pub received_bytes: u64,
     pub sent_bytes: u64,
     pub received_segments: u32,
@@ -179,24 +179,24 @@ pub struct Socket {
     pub dropped_or_limited: u32,
     /// Bits of [`socket_flag`].
     pub flags: u16,
-    /// The number of the scan's pass that counted it last, see [`Socket::pass`]; where there is no scan, when
-    /// it was last booked on the way, see [`Socket::tick`].
+    /// The number of the scan that counted it last; see [`Socket::pass`]. Where there is no scan, the time of
+    /// the last accounting before its end; see [`Socket::tick`].
     pub visited: u16,
-    /// With `CONNECTING`: when it sent its SYN, in `CLOCK_MONOTONIC`. Else two halves: the lower one tells
-    /// when its round-trip time was last sampled, in steps of 2^20 microseconds by its own clock, with the
-    /// highest bit set; the upper one is the sequence number up to which its owner has read.
+    /// With `CONNECTING`: when the SYN was sent, in `CLOCK_MONOTONIC`. Otherwise, the lower half is the time
+    /// of the last round-trip sample, in units of 2^20 microseconds by the socket's own clock, with the
+    /// highest bit set. The upper half is the sequence number up to which the owner has read.
     times: u64,
 }
 
 const _: () = assert!(size_of::<Socket>() == 56);
 
-/// What there is to know of a socket in one bit each.
+/// Bits of `Socket::flags`.
 pub mod socket_flag {
-    /// It began with a SYN of its own.
+    /// It sent the first SYN.
     pub const ASKED: u16 = 1;
     /// The peer is known to have acknowledged its FIN.
     pub const FINISHED: u16 = 1 << 1;
-    /// It has no answer to its SYN yet.
+    /// Its SYN has not been answered yet.
     pub const CONNECTING: u16 = 1 << 2;
     /// Its owner has read from it.
     pub const HAS_READ: u16 = 1 << 3;
@@ -217,7 +217,7 @@ impl Socket {
         times: 0,
     };
 
-    /// One whose past is booked.
+    /// A record with these totals as the baseline.
     #[inline]
     #[must_use]
     pub const fn booked(owner: u64, totals: &Totals) -> Self {
@@ -243,7 +243,7 @@ impl Socket {
         self.flags & flag != 0
     }
 
-    /// Begins anew, as the kernel's totals do.
+    /// Starts again for a socket that connects or listens, as the kernel's totals do.
     #[inline]
     pub const fn begin(&mut self, connecting_since: Option<u64>) {
         (self.flags, self.times) = match connecting_since {
@@ -252,7 +252,7 @@ impl Socket {
         };
     }
 
-    /// Ends the time of connecting, and says when it began.
+    /// Ends the connection's setup, and returns when it began.
     #[inline]
     pub const fn end_connecting(&mut self) -> u64 {
         let since = self.times;
@@ -261,7 +261,7 @@ impl Socket {
         since
     }
 
-    /// Notes up to which sequence number the owner has read.
+    /// Records up to which sequence number the owner has read.
     #[inline]
     pub const fn set_read(&mut self, up_to: u32) {
         if !self.has(socket_flag::CONNECTING) {
@@ -270,8 +270,8 @@ impl Socket {
         }
     }
 
-    /// How much of what was received the owner has read, if all of it ends at a sequence number. Less than 2
-    /// GiB came since: no window is as large.
+    /// The part of the received bytes that the owner has read, if all of them end at this sequence number.
+    /// Less than 2 GiB are unread, because no window is as large.
     #[inline]
     #[must_use]
     #[expect(clippy::cast_sign_loss, reason = "no less than 0")]
@@ -288,8 +288,8 @@ impl Socket {
         !self.has(socket_flag::CONNECTING) && self.times & 0xffff_ffff != 0
     }
 
-    /// Whether the round-trip time may be sampled at a time in microseconds by the socket's clock: once in
-    /// each second of 2^20 microseconds, as a division costs more than all the rest here.
+    /// Whether a sample of the round-trip time is due, by the socket's clock: once in 2^20 microseconds. A
+    /// division by a million would cost more than all the rest here.
     #[inline]
     #[must_use]
     pub const fn is_due(&self, now_us: u64) -> bool {
@@ -303,7 +303,7 @@ impl Socket {
         }
     }
 
-    /// The word that says so, as it is and as it will be.
+    /// The word with the time of the sample, as it is and as it will be.
     #[inline]
     #[must_use]
     pub const fn sampled(&self, now_us: u64) -> (u64, u64) {
@@ -320,7 +320,7 @@ impl Socket {
         now_us >> 20 & 0x7fff_ffff | 0x8000_0000
     }
 
-    /// A pass of the scan; 0 is none. It comes again after 32,768 passes.
+    /// The 16-bit number of a scan, never 0. It repeats after 32,768 scans.
     #[inline]
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "it wraps")]
@@ -328,7 +328,7 @@ impl Socket {
         number as u16 | 0x8000
     }
 
-    /// A time by the socket's clock, in steps of an eighth of a second (131 ms), which wrap after two hours.
+    /// A time by the socket's clock, in units of 2^17 microseconds (131 ms), which wraps after two hours.
     #[inline]
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "it wraps")]
@@ -341,18 +341,18 @@ impl Socket {
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpLoss {
-    /// A socket that was not remembered was freed: it is older than the agent, or there was no room to
-    /// remember it.
+    /// A socket without a record was freed: it is older than the agent, or there was no room for a record.
     UnknownSocket = 0,
-    /// There was no memory to remember a socket.
+    /// No memory for a socket's record.
     NoMemory = 1,
     /// No free slot for a new cgroup: charged to `unknown`.
     NoFreeSlot = 2,
-    /// A member on the way from the task to its cgroup could not be read.
+    /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 3,
-    /// Something ended before it began.
+    /// The setup of a connection ended before it began.
     BackwardsClock = 4,
-    /// No place for a listening socket's owner: its connections are charged to the cgroup that made it.
+    /// No room for a listening socket's owner. The socket's connections are charged to the cgroup that
+    /// created it.
     TooManyListeners = 5,
 }
 

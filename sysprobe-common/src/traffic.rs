@@ -1,20 +1,19 @@
-//! What goes through sockets, whichever protocol they speak.
+//! Traffic through sockets of any protocol.
 
-/// Which version of IP.
+/// The IP version.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     V4 = 0,
     V6 = 1,
-    /// A socket of version 6 that also takes version 4 and has no peer of its own: the kernel does not say
-    /// which it was.
+    /// An IPv6 socket that also accepts IPv4 and has no peer: the kernel does not say which version was used.
     Either = 2,
 }
 
 impl Family {
     pub const COUNT: usize = 3;
     pub const ALL: [Self; Self::COUNT] = [Self::V4, Self::V6, Self::Either];
-    /// Those of what is connected.
+    /// The number of families that a connected socket may have.
     pub const CONNECTED: usize = 2;
 
     /// The value of the `family` label.
@@ -28,8 +27,7 @@ impl Family {
     }
 }
 
-/// What went through sockets of one family. Bytes are payload, packets what the protocol calls so: segments,
-/// datagrams.
+/// Traffic of one family. Bytes are payload. Packets are the protocol's units: segments or datagrams.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {

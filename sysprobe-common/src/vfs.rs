@@ -1,12 +1,12 @@
-//! Storage as programs see it: the operations that are told apart, what is kept of each per cgroup, the call
-//! that a task is in, and the ways a call can be lost.
+//! Storage as processes see it: kinds of operations, statistics per cgroup, calls in progress, and reasons
+//! why a call may be lost.
 
 pub mod pseudo;
 pub mod syscall;
 
 use crate::operation::OperationStats;
 
-/// What a call is to the task that makes it. The value of the `operation` label.
+/// The kind of a call. Its name is the value of the `operation` label.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
@@ -16,11 +16,12 @@ pub enum Operation {
     Fsync = 2,
     /// An open that found the file.
     Open = 3,
-    /// Whatever makes a name: an open that made the file, `mkdir`, `mknod`, `link`, `symlink`, `rename`.
+    /// A call that creates a name: an open that creates the file, `mkdir`, `mknod`, `link`, `symlink`,
+    /// `rename`.
     Create = 4,
-    /// Whatever removes one: `unlink`, `rmdir`.
+    /// A call that removes a name: `unlink`, `rmdir`.
     Unlink = 5,
-    /// A major page fault: what is mapped is read from storage while the task waits.
+    /// A major page fault: mapped data is read from storage while the task waits.
     Fault = 6,
 }
 
@@ -55,7 +56,7 @@ impl Operation {
     }
 }
 
-/// How many system calls a CPU has entered so far, whatever they are: in a cache line of its own.
+/// The number of system calls of any kind that a CPU has entered, in a cache line of its own.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entered {
@@ -63,11 +64,10 @@ pub struct Entered {
     pub pad: [u64; 7],
 }
 
-/// How many groups of CPUs add to reads and writes without disturbing each other. What is rarer than those
-/// all CPUs share.
+/// The number of shards for reads and writes. The other operations are rarer, so all CPUs share theirs.
 pub const SHARDS: usize = 4;
 
-/// What a slot holds.
+/// The statistics of one slot.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VfsStats {
@@ -78,7 +78,7 @@ pub struct VfsStats {
 }
 
 impl VfsStats {
-    /// Where the CPUs of a shard add to an operation. `None` for no operation at all.
+    /// The statistics of an operation that the CPUs of a shard add to.
     #[inline]
     pub fn of_mut(&mut self, operation: Operation, shard: u32) -> Option<&mut OperationStats> {
         let number = operation as usize;
@@ -88,7 +88,7 @@ impl VfsStats {
         }
     }
 
-    /// All that there is of an operation.
+    /// All shards of an operation.
     pub fn of(&self, operation: Operation) -> impl Iterator<Item = &OperationStats> {
         let number = operation as usize;
         let shards = self.transfers.iter().filter_map(move |shard| shard.get(number));
@@ -109,17 +109,17 @@ impl VfsStats {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Where on the task's stack the call is; 0 without one. What is deeper has a lower address.
+    /// The call's position on the task's stack; 0 without a call. Deeper calls have lower addresses.
     pub frame: u64,
-    /// `CLOCK_MONOTONIC` at its beginning.
+    /// The start time in `CLOCK_MONOTONIC`.
     pub start: u64,
-    /// The address of the name, for a call that may end without a file.
+    /// The address of the name, for a call that may end without a file; or of the request, for libaio.
     pub name: u64,
     /// The directory that the name is relative to.
     pub directory: i32,
-    /// What it counts as: bits of [`Operation::bit`].
+    /// The operations that it counts as: bits of [`Operation::bit`].
     pub operations: u32,
-    /// How many calls have begun deeper on the stack since.
+    /// The number of calls that have begun deeper on the stack since.
     pub nested: u32,
     /// Always 0.
     pub pad: u32,
@@ -130,7 +130,7 @@ impl Call {
         Self { frame: 0, start: 0, name: 0, directory: 0, operations: 0, nested: 0, pad: 0 };
 }
 
-/// The same in a task's storage, with the slot of the cgroup that the task was last seen in.
+/// A call in task storage, with the slot of the cgroup that the task was last seen in.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TaskCall {
@@ -141,19 +141,20 @@ pub struct TaskCall {
     pub pad: u32,
 }
 
-/// A reading or writing that its caller need not wait for, from its beginning to its completion.
+/// An asynchronous request, from its submission to its completion.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Started {
-    /// `CLOCK_MONOTONIC` at its beginning.
+    /// The start time in `CLOCK_MONOTONIC`.
     pub start: u64,
-    /// The slot of the cgroup whose task began it.
+    /// The slot of the cgroup that submitted it.
     pub slot: u32,
     /// A bit of [`Operation::bit`].
     pub operations: u32,
 }
 
-/// How many of them are remembered at once, of all processes of the node: what fast devices have under way.
+/// The number of asynchronous requests that may be in progress on the node: as many as fast devices have in
+/// flight.
 pub const STARTED: u32 = 4096;
 
 const _: () = assert!(size_of::<Started>() == 16);
@@ -163,18 +164,19 @@ const _: () = assert!(size_of::<Call>() == 40 && size_of::<TaskCall>() == 56);
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VfsLoss {
-    /// A function of a file ended whose beginning was not seen: it is older than the agent, or the kernel
-    /// left the program out. Only where the end still knows the file. Or there were too many requests of
-    /// `io_uring` and libaio at once.
+    /// A call on a file ended whose beginning was not seen: it is older than the agent, or the kernel skipped
+    /// a run of the program. Counted only where the end still has the file. Also an asynchronous request that
+    /// found no room.
     BeginningMissed = 0,
-    /// The end of a call was not seen, as shows when its task begins another one where it was. What was taken
-    /// for a part of it meanwhile counts too.
+    /// The end of a call was missed. This shows when the task begins another call at the same position on the
+    /// stack, or when a request's memory is reused. Calls that were taken for parts of it meanwhile count as
+    /// well.
     EndMissed = 1,
-    /// No room for the call of another task.
+    /// No room for another task's call.
     TaskStorageFull = 2,
     /// No free slot for a new cgroup: its calls are charged to `unknown`.
     NoFreeSlot = 3,
-    /// A member on the way from the task to its cgroup could not be read.
+    /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 4,
 }
 

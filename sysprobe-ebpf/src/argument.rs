@@ -1,13 +1,13 @@
-//! The arguments of a tracepoint whose place depends on the kernel.
+//! Tracepoint arguments whose position depends on the kernel.
 
 use core::ffi::c_void;
 
-/// The second argument or the first. The compiler would make one load at a computed place of it, which the
-/// verifier refuses: a program's context is only read at constant offsets.
+/// The second argument or the first. The compiler would merge both into one load at a computed offset, which
+/// the verifier refuses: a program may read its context only at constant offsets.
 ///
 /// # Safety
 ///
-/// `context` is that of a program on a raw or typed tracepoint, which has the argument.
+/// `context` is that of a raw or typed tracepoint that has the argument.
 #[inline(always)]
 #[must_use]
 pub unsafe fn second_or_first(context: *const c_void, second: bool) -> u64 {

@@ -1,6 +1,5 @@
-//! Atomic instructions, of which `core` offers none for this target. The addition that returns nothing
-//! (`BPF_ATOMIC | BPF_ADD`, known as XADD before 5.12) is in every kernel that has BPF; the comparison with
-//! exchange came with 5.12.
+//! Atomic instructions, which `core` does not offer for this target. The addition without a result
+//! (`BPF_ATOMIC | BPF_ADD`, XADD before 5.12) is in every kernel with BPF. Compare and exchange needs 5.12.
 
 /// Adds to a counter that other CPUs add to as well.
 #[inline(always)]
@@ -63,7 +62,7 @@ pub fn replace_u32(place: &mut u32, expected: u32, new: u32) -> bool {
     }
 }
 
-/// Puts `new` in the place of `expected` and says whether that was there. Needs 5.12.
+/// Compare and exchange: replaces `expected` by `new`, and returns whether it did. Needs 5.12.
 #[inline(always)]
 #[must_use]
 pub fn replace_u64(place: &mut u64, expected: u64, new: u64) -> bool {

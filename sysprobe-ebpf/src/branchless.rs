@@ -1,5 +1,5 @@
-//! Comparisons whose result is a number and not a branch. The verifier follows both ways of a branch through
-//! what comes after it, again for each round of a loop; a number it does not know is one way.
+//! Comparisons that yield a number instead of a branch. The verifier follows both sides of a branch through
+//! all later code, and does so in each iteration of a loop. An unknown number is a single path.
 
 /// 1 if `a < b`, else 0. The two are less than 2^63 apart.
 #[inline(always)]
@@ -15,7 +15,7 @@ pub fn excess(a: u64, b: u64) -> u64 {
     a.wrapping_sub(b) & is_below(a, b).wrapping_sub(1)
 }
 
-/// The value of bit 63. If the compiler saw the shift, it would recognise a comparison and make a branch of it.
+/// The value of bit 63. If the compiler saw the shift, it would recognise a comparison and emit a branch.
 #[inline(always)]
 fn top_bit(number: u64) -> u64 {
     #[cfg(target_arch = "bpf")]

@@ -1,4 +1,4 @@
-//! The way from a task to the cgroup that is the key, for every domain that charges cgroups.
+//! From a task to its cgroup in the key hierarchy, for every domain that charges cgroups.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_current_task_btf};
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
@@ -35,7 +35,7 @@ pub fn of_task<T: Object>(task: T) -> Option<T> {
     if CFG_VIA_CONTROLLER.load() == 0 { Some(link) } else { link.follow(&OFF_CSS_CGROUP) }
 }
 
-/// Its `kernfs_node`.
+/// The `kernfs_node` of a task's cgroup.
 #[inline(always)]
 #[must_use]
 pub fn node_of_task<T: Object>(task: T) -> Option<T> {
@@ -49,8 +49,8 @@ pub fn id_of(cgroup: impl Object) -> u64 {
     node_of(cgroup).and_then(|node| node.u64(&OFF_KN_ID)).unwrap_or(0)
 }
 
-/// The id of the cgroup that a task is in, 0 if it cannot be read. The addresses on the way are no substitute
-/// for it: a `css_set` that was freed while the task slept comes back as another cgroup's.
+/// The id of the cgroup that a task is in, 0 if it cannot be read. Addresses along the path cannot replace
+/// it: a `css_set` that was freed while the task slept may be reused for another cgroup.
 #[inline(always)]
 #[must_use]
 pub fn id_of_task(task: impl Object) -> u64 {
@@ -65,7 +65,7 @@ pub fn owner_of_task(task: impl Object) -> u64 {
     if id == ROOT_ID && is_kernel_thread(task) { KERNEL } else { id }
 }
 
-/// The same of the running task.
+/// The same for the current task.
 #[inline(always)]
 #[must_use]
 pub fn owner_of_current() -> u64 {

@@ -1,4 +1,4 @@
-//! The clock that every span is measured by.
+//! The clock for all measured durations.
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 

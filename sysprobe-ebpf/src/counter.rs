@@ -1,5 +1,5 @@
-//! Counters of rare events, shared by all CPUs: losses, births. Added to atomically, read by the agent
-//! through `mmap`.
+//! Counters of rare events such as losses, shared by all CPUs. Programs add to them atomically, and the agent
+//! reads them through `mmap`.
 
 use aya_ebpf::btf_maps::Array;
 

@@ -1,5 +1,5 @@
-//! Programs that the kernel runs for every object of a kind (`iter/*`): what they all do, and what tasks have
-//! open (`iter/task_file`).
+//! Iterators, programs that the kernel runs for every object of a kind (`iter/*`): what all of them need, and
+//! the sockets that tasks have open (`iter/task_file`).
 
 use core::ffi::c_void;
 
@@ -16,7 +16,7 @@ struct Meta {
 }
 
 /// Writes a byte for an object. A read of the iterator's file ends when its buffer is full, so the reader
-/// decides how many objects the kernel goes over before it may run something else.
+/// decides how many objects the kernel visits before it may reschedule.
 ///
 /// # Safety
 ///
@@ -26,7 +26,7 @@ pub unsafe fn mark(context: *mut c_void) {
     // SAFETY: the caller's promise; the first member of every such context is the meta data.
     let output = unsafe { (**context.cast::<*const Meta>()).output };
     let byte = 0_u8;
-    // SAFETY: a typed pointer, and a live byte. Should the output be full, the kernel ends the read and calls
+    // SAFETY: a typed pointer, and a live byte. If the output is full, the kernel ends the read and calls
     // again.
     unsafe { bpf_seq_write(output, (&raw const byte).cast_mut().cast(), 1) };
 }
@@ -40,11 +40,11 @@ struct FileIteration {
     file: *const u8,
 }
 
-/// A task and the socket that it has open, if it is one.
+/// A task and the socket that it has open; `None` if the file is not a socket.
 ///
 /// # Safety
 ///
-/// `context` is that of a program of this kind.
+/// `context` is that of an `iter/task_file` program.
 #[inline(always)]
 #[must_use]
 pub unsafe fn socket_of_task(context: *mut c_void) -> Option<(Typed, Typed)> {
@@ -58,7 +58,7 @@ pub unsafe fn socket_of_task(context: *mut c_void) -> Option<(Typed, Typed)> {
     }
     // SAFETY: the caller's promise.
     unsafe { mark(context) };
-    // SAFETY: the verifier checks the argument; what comes back is a typed pointer or null.
+    // SAFETY: the verifier checks the argument; the result is a typed pointer or null.
     let opened = unsafe { bpf_sock_from_file(file.cast_mut().cast()) };
     if opened.is_null() {
         return None;

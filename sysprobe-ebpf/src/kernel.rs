@@ -15,7 +15,7 @@ use sysprobe_common::cast::CALL;
 use crate::settings;
 
 settings!(
-    /// Numbers of types in the kernel's BTF; 0 where it has no `bpf_rdonly_cast` (before 6.2).
+    /// BTF type ids; 0 where the kernel has no `bpf_rdonly_cast` (before 6.2).
     BTF_FILE,
     BTF_LIST_HEAD,
 );
@@ -30,21 +30,21 @@ pub trait Object: Copy {
     fn u32(self, offset: &Global<u32>) -> Option<u32>;
     fn u16(self, offset: &Global<u32>) -> Option<u16>;
     fn u8(self, offset: &Global<u32>) -> Option<u8>;
-    /// Of what lies in a member that is only room for it, as `sk_buff.cb`.
+    /// Reads from a structure that is stored in another member, as in `sk_buff.cb`.
     fn u32_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u32>;
     fn u8_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u8>;
-    /// 0 if the address is bad: without a branch, of which the verifier would go both ways.
+    /// 0 if the address is bad. Without a branch, because the verifier would follow both sides.
     fn u64_or_zero(self, offset: &Global<u32>) -> u64;
-    /// The object that a member points to, at address 0 if that of this one is bad.
+    /// The object that a member points to; at address 0 if the address of this one is bad.
     #[must_use]
     fn follow_or_null(self, offset: &Global<u32>) -> Self;
-    /// The `index`-th of several that lie behind one another; 0 if the address is bad.
+    /// Element `index` of an array; 0 if the address is bad.
     fn u32_of(self, offset: &Global<u32>, index: usize) -> u32;
     /// The object that a member points to.
     fn follow(self, offset: &Global<u32>) -> Option<Self>;
-    /// Where it is; 0 for nowhere.
+    /// The object's address; 0 for null.
     fn address(self) -> u64;
-    /// The file whose address lies at `place`, if objects of this kind can be told what is there.
+    /// The file whose address is at `place`, if objects of this kind can be cast to a type.
     fn cast_file(place: u64) -> Option<Typed>;
 }
 
@@ -52,7 +52,7 @@ pub trait Object: Copy {
 #[derive(Clone, Copy)]
 pub struct Address(pub u64);
 
-/// What is at a bad address reads as zero, as a typed object's members do.
+/// A bad address reads as zero, as with a typed object.
 impl Address {
     #[inline(always)]
     #[must_use]
@@ -135,8 +135,8 @@ impl Object for Address {
         self.0
     }
 
-    /// Never: the kernel casts only what it compiles, and programs with addresses are for kernels that
-    /// interpret, too.
+    /// Never: the kernel's casts need the JIT, and programs with addresses are for kernels with the
+    /// interpreter, too.
     #[inline(always)]
     fn cast_file(_place: u64) -> Option<Typed> {
         None
@@ -164,7 +164,7 @@ impl Object for Typed {
         Some(self.load_u8(offset))
     }
 
-    /// The verifier lets an array of integers be read as anything.
+    /// The verifier allows reads of any type from an array of integers.
     #[inline(always)]
     #[expect(clippy::cast_ptr_alignment, reason = "as the structure that lies there demands")]
     fn u32_within(self, member: &Global<u32>, offset: &Global<u32>) -> Option<u32> {
@@ -204,13 +204,13 @@ impl Object for Typed {
         self.0 as u64
     }
 
-    /// Whatever is at the address, the members are then loaded as those of any typed object.
+    /// The members are then loaded as those of any typed object, even if the address is bad.
     #[inline(always)]
     fn cast_file(place: u64) -> Option<Self> {
         if BTF_FILE.load() == 0 {
             return None;
         }
-        // The first member of a list's head is an address.
+        // The first member of a list head is an address, so this cast allows one to be loaded.
         let file = Self::cast(place, &BTF_LIST_HEAD).first();
         Some(Self::cast(file, &BTF_FILE))
     }
@@ -243,12 +243,12 @@ impl Typed {
         Self(ctx.arg(place))
     }
 
-    /// The kernel's `bpf_rdonly_cast`, which is no call any more when the verifier is done with it.
+    /// The kernel's `bpf_rdonly_cast`. The verifier replaces the call by a move.
     #[inline(always)]
     fn cast(address: u64, ty: &Global<u32>) -> Self {
-        // SAFETY: the agent makes a call of the kernel's function of this, which has that signature.
+        // SAFETY: the agent replaces this by a call of the kernel's function, which has that signature.
         let cast: unsafe extern "C" fn(u64, u32) -> *const u8 = unsafe { transmute(CALL as usize) };
-        // SAFETY: the verifier checks the type's number, and every load from what comes back.
+        // SAFETY: the verifier checks the type id, and every load from the result.
         Self(unsafe { cast(address, ty.load()) })
     }
 
@@ -306,8 +306,8 @@ impl Typed {
     }
 }
 
-/// Reads eight bytes at `address + offset` of any kernel object. For paths that are walked rarely: a helper
-/// call each.
+/// Reads eight bytes at `address + offset` of any kernel object. Each read is a helper call, so this is for
+/// paths that are rarely taken.
 #[inline(always)]
 #[must_use]
 pub fn read_u64(address: u64, offset: &Global<u32>) -> Option<u64> {
@@ -339,15 +339,15 @@ fn read_at<T>(address: u64) -> Option<T> {
     unsafe { bpf_probe_read_kernel(address as *const T) }.ok()
 }
 
-/// Without a branch, of which the verifier would go both ways: where an address is bad, the helper itself
-/// leaves zeros.
+/// Without a branch, because the verifier would follow both sides. At a bad address the helper itself writes
+/// zeros.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the size of an integer")]
 fn read_or_zero<T: Default>(address: u64, offset: &Global<u32>) -> T {
     let mut value = T::default();
     let place = ptr::from_mut(&mut value).cast();
     let from = (address + u64::from(offset.load())) as *const c_void;
-    // SAFETY: the place is as large as it is said to be; the types are plain integers.
+    // SAFETY: the size is that of the place; the types are plain integers.
     unsafe { generated::bpf_probe_read_kernel(place, size_of::<T>() as u32, from) };
     value
 }

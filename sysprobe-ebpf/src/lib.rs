@@ -25,11 +25,11 @@ pub mod socket;
 pub mod storage;
 pub mod times;
 
-/// 2^64 divided by the golden ratio: what is multiplied by it is spread over the upper bits.
+/// 2^64 divided by the golden ratio. A multiplication by it spreads a value over the upper bits.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What every object ends with: the licence, which the kernel's tracing helpers ask for, and the panic
-/// handler, which the compiler does, although nothing here can panic.
+/// The end of every object: the licence, which the kernel's tracing helpers require, and the panic handler,
+/// which the compiler requires although nothing here can panic.
 #[macro_export]
 macro_rules! object {
     () => {

@@ -1,11 +1,11 @@
-//! Adds one operation to what is kept of its kind.
+//! Adds one operation to the statistics of its kind.
 
 use sysprobe_common::hist;
 use sysprobe_common::operation::OperationStats;
 
 use crate::atomic;
 
-/// What came of an operation, and how long it took.
+/// The outcome of an operation, and its duration in nanoseconds.
 pub struct Done {
     pub bytes: u64,
     pub failed: bool,

@@ -1,5 +1,4 @@
-//! The registers of a task as a `pt_regs` keeps them. Where each is depends on the architecture only: the
-//! agent says.
+//! The registers of a task in `pt_regs`. Their offsets depend on the architecture only; the agent sets them.
 
 use aya_ebpf::EbpfContext;
 
@@ -17,7 +16,7 @@ settings!(
     OFF_REGISTER_STACK,
 );
 
-/// The arguments of a system call. Each is read when it is asked for: most calls need one.
+/// The arguments of a system call, read on demand: most calls need only one.
 #[derive(Clone, Copy)]
 pub struct Arguments<R>(R);
 
@@ -27,7 +26,7 @@ impl<R: Object> Arguments<R> {
         Self(registers)
     }
 
-    /// An argument by its place; beyond the last, that. 0 if it cannot be read.
+    /// An argument by its position; beyond the last position, the last argument. 0 if it cannot be read.
     #[inline(always)]
     #[must_use]
     pub fn get(self, place: u32) -> u64 {

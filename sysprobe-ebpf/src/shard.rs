@@ -1,27 +1,26 @@
-//! Which shard of a slot this CPU adds to. The agent lays it down before loading, by the caches that CPUs
-//! share: a byte for each CPU in read-only data, which is one load without a look-up.
+//! The shard of a slot that this CPU adds to: a byte for each CPU in read-only data, which is one load
+//! without a look-up. The agent sets it before loading, by the caches that CPUs share.
 
 use core::mem::MaybeUninit;
 
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use sysprobe_common::shard::{CPUS, SHARED};
 
-/// The bytes of `sysprobe_common::shard`, by CPU. `MaybeUninit` keeps the compiler from knowing what is in
-/// it.
+/// The bytes of `sysprobe_common::shard`, by CPU. `MaybeUninit` hides their values from the compiler.
 #[repr(transparent)]
 pub struct Table(MaybeUninit<[u8; CPUS]>);
 
 #[unsafe(no_mangle)]
 pub static CPU_SHARDS: Table = Table(MaybeUninit::new([0; CPUS]));
 
-/// The number of the shard.
+/// The number of this CPU's shard.
 #[inline(always)]
 #[must_use]
 pub fn of_this_cpu() -> u32 {
     u32::from(byte_of_this_cpu() & !SHARED)
 }
 
-/// Whether no other CPU adds to that shard.
+/// Whether no other CPU adds to this CPU's shard.
 #[inline(always)]
 #[must_use]
 pub fn is_own() -> bool {

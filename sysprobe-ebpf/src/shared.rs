@@ -1,5 +1,5 @@
-//! Maps of another domain's object: see `sysprobe-common/src/shared.rs`. Without the other domain nothing may
-//! call this, and the verifier does not see it.
+//! Maps of another domain's object; see `sysprobe-common/src/shared.rs`. Without that domain, a read-only
+//! global has to keep programs from calling these functions, so that the verifier removes the calls.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -13,7 +13,7 @@ use sysprobe_common::tcp;
 use crate::kernel::Typed;
 use crate::storage::{SpreadStorage, storage_of};
 
-/// What `sched` remembers of a task.
+/// The record that `sched` keeps of a task.
 #[inline(always)]
 #[must_use]
 pub fn sched_task(task: Typed) -> Option<&'static StoredTask> {
@@ -26,7 +26,7 @@ pub fn sched_task(task: Typed) -> Option<&'static StoredTask> {
     unsafe { stored.cast::<StoredTask>().as_ref() }
 }
 
-/// What `tcp` remembers of a socket.
+/// The record that `tcp` keeps of a socket.
 #[inline(always)]
 #[must_use]
 pub fn tcp_socket(socket: Typed) -> Option<&'static tcp::Socket> {
@@ -37,7 +37,7 @@ pub fn tcp_socket(socket: Typed) -> Option<&'static tcp::Socket> {
     unsafe { stored.as_ref() }
 }
 
-/// What a CPU was occupied with.
+/// The timeline of a CPU.
 #[inline(always)]
 #[must_use]
 pub fn sched_timeline(cpu: u32) -> Option<&'static Timeline> {

@@ -1,7 +1,7 @@
-//! From a cgroup to its slot. Every domain that charges cgroups has slots of its own, in two maps: the known
-//! ones by cgroup id (or whatever else the domain tells apart), and a stack of free ones that the agent
-//! fills. The stack has one lock for all CPUs, which it takes even if it is empty: a third map tells
-//! beforehand.
+//! From a cgroup to its slot. Every domain that charges cgroups has slots of its own, in two maps: those in
+//! use by cgroup id (or another key of the domain), and a stack of free ones that the agent fills. The stack
+//! has one lock for all CPUs, which it takes even if it is empty, so a third map says beforehand whether it
+//! is.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -22,22 +22,22 @@ const PF_KTHREAD: u32 = 0x0020_0000;
 
 const ENOENT: i64 = 2;
 
-/// Sized by the agent. Preallocated: it may be filled with a run queue locked.
+/// Sized by the agent. Preallocated, because it may be filled with a run queue locked.
 pub type Known<Key = u64> = HashMap<Key, u32, 1>;
 pub type Free = Stack<u32, 1>;
 /// Words of `slot::room`.
 pub type Room = Array<u64, { WORDS as usize }, { BPF_F_MMAPABLE as usize }>;
 
-/// Why there is no slot; what is charged then goes to `slot::UNKNOWN`.
+/// Why there is no slot. The charge then goes to `slot::UNKNOWN`.
 pub enum Missing {
     UnreadableCgroup,
     NoFreeSlot,
 }
 
-/// The slot of the cgroup that a task is in, a new one if it has none.
+/// The slot of a task's cgroup, a new one if it has none.
 ///
-/// Plain numbers go in and out: of a `Result` the compiler moves parts that are not initialised, which the
-/// verifier refuses.
+/// Arguments and results are plain numbers: the compiler would copy uninitialised parts of a `Result`, which
+/// the verifier refuses.
 #[inline(always)]
 pub fn find(
     known: &Known,
@@ -73,7 +73,7 @@ pub fn find_key<Key: Copy>(
     known_slot(known, key).unwrap_or_else(|| new_slot(known, (free, room), key, lose))
 }
 
-/// That of a key that has one.
+/// The slot of a key, if it has one.
 #[inline(always)]
 #[must_use]
 pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
@@ -82,8 +82,8 @@ pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
     unsafe { known.get(key) }.copied()
 }
 
-/// Tells apart the times during which all slots are in use; 0 while one may be free. Nothing gets a slot
-/// during such a time, so a task that has none need not look again before this changes.
+/// The number of the current period in which all slots are in use; 0 while one may be free. No key gets a
+/// slot during such a period, so a task without a slot need not look again before this changes.
 #[inline(always)]
 #[must_use]
 pub fn exhausted(room: &Room) -> u64 {
@@ -96,7 +96,7 @@ fn given_back(room: &Room) -> u64 {
     word(room, FREED) + word(room, RETURNED)
 }
 
-/// Volatile: it is another's.
+/// Volatile, because the agent and other CPUs write it.
 #[inline(always)]
 fn word(room: &Room, number: u32) -> u64 {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
@@ -118,7 +118,7 @@ fn new_slot<Key: Copy>(
     let (slot, status) = pop(free);
     if status != 0 {
         if status == -ENOENT {
-            // A slot that was freed since makes the note worthless.
+            // A slot that was freed since the sum was read makes this note invalid.
             note_exhausted(room, given_back + 1);
         }
         lose(Missing::NoFreeSlot);
@@ -138,7 +138,7 @@ fn new_slot<Key: Copy>(
     })
 }
 
-/// A slot if the status is 0. Plain numbers, as above.
+/// A free slot if the status is 0. Plain numbers, as in `find`.
 #[inline(always)]
 fn pop(free: &Free) -> (u32, i64) {
     let mut slot = slot::UNKNOWN;

@@ -1,12 +1,11 @@
-//! Storage that lives with a kernel object and dies with it, so that what goes leaves nothing behind: with a
-//! task (`BPF_MAP_TYPE_TASK_STORAGE`; for tracing programs since kernel 5.13), or with a socket
-//! (`BPF_MAP_TYPE_SK_STORAGE`; since 5.11). `aya-ebpf` 0.2 lacks the first, and has the second for other
-//! kinds of programs only.
+//! Storage that the kernel frees with its object: a task (`BPF_MAP_TYPE_TASK_STORAGE`; for tracing programs
+//! since 5.13) or a socket (`BPF_MAP_TYPE_SK_STORAGE`; since 5.11). `aya-ebpf` 0.2 lacks the first, and has
+//! the second for other kinds of programs only.
 //!
-//! Storage is charged to the memory cgroup of the process that made the map: the agent's. A failure must stay
-//! the agent's alone, so no storage is copied along with a socket (`BPF_F_CLONE`): where the copy fails, the
-//! kernel frees the new connection (`sk_clone`). And what is made is bounded by a [`Budget`] that ends before
-//! the memory does.
+//! Storage is charged to the memory cgroup of the process that created the map: the agent's. A failed
+//! allocation must harm only the agent's numbers, so no storage is copied along with a socket
+//! (`BPF_F_CLONE`): if the copy failed, the kernel would free the new connection (`sk_clone`). A [`Budget`]
+//! ends before the memory does.
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -23,8 +22,8 @@ use crate::kernel::{ABSENT, Object as _, Typed};
 use crate::{GOLDEN, counter, settings};
 
 settings!(
-    /// Of the kernel's function by which programs get at task storage since 6.2, however deep they are
-    /// nested: its parameters.
+    /// The number of parameters of the kernel function that looks up task storage in nested programs, too
+    /// (6.2).
     ARGS_STORAGE_GET_RECUR,
 );
 
@@ -32,41 +31,41 @@ const CREATE: u64 = 1;
 
 const EBUSY: i64 = 16;
 
-/// What the storage lies with: it decides which helper finds it.
+/// The kind of object that has the storage. It decides which helper finds it.
 pub trait Holder {
     /// # Safety
     ///
-    /// As of the kernel's helper: the verifier checks the map, the object and the size of the initial value.
+    /// As for the kernel's helper: the verifier checks the map, the object and the size of the initial value.
     unsafe fn find(map: *mut c_void, object: *mut c_void, initial: *mut c_void, flags: u64) -> *mut c_void;
 }
 
 pub struct Task;
 pub struct Socket;
 
-/// With a task. To make a value allocates: never do so with a run queue's lock held, where before 6.4 the
-/// allocator may wake a thread and need that lock.
+/// Task storage. A new value is allocated: never do so with a run queue's lock held. Before 6.4 the allocator
+/// may wake a thread, which needs that lock.
 pub type TaskStorage<T> =
     Storage<T, Task, { BPF_MAP_TYPE_TASK_STORAGE as usize }, { BPF_F_NO_PREALLOC as usize }>;
 
-/// With a socket. None can be made for a socket that is on its way out.
+/// Socket storage. No value can be created for a socket that is being freed.
 pub type SocketStorage<T> =
     Storage<T, Socket, { BPF_MAP_TYPE_SK_STORAGE as usize }, { BPF_F_NO_PREALLOC as usize }>;
 
 /// The same spread over several maps, by the socket's address.
 pub type SpreadStorage<T> = ArrayOfMaps<SocketStorage<T>, { STORAGES.len() }>;
 
-/// The one of the maps that has what is stored with a socket.
+/// The map with a socket's value.
 #[inline(always)]
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "the highest bits, of which there are few")]
 pub fn storage_of<T>(maps: &SpreadStorage<T>, socket: Typed) -> Option<&SocketStorage<T>> {
-    // Sockets lie at multiples of their size.
+    // Addresses of sockets are multiples of their size, so they are hashed.
     let scattered = distance(ptr::from_ref(maps).cast(), socket).wrapping_mul(GOLDEN);
     maps.get((scattered >> (u64::BITS - STORAGES.len().ilog2())) as u32)
 }
 
-/// How far a socket lies from the maps' array. The verifier has no arithmetic for a pointer, but the
-/// difference of two is a number; and the array is the same in all objects.
+/// The distance of a socket from the array of maps. The verifier allows no such arithmetic on a pointer, but
+/// the difference of two pointers is a number, and the array is the same in all objects.
 #[inline(always)]
 fn distance(maps: *const c_void, socket: Typed) -> u64 {
     let mut distance = socket.address();
@@ -82,11 +81,12 @@ fn distance(maps: *const c_void, socket: Typed) -> u64 {
     distance
 }
 
-/// How much an object may make. The agent writes what it grants, the programs count what they make.
+/// The number of values that an object may create. The agent writes the grant, and programs count what they
+/// create.
 pub type Budget = Array<u64, WORDS, { BPF_F_MMAPABLE as usize }>;
 
-/// Whether one more may be made. A look at this comes before all that a new value costs. Several CPUs may see
-/// the last place free at the same time: so many more are made.
+/// Whether one more value may be created. This check comes before all other work for a new value. If several
+/// CPUs see the last place free at the same time, all of them take it.
 #[inline(always)]
 #[must_use]
 pub fn has_room(budget: &Budget) -> bool {
@@ -94,13 +94,13 @@ pub fn has_room(budget: &Budget) -> bool {
     word(MADE) < word(GRANTED)
 }
 
-/// Counts one that the budget had no room for.
+/// Counts a value for which the budget had no room.
 #[inline(always)]
 pub fn refuse(budget: &Budget) {
     counter::count(budget, REFUSED);
 }
 
-/// A map definition as the loader reads it from `.maps`: each member's type tells one attribute.
+/// A map definition as the loader reads it from `.maps`: each member's type encodes one attribute.
 #[repr(C)]
 pub struct Storage<T, H, const TYPE: usize, const FLAGS: usize> {
     r#type: *const [i32; TYPE],
@@ -135,8 +135,8 @@ impl<T, H: Holder, const TYPE: usize, const FLAGS: usize> Storage<T, H, TYPE, FL
         self.find(object, ptr::null_mut(), 0)
     }
 
-    /// The object's value; where there is none, one that starts as `initial`, if the budget has room for it.
-    /// `lose` is called where the kernel has no memory, or the object is on its way out.
+    /// The object's value, or a new one that starts as `initial`; `None` if the budget has no room, even for
+    /// an object with a value. `lose` is called if the kernel has no memory, or if the object is being freed.
     #[inline(always)]
     pub fn get_or_make(
         &self,
@@ -161,9 +161,9 @@ impl<T, H: Holder, const TYPE: usize, const FLAGS: usize> Storage<T, H, TYPE, FL
     #[inline(always)]
     pub fn get_or_insert(&self, object: Typed, initial: &mut T) -> Option<*mut T> {
         let initial = ptr::from_mut(initial);
-        // What all maps keep with an object hangs on one thing, made with the first value. Of two programs on
-        // two CPUs that make it, the kernel refuses one (`bpf_local_storage_alloc`, EAGAIN): by then it is
-        // there.
+        // All maps share one storage head per object, which the first value creates. If two CPUs create it at
+        // the same time, the kernel refuses one of them (`bpf_local_storage_alloc`, EAGAIN), and its second
+        // try finds the head.
         self.find(object, initial, CREATE).or_else(|| self.find(object, initial, CREATE))
     }
 
@@ -178,11 +178,11 @@ impl<T, H: Holder, const TYPE: usize, const FLAGS: usize> Storage<T, H, TYPE, FL
 }
 
 impl<T, const TYPE: usize, const FLAGS: usize> Storage<T, Task, TYPE, FLAGS> {
-    /// Whether a task that seems to have no value may have one all the same: before 6.2 nothing is found as
-    /// long as another call on any task's storage is under way on this CPU, below this program.
+    /// Whether a task that seems to have no value may have one all the same: before 6.2 a look-up finds
+    /// nothing while this program interrupts another call on any task's storage on the same CPU.
     ///
-    /// To delete what is not there fails, and tells why. It is never there: to be asked with interrupts off,
-    /// right after `get` has found nothing, so that what kept `get` from it keeps this from it, too.
+    /// A deletion tells the two cases apart by its error. It never deletes anything: call this with
+    /// interrupts off, right after `get` has found nothing, so that the same condition applies to both.
     #[inline(always)]
     #[must_use]
     pub fn is_busy(&self, task: Typed) -> bool {

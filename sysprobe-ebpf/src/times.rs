@@ -1,4 +1,4 @@
-//! Adds to a histogram of times that several CPUs share.
+//! Adds to a histogram of durations that several CPUs share.
 
 use sysprobe_common::hist::{self, BUCKETS, Times};
 
@@ -9,7 +9,7 @@ pub fn add(times: &mut Times, nanoseconds: u64) {
     add_several(times, nanoseconds, 1);
 }
 
-/// The same of so many that are as long.
+/// The same for several durations of equal length.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
 pub fn add_several(times: &mut Times, nanoseconds: u64, several: u64) {
@@ -19,14 +19,14 @@ pub fn add_several(times: &mut Times, nanoseconds: u64, several: u64) {
     add_u32(unsafe { times.counts.get_unchecked_mut(bucket) }, several as u32);
 }
 
-/// The number of a bucket, which it is already. If the compiler checked it, it might check a register and use
-/// a copy from the stack, of which the verifier (6.1) does not know that it is the same.
+/// Bounds an index that is already in range. If the compiler did so, it might check a register and use a copy
+/// from the stack, and the verifier (6.1) does not know that the two are equal.
 #[inline(always)]
 fn within(bucket: usize) -> usize {
     #[cfg(target_arch = "bpf")]
     {
         let mut bucket = bucket;
-        // SAFETY: it changes nothing but a number that is too large.
+        // SAFETY: it changes only an index that is out of range.
         unsafe {
             core::arch::asm!(
                 "if {bucket} < {buckets} goto +1",

@@ -25,7 +25,7 @@ pub(crate) fn installed(package: &str) -> bool {
     status.is_some_and(|status| status.ends_with(" ok installed"))
 }
 
-/// Installs those of the packages that are missing, or says what the user has to do.
+/// Installs the missing packages of the list, or tells the user what to install.
 pub(crate) fn ensure(packages: &[&str], why: &str) -> Result<()> {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !installed(package)).collect();
     if missing.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) fn update() -> Result<()> {
 
 fn apt_get() -> std::process::Command {
     let mut command = cmd::tool("apt-get");
-    // A package that asks a question would wait for ever: there may be no terminal.
+    // A package that asks a question would wait forever: there may be no terminal.
     command.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet");
     command
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: what the programs cost on this machine, beside the alternatives, as markdown on
-//! stdout.
+//! `cargo xtask bench`: measures what the programs cost on this machine, beside the alternatives, and prints
+//! markdown to stdout.
 //!
-//! Figures are for people and documents. No figure makes this fail: a busy machine would. `overhead` measures
-//! whole requests instead of single programs.
+//! The figures are for readers and documents. No figure fails the command, because a busy machine would.
+//! `overhead` measures whole requests instead of single programs.
 
 mod overhead;
 
@@ -15,9 +15,9 @@ use crate::{apt, build, cmd, say};
 pub(crate) struct Args {
     #[command(subcommand)]
     whole: Option<Whole>,
-    /// Sections of the report (all without any): hook, census, slowdown, memory, scrape
+    /// Sections of the report (default: all): hook, census, slowdown, memory, scrape
     sections: Vec<String>,
-    /// How often each variant has its turn
+    /// How many times each variant runs
     #[arg(long, default_value_t = 12)]
     rounds: u32,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 enum Whole {
     /// Measure what requests cost with the agent, with parts of it, and with other tools
     Overhead(overhead::Args),
-    /// How `overhead` starts its own loads
+    /// Internal: how `overhead` starts its own loads
     #[command(hide = true)]
     Worker { work: overhead::Work },
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask build`: the eBPF objects, then the agent that embeds them.
 //!
 //! Every program of `sysprobe-ebpf/src/bin` (a file, or a folder with `main.rs`) becomes one object in
-//! `target/ebpf`, without debug information. An object is replaced only when its content has changed, since
-//! the agent is rebuilt whenever one is newer.
+//! `target/ebpf`, without debug information. An object is replaced only when its content has changed: the
+//! agent is rebuilt whenever an object is newer.
 
 mod arch;
 pub(crate) mod cross;
@@ -19,9 +19,9 @@ use crate::toolchain::Toolchain;
 use crate::{cmd, paths, say, test, toolchain};
 pub(crate) use arch::Arch;
 
-/// The flags of the eBPF build. BTF comes from debug information. All kernels from 5.10 on know the third
-/// version of the instruction set, whose 32-bit registers and jumps make smaller programs that are verified
-/// faster.
+/// The flags of the eBPF build. The linker makes BTF from debug information. All kernels from 5.10 on support
+/// version 3 of the instruction set; its 32-bit registers and jumps make programs smaller and faster to
+/// verify.
 const RUSTFLAGS: [&str; 3] = ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Ctarget-cpu=v3"];
 
 #[derive(clap::Args)]
@@ -38,22 +38,22 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Builds objects and optimised agent; returns the program.
+/// Builds the objects and the optimised agent; returns the agent's path.
 pub(crate) fn release() -> Result<PathBuf> {
     objects()?;
     agent("release")
 }
 
-/// Builds objects and the agent as it is shipped; returns the program.
+/// Builds the objects and the agent as it is shipped; returns the agent's path.
 pub(crate) fn dist() -> Result<PathBuf> {
     objects()?;
     agent("dist")
 }
 
-/// Builds objects and the agent as tests run it; returns the program.
+/// Builds the objects and the agent as tests run it; returns the agent's path.
 ///
-/// Cargo chooses the features of all crates by what it is asked for. Asked for a file of tests, the smallest,
-/// it builds the agent that all of them use, and what they have built is not built again.
+/// Cargo selects crate features from what it is asked to build. Building the smallest test file selects the
+/// features that all tests use, so nothing is built twice.
 pub(crate) fn debug() -> Result<PathBuf> {
     objects()?;
     say::step("Building the agent (debug).");
@@ -66,7 +66,7 @@ pub(crate) fn objects() -> Result<()> {
     objects_for(Arch::HOST)
 }
 
-/// Builds the eBPF objects for kernels of one kind of processor.
+/// Builds the eBPF objects for kernels of one architecture.
 pub(crate) fn objects_for(arch: Arch) -> Result<()> {
     let toolchain = toolchain::ensure()?;
     let names = bins(&paths::ebpf_bins())?;
@@ -88,8 +88,8 @@ fn agent(profile: &str) -> Result<PathBuf> {
     Ok(paths::agent(profile))
 }
 
-/// Builds the agent by one of the optimising profiles as a program that needs no other file, and without
-/// names and paths of this machine.
+/// Builds the agent with one of the optimising profiles, statically linked and without names or paths of this
+/// machine.
 pub(crate) fn static_agent(arch: Arch, profile: &str) -> Result<PathBuf> {
     say::step(format_args!("Building the agent for {} ({profile}, static).", arch.name()));
     let cross::Compiler { mut cargo, source } = cross::compiler(arch, "build")?;
@@ -101,8 +101,8 @@ pub(crate) fn static_agent(arch: Arch, profile: &str) -> Result<PathBuf> {
     Ok(arch.static_agent(profile))
 }
 
-/// Flags that keep this machine's paths out of what is built: those of the repository, of dependencies, and
-/// of the source of the standard library where that is built, too.
+/// Flags that keep this machine's paths out of the build output: the paths of the repository, of the
+/// dependencies, and of the standard library's source if that is built too.
 fn remaps(root: &str, source: Option<&Path>) -> Vec<String> {
     let remap = |from: &Path, to: &str| format!("--remap-path-prefix={}={to}", from.display());
     let mut flags = vec![remap(paths::root(), root)];
@@ -116,15 +116,15 @@ fn ebpf_cargo(toolchain: &Toolchain, arch: Arch) -> Command {
     let source = toolchain.compiler.sysroot.join("lib/rustlib/src/rust");
     let mut flags: Vec<String> = RUSTFLAGS.into_iter().map(str::to_owned).collect();
     flags.push(format!("-Clinker={}", toolchain.linker.display()));
-    // Relative, so that the linker finds the lines of source that the verifier prints.
+    // Relative, so that the linker finds the source lines that the verifier prints.
     flags.extend(remaps(".", Some(&source)));
     let mut cargo = cmd::tool(bin.join("cargo"));
     cargo.env("RUSTC", bin.join("rustc"));
-    // `-Z` flags are for nightly compilers; any other one obeys them under this name.
+    // `-Z` flags need a nightly compiler; with this variable, every compiler accepts them.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     if arch != Arch::HOST {
-        // aya takes the registers that arguments are in for those of the machine that compiles.
+        // By default, aya takes the argument registers of the machine that compiles.
         cargo.env("AYA_BPF_TARGET_ARCH", arch.machine());
     }
     cargo.args(["build", "--profile", "dist", "--locked", "--package", "sysprobe-ebpf", "--bins"]);
@@ -147,13 +147,13 @@ fn bins(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What the linker wrote, without debug information.
+/// The linker's output without debug information.
 fn stripped(path: &Path) -> Result<Vec<u8>> {
     let object = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     strip::strip(&object).with_context(|| format!("taking the debug information out of {}", path.display()))
 }
 
-/// Writes what has changed to `directory`, and removes objects that have no program any more.
+/// Writes the objects that have changed to `directory`, and removes objects whose program is gone.
 fn publish(directory: &Path, objects: &[(Vec<u8>, String)]) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("creating {}", directory.display()))?;
     for (object, name) in objects {

@@ -1,6 +1,6 @@
-//! `cargo xtask chart`: what `deploy` has for Kubernetes. The chart is linted and rendered with every set of
-//! values in its `ci` directory; every manifest is validated against the types of Kubernetes and of the
-//! Prometheus operator; the manifests for kustomize are made from the chart, so that there is one place to
+//! `cargo xtask chart`: checks the Kubernetes files in `deploy`. The chart is linted and rendered with every
+//! set of values in its `ci` directory. Every manifest is validated against the schemas of Kubernetes and of
+//! the Prometheus operator. The kustomize manifests are generated from the chart, so there is one place to
 //! change.
 
 mod examples;
@@ -21,16 +21,16 @@ pub(crate) use tools::{Tools, helm};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Change nothing; fail if the manifests for kustomize are not the chart's
+    /// Change nothing; fail if the kustomize manifests differ from the chart's
     #[arg(long)]
     check: bool,
-    /// Whether to go on where what is needed cannot be fetched.
+    /// Whether to skip the check when its tools or schemas cannot be fetched.
     #[arg(skip)]
     lenient: bool,
 }
 
 impl Args {
-    /// As for the advisory database: servers that cannot be reached must not hold other checks up.
+    /// Lenient, as for the advisory database: an unreachable server must not hold up the other checks.
     pub(crate) fn checking() -> Self {
         Self { check: true, lenient: true }
     }

@@ -1,6 +1,6 @@
-//! `cargo xtask check`: what a change must pass before it is committed, in a minute: format, the repository's
-//! own rules, lints, unit tests. Tests of the kernel side, licences and documents are left to
-//! `cargo xtask ci`.
+//! `cargo xtask check`: the checks that a change must pass before it is committed. They take a minute:
+//! format, the repository's own rules, lints, unit tests. `cargo xtask ci` also covers the kernel side,
+//! licences and documents.
 
 use anyhow::Result;
 

@@ -1,7 +1,7 @@
-//! `cargo xtask ci`: everything that has to pass before a change is merged, in phases. The table of phases
-//! and every failed test are the last lines, whatever came before.
+//! `cargo xtask ci`: every check that has to pass before a change is merged, in phases. The last lines are
+//! always the table of phases and the failed tests.
 //!
-//! `--full` has what takes too long for every change: more of the kernels, what programs cost, the image. A
+//! `--full` adds the checks that take too long for every change: more kernels, program costs, the image. A
 //! workflow runs it each night.
 
 use std::fmt::Write as _;
@@ -15,30 +15,30 @@ use crate::{apt, chart, cost, docs, image, lint, say, test, vm};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also run a part of every test file on three kernels, compare what the programs cost, and make the
-    /// image
+    /// Also run part of every test file on three kernels, compare what the programs cost, and make the image
     #[arg(long)]
     full: bool,
 }
 
-/// A step with a time of its own.
+/// A step that is timed separately.
 struct Phase {
     name: &'static str,
     /// The command that runs it alone.
     alone: &'static str,
     run: fn() -> Result<Results>,
-    /// Whether it makes no sense to go on when it fails.
+    /// Whether a failure ends the run.
     decides: bool,
 }
 
-/// How one ended.
+/// How a phase ended.
 struct Ended {
     name: &'static str,
     took: Duration,
     passed: bool,
 }
 
-/// What every change has to pass. Code that is not clean will be written again: the rest can wait.
+/// The checks for every change. A change that fails the lints will be edited again, so nothing else runs
+/// after such a failure.
 const EVERY_CHANGE: [Phase; 5] = [
     Phase { name: "lint", alone: "cargo xtask lint", run: lint::main, decides: true },
     Phase { name: "host tests", alone: "cargo xtask test --no-vm", run: host_tests, decides: false },
@@ -83,7 +83,7 @@ const FULL: [Phase; 3] = [
     },
 ];
 
-/// The counts are the last line, also of a run that fails.
+/// Prints the counts as the last line even if the run fails.
 pub(crate) fn main(args: &Args) -> ExitCode {
     let full = if args.full { &FULL[..] } else { &[] };
     let (ended, results) = run(EVERY_CHANGE.iter().chain(full));
@@ -113,13 +113,13 @@ fn nothing((): ()) -> Results {
     Results::default()
 }
 
-/// Half of them would say nothing of the other half.
+/// Without root, half of the tests would be skipped and the result would not cover them.
 fn host_tests() -> Result<Results> {
     ensure!(apt::root(), "most tests need root");
     test::on_host(&test::Args::everything())
 }
 
-/// A kernel that did not get to its end is among the failures.
+/// A kernel whose run did not finish counts as a failure.
 fn guests(args: &vm::Args) -> Result<Results> {
     Ok(vm::in_guests(args)?.results)
 }

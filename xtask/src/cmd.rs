@@ -15,13 +15,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::{paths, say};
 
-/// How long a child's own children may go on printing when it has ended.
+/// How long a child's own children may keep printing after the child has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How often a child with a time limit is looked at.
+/// How often a child with a time limit is polled.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The cargo that started us, for host builds: same toolchain, same flags, but no package's variables.
+/// The cargo that started us, for host builds: same toolchain and flags, without the package's variables.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     without(&mut command, leaks_package);
@@ -68,18 +68,19 @@ pub(crate) fn collect(command: Command) -> Result<(Vec<String>, bool)> {
     Ok((lines, status.success()))
 }
 
-/// Runs a command and shows each line that it prints to `seen`. Its children may hold the pipe when it has
-/// ended: they are waited for a moment only.
+/// Runs a command and passes each line that it prints to `seen`. The command's children may still hold the
+/// pipe when the command has ended, so the wait for them is limited.
 fn watch(mut command: Command, mut seen: impl FnMut(&str)) -> Result<ExitStatus> {
     let shown = describe(&command);
     let (printed, writer) = io::pipe().context("making a pipe")?;
     let child = command.stdout(writer.try_clone()?).stderr(writer).spawn();
     let mut child = child.with_context(|| format!("`{shown}` cannot be started"))?;
-    // The command holds the pipe's other end, too, which would never end.
+    // `command` holds a copy of the pipe's write end; unless it is dropped, the reader never sees end of
+    // file.
     drop(command);
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
-        // The thread ends when the caller does not receive any more.
+        // The thread ends when the caller stops receiving.
         let mut lines = BufReader::new(printed).split(b'\n').map_while(Result::ok);
         lines.try_for_each(|line| sender.send(line).ok())
     });
@@ -104,7 +105,7 @@ pub(crate) fn capture(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What a command prints on stdout; what it says besides is only of interest if it fails.
+/// What a command prints on stdout; its stderr is reported only if it fails.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = describe(command);
     let output = command.output().with_context(|| format!("starting `{shown}`"))?;
@@ -135,7 +136,7 @@ fn succeeded(shown: &str, status: ExitStatus) -> Result<()> {
     Ok(())
 }
 
-/// The command as a user would type it, without the directories of the program.
+/// The command as a user would type it, without the program's directory.
 fn describe(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_name().unwrap_or(command.get_program());

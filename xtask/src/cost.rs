@@ -1,10 +1,9 @@
-//! `cargo xtask cost`: what every program of the agent costs, on this host in nanoseconds and on the test
-//! kernels in instructions, and with `--check` whether one has become dearer.
+//! `cargo xtask cost`: measures what every program of the agent costs, on this host in nanoseconds and on the
+//! test kernels in instructions. `--check` reports whether one has become dearer.
 //!
-//! The measuring program is the agent's (`sysprobe-agent/benches/cost/programs.rs`). This side runs it, keeps
-//! the counts in `docs/overhead.json`, compares new ones with them, and writes `docs/overhead.md`.
-//! Whole requests are measured by `cargo xtask bench overhead`, which has its section of that page written
-//! here.
+//! The measuring program belongs to the agent (`sysprobe-agent/benches/cost/programs.rs`). This side runs it,
+//! keeps the counts in `docs/overhead.json`, compares new counts with them, and writes `docs/overhead.md`.
+//! `cargo xtask bench overhead` measures whole requests; their section of that page is written here.
 
 mod compare;
 mod golden;
@@ -26,17 +25,17 @@ use golden::{Golden, Kernel};
 use page::Section;
 use program::Count;
 
-/// What `--check` takes: of the kernels with every tier, the one that nodes run most.
+/// The kernel that `--check` uses: of those with every attach mode, the one that most nodes run.
 const CHECKED: &str = "6.12";
 
-/// `vfsstat` and its like, ready to run; `tcpretrans.bt`.
+/// Tools to compare with: bpftrace for `tcpretrans.bt`, libbpf-tools for `vfsstat` and the like.
 const TOOLS: [&str; 2] = ["bpftrace", "libbpf-tools"];
-/// What answers requests.
+/// The server that answers the measured requests.
 const SERVER: [&str; 1] = ["nginx-light"];
 
-/// How often a busy host repeats what a guest does once.
+/// How many times a busy host repeats a measurement that a guest makes once.
 const HOST_TIMES: u32 = 12;
-/// Three differences have a median, should a guest ever be disturbed.
+/// With three differences, the median holds even if a guest is disturbed once.
 const GUEST_TIMES: u32 = 3;
 
 #[derive(clap::Args)]
@@ -53,17 +52,17 @@ pub(crate) struct Args {
     /// Measure on the test kernels only
     #[arg(long, conflicts_with = "host_only")]
     lab_only: bool,
-    /// Measure nothing; write docs/overhead.md anew from what is known
+    /// Measure nothing; rewrite docs/overhead.md from the stored counts
     #[arg(long, conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "boots"])]
     page_only: bool,
-    /// Count programs and requests of one kernel anew in a single boot, and keep the counts
+    /// Count programs and requests of one kernel again in a single boot, and keep the counts
     #[arg(long, value_name = "KERNEL",
           conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "page_only", "boots"])]
     accept: Option<String>,
     /// Write nothing; print what whole requests cost on the test kernels
     #[arg(long, conflicts_with_all = ["check", "host_only", "lab_only", "page_only", "boots"])]
     requests: bool,
-    /// Boot each kernel so many times and tell how far the counts differ
+    /// How many times to boot each kernel, to report how far the counts differ
     #[arg(long, value_name = "NUMBER", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(1..))]
     boots: u32,
@@ -122,7 +121,7 @@ fn measure(args: &Args) -> Result<()> {
     write_page(&golden, sections)
 }
 
-/// Keeps new counts of one kernel. What only a longer measurement counts stays as it was.
+/// Keeps new counts of one kernel. Counts that need a longer measurement stay as they were.
 fn accept(series: &str) -> Result<()> {
     let mut golden = read_golden()?.unwrap_or_default();
     let lab = Laboratory::open(&[series.to_owned()])?;
@@ -153,8 +152,8 @@ fn print_requests(kernels: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Boots the kernels and compares. What is too dear is counted in one more boot: a guest may be disturbed,
-/// but not twice.
+/// Boots the kernels and compares. A program that looks too dear is counted again in one more boot: a guest
+/// may be disturbed once, but hardly twice.
 fn check(kernels: &[String]) -> Result<()> {
     let golden = read_golden()?.context("docs/overhead.json is missing: run `cargo xtask cost`")?;
     let default = [CHECKED.to_owned()];
@@ -209,7 +208,7 @@ fn judge(findings: &[Finding]) -> Result<()> {
     Ok(())
 }
 
-/// What every boot of every kernel tells.
+/// Boots every kernel and collects the rows of each boot.
 fn boot(lab: &Laboratory, program: &Path, boots: u32, count: Count) -> Result<Vec<Vec<Kernel>>> {
     let told = lab.boot_all(boots, program, &program::arguments(GUEST_TIMES, count))?;
     let source = program::source()?;

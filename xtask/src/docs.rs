@@ -1,7 +1,7 @@
-//! `cargo xtask docs`: the pages that come from the agent's own tables.
+//! `cargo xtask docs`: generates the pages that come from the agent's own tables.
 //!
-//! The agent prints them (`sysprobe docs PAGE`, `sysprobe schema DOCUMENT`), so a page cannot say anything
-//! else than the program does.
+//! The agent prints them (`sysprobe docs PAGE`, `sysprobe schema DOCUMENT`), so a page always matches the
+//! program.
 
 use std::fs;
 use std::path::Path;
@@ -11,13 +11,13 @@ use anyhow::{Context, Result, bail};
 use crate::{build, cmd, paths, say};
 
 const PAGES: [&str; 4] = ["json", "metrics", "probes", "rights"];
-/// Pages that are written by hand but for a part between two comments: this one, and one for each command.
+/// Pages written by hand except for a part between two comments: this one, and one for each command.
 const KERNELS: &str = "docs/kernels.md";
 const COMMANDS: [&str; 9] = ["agent", "top", "io", "net", "blame", "latency", "use", "probes", "check"];
 const PART_BEGINS: &str = "by `cargo xtask docs`; edit that. -->\n";
 const PART_ENDS: &str = "<!-- The end of the table. -->";
 
-/// Documents of `-o json` that have a schema; a test of the agent compares this with what there is.
+/// Documents of `-o json` that have a schema; a test of the agent checks that the list is complete.
 const SCHEMAS: [&str; 9] = ["top", "io", "net", "top-latency", "blame", "latency", "use", "probes", "check"];
 
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What is made: a file, or a part of one, from what the program prints.
+/// A generated file, or a generated part of one, and the arguments that make the agent print it.
 struct Made {
     path: String,
     arguments: Vec<&'static str>,
@@ -88,14 +88,14 @@ fn generate(program: &Path, arguments: &[&str]) -> Result<String> {
     text.with_context(|| format!("`sysprobe {}` failed: run it to see why", arguments.join(" ")))
 }
 
-/// The page with another text between the two comments.
+/// The page with the part between the two comments replaced.
 fn with_part(page: &str, part: &str) -> Option<String> {
     let (before, rest) = page.split_once(PART_BEGINS)?;
     let (_, after) = rest.split_once(PART_ENDS)?;
     Some([before, PART_BEGINS, part, PART_ENDS, after].concat())
 }
 
-/// A hint where two versions of a page part.
+/// The first line where two versions of a page differ.
 fn first_difference(old: &str, new: &str) -> String {
     let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
     let line = |text: &str| text.lines().nth(same).unwrap_or("nothing").to_owned();

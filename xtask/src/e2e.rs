@@ -1,8 +1,8 @@
 //! `cargo xtask e2e`: the agent beside a real etcd, API server, kubelet, container runtime and runc on this
 //! machine.
 //!
-//! The whole of it lives in a network and under mounts of its own, so nothing of the machine is used but its
-//! kernel. [`supervisor`] is outside and cleans up whatever happens; everything else runs inside.
+//! All of it runs in its own network and mount namespaces, so it uses nothing of the machine but the kernel.
+//! [`supervisor`] stays outside and cleans up in every case; everything else runs inside.
 
 mod agent;
 mod boards;
@@ -38,7 +38,7 @@ use anyhow::Result;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Scenarios to run (all without any)
+    /// Scenarios to run (default: all)
     #[arg(value_enum)]
     scenarios: Vec<scenario::Scenario>,
     /// Leave the cluster and an agent up until Ctrl-C

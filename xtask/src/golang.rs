@@ -1,6 +1,6 @@
-//! Programs in Go: what the field has for Kubernetes is written in it, and it is not offered ready-made where
-//! this has to work. Each set is a module of this repository that pins everything, built once into a
-//! directory of its own.
+//! Builds Go programs from source: the Kubernetes tools are written in Go, and not every machine offers them
+//! as packages. Each set is a module of this repository that pins every version. It is built once, into its
+//! own directory.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,23 +10,23 @@ use anyhow::{Context, Result, bail};
 
 use crate::{apt, cmd, paths, say};
 
-/// The oldest Go that the modules take (`go` in each `go.mod`).
+/// The oldest Go version that the modules accept (`go` in each `go.mod`).
 pub(crate) const GO: (u32, u32) = (1, 26);
 
 /// Programs of one module.
 pub(crate) struct Module<'a> {
-    /// Where it is, from the root of the repository.
+    /// The module's directory, relative to the repository's root.
     pub(crate) sources: &'a str,
-    /// Where its programs are built to.
+    /// The directory that its programs are built into.
     pub(crate) output: PathBuf,
     /// For `-ldflags`.
     pub(crate) linker_flags: String,
-    /// What takes how long, shown before it begins.
+    /// The step to announce before the build, with the time that it takes.
     pub(crate) about: String,
 }
 
 impl Module<'_> {
-    /// Builds what `go build` or `go install` builds of `what`, if the sources have changed since.
+    /// Installs the packages `what` with `go install` if the sources have changed since the last build.
     pub(crate) fn ensure(&self, what: &[&str]) -> Result<()> {
         let sources = paths::root().join(self.sources);
         let wanted = texts(&sources)?;
@@ -45,19 +45,19 @@ impl Module<'_> {
     }
 }
 
-/// Finds or installs Go, without which nothing here can be had.
+/// Finds or installs Go, which everything here needs.
 pub(crate) fn require() -> Result<()> {
     go().map(drop)
 }
 
-/// Something short that is another for other sources.
+/// A short hash that changes with the sources.
 pub(crate) fn fingerprint(sources: &str) -> Result<String> {
     let mut hasher = DefaultHasher::new();
     texts(&paths::root().join(sources))?.hash(&mut hasher);
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// Fetches the modules that a module of this repository needs.
+/// Fetches the dependencies of a module of this repository.
 pub(crate) fn fetch(sources: &str) -> Result<()> {
     let mut download = cmd::tool(go()?);
     cmd::output(download.args(["mod", "download"]).current_dir(paths::root().join(sources))).map(drop)
@@ -73,7 +73,7 @@ pub(crate) fn download(module: &str, directory: &Path) -> Result<PathBuf> {
     Ok(directory.into())
 }
 
-/// All that programs are made of: the module's own files, which pin the others.
+/// The module's own files as one text; they also pin its dependencies.
 fn texts(sources: &Path) -> Result<String> {
     let entries = fs::read_dir(sources).with_context(|| format!("looking into {}", sources.display()))?;
     let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -98,7 +98,7 @@ fn go() -> Result<PathBuf> {
 }
 
 fn find() -> Option<PathBuf> {
-    // Where Go's own archive unpacks; a fresh shell may not have it on its path.
+    // Go's own archive unpacks here; a fresh shell may not have it on its path.
     let usual = PathBuf::from("/usr/local/go/bin/go");
     let candidates = paths::find_programs("go").into_iter().chain([usual]);
     candidates.filter(|go| go.is_file()).find(|go| {

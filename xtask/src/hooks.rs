@@ -11,7 +11,7 @@ use crate::{cmd, paths, say};
 
 const HOOK: &str = "#!/bin/sh\n# Installed by `cargo xtask setup --hooks`.\nexec cargo xtask check\n";
 
-/// Installs the hook, but never over one of the user's own.
+/// Installs the hook, but never over the user's own.
 pub(crate) fn install() -> Result<()> {
     let git = |what: &[&str]| cmd::output(cmd::tool("git").arg("rev-parse").args(what));
     let hooks = paths::root().join(git(&["--git-path", "hooks"])?.trim());

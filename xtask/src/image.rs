@@ -1,9 +1,9 @@
-//! `cargo xtask image`: the agent as an image with nothing in it but one static program, the licences, and
-//! the list of what the program is made of. No daemon is needed, and the same commit makes the same bytes.
+//! `cargo xtask image`: builds an image with nothing in it but one static program, its licences and its SBOM.
+//! It needs no daemon, and the same commit makes the same bytes.
 //!
 //! The program is linked with glibc statically, not with musl: the agent tells glibc's allocator to use one
-//! heap (`agent/heap.rs`), and the target's standard library comes with every Rust. Static glibc looks names
-//! up in `/etc/hosts` and the DNS by itself since 2.34.
+//! heap (`agent/heap.rs`), and every Rust toolchain has the target's standard library. Since 2.34, static
+//! glibc resolves names from `/etc/hosts` and DNS by itself.
 
 mod sbom;
 
@@ -18,7 +18,7 @@ use crate::build::Arch;
 use crate::oci::{self, Image};
 use crate::{build, cmd, paths, say};
 
-/// What pulls an image to ten thousand nodes pays for each byte.
+/// Every byte is pulled by up to ten thousand nodes.
 const SIZE_MAX: u64 = 20 << 20;
 const DIRECTORY: &str = "target/image";
 
@@ -27,13 +27,13 @@ pub(crate) struct Args {
     /// The image's name with its tag
     #[arg(long, default_value = concat!("sysprobe:", env!("CARGO_PKG_VERSION")))]
     name: String,
-    /// For which nodes (this machine's kind without it)
+    /// The nodes' architecture (default: this machine's)
     #[arg(long, value_enum, default_value_t = Arch::HOST)]
     arch: Arch,
 }
 
 impl Args {
-    /// This machine's, by its usual name.
+    /// This machine's image under its default name.
     pub(crate) fn usual() -> Self {
         Self { name: concat!("sysprobe:", env!("CARGO_PKG_VERSION")).to_owned(), arch: Arch::HOST }
     }
@@ -54,13 +54,13 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Makes this machine's.
+/// Builds the image for this machine.
 pub(crate) fn make(name: &str) -> Result<(PathBuf, String)> {
     make_for(Arch::HOST, name)
 }
 
-/// Makes an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` take; returns it
-/// and the image's digest.
+/// Builds an archive that `ctr images import`, `skopeo copy oci-archive:` and `podman load` accept; returns
+/// it and the image's digest.
 fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
     build::objects_for(arch)?;
     let program = build::static_agent(arch, "dist")?;
@@ -91,7 +91,7 @@ fn make_for(arch: Arch, name: &str) -> Result<(PathBuf, String)> {
     oci::archive_for(arch, &image, &arch.beside(DIRECTORY).join("archive"))
 }
 
-/// The root file system.
+/// Fills the root file system.
 fn fill(root: &Path, program: &Path) -> Result<()> {
     if root.exists() {
         fs::remove_dir_all(root)?;
@@ -104,7 +104,7 @@ fn fill(root: &Path, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A program that needs a loader has none in an empty image.
+/// Fails for a program that needs a dynamic loader: the image has none.
 fn ensure_static(program: &[u8]) -> Result<()> {
     let file = object::File::parse(program).context("the program is no object file")?;
     let needs = file.imports().map(|imports| imports.len()).unwrap_or_default();
@@ -112,7 +112,7 @@ fn ensure_static(program: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Paths of the machine that built a program make another one of it in each clone.
+/// Fails for a program that contains paths of this machine: another clone would build different bytes.
 fn ensure_from_nowhere(program: &[u8]) -> Result<()> {
     let homes = [Some(paths::root().to_owned()), paths::cargo_home()];
     for path in homes.into_iter().flatten() {

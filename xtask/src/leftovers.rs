@@ -1,8 +1,8 @@
-//! Removes what killed tests and benchmarks left on this machine: processes, cgroups, network namespaces,
-//! devices, mounts, files and directories. Tests and benchmarks run it first, so that one killed run does not
-//! fail the next.
+//! Removes leftovers of killed tests and benchmarks from this machine: processes, cgroups, network
+//! namespaces, devices, mounts, files and directories. Tests and benchmarks run it first, so that one killed
+//! run does not fail the next.
 //!
-//! Everything that a test or a benchmark makes carries its process id (`sysprobe-test-PID-...`), and is
+//! Everything that a test or a benchmark creates carries its process id (`sysprobe-test-PID-...`), and is
 //! removed only when that process is gone. Processes and temporary directories carry the id of the run that
 //! started them.
 
@@ -17,15 +17,15 @@ use std::process::Command;
 
 use crate::say;
 
-/// The names of what tests and benchmarks make begin like this; the process id of the maker follows.
+/// The prefixes of names that tests and benchmarks create; the creator's process id follows.
 const PREFIXES: [&str; 5] = ["sysprobe-test-", OVERHEAD, "sysprobe-cost-", "sysprobe-bench-", DIRECTORY];
-/// What `cargo xtask bench overhead` makes.
+/// The prefix that `cargo xtask bench overhead` uses.
 const OVERHEAD: &str = "sysprobe-overhead-";
 /// The directory for a run's temporary files; the process id of its `cargo xtask` follows.
 const DIRECTORY: &str = "sysprobe-run-";
-/// Where files and directories are left.
+/// Directories where tests leave files and directories.
 const PLACES: [&str; 2] = ["/tmp", "/dev/shm"];
-/// The variable by which processes of a run are known; its value is the process id of its `cargo xtask`.
+/// The variable that marks the processes of a run; its value is the process id of its `cargo xtask`.
 const RUN: &str = "SYSPROBE_TEST_RUN";
 
 /// The marks of this run, and the directory for its temporary files.
@@ -35,12 +35,12 @@ pub(crate) struct Marks(PathBuf);
 impl Marks {
     pub(crate) fn of_this_run() -> Self {
         let directory = PathBuf::from(format!("/tmp/{DIRECTORY}{}", std::process::id()));
-        // Without the directory, tests use the usual one, and only its removal after a kill is lost.
+        // Without the directory, tests use the default one; only the cleanup after a kill is lost then.
         drop(fs::create_dir_all(&directory));
         Self(directory)
     }
 
-    /// Gives them to a command that runs tests.
+    /// Puts the marks on a command that runs tests.
     pub(crate) fn put_on(&self, command: &mut Command) {
         if self.0.is_dir() {
             command.env("TMPDIR", &self.0);
@@ -54,15 +54,15 @@ impl Drop for Marks {
         for what in processes::remove_of(std::process::id()) {
             say::step(format_args!("Ended what a test has left: {what}."));
         }
-        // Tests clean up after themselves. What is in it all the same shows which one did not.
+        // Tests clean up after themselves. A directory that is not empty stays and shows which test did not.
         drop(fs::remove_dir(&self.0));
     }
 }
 
-/// Removes everything that belongs to processes that are gone, and says what it was.
+/// Removes everything whose creating process is gone, and reports it.
 pub(crate) fn remove() {
-    // Processes first: the rest is in use as long as they live.
-    // What a frozen file system keeps waiting cannot even be killed.
+    // Processes first: the rest is in use while they live. A process that waits for a frozen file system
+    // cannot even be killed, so file systems are thawed before that.
     devices::thaw();
     let steps: [fn() -> Vec<String>; 5] =
         [processes::remove, cgroups::remove, network::remove, devices::remove, files];
@@ -71,7 +71,7 @@ pub(crate) fn remove() {
     }
 }
 
-/// A name by which what this process makes is known as its own.
+/// A name that marks what this process creates as its own.
 pub(crate) fn name_for_overhead(role: &str) -> String {
     format!("{OVERHEAD}{}-{role}", std::process::id())
 }
@@ -88,26 +88,26 @@ fn is_deleted(path: &Path) -> bool {
     deleted.is_ok()
 }
 
-/// Whether a name or path is a test's or a run's whose process is gone.
+/// Whether a name or path belongs to a test or run whose process is gone.
 fn is_left_over(name: &str) -> bool {
     owner(name).is_some_and(|pid| !is_ours(pid))
 }
 
-/// The process id in the name of what a test or a run made.
+/// The process id in the name of what a test or a run created.
 fn owner(name: &str) -> Option<u32> {
     let (_, rest) = PREFIXES.into_iter().find_map(|prefix| name.split_once(prefix))?;
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
 
-/// Whether this process lives and is a test or a `cargo xtask`: ids are given again.
+/// Whether this process is alive and is a test or a `cargo xtask`: process ids are reused.
 fn is_ours(pid: u32) -> bool {
     let Ok(program) = fs::read_link(format!("/proc/{pid}/exe")) else { return false };
     let is_test = program.parent().is_some_and(|directory| directory.ends_with("deps"));
     is_test || program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("xtask"))
 }
 
-/// What a command prints; nothing if it is not there.
+/// What a command prints; empty if the command is missing.
 fn printed(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_a_living_test_made_stays() {
         assert!(!is_left_over(&name_for_overhead("server")));
-        // The first process is no test.
+        // PID 1 is alive but is not a test.
         assert!(is_left_over("sysprobe-test-1-x"));
     }
 }

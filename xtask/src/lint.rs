@@ -10,7 +10,7 @@ use crate::{build, cmd, paths, say, tidy};
 /// The version of `cargo-deny` to build where none is installed.
 const DENY_VERSION: &str = "0.20.2";
 
-/// A server that cannot be reached must not hold the other checks up.
+/// An unreachable server must not hold up the other checks.
 const NETWORK_LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) fn main() -> Result<Results> {
@@ -18,22 +18,22 @@ pub(crate) fn main() -> Result<Results> {
     deny()
 }
 
-/// What needs nothing but this repository.
+/// The checks that need nothing but this repository.
 pub(crate) fn quick() -> Result<()> {
     tidy::main()?;
     component("fmt", "rustfmt")?;
     component("clippy", "clippy")?;
     say::step("Checking the format.");
     cmd::run(cmd::cargo().args(["fmt", "--all", "--check"]))?;
-    // The agent embeds the objects: without them it does not compile.
+    // The agent embeds the objects and does not compile without them.
     build::objects()?;
     clippy(&["--workspace", "--exclude", "sysprobe-ebpf", "--all-targets"])?;
-    // The kernel side is linted for the host, which needs neither its linker nor a `core` of our own. Without
-    // the standard library only a profile that aborts on panics compiles.
+    // The kernel side is linted for the host, which needs neither its linker nor a `core` of our own. It has
+    // no standard library, so it compiles only with a profile that aborts on panics.
     clippy(&["--package", "sysprobe-ebpf", "--release"])
 }
 
-/// Makes sure that a part of the toolchain that lints is there.
+/// Installs a linting component of the toolchain if it is missing.
 fn component(command: &str, name: &str) -> Result<()> {
     if cmd::capture(cmd::cargo().args([command, "--version"])).is_some() {
         return Ok(());
@@ -61,8 +61,8 @@ fn deny() -> Result<Results> {
     advisories()
 }
 
-/// Checks against the database of known vulnerabilities, which lives on a server. Out of reach, the check is
-/// left out and says so; a finding is a failure.
+/// Checks against the database of known vulnerabilities, which is on a server. If the server is out of reach,
+/// the check is skipped and says so; a finding is a failure.
 fn advisories() -> Result<Results> {
     say::step("Fetching the advisory database.");
     if let Err(error) = cmd::run_within(cmd::cargo().args(["deny", "fetch", "db"]), NETWORK_LIMIT) {

@@ -1,6 +1,6 @@
 //! `cargo xtask`: everything this repository needs to be built, tested and checked.
 //!
-//! One subcommand per file. `build`, `run` and `test` set the eBPF toolchain up by themselves, so a fresh
+//! One subcommand per file. `build`, `run` and `test` set up the eBPF toolchain by themselves, so a fresh
 //! machine needs no other step. All messages go to stderr: stdout belongs to the program that `run` starts.
 
 mod apt;
@@ -50,7 +50,7 @@ enum Task {
     Build(build::Args),
     /// Build the agent and show `sysprobe top` on this host
     Run(run::Args),
-    /// Run every test, the ones that need a kernel and root included
+    /// Run every test, including those that need a kernel and root
     Test(test::Args),
     /// Run the kernel tests in virtual machines with kernels from 5.10 on
     Vm(vm::Args),
@@ -58,7 +58,7 @@ enum Task {
     E2e(e2e::Args),
     /// Make the agent's container image, without a daemon
     Image(image::Args),
-    /// Check the Helm chart with many values, and make the manifests for kustomize from it
+    /// Check the Helm chart with many sets of values, and generate the kustomize manifests from it
     Chart(chart::Args),
     /// Measure what the programs cost on this machine
     Bench(bench::Args),
@@ -70,7 +70,7 @@ enum Task {
     Docs(docs::Args),
     /// Check the repository's own rules only
     Tidy,
-    /// Everything that has to pass before a change is merged, with a table of what took how long
+    /// Run every check that must pass before a merge, and show how long each took
     Ci(ci::Args),
 }
 

@@ -1,6 +1,6 @@
-//! Images as archives of the OCI's layout
-//! (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md>), made without a daemon. The
-//! same files make the same bytes: names are sorted, owners and times are fixed.
+//! Builds images as archives in the OCI image layout
+//! (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-layout.md>), without a daemon. The same
+//! files make the same bytes: names are sorted, owners and times are fixed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// What becomes an image of one layer.
+/// The input for an image of one layer.
 pub(crate) struct Image<'a> {
-    /// With the tag.
+    /// The name, with the tag.
     pub(crate) name: &'a str,
-    /// Holds its files.
+    /// The directory with the image's files.
     pub(crate) root: &'a Path,
-    /// How it runs.
+    /// The image configuration: how it runs.
     pub(crate) config: Value,
-    /// Title, version, licence and commit, by the OCI's keys.
+    /// Title, version, licence and commit, under the OCI's annotation keys.
     pub(crate) labels: Value,
-    /// Of the image and of each file, in seconds since 1970.
+    /// The time of the image and of each file, in seconds since 1970.
     pub(crate) time: u64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn archive(image: &Image, directory: &Path) -> Result<(PathBuf, Strin
     archive_for(Arch::HOST, image, directory)
 }
 
-/// The same of programs for one kind of processor.
+/// Like [`archive`], for programs of one architecture.
 pub(crate) fn archive_for(arch: Arch, image: &Image, directory: &Path) -> Result<(PathBuf, String)> {
     if directory.exists() {
         fs::remove_dir_all(directory).with_context(|| format!("emptying {}", directory.display()))?;
@@ -57,7 +57,7 @@ fn manifest(arch: Arch, image: &Image, directory: &Path, blobs: &Path) -> Result
     let tarball = directory.join("layer.tar");
     tar(image.root, &tarball, image.time)?;
     let diff_id = format!("sha256:{}", digest(&tarball)?);
-    // Neither its name nor its time becomes a part of it.
+    // `gzip` would store the file's name and time otherwise, and the bytes would differ.
     cmd::run(cmd::tool("gzip").args(["--no-name", "--best"]).arg(&tarball))?;
     let layer = blob(blobs, &fs::read(tarball.with_extension("tar.gz"))?, LAYER)?;
     let mut config = image.config.clone();
@@ -72,7 +72,7 @@ fn manifest(arch: Arch, image: &Image, directory: &Path, blobs: &Path) -> Result
     let config = blob(blobs, config.to_string().as_bytes(), CONFIG)?;
     let manifest = json!({ "schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer] });
     let mut manifest = blob(blobs, manifest.to_string().as_bytes(), MANIFEST)?;
-    // Under the first, containerd imports it; the second is the specification's.
+    // containerd imports the image under the first name; the specification defines the second.
     manifest["annotations"] = json!({
         "io.containerd.image.name": image.name,
         "org.opencontainers.image.ref.name": image.name,

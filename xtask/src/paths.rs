@@ -1,4 +1,4 @@
-//! Where things are in this repository.
+//! Paths in this repository.
 //!
 //! Host builds follow `CARGO_TARGET_DIR`. The eBPF objects do not: the agent's build script looks for them
 //! under the workspace's own `target`.
@@ -14,8 +14,8 @@ pub(crate) const BPF_TARGET: &str = "bpfel-unknown-none";
 
 /// The directory with the workspace's `Cargo.toml`.
 ///
-/// Cargo names our manifest when it starts us. What was compiled in is second choice: with a target directory
-/// shared by two checkouts, it may be the other one's.
+/// Cargo names our manifest when it starts us. The path that was compiled in is the fallback: if two
+/// checkouts share a target directory, it may be the other checkout's.
 pub(crate) fn root() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     ROOT.get_or_init(|| {
@@ -29,14 +29,14 @@ pub(crate) fn ebpf_bins() -> PathBuf {
     root().join("sysprobe-ebpf/src/bin")
 }
 
-/// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each kind of
-/// processor has its own.
+/// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each
+/// architecture has its own objects.
 pub(crate) fn objects(arch: Arch) -> PathBuf {
     arch.beside("target/ebpf")
 }
 
-/// Cargo's directory for the eBPF build. It is separate because flags and compiler differ from the host's,
-/// and one directory for both would be locked and rebuilt in turns.
+/// Cargo's directory for the eBPF build. It is separate because flags and compiler differ from the host's: a
+/// shared directory would be rebuilt on every switch.
 pub(crate) fn ebpf_build(arch: Arch) -> PathBuf {
     arch.beside("target/ebpf-build")
 }
@@ -64,9 +64,10 @@ pub(crate) fn find_programs(name: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Programs of others that are built from source, once for all clones. `SYSPROBE_TOOLS` names another place.
+/// Third-party programs that are built from source, once for all clones. `SYSPROBE_TOOLS` overrides the
+/// place.
 pub(crate) fn tools() -> PathBuf {
-    // As its specification says, a relative one does not count.
+    // The XDG specification says to ignore a relative path.
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|cache| cache.is_absolute());
     let cache = cache.or_else(|| env::home_dir().map(|home| home.join(".cache")));
     let usual = || cache.map_or_else(|| root().join("target/tools"), |cache| cache.join("sysprobe"));

@@ -1,24 +1,24 @@
-//! What tests said, kept for the end of `cargo xtask ci`: how many passed, and of each that failed its place,
-//! its own output and the command that runs it alone.
+//! Test results, kept for the end of `cargo xtask ci`: the counts, and for each failed test its place, its
+//! output and the command that runs it alone.
 //!
-//! [`Account`] reads what libtest prints; its caller knows where the tests are and how to run one alone.
+//! [`Account`] parses libtest's output; its caller knows where the tests are and how to run one alone.
 
 use std::collections::BTreeSet;
 
-/// A failed test's output is shown up to this many lines: those from its panic on, and the last ones.
+/// A failed test's output is shown up to this many lines: some from the panic on, then the last ones.
 const SHOWN_LINES: usize = 30;
 const FROM_PANIC: usize = 12;
 
-/// Between a thread's name and the place.
+/// Stands between a thread's name and the place of the panic.
 const PANICKED: &str = " panicked at ";
 
-/// Sums over everything that ran.
+/// Totals over everything that ran.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Results {
     pub(crate) passed: u64,
     pub(crate) ignored: u64,
     pub(crate) failures: Vec<Failure>,
-    /// What was not checked, with the reason: `the advisories: the database is out of reach`.
+    /// Skipped checks with the reason: `the advisories: the database is out of reach`.
     pub(crate) left_out: BTreeSet<String>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Failure {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report(Vec<String>);
 
-/// Reads the part of libtest's output that follows the last test: the output of each that failed.
+/// Parses the part of libtest's output that follows the last test: the output of each failed test.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     reports: Vec<(String, Report)>,
@@ -52,7 +52,7 @@ impl Results {
         self.left_out.extend(other.left_out);
     }
 
-    /// Nothing failed, and only this was not checked.
+    /// A result without failures that reports one skipped check.
     pub(crate) fn without(what: String) -> Self {
         Self { left_out: BTreeSet::from([what]), ..Self::default() }
     }
@@ -61,7 +61,7 @@ impl Results {
 // === impl Failure ===
 
 impl Failure {
-    /// What the end of the log says of it.
+    /// The lines for this failure at the end of the log.
     pub(crate) fn lines(&self) -> Vec<String> {
         let place = self.report.place().map(|place| format!(" ({place})")).unwrap_or_default();
         let mut lines = vec![format!("---- FAILED: {}{place}", self.test)];
@@ -82,7 +82,7 @@ impl Report {
         self.0.push(line);
     }
 
-    /// What the test said when it failed comes first; agents' logs follow it, and may be long.
+    /// Shows the panic message first; the agents' logs after it may be long.
     fn shown(&self) -> Vec<String> {
         let Self(lines) = self;
         if lines.len() <= SHOWN_LINES {
@@ -96,7 +96,7 @@ impl Report {
         lines[first].iter().cloned().chain([gap]).chain(lines[last..].iter().cloned()).collect()
     }
 
-    /// `tests/sched.rs:12:5` of `thread 'name' (17) panicked at tests/sched.rs:12:5:`.
+    /// Extracts `tests/sched.rs:12:5` from `thread 'name' (17) panicked at tests/sched.rs:12:5:`.
     fn place(&self) -> Option<&str> {
         let panicked = self.0.iter().find_map(|line| line.split_once(PANICKED));
         panicked.map(|(_, place)| place.trim_end_matches(':'))
@@ -118,7 +118,7 @@ impl Account {
         }
     }
 
-    /// The output of one test.
+    /// Removes and returns the output of one test.
     pub(crate) fn take(&mut self, name: &str) -> Report {
         let at = self.reports.iter().position(|(other, _)| other == name);
         at.map(|at| self.reports.remove(at).1).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! `cargo xtask run`: builds the optimised agent and becomes `sysprobe top`.
 //!
-//! The program replaces this process, so it has the terminal and the signals for itself. Whether there is a
-//! terminal is its own business: without one it runs all the same.
+//! The program replaces this process, so it owns the terminal and the signals. It also runs without a
+//! terminal.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
-//! The only place of `xtask` that prints.
+//! The only module of `xtask` that prints.
 //!
 //! Steps and errors go to stderr, so that `cargo xtask run -- -o json` leaves clean JSON on stdout. `output`
-//! is for what a child wrote to its own stdout and the caller passes on.
+//! passes on what a child wrote to its own stdout.
 
 use std::io::Write as _;
 
@@ -11,16 +11,16 @@ pub(crate) fn step(what: impl std::fmt::Display) {
     eprintln!("xtask: {what}");
 }
 
-/// Ends the program with one sentence, its causes behind it.
+/// Prints the error that ends the program, as one line with its causes.
 #[expect(clippy::print_stderr, reason = "a command-line program talks to its user here")]
 pub(crate) fn error(error: &anyhow::Error) {
     eprintln!("xtask: error: {error:#}");
 }
 
-/// Passes on several lines of a child's stdout, with no line of another thread's between them.
+/// Passes on several lines of a child's stdout without interleaving lines of other threads.
 pub(crate) fn block<'a>(lines: impl Iterator<Item = &'a String>) {
     let mut stdout = std::io::stdout().lock();
-    // A reader that has gone is told of the results by the exit status.
+    // If the reader has gone, the exit status still reports the result.
     let _is_written = lines.map(|line| writeln!(stdout, "{line}")).all(|written| written.is_ok());
 }
 

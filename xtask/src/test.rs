@@ -1,8 +1,8 @@
-//! `cargo xtask test`: every test there is, and an honest account of it.
+//! `cargo xtask test`: runs every test and reports exactly what ran.
 //!
-//! Integration tests load programs into the running kernel and therefore need root. Without root they cannot
-//! run, and a run without them is a failure unless it was asked for. A part of them is then repeated on other
-//! kernels (`vm`), the oldest, one in the middle and the newest.
+//! Integration tests load programs into the running kernel and therefore need root. Without root the command
+//! fails, unless it was asked to leave them out. Part of them is then repeated in virtual machines (`vm`) on
+//! other kernels: the oldest, one in the middle and the newest.
 
 mod outcome;
 mod pool;
@@ -17,7 +17,7 @@ use crate::results::{Failure, Results};
 use crate::{apt, build, cmd, leftovers, paths, say, vm};
 use programs::Program;
 
-/// Programs that integration tests start, by the packages that bring them.
+/// Packages with the programs that integration tests start.
 const PACKAGES: [&str; 15] = [
     "curl",
     "dmsetup",
@@ -36,7 +36,7 @@ const PACKAGES: [&str; 15] = [
     "xfsprogs",
 ];
 
-/// The packages that have tests for this machine.
+/// Selects the packages that have tests for this machine.
 const WORKSPACE: [&str; 3] = ["--workspace", "--exclude", "sysprobe-ebpf"];
 
 #[derive(clap::Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Leave out the kernels that this machine does not run
     #[arg(long)]
     no_vm: bool,
-    /// Run so many files of tests at a time; with more than one, each has a busy machine
+    /// How many test files run at a time; with more than one, tests run on a busy machine
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     at_once: usize,
 }
@@ -74,8 +74,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests on this machine. An error is one of building or of starting them; what failed is in the
-/// results.
+/// Runs the tests on this machine. An error means that building or starting them failed; failed tests are in
+/// the results.
 pub(crate) fn on_host(args: &Args) -> Result<Results> {
     let kernel = args.with_kernel();
     if kernel {
@@ -114,7 +114,7 @@ pub(crate) fn build(mut cargo: Command) -> Result<Vec<Program>> {
     Ok(programs::found(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The examples in documentation comments, which only cargo runs.
+/// Runs the examples in documentation comments, which only cargo can run.
 fn documentation() -> Result<Results> {
     let name = "examples in documentation";
     say::step(format_args!("Running {name}."));
@@ -125,7 +125,7 @@ fn documentation() -> Result<Results> {
     Ok(outcome::results(name, &format!("{} --doc", WORKSPACE.join(" ")), &lines, succeeded))
 }
 
-/// The short form of `cargo xtask vm`.
+/// Runs the short form of `cargo xtask vm`.
 fn other_kernels(args: &Args, kernel: bool) -> Result<()> {
     if let Some(reason) = args.without_vm(kernel) {
         say::step(format_args!("Skipped: tests on other kernels, {reason}."));
@@ -142,7 +142,7 @@ pub(crate) fn cargo_test() -> Command {
     cargo
 }
 
-/// The files of tests of a domain: `vfs` has `vfs.rs`, `vfs_limit.rs`, ... Only these are built then.
+/// The test files of a domain: `vfs` has `vfs.rs`, `vfs_limit.rs`, ... Only these are built.
 fn files_of_tests(domain: &str) -> Vec<String> {
     let Ok(entries) = fs::read_dir(paths::root().join("sysprobe-agent/tests")) else { return Vec::new() };
     let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -171,12 +171,12 @@ impl Args {
         Self { filter: None, no_kernel: false, no_vm: false, at_once: 1 }
     }
 
-    /// Those that need neither root nor a kernel.
+    /// The tests that need neither root nor a kernel.
     pub(crate) fn units() -> Self {
         Self { no_kernel: true, ..Self::everything() }
     }
 
-    /// Files of tests that the filter names.
+    /// The test files that the filter names.
     fn files(&self, kernel: bool) -> Vec<String> {
         let named = self.filter.iter().filter(|_| kernel);
         named.flat_map(|filter| files_of_tests(filter)).collect()

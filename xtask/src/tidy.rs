@@ -49,7 +49,7 @@ const PROSE: [&str; 14] = [
 /// A line of prose on such a page has at most so many columns.
 const PROSE_COLUMNS: usize = 100;
 
-/// Words that hide who acts: the subject has a name.
+/// Words that hide who acts, in every page and comment: the subject has a name.
 const VAGUE: [&str; 3] = ["nobody", "somebody", "whoever"];
 
 /// What must not be committed, put together here so that this file may be.
@@ -91,25 +91,17 @@ fn faults(name: &Path, text: &str) -> Vec<String> {
     if name.extension().is_some_and(|extension| extension == "rs") {
         found.extend(rust_faults(name, text));
     }
-    if PROSE.iter().any(|page| name.to_string_lossy().starts_with(page)) {
-        found.extend(prose_faults(name, text));
-    }
+    found.extend(prose_faults(name, text));
     found
 }
 
-/// Fenced blocks, tables and links that do not fit a line are left alone.
 fn prose_faults(name: &Path, text: &str) -> Vec<String> {
+    let is_narrow = PROSE.iter().any(|page| name.to_string_lossy().starts_with(page));
     let mut found = Vec::new();
-    let mut in_block = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        if line.trim_start().starts_with("```") {
-            in_block = !in_block;
-            continue;
-        }
-        if in_block || line.starts_with('|') {
-            continue;
-        }
-        if line.chars().count() > PROSE_COLUMNS && !line.contains("](") && !line.starts_with("<!--") {
+    for (number, line) in prose(name, text) {
+        // Tables and links that do not fit a line are left alone.
+        let may_be_wide = line.starts_with('|') || line.contains("](") || line.starts_with("<!--");
+        if is_narrow && !may_be_wide && line.chars().count() > PROSE_COLUMNS {
             found.push(format!("{}:{number}: is longer than {PROSE_COLUMNS} columns", name.display()));
         }
         let lower = line.to_lowercase();
@@ -119,6 +111,27 @@ fn prose_faults(name: &Path, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The numbered lines of a page outside of fenced blocks, or the comments of another text.
+fn prose<'a>(name: &Path, text: &'a str) -> Vec<(usize, &'a str)> {
+    let lines = (1..).zip(text.lines());
+    let kind = name.extension().unwrap_or_default();
+    if kind == "md" {
+        let mut in_block = false;
+        let is_prose = |line: &str| {
+            let is_fence = line.trim_start().starts_with("```");
+            in_block ^= is_fence;
+            !in_block && !is_fence
+        };
+        return lines
+            .zip(text.lines().map(is_prose))
+            .filter(|(_, is_prose)| *is_prose)
+            .map(|(line, _)| line)
+            .collect();
+    }
+    let comment = if kind == "rs" { "//" } else { "#" };
+    lines.filter(|(_, line)| is_text(name) && line.trim_start().starts_with(comment)).collect()
 }
 
 fn rust_faults(name: &Path, text: &str) -> Vec<String> {

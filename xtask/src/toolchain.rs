@@ -4,8 +4,7 @@
 //! exactly that compiler. `bpf-linker` reads the bitcode that rustc wrote, so its LLVM must be at least as
 //! new as rustc's.
 //!
-//! [`facts`] looks at the machine, [`plan`] decides without touching anything, [`install`] carries the plan
-//! out.
+//! [`facts`] inspects the machine, [`plan`] decides without side effects, [`install`] carries out the plan.
 
 mod facts;
 mod install;
@@ -17,7 +16,7 @@ use anyhow::{Context, Result};
 
 use crate::say;
 
-/// The version of `bpf-linker` that was tested with the pinned versions of aya.
+/// The `bpf-linker` version that is tested with the pinned versions of aya.
 pub(crate) const LINKER_VERSION: &str = "0.13.0";
 
 /// The LLVM that `bpf-linker` is built against.

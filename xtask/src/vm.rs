@@ -1,9 +1,9 @@
-//! `cargo xtask vm`: the kernel tests on kernels that this machine does not run.
+//! `cargo xtask vm`: runs the kernel tests on kernels other than this machine's.
 //!
-//! Each kernel is a distribution's own, booted in QEMU with this machine's root file system below a layer of
-//! memory. So the binaries that were built here run there unchanged, with all their files, and nothing they
-//! do is left. A guest with another kind of processor has programs of its own laid over this machine's.
-//! Emulation is the default: it works everywhere, as a virtual machine inside another does not.
+//! Each kernel is a distribution's own, booted in QEMU. An in-memory overlay covers this machine's root file
+//! system, so binaries built here run there unchanged and leave nothing behind. For a guest of another
+//! architecture, programs of its own cover this machine's. Emulation is the default because it works
+//! everywhere; nested virtualisation does not.
 
 mod board;
 mod cpio;
@@ -38,20 +38,20 @@ use libtest::Verdict;
 use qemu::Processor;
 use tree::Kernel;
 
-/// What the laboratory is made of, by package.
+/// Packages that the test setup needs.
 const PACKAGES: [&str; 3] = ["debian-archive-keyring", "kmod", "xz-utils"];
 
-/// What guests run that have this machine's files.
+/// Packages with the programs that guests use from this machine.
 const PROGRAMS: [&str; 9] =
     ["dmsetup", "fio", "iproute2", "procps", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
 
-/// What is run, and on which kernel if not on all of them.
+/// A job, and the kernel it runs on (all of them without one).
 struct Ordered {
     kernel: Option<&'static str>,
     job: Job,
 }
 
-/// What every change is tried on: the oldest kernel and the newest.
+/// The kernels that every change is tested on: the oldest and the newest.
 const SMOKE_KERNELS: [&str; 2] = ["5.10", "7.3"];
 
 /// Seconds.
@@ -61,10 +61,9 @@ const LIMIT: u64 = 1200;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
-    /// Kernels by series, such as 5.10 or 6.12 (the oldest, one in the middle and the newest if none is
-    /// given)
+    /// Kernels by series, such as 5.10 or 6.12 (default: the oldest, one in the middle and the newest)
     kernels: Vec<String>,
-    /// The guests' kind of processor (this machine's without it)
+    /// The guests' architecture (default: this machine's)
     #[arg(long, value_enum, default_value_t = Arch::HOST)]
     arch: Arch,
     /// Run on every kernel there is
@@ -79,17 +78,17 @@ pub(crate) struct Args {
     /// Run only tests whose name contains this
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Run a line for the shell instead of tests
+    /// Run a shell command line instead of tests
     #[arg(long, value_name = "LINE", conflicts_with_all = ["test", "filter"])]
     run: Option<String>,
-    /// How many CPUs a guest has; emulated ones take turns, so with many everything is slow
+    /// How many CPUs a guest has; emulated CPUs take turns, so many CPUs make everything slow
     #[arg(long, value_name = "NUMBER", default_value_t = qemu::CPUS,
           value_parser = clap::value_parser!(u32).range(1..=288))]
     cpus: u32,
     /// How the guest mounts its cgroup controllers
     #[arg(long, value_enum, default_value = "v2")]
     cgroup: Cgroup,
-    /// More for the kernel's command line, such as maxcpus=1
+    /// Extra words for the kernel's command line, such as maxcpus=1
     #[arg(long, value_name = "WORDS", default_value = "")]
     append: String,
     /// Show the kernel's console
@@ -98,26 +97,26 @@ pub(crate) struct Args {
     /// Look for newer packages of the kernels
     #[arg(long)]
     refresh: bool,
-    /// Boot so many kernels at the same time (as many as there are processors without it)
+    /// How many kernels to boot at the same time (default: the number of processors)
     #[arg(long, value_name = "NUMBER")]
     at_once: Option<usize>,
-    /// Break a run off after so many seconds without a line
+    /// Abort a run after this many seconds without output
     #[arg(long, value_name = "SECONDS", default_value_t = SILENCE)]
     silence: u64,
-    /// Break a run off after so many seconds
+    /// Abort a run after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = LIMIT)]
     limit: u64,
-    /// Of some files a part each, for which `cargo xtask ci --full` has time
+    /// Run the parts of test files that `cargo xtask ci --full` has time for
     #[arg(long, conflicts_with_all = ["test", "filter", "run"])]
     short: bool,
-    /// Of two files what every change has time for
+    /// Run the parts of two test files that every change is tested with
     #[arg(long, conflicts_with_all = ["test", "filter", "run", "short"])]
     smoke: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Cgroup {
-    /// As v1, with v2 beside them
+    /// Mount the controllers as cgroup v1, with v2 alongside
     V1,
     V2,
 }
@@ -134,14 +133,14 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What the guests said.
+/// The results of all guests.
 pub(crate) struct Guests {
     pub(crate) results: Results,
-    /// Kernels whose run did not get to its end.
+    /// Kernels whose run did not finish.
     pub(crate) broken: Vec<&'static str>,
 }
 
-/// Runs the tests in guests. An error is one of preparing them; what failed is in the results.
+/// Runs the tests in guests. An error means that the preparation failed; failed tests are in the results.
 pub(crate) fn in_guests(args: &Args) -> Result<Guests> {
     let chosen = kernels::select(&args.kernels, args.all)?;
     args.check()?;
@@ -248,7 +247,7 @@ fn jobs(args: &Args) -> Result<Vec<Ordered>> {
     Ok(tests.iter().map(|tests| everywhere(jobs::job(tests, &filter))).collect())
 }
 
-/// Checks what cannot be installed, installs the rest.
+/// Checks the prerequisites that cannot be installed, and installs the rest.
 fn prepare(arch: Arch) -> Result<()> {
     if Arch::HOST != Arch::Amd64 {
         bail!("test kernels are booted from x86_64 only: this machine has {}", Arch::HOST.machine());
@@ -268,7 +267,7 @@ fn prepare(arch: Arch) -> Result<()> {
 // === impl Args ===
 
 impl Args {
-    /// Whether the programs load and count on the oldest and the newest kernel, by every tier.
+    /// Tests that the programs load and count on the oldest and the newest kernel, in every attach mode.
     pub(crate) fn smoke() -> Self {
         Self {
             kernels: SMOKE_KERNELS.map(str::to_owned).to_vec(),
@@ -278,7 +277,7 @@ impl Args {
         }
     }
 
-    /// A part of every file, for which `cargo xtask test` and `cargo xtask ci --full` have time.
+    /// Tests a part of every file, as much as `cargo xtask test` and `cargo xtask ci --full` have time for.
     pub(crate) fn short() -> Self {
         Self {
             kernels: Vec::new(),
@@ -301,7 +300,7 @@ impl Args {
         }
     }
 
-    /// The parts of files that are run; none if whole files are.
+    /// The parts of files to run; empty for whole files.
     fn parts(&self) -> &'static [jobs::Part] {
         match (self.short, self.smoke) {
             (true, _) => &jobs::SHORT,

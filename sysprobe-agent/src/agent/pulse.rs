@@ -1,13 +1,13 @@
-//! Whether the engine's thread still gets on: what is sent to it and what it is done with is noted.
+//! Detects that the engine's thread hangs, from the acts that are sent to it and those that it finishes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// An act that takes longer hangs. The longest one is a scan: of ten thousand cgroups, or a million sockets
-/// or files, it takes about a second, and ten times as long where a quota leaves the agent a tenth of a CPU.
-/// Three times that is patience enough, and the kubelet asks some more times before it ends the pod.
+/// An act that takes longer counts as hanging. The longest one is a scan of ten thousand cgroups, or a
+/// million sockets or files: about a second, and ten times as long if a quota leaves the agent a tenth of a
+/// CPU. This is three times that, and the kubelet probes several times before it ends the pod.
 const HANGS_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
@@ -15,9 +15,9 @@ pub(super) struct Pulse(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Acts that were sent and are not over.
+    /// Acts that were sent and are not finished.
     waiting: usize,
-    /// When the last act was over, or the first of those that wait was sent.
+    /// When the last act finished, or the first of those that wait was sent.
     since: Option<Instant>,
 }
 
@@ -26,7 +26,7 @@ impl Pulse {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An act is sent to the thread.
+    /// Notes that an act is sent to the thread.
     pub(super) fn sent(&self) {
         let mut state = self.state();
         if state.waiting == 0 {
@@ -35,19 +35,19 @@ impl Pulse {
         state.waiting += 1;
     }
 
-    /// It could not be sent.
+    /// Notes that the act could not be sent.
     pub(super) fn withdrawn(&self) {
         self.state().waiting -= 1;
     }
 
-    /// The thread is done with it.
+    /// Notes that the thread has finished an act.
     pub(super) fn done(&self) {
         let mut state = self.state();
         state.waiting -= 1;
         state.since = Some(Instant::now());
     }
 
-    /// For how long something has been waiting while no act came to its end, if that is too long.
+    /// How long acts have been waiting without any finishing, if that is too long.
     pub(super) fn hangs_for(&self, now: Instant) -> Option<Duration> {
         let state = self.state();
         let since = state.since.filter(|_| state.waiting > 0)?;

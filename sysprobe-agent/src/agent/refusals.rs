@@ -1,4 +1,4 @@
-//! How many requests were answered 503, on the port and on the local socket, and why.
+//! Counts requests answered with 503, on the port and on the local socket, by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,18 +11,18 @@ pub(super) enum Refusal {
     Starting,
     /// A system call of the engine does not return.
     EngineHangs,
-    /// A source of pod names can only come back with a restart, which the failed probe asks for.
+    /// A source of pod names can only recover by a restart, which the failed probe causes.
     SourceDead,
-    /// All places for large answers are taken, or all those of the client's address.
+    /// All places for large answers are taken, or all that the client's address may have.
     NoPlace,
-    /// The answer was not made in the time that the client waits.
+    /// The answer was not ready before the client's timeout.
     Late,
 }
 
 impl Refusal {
     const ALL: [Self; 5] = [Self::Starting, Self::EngineHangs, Self::SourceDead, Self::NoPlace, Self::Late];
 
-    /// As the metric has it.
+    /// The label value of the metric.
     const fn reason(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -34,7 +34,7 @@ impl Refusal {
     }
 }
 
-/// Those since the start.
+/// The refusals since the start.
 #[derive(Debug, Default)]
 pub(super) struct Refusals([AtomicU64; Refusal::ALL.len()]);
 
@@ -43,7 +43,7 @@ impl Refusals {
         self.0[refusal as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// By reason, those that are zero included.
+    /// By reason, including those that are zero.
     pub(super) fn samples(&self) -> Vec<RefusedRequests> {
         let sample = |refusal: Refusal| RefusedRequests {
             reason: refusal.reason().to_owned(),

@@ -1,5 +1,6 @@
-//! Runs the scans on threads of their own. Threads are counted when the kernel would, every five seconds and
-//! a tick. Sockets are booked and counted when the agent is asked, for a bounded share of a CPU.
+//! Runs the scans on threads of their own. Threads are counted as often as the kernel updates its load
+//! average, every five seconds and a tick. Sockets are read and counted on request, for a bounded share of a
+//! CPU.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,22 +16,22 @@ use crate::engine::Engine;
 use crate::host;
 use crate::sched::load::period;
 
-/// How long a pass may take. A million sockets take about a second; on a machine without a free CPU it may be
-/// many times that.
+/// How long a pass may take. A million sockets take about a second, and many times that on a machine without
+/// a free CPU.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long an answer waits for a pass, which is enough for some hundred thousand sockets. After that it has
-/// the counts of the pass before.
+/// How long an answer waits for a pass: enough for some hundred thousand sockets. After that, it uses the
+/// counts of the previous pass.
 const WAIT: Duration = Duration::from_millis(200);
-/// Passes over sockets may have this part of a CPU.
+/// Passes over sockets may use one hundredth of a CPU.
 const SHARE: u32 = 100;
-/// What they may save up of it: small machines are scanned at each question, however close together some of
-/// them are.
+/// CPU time that may be saved up, so that small machines are scanned at each request, even if some requests
+/// are close together.
 const SAVED: Duration = Duration::from_millis(100);
 
-/// Counts all threads, whether or not anything asks.
+/// Counts all threads, with or without requests.
 pub(super) async fn count_threads_often(shared: Shared, mut stop: Receiver<bool>) {
     let mut pace = interval(period(host::tick_ns()));
-    // What was missed is made up for by the next.
+    // The next tick makes up for a missed one.
     pace.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
@@ -53,7 +54,7 @@ async fn count_threads(shared: &Shared) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tasks that are running but unknown, because their birth was missed, are made known from now on.
+/// Registers tasks that are running but unknown, because their creation was missed.
 pub(super) async fn seed_tasks(shared: &Shared) -> anyhow::Result<()> {
     if let Some(scan) = shared.with(Engine::begin_task_seed).await?.flatten()
         && let Err(error) = run(scan).await?
@@ -63,18 +64,18 @@ pub(super) async fn seed_tasks(shared: &Shared) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nothing has to wait for the engine while the kernel counts.
+/// Does not block the engine while the kernel counts.
 async fn run(scan: Scan) -> anyhow::Result<std::io::Result<Pass>> {
     Ok(tokio::task::spawn_blocking(move || scan.run(LIMIT)).await?)
 }
 
-/// Has the sockets booked and counted, one pass at a time.
+/// Reads and counts the sockets, one pass at a time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketScans(Arc<Mutex<Pace>>);
 
 impl SocketScans {
-    /// Runs a pass, or waits for one that began after this question. Passes that take long go on behind the
-    /// caller's back.
+    /// Runs a pass, or waits for one that began after this request. A pass that takes too long for the caller
+    /// continues in the background.
     pub(super) async fn freshen(&self, shared: &Shared) {
         let asked = Instant::now();
         let pass = async {
@@ -102,12 +103,12 @@ async fn scan_sockets(shared: Shared, mut pace: OwnedMutexGuard<Pace>) -> anyhow
     Ok(())
 }
 
-/// When a pass may begin: while there is something left of the share. A pass may cost more than there is;
-/// what it owes is waited for.
+/// When a pass may begin: while some of the share is left. A pass may cost more than is left; the next one
+/// waits until that is made up for.
 #[derive(Debug, Default)]
 struct Pace {
     began: Option<Instant>,
-    /// What is left of the share when the last pass began, and what has been spent since.
+    /// What was left of the share when the last pass began, and what has been spent since.
     left: Duration,
     spent: Duration,
 }
@@ -117,7 +118,7 @@ impl Pace {
         self.began.is_some_and(|began| began >= asked)
     }
 
-    /// Begins one, if one may.
+    /// Begins a pass, if one may begin.
     fn may_begin(&mut self, now: Instant) -> bool {
         let earned = self.began.map_or(SAVED, |began| now.duration_since(began) / SHARE);
         let Some(left) = (self.left + earned).checked_sub(self.spent) else { return false };
@@ -134,7 +135,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many of the passes that are asked for at this pace begin within a time.
+    /// How many passes begin within a time if one is requested at this interval.
     fn passes(cost: Duration, every: Duration, within: Duration) -> u32 {
         let (mut pace, mut now) = (Pace::default(), Instant::now());
         let end = now + within;

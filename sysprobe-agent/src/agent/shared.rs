@@ -1,5 +1,5 @@
-//! The engine's own thread, and the way to it. No lock is held while the kernel is asked: what a task wants
-//! of the engine is sent there and answered, and the engine does one thing after the other.
+//! The engine's own thread, and access to it. No lock is held during system calls: tasks send their requests
+//! to the thread, which handles one after the other and answers each.
 
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
@@ -16,14 +16,15 @@ use crate::engine::Engine;
 use crate::pods::{Dead, Vitality};
 use crate::snapshot::{Query, Snapshot};
 
-/// Acts that wait at a time. The agent's own are four; the rest are commands', which come again and again
+/// Acts that may wait at a time. The agent itself has four; the rest are from commands, which keep asking
 /// while the engine hangs.
 const WAITING: usize = 64;
 
-/// Something to do, which sends its answer itself.
+/// A request to the engine. It sends its own answer.
 type Act = Box<dyn FnOnce(&mut Engine) + Send>;
 
-/// The engine as everything else sees it: absent until it has started. The thread ends with the last clone.
+/// The engine as the rest of the agent sees it: absent until it has started. The thread ends with the last
+/// clone.
 #[derive(Clone, Default)]
 pub(crate) struct Shared(Arc<Inner>);
 
@@ -37,12 +38,12 @@ struct Inner {
 
 struct Running {
     acts: mpsc::SyncSender<Act>,
-    /// Asked without the engine, which may hang.
+    /// Read without the engine, which may hang.
     vitality: Vitality,
 }
 
 impl Shared {
-    /// Gives the engine its thread. There is one engine.
+    /// Moves the engine to its own thread. There is one engine.
     pub(super) fn own(&self, mut engine: Engine) -> anyhow::Result<()> {
         let vitality = engine.vitality();
         let (sender, acts) = mpsc::sync_channel::<Act>(WAITING);
@@ -62,7 +63,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Everything as of now, with what is asked for beside; `None` until the engine has started.
+    /// A snapshot of everything, with the additional data of the query; `None` until the engine has started.
     pub(crate) async fn collect(&self, query: Query) -> anyhow::Result<Option<Snapshot>> {
         self.freshen().await;
         let mut snapshot = self.with(move |engine| engine.answer(query)).await?;
@@ -72,25 +73,25 @@ impl Shared {
         Ok(snapshot)
     }
 
-    /// Counts a request that is refused.
+    /// Counts a refused request.
     pub(super) fn refuses(&self, refusal: Refusal) {
         self.0.refusals.note(refusal);
     }
 
-    /// Has everything scanned that an answer is made from, as far as that is quick.
+    /// Runs the scans that an answer needs, and waits for them for a short time.
     async fn freshen(&self) {
         if self.is_ready() {
             self.0.socket_scans.freshen(self).await;
         }
     }
 
-    /// Takes in what has been counted, although nothing asks.
+    /// Reads the kernel's counters without a request.
     pub(super) async fn read(&self) -> anyhow::Result<()> {
         self.freshen().await;
         self.with(|engine| drop(engine.collect())).await.map(drop)
     }
 
-    /// An act whose caller has gone when its turn comes is left out.
+    /// Runs `act` on the engine's thread. Skips it if the caller has gone when its turn comes.
     pub(super) async fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Engine) -> T + Send + 'static,
@@ -99,7 +100,7 @@ impl Shared {
         let (answer, answered) = oneshot::channel();
         let act = move |engine: &mut Engine| {
             if !answer.is_closed() {
-                // A caller that left meanwhile needs no answer.
+                // A caller that has gone meanwhile needs no answer.
                 drop(answer.send(act(engine)));
             }
         };
@@ -114,7 +115,7 @@ impl Shared {
         answered.await.context("the engine has ended").map(Some)
     }
 
-    /// A source of pod names that only a restart of the agent can bring back.
+    /// A source of pod names that only a restart of the agent can bring back, if there is one.
     pub(super) fn dead_source(&self) -> Option<Dead> {
         self.0.running.get()?.vitality.dead(std::time::Instant::now())
     }
@@ -123,7 +124,7 @@ impl Shared {
         self.0.running.get().is_some()
     }
 
-    /// For how long the engine has been at something that never takes so long.
+    /// How long the engine has been busy with something that never takes so long.
     pub(super) fn hangs_for(&self) -> Option<Duration> {
         self.0.pulse.hangs_for(Instant::now())
     }

@@ -1,5 +1,6 @@
-//! The agent's local socket: made for root alone, taken over from an agent that died, removed at the end if
-//! it is still this agent's. A lock on a file beside it says whose it is. No other file is ever removed.
+//! The agent's local socket: created for root alone, taken over from an agent that died, and removed at the
+//! end if it still belongs to this agent. A lock on a file beside it decides who owns it. No other file is
+//! ever removed.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -10,17 +11,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
-/// Connections of commands that were made and not yet accepted.
+/// Connections that commands have opened and the agent has not accepted yet.
 const BACKLOG: u32 = 128;
 
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
-    /// The socket's inode. While it is open its number is not given to another, so the number tells whose the
-    /// file is.
+    /// The socket's inode. While it is open its number is not reused, so the number shows whether the file at
+    /// the path is still ours.
     inode: File,
     listener: Option<UnixListener>,
-    /// Last, so that it is given back when the socket is gone.
+    /// Last, so that it is released after the socket is gone.
     _lock: Lock,
 }
 
@@ -38,7 +39,7 @@ impl Socket {
         Ok(Self { path: path.to_owned(), inode, listener: Some(listener), _lock: lock })
     }
 
-    /// The listening socket; the file stays this value's to remove.
+    /// The listening socket. This value still removes the file.
     pub(super) fn listener(&mut self) -> anyhow::Result<UnixListener> {
         self.listener.take().context("the socket is already being served")
     }
@@ -53,8 +54,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino()))
 }
 
-/// The right to the socket's name: a lock that the kernel takes back when the agent dies. Its file is removed
-/// with it.
+/// The right to the socket's name: a lock that the kernel releases when the agent dies. Dropping it removes
+/// its file.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
@@ -80,7 +81,8 @@ impl Lock {
                     return Err(error).with_context(|| format!("cannot lock {}", path.display()));
                 }
             }
-            // An agent that ended meanwhile has removed the file: its lock keeps no other from the name.
+            // An agent that ended meanwhile has removed the file. A lock on a removed file does not protect
+            // the name.
             if is_at(&file, &path).unwrap_or(false) {
                 return Ok(Self { path, file });
             }
@@ -96,23 +98,23 @@ impl Drop for Lock {
     }
 }
 
-/// Removes what an agent that died has left; anything else in the way is an error. An agent holds the lock,
-/// so what still listens here is another program's.
+/// Removes the socket of an agent that died; anything else in the way is an error. This process holds the
+/// lock, so a program that still listens here is not an agent.
 async fn make_way(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
     match UnixStream::connect(path).await {
         Ok(_) => bail!("another program answers on {shown}: stop it, or choose another path with --socket"),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        // Also the answer for every file that is no socket.
+        // The kernel also answers this for a file that is not a socket.
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => remove_abandoned(path),
-        // Such as a program that is too busy to accept the connection.
+        // For example, a program that is too busy to accept the connection.
         Err(error) => bail!("{shown} seems to be in use ({error}): choose another path with --socket"),
     }
 }
 
 fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
     let shown = path.display();
-    // Not following links: what a link leads to was not put there by an agent.
+    // Does not follow links: an agent did not create the file that a link points to.
     let metadata = fs::symlink_metadata(path).with_context(|| format!("cannot inspect {shown}"))?;
     if !metadata.file_type().is_socket() {
         bail!("{shown} exists and is not a socket: choose another path with --socket");
@@ -120,7 +122,7 @@ fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
     fs::remove_file(path).with_context(|| format!("cannot remove the socket {shown} of an agent that died"))
 }
 
-/// The file has the mode of the socket that is bound to it (`unix_bind_bsd`), so it is root's alone from the
+/// The file gets the mode of the socket that is bound to it (`unix_bind_bsd`), so it is root's alone from the
 /// start.
 fn bind_fresh(path: &Path) -> io::Result<(UnixListener, File)> {
     let socket = UnixSocket::new_stream()?;
@@ -128,14 +130,15 @@ fn bind_fresh(path: &Path) -> io::Result<(UnixListener, File)> {
     descriptor.set_permissions(Permissions::from_mode(0o600))?;
     socket.bind(path)?;
     let listener = socket.listen(BACKLOG)?;
-    // A socket cannot be opened for reading, only looked at.
+    // A socket cannot be opened for reading, only with `O_PATH`.
     let inode = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
     Ok((listener, inode))
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Left behind, it would only be taken over by the next agent; another agent's is not ours to remove.
+        // The next agent would take over a socket that is left behind. The socket of another agent is not
+        // ours to remove.
         if self.is_still_ours().unwrap_or(false) {
             drop(fs::remove_file(&self.path));
         }

@@ -1,4 +1,4 @@
-//! Wakes the engine when the kernel tells of cgroups, and once a second to bury the dead.
+//! Wakes the engine for the kernel's cgroup events, and once a second to clean up after removed cgroups.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tracing::error;
 use super::Shared;
 use crate::engine::Engine;
 
-/// Dead cgroups give back their slots at this pace; it also bounds how long the 32-bit counters go unread.
+/// Slots of removed cgroups are freed at this pace. It is also the unit of `READ_AT_LEAST`.
 const PACE: Duration = Duration::from_secs(1);
-/// The kernel's 32-bit counters are read at least this often, whether or not anybody scrapes.
+/// The kernel's 32-bit counters are read at least once in so many ticks, with or without scrapes.
 const READ_AT_LEAST: u32 = 60;
 
 pub(super) async fn watch(shared: Shared, wake_up: Option<OwnedFd>, mut stop: Receiver<bool>) {

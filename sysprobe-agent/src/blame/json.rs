@@ -1,4 +1,4 @@
-//! What `sysprobe blame` has in its JSON form ([`Document`]) beyond what all have.
+//! The part of the JSON form of `sysprobe blame` ([`Document`]) that is specific to this command.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,11 +8,12 @@ pub use crate::show::watch::document::{
     CauseDocument, CulpritDocument, OfWorkload, PartDocument, WaitsDocument, WorkloadDocument,
 };
 
-/// The version of this form; it changes when a field goes or changes its meaning.
+/// The version of this form; it changes when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
 
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
-    /// What it waited for a CPU; `null` where the scheduler is not watched.
+    /// The workload's waits for a CPU. `None` if the domain `sched` is off, or if nothing is known about the
+    /// workload any more.
     pub waits: Option<WaitsDocument<'a>>,
 }

@@ -1,4 +1,5 @@
-//! How a window looks: how long it waited and the bar of all causes; the causes; the culprits, which scroll.
+//! Renders a window: the total wait with a bar of all causes, one row per cause, and the list of culprits,
+//! which scrolls.
 
 use ratatui::{
     style::Style,
@@ -44,7 +45,7 @@ fn divided(blame: &Blame, division: &Division, form: &Form, body: &mut Body) {
     }
 }
 
-/// Every cause, and what the columns are.
+/// The help texts of all causes and columns.
 pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
     let causes = Cause::EACH.map(|cause| (cause.name(), cause.meaning()));
     let columns = [

@@ -1,4 +1,4 @@
-//! Numbers of slots: differences, names, and what they add up to.
+//! Slot counters: differences, device names and sums.
 
 use sysprobe_common::cgroup::KERNEL;
 
@@ -14,11 +14,11 @@ fn stats(name: &str, writes: u32, queued_ns: u64) -> BlockStats {
 
 #[test]
 fn a_difference_keeps_the_later_name() {
-    // The first reading came between the slot's making and its naming.
+    // The first reading fell between the slot's creation and its naming.
     let mut difference = stats("nvme0n1", 3, 40);
     difference.combine(&BlockStats::ZERO, u64::wrapping_sub, u32::wrapping_sub);
     assert_eq!(difference, stats("nvme0n1", 3, 40));
-    // The number is another device's by now.
+    // By now the device number belongs to another device.
     let mut difference = stats("sdb", 5, 50);
     difference.combine(&stats("sda", 4, 10), u64::wrapping_sub, u32::wrapping_sub);
     assert_eq!(difference, stats("sdb", 1, 40));

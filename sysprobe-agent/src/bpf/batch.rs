@@ -1,5 +1,5 @@
-//! All entries of a hash map in a few system calls (`BPF_MAP_LOOKUP_BATCH`, 5.6), instead of two for each
-//! key.
+//! Reads all entries of a hash map in a few system calls (`BPF_MAP_LOOKUP_BATCH`, Linux 5.6) instead of two
+//! for each key.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -9,7 +9,7 @@ use aya_obj::generated::bpf_cmd;
 
 use super::syscall::{bpf, zeroed};
 
-/// Reusable memory for the entries of one map, from keys to slots if nothing else is said.
+/// Reusable buffers for the entries of one map. By default, the values are slots.
 #[derive(Debug)]
 pub struct Entries<K, V = u32> {
     keys: Vec<K>,
@@ -27,7 +27,7 @@ impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
     /// Reads the map. An entry that is added or removed meanwhile may or may not be seen.
     pub fn read(&mut self, map: BorrowedFd<'_>) -> io::Result<()> {
         self.filled = 0;
-        // The position in the map: the kernel's own form, a bucket number.
+        // The kernel's cursor into the map: a bucket number.
         let mut position = 0_u64;
         let mut first = true;
         loop {
@@ -40,8 +40,8 @@ impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
         }
     }
 
-    /// Hands all entries of a map to `take`, in parts of this memory's size. What is said of
-    /// [`read`](Self::read) holds here, too.
+    /// Passes all entries of a map to `take`, one buffer at a time. As in [`read`](Self::read), an entry that
+    /// is added or removed meanwhile may or may not be seen.
     pub fn visit(&mut self, map: BorrowedFd<'_>, mut take: impl FnMut(K, V)) -> io::Result<()> {
         self.filled = 0;
         let (mut position, mut first) = (0_u64, true);
@@ -57,7 +57,7 @@ impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
         }
     }
 
-    /// What the last reading found.
+    /// The entries that the last `read` found.
     pub fn iter(&self) -> impl Iterator<Item = (K, V)> {
         self.keys.iter().copied().zip(self.values.iter().copied()).take(self.filled)
     }
@@ -72,7 +72,7 @@ impl<K: Pod + Default, V: Pod + Default> Entries<K, V> {
         self.filled == 0
     }
 
-    /// One call: how many entries came, and whether they were the last.
+    /// One system call. Returns how many entries it read, and whether they were the last.
     fn read_batch(
         &mut self,
         map: BorrowedFd<'_>,

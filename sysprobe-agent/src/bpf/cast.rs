@@ -1,7 +1,7 @@
-//! Calls of the kernel's `bpf_rdonly_cast`, which tells the verifier what is at an address. Neither rustc nor
-//! aya knows calls of kernel functions: programs call a number instead (`sysprobe-common/src/cast.rs`), in a
-//! branch that is only taken if the types' numbers are set. Without them the branch is removed unseen, so
-//! older kernels take the same programs.
+//! Calls of the kernel's `bpf_rdonly_cast`, which tells the verifier the type at an address. Neither rustc
+//! nor aya can emit calls of kernel functions. So programs call a placeholder number instead
+//! (`sysprobe-common/src/cast.rs`), in a branch that is only live if the BTF ids of the types are set.
+//! Otherwise the verifier removes the branch as dead code, so older kernels accept the same programs.
 
 use aya::Btf;
 use aya_obj::btf::BtfKind;
@@ -12,7 +12,7 @@ const CALL_CODE: u8 = 0x85;
 /// `BPF_PSEUDO_KFUNC_CALL` as source register, which is the upper half of its byte.
 const KERNEL_FUNCTION: u8 = 2 << 4;
 
-/// What a kernel that can cast calls the function and the types: numbers in its BTF.
+/// BTF ids of the function and of the types, in a kernel that has the function.
 pub(super) struct Cast {
     function: u32,
     file: u32,
@@ -29,17 +29,17 @@ impl Cast {
         })
     }
 
-    /// What the programs have to know.
+    /// The globals that tell the programs the BTF ids of the types.
     pub(super) const fn globals(&self) -> [(&'static str, u32); 2] {
         [("BTF_FILE", self.file), ("BTF_LIST_HEAD", self.list_head)]
     }
 
-    /// Whether an object has calls of the number.
+    /// Whether an object contains calls of the placeholder.
     pub(super) fn is_wanted_by(object: &[u8]) -> bool {
         instructions(object).contains(&STANDS_FOR)
     }
 
-    /// Makes calls of the function of the calls of the number.
+    /// Replaces calls of the placeholder with calls of the kernel function.
     pub(super) fn put_into(&self, object: &[u8]) -> Vec<u8> {
         let call = instruction(KERNEL_FUNCTION, self.function);
         let mut object = object.to_vec();
@@ -51,7 +51,7 @@ impl Cast {
 
 const STANDS_FOR: [u8; 8] = instruction(0, CALL);
 
-/// Instructions have eight bytes, and so have the sections that they lie in.
+/// Instructions have eight bytes, and their sections are aligned to eight bytes.
 const fn instructions(object: &[u8]) -> &[[u8; 8]] {
     object.as_chunks::<8>().0
 }

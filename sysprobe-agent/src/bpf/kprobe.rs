@@ -1,4 +1,4 @@
-//! Kprobes. aya can attach them too, but keeps the link to itself, and the link tells what was missed.
+//! Kprobes. aya can attach them too, but does not expose the link, which reports missed hits.
 
 use std::ffi::CString;
 use std::io;
@@ -8,14 +8,14 @@ use aya_obj::generated::{bpf_link_info, perf_event_attr};
 
 use super::syscall;
 
-/// The kind of performance counter that a kprobe is, as a number of this kernel's own.
+/// Holds the perf event type of kprobes, which each kernel assigns for itself.
 const KIND: &str = "/sys/bus/event_source/devices/kprobe/type";
 
 /// A program on the entry or the returns of a function. Dropping it detaches the program.
 #[derive(Debug)]
 pub(super) enum Kprobe {
     Link(OwnedFd),
-    /// Before 5.15 the program hangs on the counter itself.
+    /// Before 5.15, the program is attached to the perf event itself.
     Counter {
         _counter: OwnedFd,
     },
@@ -48,8 +48,8 @@ impl Kprobe {
         }
     }
 
-    /// Hits for which the kernel did not even ask for the program, because they came in the middle of another
-    /// kprobe. 0 before 6.7.
+    /// Hits for which the kernel did not try to run the program, because they occurred inside another kprobe.
+    /// 0 before 6.7.
     pub(super) fn missed(&self) -> u64 {
         let Self::Link(link) = self else { return 0 };
         // SAFETY: a union of plain integers, of which the kernel fills the part for kprobes.
@@ -59,14 +59,14 @@ impl Kprobe {
     }
 }
 
-/// A counter of the calls of a function. On whichever CPU they are counted, the program runs on all.
+/// Opens a perf event for the calls of a function. It counts on one CPU, but the program runs on all of them.
 fn open(function: &str, at: Place) -> io::Result<OwnedFd> {
     const EVERY_PROCESS: libc::pid_t = -1;
     const CPU: libc::c_int = 0;
     const NO_GROUP: libc::c_int = -1;
     /// `PERF_FLAG_FD_CLOEXEC`.
     const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
-    /// `format/retprobe` beside `type` says that it is the first bit of `config`, as it has been since 4.17.
+    /// Bit 0 of `config`, as `format/retprobe` beside `type` says. It has been this bit since 4.17.
     const AT_RETURN: u64 = 1;
     let kind = std::fs::read_to_string(KIND)
         .map_err(|error| io::Error::new(error.kind(), format!("{KIND}: {error}")))?;
@@ -85,7 +85,7 @@ fn open(function: &str, at: Place) -> io::Result<OwnedFd> {
     if counter < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(counter) })
 }
 

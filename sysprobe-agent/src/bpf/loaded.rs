@@ -1,5 +1,5 @@
-//! A loaded object: attaches its programs in the table's order, hands out its maps, and keeps what must stay
-//! open.
+//! A loaded object: attaches its programs in the table's order, hands out its maps, and keeps the descriptors
+//! that must stay open.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,25 +21,25 @@ use crate::probe::{self, ABSENT, Hook, TierSet};
 pub struct Loaded {
     ebpf: Ebpf,
     set: &'static TierSet,
-    /// Whether `attach` does anything.
+    /// False if the programs are only verified: then `attach` does nothing.
     attaches: bool,
-    /// Of programs on tracepoints, by their names.
+    /// Links of the programs on tracepoints, by program name.
     links: Vec<(&'static str, FdLink)>,
-    /// By the programs' names.
+    /// Kprobes, by program name.
     kprobes: Vec<(&'static str, Kprobe)>,
-    /// What runs the iterators.
+    /// The iterators, ready to run.
     scans: Vec<Scan>,
     /// Programs that are not needed on this kernel.
     unneeded: Vec<&'static str>,
-    /// Those that the kernel has verified, by their names.
+    /// Names of the programs that the verifier has accepted.
     verified: Vec<&'static str>,
-    /// Those that the kernel has attached, by their names; `None` before.
+    /// Names of the programs that are attached; `None` before `attach`.
     attached: Option<Vec<&'static str>>,
-    /// Programs that the kernel refused and that are not required, with its reasons.
+    /// Optional programs that the kernel refused, and why.
     left_out: Vec<(&'static probe::Program, String)>,
 }
 
-/// What has a domain's programs.
+/// Gives access to a domain's programs.
 pub trait Running {
     fn loaded(&self) -> &Loaded;
 }
@@ -67,7 +67,7 @@ impl Loaded {
         }
     }
 
-    /// Attaches the programs in the table's order. Maps that they rely on have been filled before.
+    /// Attaches the programs in the table's order. The maps that they rely on must have been filled before.
     pub fn attach(&mut self) -> Result<(), LoadError> {
         if !self.attaches {
             return Ok(());
@@ -114,12 +114,12 @@ impl Loaded {
         Ok(())
     }
 
-    /// Takes programs off their tracepoints. They stay loaded.
+    /// Detaches programs from their tracepoints. They stay loaded.
     pub fn detach(&mut self, programs: &[&str]) {
         self.links.retain(|(name, _)| !programs.contains(name));
     }
 
-    /// Puts programs back on their tracepoints, in the table's order, unless they are on them.
+    /// Reattaches programs to their tracepoints, in the table's order, unless they are attached.
     pub fn attach_again(&mut self, programs: &[&str]) -> Result<(), LoadError> {
         for row in self.set.programs {
             let is_on = self.links.iter().any(|(name, _)| *name == row.name);
@@ -135,7 +135,8 @@ impl Loaded {
         Ok(())
     }
 
-    /// What the kernel refuses is left out if it can be, and so is the other program on the same function.
+    /// Applies `act` to each program. An optional program that the kernel refuses is left out, and so is the
+    /// other program on the same function.
     pub(super) fn each_program(
         &mut self,
         mut act: impl FnMut(&mut Program, &probe::Program) -> Result<(), ProgramError>,
@@ -159,7 +160,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Or another program on the same function is.
+    /// Whether this program, or another one on the same function, is left out.
     fn is_left_out(&self, row: &probe::Program) -> bool {
         let has_better = row.instead_of.is_some_and(|other| self.is_accepted(row.hook, other));
         if self.unneeded.contains(&row.name) || has_better {
@@ -172,9 +173,9 @@ impl Loaded {
         self.left_out.iter().any(|(other, _)| is_same(other))
     }
 
-    /// Whether the kernel has accepted a program for which one on `hook` may stand in. For an iterator the
-    /// verifier decides: then its stand-in need not be verified at all. Of the others some are refused when
-    /// they are attached.
+    /// Whether the kernel has accepted the program `name`, so that its stand-in on `hook` is not needed. For
+    /// an iterator the verifier's answer suffices, and the stand-in need not even be verified. Other programs
+    /// may still be refused when they are attached.
     fn is_accepted(&self, hook: Hook, name: &str) -> bool {
         let decides = matches!(hook, Hook::TaskCensus | Hook::FileCensus | Hook::SocketIterator(_));
         self.is_attached(name) || decides && self.verified.contains(&name)
@@ -184,13 +185,13 @@ impl Loaded {
         self.attached.iter().flatten().any(|other| *other == name)
     }
 
-    /// Whether another program does what this one would do.
+    /// Whether an attached program does this program's work.
     fn is_replaced(&self, name: &str) -> bool {
         let mut others = self.set.programs.iter().filter(|row| row.instead_of == Some(name));
         others.any(|row| self.is_attached(row.name))
     }
 
-    /// What is not seen because the kernel refused a program, as sentences.
+    /// What is not measured because the kernel refused a program, as sentences.
     pub fn left_out(&self) -> impl Iterator<Item = String> {
         let missing = self.left_out.iter().filter(|(program, _)| !self.is_replaced(program.name));
         missing.map(|(program, reason)| {
@@ -202,7 +203,7 @@ impl Loaded {
         })
     }
 
-    /// Whether a program runs: the kernel has taken it, and it is needed.
+    /// Whether a program runs: the kernel has accepted it, and it is needed.
     #[must_use]
     pub fn runs(&self, name: &str) -> bool {
         let mut programs = self.set.programs.iter().filter(|row| row.name == name);
@@ -223,7 +224,7 @@ impl Loaded {
         self.take_array(name, MappedArray::new)
     }
 
-    /// The same of a large one, of which little may be in use.
+    /// As [`map_array`](Self::map_array), for a large array of which little may be in use.
     pub fn map_growing_array<T: Plain>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
         self.take_array(name, MappedArray::growing)
     }
@@ -270,7 +271,8 @@ impl Loaded {
         Ok(())
     }
 
-    /// Runs a program once on each CPU, in an interrupt there. CPUs that have gone meanwhile are passed over.
+    /// Runs a program once on each CPU, in an interrupt there. CPUs that have gone offline meanwhile are
+    /// skipped.
     pub fn run_on(&self, name: &'static str, cpus: &[u32]) -> Result<(), LoadError> {
         let program = self.ebpf.program(name).ok_or(LoadError::Absent { kind: "program", name })?;
         let refused = |reason: String| LoadError::Program { program: name, reason };
@@ -286,18 +288,18 @@ impl Loaded {
         Ok(())
     }
 
-    /// What runs an iterator; `None` where the tier has none, or the kernel refused it.
+    /// The scan of an iterator; `None` if this attach mode has none, or the kernel refused it.
     #[must_use]
     pub fn scan(&self, program: &'static str) -> Option<Scan> {
         self.scans.iter().find(|scan| scan.program() == program).cloned()
     }
 
-    /// What the scans have shown so far.
+    /// Statistics of each scan.
     pub fn scans(&self) -> impl Iterator<Item = ScanStatistics> {
         self.scans.iter().map(Scan::statistics)
     }
 
-    /// The maps that an iterator goes over: there is one iterator of the kind in an object at most.
+    /// The maps whose elements the socket iterator walks. An object has at most one such iterator.
     fn walked_maps(&self) -> Result<Vec<OwnedFd>, LoadError> {
         let maps = self.set.programs.iter().filter_map(|row| match row.hook {
             Hook::SocketIterator(maps) => Some(maps),
@@ -306,7 +308,7 @@ impl Loaded {
         maps.flatten().map(|map| self.map_descriptor(map)).collect()
     }
 
-    /// Whose programs these are.
+    /// The domain that the programs belong to.
     #[must_use]
     pub fn domain(&self) -> &'static str {
         probe::domain_of(self.set).unwrap_or_default()
@@ -338,7 +340,7 @@ pub struct ProgramStatistics {
     pub hook: Hook,
     pub runs: u64,
     pub run_ns: u64,
-    /// Runs that the kernel left out. Those of kprobes are 0 before kernel 6.7.
+    /// Runs that the kernel skipped. For kprobes, 0 before kernel 6.7.
     pub missed: u64,
     /// 0 before kernel 5.16.
     pub verified_instructions: u32,

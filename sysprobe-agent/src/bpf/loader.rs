@@ -1,4 +1,4 @@
-//! Loads one domain's object: its maps are made, its globals set, its programs verified.
+//! Loads one domain's object: creates its maps, sets its globals, has its programs verified.
 
 use std::borrow::Cow;
 use std::os::fd::OwnedFd;
@@ -16,7 +16,7 @@ use super::{Loaded, memlock};
 use crate::host::KERNEL_BTF;
 use crate::probe::{self, Hook, Object, TierSet};
 
-/// Why a domain could not be started: a sentence that ends up in the domain's reason.
+/// Why a domain could not be started, as a sentence for the domain's reason.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("the object cannot be read: {0}")]
@@ -31,20 +31,21 @@ pub enum LoadError {
     Map { map: &'static str, reason: String },
 }
 
-/// Loads domains; holds the kernel's BTF meanwhile, which is several megabytes. Without it the tiers that
-/// need no types still work.
+/// Loads domains. Meanwhile it holds the kernel's BTF, which takes several megabytes. Without BTF, the attach
+/// modes that need no types still work.
 pub struct Loader {
     btf: Result<Btf, String>,
-    /// Absent with types that are not the running kernel's own: in others, a type has another number.
+    /// `None` unless the BTF is the running kernel's own: BTF ids differ between kernels.
     cast: Option<Cast>,
     objects: Option<PathBuf>,
     shared: Shared,
-    /// The sizes that maps get instead, if nothing shall be attached.
+    /// Map sizes that override the requested ones. If set, nothing is attached.
     trial: Option<Vec<(&'static str, u32)>>,
 }
 
 impl Drop for Loader {
-    /// The kernel's types were tens of thousands of small pieces, which the allocator would keep for later.
+    /// The parsed BTF consists of tens of thousands of small allocations, which the allocator would not give
+    /// back.
     fn drop(&mut self) {
         self.btf = Err(String::new());
         #[cfg(target_env = "gnu")]
@@ -65,38 +66,38 @@ impl Loader {
         Self { btf, cast, objects: None, shared: Shared::default(), trial: None }
     }
 
-    /// Takes the objects from a directory, if there is one, and not those that are built in.
+    /// Reads the objects from `directory`, if given, instead of using the built-in ones.
     #[must_use]
     pub fn objects_from(mut self, directory: Option<&Path>) -> Self {
         self.objects = directory.map(Path::to_owned);
         self
     }
 
-    /// What this loader loads is verified as ever, but `attach` does nothing. Maps may have other sizes than
-    /// they are asked to have.
+    /// Makes `attach` do nothing. Programs are verified as usual, and `sizes` overrides the requested map
+    /// sizes.
     #[must_use]
     pub fn only_trying(mut self, sizes: Vec<(&'static str, u32)>) -> Self {
         self.trial = Some(sizes);
         self
     }
 
-    /// Lets the programs that are loaded hereafter use a map, by its number.
+    /// Lets programs that are loaded after this call use a map, by its number.
     pub fn share(&self, number: u64, map: OwnedFd) {
         self.shared.add(number, map);
     }
 
-    /// Forgets all of them.
+    /// Removes all shared maps.
     pub fn share_nothing(&self) {
         self.shared.clear();
     }
 
-    /// Whether there is a map with this number.
+    /// Whether a map is shared under this number.
     #[must_use]
     pub fn shares(&self, number: u64) -> bool {
         self.shared.has(number)
     }
 
-    /// Makes the maps, sets the globals and has the kernel verify the programs. Nothing runs yet.
+    /// Creates the maps, sets the globals and has the kernel verify the programs. Nothing runs yet.
     pub fn load(
         &self,
         set: &'static TierSet,
@@ -106,7 +107,7 @@ impl Loader {
         self.load_with_table(set, globals, None, map_sizes)
     }
 
-    /// The same of programs with a global that is a table of bytes.
+    /// As [`load`](Self::load), for programs with a global that is a table of bytes.
     pub fn load_with_table(
         &self,
         set: &'static TierSet,
@@ -142,7 +143,7 @@ impl Loader {
         let mut loader = EbpfLoader::new();
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
-            // Some only say which programs are needed.
+            // Some globals only decide which programs are needed, so the object may lack them.
             loader.override_global(name, value, !probe::decides_on_programs(name));
         }
         if let Some((name, bytes)) = table {

@@ -5,9 +5,8 @@ use std::io;
 
 use tracing::debug;
 
-/// Raises the limit as far as this process may. It may not be needed, so it is no error if it cannot be done.
-/// aya does so too, but only after a map has found no room: a program that finds none is refused for lack of
-/// memory.
+/// Raises the limit as far as this process may. Failure is no error, since newer kernels do not need it. aya
+/// raises the limit too, but only after creating a map has failed. A program over the limit is just refused.
 pub(super) fn raise() {
     let set = |limit: libc::rlimit| {
         // SAFETY: the address is of a live value.

@@ -1,4 +1,4 @@
-//! Array maps in the agent's address space: reading them is no system call.
+//! Array maps in the agent's address space, so reading them needs no system call.
 
 use std::io;
 use std::marker::PhantomData;
@@ -6,18 +6,18 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
-/// A value that a kernel program may have written any bits to: integers and arrays of them, whatever is
-/// between.
+/// A value for which any bits are valid, because a kernel program writes it: integers, and arrays and structs
+/// of them.
 ///
 /// ```compile_fail
 /// fn mapped<T: sysprobe_agent::bpf::Plain>() {}
-/// // A `bool` that is neither 0 nor 1 is none.
+/// // A `bool` that is neither 0 nor 1 is invalid.
 /// mapped::<bool>();
 /// ```
 ///
 /// # Safety
 ///
-/// Every pattern of bits is a valid value, and there is neither a reference nor a lifetime in it.
+/// Every bit pattern must be a valid value, without a reference or a lifetime in it.
 pub unsafe trait Plain: Copy + 'static {}
 
 // SAFETY: an integer.
@@ -25,12 +25,12 @@ unsafe impl Plain for u64 {}
 
 /// An array map of plain values, mapped for reading and writing. Kernel programs write to it meanwhile.
 ///
-/// All pages of a mapping count as the process's own memory, touched or not: of a large map only as much is
-/// mapped as has been asked for.
+/// The kernel counts all pages of a mapping towards the process's memory, touched or not. So of a large map,
+/// only the requested part is mapped.
 #[derive(Debug)]
 pub struct MappedArray<T> {
     map: OwnedFd,
-    /// How many the map has.
+    /// The number of values in the map.
     entries: usize,
     mapping: Mapping<T>,
 }
@@ -50,23 +50,23 @@ impl<T: Plain> MappedArray<T> {
         Ok(Self { map: map.try_clone_to_owned()?, entries, mapping })
     }
 
-    /// Has this value, and all before it, be readable.
+    /// Makes this value, and all before it, readable.
     pub fn reach(&mut self, index: usize) -> io::Result<()> {
         if index >= self.mapping.entries && index < self.entries {
-            // Doubled, so that a map that fills up is mapped anew a few times only.
+            // Doubled, so that a map that fills up is remapped only a few times.
             let wanted = (index + 1).next_power_of_two().min(self.entries);
             self.mapping = Mapping::new(self.map.as_fd(), wanted)?;
         }
         Ok(())
     }
 
-    /// How many values there are.
+    /// The number of values that are mapped.
     #[must_use]
     pub const fn entries(&self) -> usize {
         self.mapping.entries
     }
 
-    /// A copy of one value, made word by word: members that a program adds to meanwhile are each old or new,
+    /// A copy of one value, made word by word: each member that a program updates meanwhile is old or new,
     /// never torn.
     #[must_use]
     pub fn read(&self, index: usize) -> Option<T> {
@@ -85,7 +85,7 @@ impl<T: Plain> MappedArray<T> {
         Some(unsafe { value.assume_init() })
     }
 
-    /// One word of a value, by its place in bytes.
+    /// One word of a value, by its byte offset.
     #[must_use]
     pub fn word(&self, index: usize, offset: usize) -> Option<u64> {
         let is_inside = index < self.mapping.entries && offset + size_of::<u64>() <= size_of::<T>();
@@ -95,7 +95,7 @@ impl<T: Plain> MappedArray<T> {
         })
     }
 
-    /// Overwrites one value; for elements that no program writes to, or none any more.
+    /// Overwrites one value. Only for values that no kernel program writes to, or no longer writes to.
     pub fn write(&mut self, index: usize, value: T) {
         if index < self.mapping.entries {
             // SAFETY: as in `read`.
@@ -104,7 +104,7 @@ impl<T: Plain> MappedArray<T> {
     }
 }
 
-/// The first values of a map.
+/// The mapped part of a map: its first values.
 #[derive(Debug)]
 struct Mapping<T> {
     start: NonNull<T>,

@@ -1,4 +1,4 @@
-//! What the kernel and aya say, as reasons that a user can read.
+//! Turns errors of the kernel and of aya into reasons that a user can read.
 
 use aya::programs::ProgramError;
 
@@ -12,8 +12,8 @@ pub(super) fn refusal(error: &ProgramError) -> String {
     }
 }
 
-/// The verifier's log ends with the reason; what is before it, up to thousands of lines, would only hide it.
-/// Figures come after it, and newer kernels (7.3) explain the reason again at length, under a headline.
+/// The verifier's log ends with the reason, after up to thousands of lines of trace. Statistics follow the
+/// reason, and newer kernels (7.3) explain it again at length, under a headline.
 fn last_words(log: &str) -> String {
     const LAST_LINES: usize = 8;
     const FIGURES: [&str; 4] = ["verification time ", "stack depth ", "subprog ", "processed "];

@@ -1,9 +1,9 @@
-//! Scans: a kernel program that runs for every object of a kind (an iterator), over however many there are.
+//! Scans: a kernel program that runs for every object of a kind (an iterator), however many there are.
 //!
-//! The kernel goes over objects for as long as a `read` of the iterator's file lasts. Over sockets it never
-//! reschedules meanwhile, and a kernel without preemption runs nothing else on that CPU. So each program
-//! writes a byte for each object, and the reads are as small as keeps one of them short: between two of them
-//! the CPU is free.
+//! The kernel walks objects for as long as a `read` of the iterator's file lasts. Over sockets it never
+//! reschedules during a read, so a kernel without preemption runs nothing else on that CPU. So each program
+//! writes one byte for each object, and the buffer's size bounds the objects per read: between two reads the
+//! CPU is free.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -17,49 +17,49 @@ use tracing::debug;
 use super::syscall;
 use crate::host;
 
-/// How long one read should take: a tenth of what a task that becomes runnable meanwhile may wait, for reads
-/// that find their way back over what has been seen take longer.
+/// Target duration of a read. It is a tenth of what a task that becomes runnable meanwhile may wait, because
+/// reads that have to skip objects already seen take longer.
 const PART: Duration = Duration::from_micros(500);
-/// What no read should take longer than. Over sockets each read first finds its way back over all that lie
-/// before in the same one of the kernel's lists, of which a map has about as many as there are CPUs: 0.1 us
-/// for each that is in no cache.
+/// The longest that a read should take. Over sockets, each read first skips all earlier objects in the same
+/// hash bucket, at 0.1 us for each that is in no cache. A map has about as many buckets as there are CPUs.
 const STRETCH: Duration = Duration::from_millis(5);
-/// A pass ends when so many reads in a row have taken longer: the next ones would, too. A single one may have
-/// been disturbed.
+/// A pass ends after this many consecutive reads longer than `STRETCH`, because the next ones would be, too.
+/// A single long read may have been disturbed.
 const TOO_LONG: u32 = 4;
-/// So many objects a read takes before it is known what one of them costs: 0.5 ms at the 2 us that a socket
-/// takes if nothing of it is in the CPU's cache.
+/// Objects in a read before the cost of one is known: 0.5 ms at 2 us each, the cost of a socket that is not
+/// in the CPU's cache.
 const FIRST_PART: usize = 256;
-/// Fewer are not worth a system call. More do not fit into the kernel's buffer, which has eight pages.
+/// Limits of the objects in one read. Fewer are not worth a system call; more would come close to the size of
+/// the kernel's buffer, eight pages.
 const PARTS: std::ops::RangeInclusive<usize> = 64..=16_384;
 
 /// An iterator that can be run again and again.
 #[derive(Clone, Debug)]
 pub struct Scan {
     program: &'static str,
-    /// What it goes over one after the other.
+    /// Links to walk one after the other.
     links: Arc<[OwnedFd]>,
     totals: Arc<Totals>,
 }
 
-/// What the passes of a scan have shown so far.
+/// Statistics of a scan's passes so far.
 #[derive(Debug, Default)]
 struct Totals {
     passes: AtomicU64,
     /// Passes that ended before they had seen everything.
     cut: AtomicU64,
-    /// Of the last pass.
+    /// Duration of the last pass.
     took_ns: AtomicU64,
-    /// The CPU's time of the last pass's longest read, for which nothing else ran there.
+    /// CPU time of the longest read of the last pass. Nothing else ran on that CPU meanwhile.
     longest_ns: AtomicU64,
-    /// What an object costs at least; 0 before that is known.
+    /// The lowest recent cost of an object; 0 before it is known.
     object_ns: AtomicU64,
 }
 
-/// A pass over all objects, or as many as there was time for.
+/// The result of a pass over all objects, or as many as there was time for.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Of a CPU's time.
+    /// CPU time of the pass.
     pub cpu: Duration,
     pub is_complete: bool,
 }
@@ -83,7 +83,7 @@ impl Scan {
         self.program
     }
 
-    /// Goes over everything once, and stops when the time is over or the parts get too long.
+    /// Walks all objects once. Stops early when the time is over or the reads take too long.
     pub fn run(&self, limit: Duration) -> io::Result<Pass> {
         let (begun, cpu) = (Instant::now(), host::thread_time());
         let end = self.go_over_all(begun + limit);
@@ -139,7 +139,7 @@ impl Totals {
                     self.learn(took, objects);
                     too_long = if took > STRETCH { too_long + 1 } else { 0 };
                 }
-                // `EAGAIN`: a million objects without output (`MAX_ITER_OBJECTS`). The next read goes on
+                // `EAGAIN`: a million objects without output (`MAX_ITER_OBJECTS`). The next read continues
                 // behind them.
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(error) => return Err(error),
@@ -150,7 +150,7 @@ impl Totals {
         }
     }
 
-    /// As many objects as should fit into the time of a part.
+    /// The number of objects that should fit into the target duration.
     fn part(&self) -> usize {
         let Some(fitting) = nanoseconds(PART).checked_div(self.object_ns.load(Relaxed)) else {
             return FIRST_PART;
@@ -158,11 +158,11 @@ impl Totals {
         usize::try_from(fitting).unwrap_or(usize::MAX).clamp(*PARTS.start(), *PARTS.end())
     }
 
-    /// The cheapest read tells what an object costs: others were interrupted, or first had to find their way
-    /// back over what had been seen, which no smaller read would spare them. It is forgotten slowly, for
-    /// objects may become dearer.
+    /// The cheapest read shows the cost of an object. Others were interrupted or had to skip objects already
+    /// seen, which a smaller read would not avoid. The known cost rises slowly, because objects may become
+    /// more expensive.
     fn learn(&self, took: Duration, objects: usize) {
-        // A few are no measure: most of it is the system call.
+        // With few objects, most of the time is the system call.
         if objects < *PARTS.start() {
             return;
         }
@@ -189,8 +189,8 @@ mod tests {
 
     const LATER: Duration = Duration::from_secs(3600);
 
-    /// An iterator's file, as the kernel answers: so many objects, and an `EAGAIN` before each that has a
-    /// number in the list.
+    /// An iterator's file that answers as the kernel does: with `left` objects, and with one `EAGAIN`
+    /// whenever that number is in the list.
     struct Objects {
         left: usize,
         again_at: Vec<usize>,

@@ -1,20 +1,20 @@
-//! Maps that one domain's programs share with another's. A program names one by a number
-//! (`sysprobe-common/src/shared.rs`); the instruction that loads that number is made one that loads the map.
+//! Maps that one domain's programs share with another's. A program refers to a map by a number
+//! (`sysprobe-common/src/shared.rs`); the instruction that loads the number is patched to load the map.
 
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// `BPF_LD | BPF_DW | BPF_IMM` of include/uapi/linux/bpf.h: takes two places.
+/// `BPF_LD | BPF_DW | BPF_IMM` of include/uapi/linux/bpf.h: takes two instruction slots.
 const LOAD_WIDE: u8 = 0x18;
 /// `BPF_PSEUDO_MAP_FD` as source register, which is the upper half of its byte.
 const MAP: u8 = 1 << 4;
 
-/// The maps that are shared so far, by their numbers.
+/// The shared maps, by number.
 #[derive(Default)]
 pub(super) struct Shared(RefCell<Vec<(u64, OwnedFd)>>);
 
 impl Shared {
-    /// In the place of the one that had the number before.
+    /// Replaces the map that had the number before.
     pub(super) fn add(&self, number: u64, map: OwnedFd) {
         let mut maps = self.0.borrow_mut();
         maps.retain(|(other, _)| *other != number);
@@ -29,7 +29,7 @@ impl Shared {
         self.0.borrow().iter().any(|(other, _)| *other == number)
     }
 
-    /// Puts the maps where an object names them. The descriptors stay open until the kernel has the programs.
+    /// Patches the maps into an object. The descriptors stay open until the kernel has loaded the programs.
     pub(super) fn put_into(&self, object: &mut [u8]) {
         for (number, map) in &*self.0.borrow() {
             put(object, *number, map.as_raw_fd());
@@ -37,7 +37,7 @@ impl Shared {
     }
 }
 
-/// Instructions have eight bytes, and so have the sections that they lie in.
+/// Instructions have eight bytes, and their sections are aligned to eight bytes.
 fn put(object: &mut [u8], number: u64, descriptor: i32) {
     let (low, high) = halves(number);
     let (places, _) = object.as_chunks_mut::<8>();

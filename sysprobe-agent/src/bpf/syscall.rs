@@ -46,7 +46,7 @@ pub(super) fn run_on_cpu(program: BorrowedFd<'_>, cpu: u32) -> io::Result<()> {
     unsafe { bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr) }
 }
 
-/// Has a program run whenever a performance counter counts (5.15; `EINVAL` before).
+/// Attaches a program to a perf event (5.15; `EINVAL` before).
 pub(super) fn link_to_counter(program: BorrowedFd<'_>, counter: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = zeroed();
     attr.link_create.__bindgen_anon_1.prog_fd = program.as_raw_fd().cast_unsigned();
@@ -54,7 +54,7 @@ pub(super) fn link_to_counter(program: BorrowedFd<'_>, counter: BorrowedFd<'_>) 
     attr.link_create.attach_type = bpf_attach_type::BPF_PERF_EVENT as u32;
     // SAFETY: no address is set.
     let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
@@ -69,18 +69,18 @@ pub(super) fn put_map(array: BorrowedFd<'_>, place: u32, map: BorrowedFd<'_>) ->
     unsafe { bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &mut attr) }
 }
 
-/// Has an iterator go over all there is of its kind (5.8).
+/// Makes an iterator walk all objects of its kind (5.8).
 pub(super) fn link_iterator(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut attr = zeroed();
     attr.link_create.__bindgen_anon_1.prog_fd = program.as_raw_fd().cast_unsigned();
     attr.link_create.attach_type = bpf_attach_type::BPF_TRACE_ITER as u32;
     // SAFETY: no address is set.
     let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
-/// Has an iterator go over a map's elements (5.9).
+/// Makes an iterator walk a map's elements (5.9).
 pub(super) fn link_to_map(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // The beginning of `union bpf_iter_link_info`: a map's descriptor.
     let info = map.as_raw_fd().cast_unsigned();
@@ -93,7 +93,7 @@ pub(super) fn link_to_map(program: BorrowedFd<'_>, map: BorrowedFd<'_>) -> io::R
     over.iter_info_len = u32::try_from(size_of_val(&info)).map_err(io::Error::other)?;
     // SAFETY: the address is that of a live value of the length that is given.
     let link = unsafe { call(bpf_cmd::BPF_LINK_CREATE, &mut attr) }?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
@@ -103,17 +103,17 @@ pub(super) fn iterator_of(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     attr.iter_create.link_fd = link.as_raw_fd().cast_unsigned();
     // SAFETY: no address is set.
     let file = unsafe { call(bpf_cmd::BPF_ITER_CREATE, &mut attr) }?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
 }
 
-/// What the kernel says of a program. Members that an older kernel does not know stay zero.
+/// The kernel's information about a program. Members that an older kernel does not know stay zero.
 pub(super) fn program_info(program: BorrowedFd<'_>) -> io::Result<bpf_prog_info> {
     // SAFETY: plain integers, for which zero bytes are valid.
     unsafe { info(program) }
 }
 
-/// The same of a link.
+/// As [`program_info`], for a link.
 pub(super) fn link_info(link: BorrowedFd<'_>) -> io::Result<bpf_link_info> {
     // SAFETY: plain integers, for which zero bytes are valid.
     unsafe { info(link) }
@@ -121,7 +121,7 @@ pub(super) fn link_info(link: BorrowedFd<'_>) -> io::Result<bpf_link_info> {
 
 /// # Safety
 ///
-/// Zero bytes must be a valid `T`, and `T` what the kernel describes such an object with.
+/// Zero bytes must be a valid `T`, and `T` must be the kernel's type for information about such an object.
 unsafe fn info<T>(object: BorrowedFd<'_>) -> io::Result<T> {
     // SAFETY: the caller's promise.
     let mut info: T = unsafe { std::mem::zeroed() };
@@ -134,7 +134,7 @@ unsafe fn info<T>(object: BorrowedFd<'_>) -> io::Result<T> {
     Ok(info)
 }
 
-/// Has the kernel measure the run time of all BPF programs for as long as the descriptor is open (5.8).
+/// Makes the kernel measure the run time of all BPF programs while the descriptor is open (5.8).
 pub fn measure_programs() -> Result<OwnedFd, aya::sys::SyscallError> {
     aya::sys::enable_stats(aya::sys::Stats::RunTime)
 }

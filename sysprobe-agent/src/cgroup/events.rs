@@ -1,4 +1,4 @@
-//! The kernel's own word on births and deaths, from the ring buffer of the `cgroup` object.
+//! The kernel's events for created, removed and renamed cgroups, from the ring buffer of the `cgroup` object.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -14,7 +14,7 @@ use crate::probe::TierSet;
 pub struct Event {
     pub id: u64,
     pub change: Change,
-    /// The id of the cgroup that it is in.
+    /// The id of its parent.
     pub parent: u64,
     pub name: String,
 }
@@ -33,7 +33,7 @@ pub struct Events {
     counts: MappedArray<u64>,
 }
 
-/// What the kernel side has counted, whether or not the event could be sent.
+/// Counters of the kernel side. They include events that could not be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub born: u64,
@@ -51,7 +51,7 @@ impl Events {
         Ok(Self { loaded, ring, counts })
     }
 
-    /// The next event that waits in the ring; one that cannot be understood is an error, and consumed.
+    /// The next event in the ring. A record that cannot be decoded is an error, and is consumed.
     pub fn pop(&mut self) -> Option<Result<Event, Malformed>> {
         self.ring.next().map(|record| decode(&record))
     }
@@ -67,7 +67,7 @@ impl Events {
         }
     }
 
-    /// A descriptor that becomes readable when events wait.
+    /// A descriptor that becomes readable when there are events.
     pub fn wake_up(&self) -> std::io::Result<OwnedFd> {
         self.ring.as_fd().try_clone_to_owned()
     }
@@ -79,7 +79,7 @@ impl Running for Events {
     }
 }
 
-/// A record that this version of the agent did not write.
+/// A record of an unknown kind or of the wrong length.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a cgroup event of {length} bytes and kind {kind}")]
 pub struct Malformed {

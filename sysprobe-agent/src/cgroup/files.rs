@@ -1,5 +1,5 @@
-//! Small files of one cgroup after another, through one path and one buffer: a scrape reads thousands of
-//! them.
+//! Reads small files of one cgroup after another through one path and one buffer, because a scrape reads
+//! thousands of them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,37 +10,38 @@ use anyhow::{Context, Result, bail, ensure};
 use super::is_gone;
 use super::parse::ParseError;
 
-/// The kernel's files have a few hundred bytes, statistics some thousands; what is longer is none of them.
+/// The kernel's files have a few hundred bytes, or a few thousand for statistics. A longer file is not one of
+/// them.
 const LENGTH_MAX: usize = 16 * 1024;
 
-/// How a cgroup lies in the tree, as far as it decides what is read of it.
+/// A cgroup's place in the tree, which decides what is read of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A workload of its own: nothing below it has series.
+    /// A workload: cgroups below it have no series of their own.
     Workload,
-    /// It holds the containers of a pod.
+    /// A pod's cgroup: the parent of its containers.
     Pod,
-    /// It holds others together, so its totals repeat theirs.
+    /// A parent of other cgroups; its totals include theirs.
     Inner,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// The directory, and during a read the file.
+    /// The directory; during a read, the file.
     path: PathBuf,
     text: Vec<u8>,
 }
 
 impl Files {
-    /// From here on, files are those of the directory `relative` below `root`.
+    /// Makes the directory `relative` below `root` the one that files are read from.
     pub(crate) fn enter(&mut self, root: &Path, relative: &str) {
         self.path.clear();
         self.path.push(root);
         self.path.push(relative);
     }
 
-    /// `None` if there is no such file, the cgroup was removed under it, or the kernel does not keep what it
-    /// would say.
+    /// `None` if there is no such file, the cgroup was removed meanwhile, or the kernel does not keep these
+    /// numbers.
     pub(crate) fn read<T>(
         &mut self,
         file: &'static str,
@@ -58,8 +59,8 @@ impl Files {
         Ok(Some(parse(text)?))
     }
 
-    /// A cgroup's file is one record, which a read with room for it returns whole: a second one would only
-    /// say that this was all.
+    /// The kernel writes a cgroup's file as one record, so a read with enough room returns all of it. A
+    /// second read would only confirm the end.
     fn read_once(&mut self, file: &mut File) -> io::Result<usize> {
         self.text.resize(LENGTH_MAX, 0);
         file.read(&mut self.text)
@@ -70,8 +71,7 @@ impl Files {
     }
 }
 
-/// The path of a cgroup without its leading slashes, which would make it replace the root that it is joined
-/// to.
+/// The path of a cgroup without its leading slashes: joined to a root, an absolute path would replace it.
 pub(crate) fn relative(cgroup: &str) -> Result<&str> {
     let relative = cgroup.trim_start_matches('/');
     let inside =
@@ -80,7 +80,7 @@ pub(crate) fn relative(cgroup: &str) -> Result<&str> {
     Ok(relative)
 }
 
-/// How the kernel answers for pressure that it was started without.
+/// Whether the kernel answers this for a pressure file because it runs without pressure stall information.
 pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EOPNOTSUPP)
 }

@@ -1,8 +1,7 @@
-//! Where the cgroup hierarchies are mounted, out of `/proc/self/mountinfo`, and which of them tells tasks
-//! apart.
+//! Where the cgroup hierarchies are mounted, from `/proc/self/mountinfo`, and which of them identifies tasks.
 //!
-//! Pure: the caller reads the file. Whether a hierarchy can be read, and whether its root is the machine's or
-//! only that of a cgroup namespace, is not known here.
+//! Pure: the caller reads the file. This module does not know whether a hierarchy can be read, or whether its
+//! root is the machine's or only that of a cgroup namespace.
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
@@ -22,8 +21,8 @@ pub struct Mounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
     pub point: PathBuf,
-    /// The cgroup that is seen at the mount point, relative to the reader's cgroup namespace: `/` is the
-    /// namespace's root, `/../..` lies above it, anything else shows a part of the hierarchy only.
+    /// The cgroup at the mount point, relative to the reader's cgroup namespace. `/` is the namespace's root,
+    /// and `/../..` lies above it. Any other root shows only a part of the hierarchy.
     pub root: String,
 }
 
@@ -35,20 +34,24 @@ pub struct V1Mount {
     pub name: Option<String>,
 }
 
-/// The hierarchy whose cgroup identifies a task.
+/// The hierarchy in which a task's cgroup identifies its workload.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyHierarchy {
+    /// cgroup v2.
     V2 {
+        /// Directory where the hierarchy is mounted.
         root: PathBuf,
     },
+    /// cgroup v1.
     V1 {
-        /// Where the `cpu` controller is mounted.
+        /// Directory where the `cpu` controller is mounted.
         root: PathBuf,
-        /// Where `cpuacct` is: the same directory on most hosts, a hierarchy of its own on some.
+        /// Directory where the `cpuacct` controller is mounted, on most hosts the same as `root`. `None` if
+        /// it is not mounted.
         cpuacct: Option<PathBuf>,
-        /// Where `memory` is, nearly always a hierarchy of its own. Runtimes give a cgroup the same path in
-        /// all.
+        /// Directory where the `memory` controller is mounted, nearly always a hierarchy of its own. `None`
+        /// if it is not mounted. Container runtimes give a cgroup the same path in all hierarchies.
         memory: Option<PathBuf>,
     },
 }
@@ -65,13 +68,13 @@ struct Entry<'a> {
 // === impl Mounts ===
 
 impl Mounts {
-    /// Lines that are no mountinfo are passed over.
+    /// Skips lines that are not in mountinfo's format.
     #[must_use]
     pub fn parse(mountinfo: &str) -> Self {
         Self::under(mountinfo, Path::new("/"))
     }
 
-    /// Only what is mounted at `directory` or below it: where the host's cgroups are bind-mounted into a
+    /// Takes only mounts at `directory` or below it, where the host's cgroups are bind-mounted into a
     /// container.
     #[must_use]
     pub fn under(mountinfo: &str, directory: &Path) -> Self {
@@ -90,8 +93,8 @@ impl Mounts {
         mounts
     }
 
-    /// The v1 `cpu` hierarchy where there is one, because there the v2 tree (if mounted at all) has neither
-    /// the containers of a cgroupfs driver nor CPU files; else v2.
+    /// The v1 `cpu` hierarchy if there is one, else v2. With a v1 `cpu` hierarchy, the v2 tree (if mounted at
+    /// all) has neither the containers of a cgroupfs driver nor CPU files.
     #[must_use]
     pub fn key(&self) -> Option<KeyHierarchy> {
         let Some(cpu) = self.controller("cpu") else {
@@ -102,7 +105,7 @@ impl Mounts {
         Some(KeyHierarchy::V1 { root: cpu.point.clone(), cpuacct, memory })
     }
 
-    /// The mount behind `key`; its `root` says whether all of the hierarchy is seen.
+    /// The mount behind `key`; its `root` says whether the whole hierarchy is visible.
     #[must_use]
     pub fn key_mount(&self) -> Option<&Mount> {
         self.controller("cpu").or(self.v2.as_ref())
@@ -131,14 +134,14 @@ impl Mounts {
 // === impl Mount ===
 
 impl Mount {
-    /// How far above the namespace's root the mount begins; `None` if it begins at a side branch.
+    /// How many levels above the namespace's root the mount begins; `None` if it begins at another branch.
     fn levels_up(&self) -> Option<usize> {
         let mut parts = self.root.split('/').filter(|part| !part.is_empty());
         parts.try_fold(0, |levels, part| (part == "..").then_some(levels + 1))
     }
 
-    /// The mount that shows more wins, then the shorter path. In a container with a cgroup namespace of its
-    /// own the host's hierarchy has the root `/../..`, and `/` is merely the container's own part of it.
+    /// Prefers the mount that shows more, then the shorter path. In a container with its own cgroup
+    /// namespace, the host's hierarchy has the root `/../..`, and `/` is only the container's own part of it.
     fn replace_if_better(&mut self, other: &Self) {
         let rank = |mount: &Self| (Reverse(mount.levels_up()), mount.point.as_os_str().len());
         if rank(other) < rank(self) {
@@ -163,7 +166,7 @@ impl KeyHierarchy {
 
 impl<'a> Entry<'a> {
     /// `36 35 98:0 /root /point rw,noatime shared:1 master:2 - cgroup2 source rw`: blanks in names are
-    /// escaped, and the optional fields before the ` - ` vary in number.
+    /// escaped, and the number of optional fields before the ` - ` varies.
     fn parse(line: &'a str) -> Option<Self> {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut mount = mount.split(' ');
@@ -182,14 +185,14 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Whether something else is mounted on top: then this mount is listed, but its path leads to the other.
+    /// Whether another mount lies on top: then this one is listed, but its path leads to the other.
     fn is_covered(&self, all: &[Self]) -> bool {
         all.iter().any(|other| other.parent == self.id && other.mount.point == self.mount.point)
     }
 }
 
-/// The controllers and the name among the options of a v1 superblock. Controllers have no mark of their own
-/// there.
+/// The controllers and the name among the options of a v1 superblock. Nothing marks an option as a
+/// controller, so all known flags are dropped.
 fn v1_options(options: &str) -> (Vec<String>, Option<String>) {
     const FLAGS: [&str; 8] =
         ["rw", "ro", "seclabel", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods"];
@@ -201,7 +204,7 @@ fn v1_options(options: &str) -> (Vec<String>, Option<String>) {
     (controllers.map(ToOwned::to_owned).collect(), name)
 }
 
-/// Undoes the kernel's `\040`. What is no escape stays as it is.
+/// Undoes the kernel's `\040`. Anything that is not an escape stays as it is.
 fn unescape(field: &str) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();

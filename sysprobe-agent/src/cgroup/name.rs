@@ -1,8 +1,8 @@
-//! What a cgroup is called, from its path alone: container, systemd unit, or the path itself.
+//! Derives a cgroup's name from its path alone: container, systemd unit, or the path itself.
 //!
-//! Pure, and for text that others choose: whoever may make cgroups names them. A container can only make
-//! cgroups below its own, which is why the outermost container of a path counts; names are bounded and hold
-//! nothing unprintable. The container's and the pod's own names are not in the path, only their ids.
+//! Pure. The text is not trusted: a process that may create cgroups chooses their names. A container can
+//! only create cgroups below its own, so the outermost container of a path counts. Names are bounded and
+//! printable. The path has the ids of the container and the pod, not their names.
 
 use std::ops::RangeInclusive;
 
@@ -19,12 +19,12 @@ pub struct Name {
     pub name: String,
     /// `Container`, `Unit` or `Path`.
     pub kind: WorkloadKind,
-    /// The 64 digits of the runtime's id; LXC has none.
+    /// The 64 digits of the runtime's id; `None` for LXC.
     pub container_id: Option<String>,
-    /// With dashes as the API writes it; 32 digits without any for a static pod.
+    /// With dashes, as the API writes it; 32 digits without dashes for a static pod.
     pub pod_uid: Option<String>,
-    /// This is the cgroup of the workload as a whole, the one with its limits and totals, and not a part of
-    /// it.
+    /// Whether this is the cgroup of the whole workload, the one with its limits and totals, or only a part
+    /// of it.
     pub is_top: bool,
 }
 
@@ -55,22 +55,22 @@ pub fn name_of(path: &str) -> Name {
 struct Container {
     name: String,
     id: Option<String>,
-    /// How many parts of the path lead to its cgroup.
+    /// The number of path components down to its cgroup.
     depth: usize,
 }
 
 fn container_at(parts: &[&str], at: usize) -> Option<Container> {
     let part = parts[at];
     let before = at.checked_sub(1).map(|before| parts[before]);
-    // With Podman's cgroupfs driver the pod's own cgroup is a bare id as well; its containers are `libpod-ID`
-    // below.
+    // With Podman's cgroupfs driver, the pod's own cgroup is a bare id as well. Its containers are
+    // `libpod-ID` below it.
     if let Some(id) = container_id(part)
         && !(before == Some("libpod_parent") && part.len() == ID_LENGTH)
     {
         return Some(Container { name: id.to_owned(), id: Some(id.to_owned()), depth: at + 1 });
     }
-    // LXC: `lxc.payload.NAME` since 4.0, `lxc.payload/NAME` in 3.1, `lxc/NAME` before and on Proxmox. What
-    // runs inside has systemd units whose names are also the host's.
+    // LXC: `lxc.payload.NAME` since 4.0, `lxc.payload/NAME` in 3.1, `lxc/NAME` before and on Proxmox. Units
+    // inside may have the same names as the host's.
     let name = match before {
         Some("lxc" | "lxc.payload") => part,
         _ => part.strip_prefix("lxc.payload.").filter(|name| !name.is_empty())?,
@@ -80,8 +80,8 @@ fn container_at(parts: &[&str], at: usize) -> Option<Container> {
 
 const ID_LENGTH: usize = 64;
 
-/// `ID`, `RUNTIME-ID`, `RUNTIME-ID.scope`, and the `SLICE:RUNTIME:ID` that a runtime makes of systemd's
-/// syntax when it uses cgroupfs itself; `kata_ID` is the sandbox of a pod in a virtual machine. The monitor
+/// `ID`, `RUNTIME-ID`, `RUNTIME-ID.scope`, and `SLICE:RUNTIME:ID`, which a runtime makes from systemd's
+/// syntax when it uses cgroupfs itself. `kata_ID` is the sandbox of a pod in a virtual machine. The monitor
 /// process of CRI-O and Podman (`…-conmon-ID.scope`) is outside of the container.
 fn container_id(part: &str) -> Option<&str> {
     let stem = part.strip_suffix(".scope").unwrap_or(part);
@@ -90,8 +90,8 @@ fn container_id(part: &str) -> Option<&str> {
     (is_id && !runtime.ends_with("conmon")).then_some(id)
 }
 
-/// `podUID` (cgroupfs) or `kubepods-QOS-podUID.slice` (systemd, where a dash separates levels and the UID's
-/// become underscores).
+/// `podUID` (cgroupfs) or `kubepods-QOS-podUID.slice` (systemd). In a slice's name a dash separates levels,
+/// so the dashes of the UID become underscores.
 fn pod_uid(part: &str) -> Option<String> {
     let uid = match part.split_once(".slice") {
         Some((slice, "")) => kubepods_slice(slice)?,
@@ -115,8 +115,8 @@ fn is_lower_hex(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
-/// The units on the way, and the slice if the path ends in one. A unit inside another is named after both:
-/// the `dbus.service` and `init.scope` of a user are not the system's.
+/// The units on the path, and the slice if the path ends in one. A unit inside another is named after both,
+/// because a user's `dbus.service` and `init.scope` are not the system's.
 fn unit_of(parts: &[&str]) -> Option<(String, bool)> {
     const UNITS: [&str; 5] = ["service", "scope", "socket", "mount", "swap"];
     let last = parts.len().checked_sub(1)?;
@@ -125,7 +125,7 @@ fn unit_of(parts: &[&str]) -> Option<(String, bool)> {
             UNITS.contains(&unit_type(parts[*at])) || *at == last && unit_type(parts[*at]) == "slice"
         })
         .collect();
-    // A machine is one unit, whatever the systemd inside it does with its part of the tree.
+    // A machine is one unit, however the systemd inside it divides its subtree.
     if parts[0] == "machine.slice" && named.len() > 1 {
         named.truncate(1);
     }
@@ -141,7 +141,7 @@ fn unit_type(part: &str) -> &str {
     }
 }
 
-/// Cuts to `NAME_MAX` bytes and replaces what could steer a terminal or a log.
+/// Cuts text to `NAME_MAX` bytes and replaces characters that could control a terminal or a log.
 pub(crate) fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len().min(NAME_MAX));
     for character in text.chars() {
@@ -154,14 +154,14 @@ pub(crate) fn printable(text: &str) -> String {
     printable
 }
 
-/// Control characters, and those that show nothing themselves: some change the order of what stands around
-/// them, with others two names look the same.
+/// Whether a character is a control character or invisible. Some invisible ones reorder the text around them;
+/// others make two names look the same.
 fn is_unprintable(character: char) -> bool {
     character.is_control() || INVISIBLE.iter().any(|range| range.contains(&character))
 }
 
-/// All of Unicode's format characters (category Cf), its separators of lines and paragraphs, and what else
-/// fonts shall not show (`Default_Ignorable_Code_Point`), as of version 17.
+/// All of Unicode's format characters (category Cf), its line and paragraph separators, and the other
+/// characters that fonts do not show (`Default_Ignorable_Code_Point`), as of version 17.
 const INVISIBLE: [RangeInclusive<char>; 25] = [
     '\u{ad}'..='\u{ad}',
     '\u{34f}'..='\u{34f}',

@@ -1,6 +1,6 @@
-//! The two forms in which cgroup files write numbers: one value, and `key value` lines.
+//! The two formats in which cgroup files have numbers: a single value, and `key value` lines.
 
-/// A file says something else than the kernel writes there.
+/// A file's contents differ from the kernel's format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{file}`, line {line}: expected {expected}, found `{}`", text.escape_debug())]
 pub struct ParseError {
@@ -20,7 +20,7 @@ pub(crate) struct Entry<'a> {
 
 impl ParseError {
     pub(crate) fn new(file: &'static str, line: usize, text: &str, expected: &'static str) -> Self {
-        // Enough to recognise the line by; the text goes into a log.
+        // Enough to recognise the line. The text goes into a log.
         let text = text.chars().take(80).collect();
         Self { file, line, text, expected }
     }
@@ -33,8 +33,8 @@ impl Entry<'_> {
     }
 }
 
-/// The lines of a flat keyed file. Values are looked at only when asked for: a newer kernel may add keys of
-/// any form.
+/// The lines of a flat keyed file. Values are parsed only on request, because a newer kernel may add keys in
+/// any format.
 pub(crate) fn flat_keyed<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = Entry<'a>> {
     text.lines().enumerate().map(move |(index, text)| {
         let key = text.split(' ').next().unwrap_or_default();

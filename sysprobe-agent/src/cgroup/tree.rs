@@ -1,7 +1,7 @@
-//! The cgroups that exist, or did until a moment ago: who is in whom, and what each is called. Fed by events
-//! and walks; it does no I/O.
+//! The cgroups that exist or did until recently, with their parents and names. Events and walks feed it; it
+//! does no I/O.
 //!
-//! Of each only its own name is kept: containers decide how long paths become.
+//! Only the last path component of each cgroup is kept, because containers decide how long paths become.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -10,23 +10,24 @@ use super::events::{Change, Event};
 use super::name::{Name, name_of};
 use super::walk::Walk;
 
-/// How long after its death a cgroup is kept for what its last tasks still book: a thread leaves its CPU for
-/// the last time shortly after the kernel has let its cgroup be removed.
+/// How long a removed cgroup is kept for the last accounting of its tasks. A thread leaves its CPU for the
+/// last time shortly after the kernel lets its cgroup be removed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The system takes 4096 bytes, of which the hierarchy's mount point and a file's name need some. What has a
-/// longer path cannot be looked into, and is a part of the nearest cgroup above it that can.
+/// The kernel accepts paths of 4096 bytes, including the hierarchy's mount point and the name of a file. A
+/// cgroup with a longer path cannot be read, so it counts as a part of the nearest ancestor with a shorter
+/// one.
 const PATH_MAX: usize = 4096 - 512;
 
 #[derive(Debug)]
 pub struct Cgroup {
     parent: u64,
-    /// What its parent calls it; nothing for the root.
+    /// Its name in its parent; empty for the root.
     own: Box<str>,
-    /// Of its path.
+    /// Length of its path.
     length: usize,
     pub name: Name,
     pub origin: Origin,
-    /// When the agent got to know it: at its birth, or at the walk that found it.
+    /// When the agent learned of it: at its creation, or at the walk that found it.
     pub since: Instant,
     died: Option<Instant>,
 }
@@ -34,28 +35,28 @@ pub struct Cgroup {
 /// Which part of a cgroup's lifetime totals is new to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The cgroup may be older than the agent: only what its totals grow by from the first reading on.
+    /// The cgroup may be older than the agent: only the growth of its totals since the first reading.
     Older,
-    /// The cgroup was made while the agent ran: everything.
+    /// The cgroup was created while the agent ran: everything.
     Born,
 }
 
 #[derive(Debug, Default)]
 pub struct Tree {
     cgroups: HashMap<u64, Cgroup>,
-    /// The highest id that was known after the last walk; `None` before the first one and after one that
-    /// could not see everything.
+    /// The highest id known after the last walk. `None` before the first walk, and after one that could not
+    /// see everything.
     newest: Option<u64>,
-    /// Those that were added since they were last taken.
+    /// Cgroups added since `take_fresh` was last called.
     fresh: Vec<u64>,
     born: u64,
     died: u64,
-    /// How many had a path that is too long.
+    /// How many cgroups had a path longer than `PATH_MAX`.
     too_long: u64,
 }
 
 impl Cgroup {
-    /// One that is in no tree.
+    /// A cgroup that is in no tree.
     #[cfg(test)]
     pub(crate) fn of_path(path: &str, since: Instant) -> Self {
         let own = path.rsplit('/').next().unwrap_or_default().into();
@@ -70,13 +71,13 @@ impl Cgroup {
 }
 
 impl Tree {
-    /// Takes over what a walk found; what is known but was not found has died without our hearing of it,
-    /// unless the walk could not see everything.
+    /// Takes over the result of a walk. A known cgroup that the walk did not find was removed without an
+    /// event, unless the walk could not see everything.
     ///
-    /// Ids of one hierarchy only ever grow (`kernfs_node.id`: the lower half is cyclic, and each wrap adds to
-    /// the upper one). So what has a higher id than everything that was known after the walk before is
-    /// younger than that walk: its birth went unheard. What has a lower one was missed then, or given up: how
-    /// much of it is new cannot be told.
+    /// Ids in one hierarchy only grow (`kernfs_node.id`: the lower half is cyclic, and each wrap increments
+    /// the upper one). So a cgroup with a higher id than all that were known after the previous walk is
+    /// younger than that walk, and its event was lost. One with a lower id was missed then, or has been
+    /// forgotten, and how much of its totals is new is unknown.
     pub fn reconcile(&mut self, walk: Walk, now: Instant) {
         let present: HashSet<u64> = walk.found.iter().map(|found| found.id).collect();
         let is_complete = walk.unreadable == 0;
@@ -99,8 +100,7 @@ impl Tree {
         }
     }
 
-    /// Applies one event. The answer is `false` if its path cannot be told, because the parent is not known:
-    /// a walk is due.
+    /// Applies one event. Returns `false` if the parent is unknown, and with it the path: a walk is due.
     #[must_use]
     pub fn apply(&mut self, event: &Event, now: Instant) -> bool {
         match event.change {
@@ -132,13 +132,13 @@ impl Tree {
         self.cgroups.entry(id).or_insert_with(root);
     }
 
-    /// `false` if its parent is not known. The origin of one that is known stays what it was.
+    /// Returns `false` if the parent is unknown. A cgroup that is known keeps its origin.
     fn place(&mut self, id: u64, parent: u64, own: &str, (origin, now): (Origin, Instant)) -> bool {
         if !self.cgroups.contains_key(&parent) {
             return false;
         }
         if let Some(known) = self.cgroups.get_mut(&id) {
-            // An event or a walk has seen it, so it is there.
+            // An event or a walk has seen it, so it exists.
             known.died = None;
             if known.parent != parent || *known.own != *own {
                 (known.parent, known.own) = (parent, own.into());
@@ -153,8 +153,8 @@ impl Tree {
         true
     }
 
-    /// How long the path of a cgroup is that is called `own` in another, and what it is known by; `None` if
-    /// the other is not known.
+    /// The length of the path, and the name, of a cgroup called `own` in `parent`; `None` if the parent is
+    /// unknown.
     fn called(&self, parent: u64, own: &str) -> Option<(usize, Name)> {
         let above = self.cgroups.get(&parent)?;
         let length = above.length + 1 + own.len();
@@ -166,7 +166,7 @@ impl Tree {
         Some((length, name))
     }
 
-    /// Of a cgroup that was renamed, and all below it.
+    /// Renews the names of a renamed cgroup and all its descendants.
     fn name_anew(&mut self, id: u64) {
         let mut children: HashMap<u64, Vec<u64>> = HashMap::new();
         for (child, cgroup) in &self.cgroups {
@@ -174,7 +174,7 @@ impl Tree {
         }
         let mut pending = vec![id];
         while let Some(id) = pending.pop() {
-            // Each once, whatever events said.
+            // Visits each cgroup once, even if wrong events made a cycle.
             pending.extend(children.remove(&id).unwrap_or_default());
             let Some(cgroup) = self.cgroups.get(&id) else { continue };
             let Some((length, name)) = self.called(cgroup.parent, &cgroup.own) else { continue };
@@ -184,8 +184,8 @@ impl Tree {
         }
     }
 
-    /// From the hierarchy's root, which itself is `/`; `None` if it is too long, or a part of it is not known
-    /// any more.
+    /// The path from the hierarchy's root, which itself is `/`. `None` if the path is too long or a part of
+    /// it is no longer known.
     #[must_use]
     pub fn path(&self, id: u64) -> Option<String> {
         self.path_of(self.cgroups.get(&id)?)
@@ -196,7 +196,7 @@ impl Tree {
         let mut at = cgroup;
         while !at.is_root() {
             names.push(&*at.own);
-            // Each takes two bytes at least.
+            // Each takes at least two bytes.
             if cgroup.length > PATH_MAX || names.len() > PATH_MAX / 2 {
                 return None;
             }
@@ -224,7 +224,7 @@ impl Tree {
         self.cgroups.iter().filter(|(_, cgroup)| cgroup.died.is_none()).map(|(id, cgroup)| (*id, cgroup))
     }
 
-    /// The dead whose last tasks have certainly left their CPUs.
+    /// Removed cgroups whose last tasks have certainly left their CPUs.
     #[must_use]
     pub fn departed(&self, now: Instant) -> Vec<u64> {
         let departed =
@@ -232,19 +232,19 @@ impl Tree {
         self.cgroups.iter().filter(|(_, cgroup)| departed(cgroup)).map(|(id, _)| *id).collect()
     }
 
-    /// Those that some living cgroup is in.
+    /// Cgroups that are the parent of a living cgroup.
     #[must_use]
     pub fn parents(&self) -> HashSet<u64> {
         self.alive().map(|(_, cgroup)| cgroup.parent).collect()
     }
 
-    /// Births and deaths heard of since the start.
+    /// Creations and removals reported by events since the start.
     #[must_use]
     pub const fn counts(&self) -> (u64, u64) {
         (self.born, self.died)
     }
 
-    /// How many cgroups were made a part of the one above them, for their path is too long.
+    /// How many cgroups count as a part of an ancestor because their path is too long.
     #[must_use]
     pub const fn too_long(&self) -> u64 {
         self.too_long

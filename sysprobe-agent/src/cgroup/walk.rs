@@ -1,8 +1,8 @@
 //! Lists the cgroups of a hierarchy: once at start, and whenever events were lost.
 //!
-//! Cgroups come and go during the walk: what is made behind its back is the business of the kernel's events,
-//! and what vanishes is no error. Blocking, and no recursion: containers decide how deep the tree is, and how
-//! long its paths are.
+//! Cgroups come and go during the walk. The kernel's events report those that are created behind it, and one
+//! that vanishes is no error. The walk blocks. It does not recurse, because containers decide how deep the
+//! tree is and how long its paths are.
 
 use std::fs::{self, DirEntry, File};
 use std::io;
@@ -15,14 +15,14 @@ use anyhow::{Context, Result};
 
 use crate::cgroup::is_gone;
 
-/// A cgroup that existed when the walk passed by.
+/// A cgroup that existed when the walk reached it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The inode number of the directory, which is the kernel's id of the cgroup (`kn->id`, Linux 5.5).
     pub id: u64,
-    /// The id of the cgroup that it is in; 0 of the root.
+    /// The id of its parent; 0 for the root.
     pub parent: u64,
-    /// What it is called there; nothing of the root.
+    /// Its name in its parent; empty for the root.
     pub name: String,
 }
 
@@ -34,15 +34,15 @@ pub struct Walk {
     pub unreadable: usize,
 }
 
-/// What is below a longer path is reached from there: the system takes 4096 bytes, and a thousand directories
-/// may be pending.
+/// A directory with a longer path is opened, and those below it are reached from its descriptor. The kernel
+/// accepts 4096 bytes, and a thousand directories may be pending.
 const STEP: usize = 512;
 
 /// A directory whose children are still to be listed.
 struct Pending {
     id: u64,
     directory: PathBuf,
-    /// Where a directory is reached from an open one, the path holds only as long as that is open.
+    /// Keeps open the directory that the path starts from: the path is valid only while it is open.
     from: Option<Rc<File>>,
 }
 
@@ -69,7 +69,7 @@ impl Walk {
         let parent = parent.shortened()?;
         for entry in fs::read_dir(&parent.directory)? {
             let entry = entry?;
-            // The type comes with the listing: the dozens of files of a cgroup cost no system call.
+            // The listing includes the type, so the dozens of files of a cgroup cost no system call.
             if !entry.file_type().is_ok_and(|file_type| file_type.is_dir()) {
                 continue;
             }
@@ -94,8 +94,8 @@ impl Pending {
     }
 }
 
-/// False where another hierarchy is mounted (some mount a v1 controller inside the v2 tree), and for the many
-/// cgroups that are leaves, by their link count: a directory has one link per subdirectory and two more.
+/// False if another hierarchy is mounted there (some mount a v1 controller inside the v2 tree). Also false
+/// for the many leaf cgroups, by their link count: a directory has one link per subdirectory and two more.
 /// (File systems that do not count them say 1.)
 fn may_have_children(entry: &DirEntry, device: u64) -> bool {
     entry.metadata().ok().is_none_or(|metadata| metadata.dev() == device && metadata.nlink() != 2)

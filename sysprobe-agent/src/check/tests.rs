@@ -1,4 +1,4 @@
-//! The JSON form of hosts that have everything, or nothing.
+//! The JSON form for hosts that offer everything, and for hosts that offer nothing.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::pods::plan::{Access, KubeletPlan, KubernetesPlan};
 use crate::probe::Tier;
 use crate::schema::{Form, proof};
 
-/// What is written, which is what its schema says.
+/// The JSON document, checked against its schema.
 fn document(facts: Facts, trials: Option<Vec<Trial>>, agent: Agent) -> Value {
     let plan = Plan::new(&facts, &Config::default());
     let report = Report::new(facts, plan, trials, agent);

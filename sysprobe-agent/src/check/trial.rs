@@ -1,6 +1,6 @@
-//! Has the kernel verify every candidate of the plan, as the domains load them, but with the smallest maps
-//! and attaching nothing. So it says what it would say to the agent. What only shows when a program is
-//! attached, the facts have to tell.
+//! Has the kernel verify every candidate of the plan as the domains load it, but with the smallest maps and
+//! without attaching anything. The verdicts are therefore those that the agent would get. The facts have to
+//! predict failures that appear only when a program is attached.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,24 +19,30 @@ use crate::sched::Sched;
 use crate::tcp::Tcp;
 use crate::vfs::Vfs;
 
-/// What became of one tier of a domain.
+/// The kernel's verdict on one attach mode of a domain.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(super) struct Trial {
+    /// Name of the domain, such as `sched`.
     pub(super) domain: &'static str,
+    /// The attach mode.
     pub(super) tier: Tier,
+    /// Whether the kernel accepted the programs.
     pub(super) verdict: Verdict,
 }
 
+/// The kernel's verdict on the programs of an attach mode.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
+    /// The kernel accepted the programs.
     Taken,
+    /// The kernel rejected the programs, with this error.
     Refused(String),
 }
 
 type Load = fn(&Loader, &'static TierSet, &Candidate, &Plan) -> Result<(), LoadError>;
 
-/// What starts each domain that has programs.
+/// The start function of each domain that has programs.
 const DOMAINS: [(&str, Load); 8] = [
     ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
     ("sched", |loader, set, candidate, plan| Sched::start(loader, set, candidate, plan).map(drop)),
@@ -50,7 +56,7 @@ const DOMAINS: [(&str, Load); 8] = [
 
 pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
     let mut smallest = plan.clone();
-    // Those that are fixed.
+    // The map holds the reserved slots only.
     smallest.slots = slot::FIRST_FREE;
     smallest.tasks = 1;
     let sizes = &mut smallest.sizes;
@@ -72,13 +78,13 @@ pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
     trials
 }
 
-/// The tier that an agent would use.
+/// The attach mode that an agent would use.
 pub(super) fn first_taken(trials: &[Trial], domain: &str) -> Option<Tier> {
     let mut mine = trials.iter().filter(|trial| trial.domain == domain);
     mine.find(|trial| matches!(trial.verdict, Verdict::Taken)).map(|trial| trial.tier)
 }
 
-/// The least that a ring buffer may have is a page.
+/// A ring buffer has at least one page.
 fn rings() -> Vec<(&'static str, u32)> {
     // SAFETY: `sysconf` has no preconditions.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

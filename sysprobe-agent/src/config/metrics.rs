@@ -1,4 +1,4 @@
-//! What is exported: which families, of whom, and how much at most.
+//! What is exported: which metric families, for which workloads, and how many series.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,50 +9,57 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::limits::within;
 
-/// The upper limit is what a server can be expected to take of one node.
+/// The upper limit is what a Prometheus server can be expected to ingest from one node.
 const WORKLOADS: RangeInclusive<u32> = 1..=100_000;
 const SERIES: RangeInclusive<u32> = 50..=1_000_000;
 
+/// Which metric families are exported, for which workloads, and how many series.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MetricsConfig {
-    /// By their names in queries, without what is appended to a histogram's.
+    /// Which metric families are exported, by name. Histograms are named without `_bucket`, `_count` and
+    /// `_sum`.
     pub families: Filter,
+    /// Which pods are exported individually, by namespace.
     pub namespaces: Filter,
+    /// Which pods are exported individually, by name.
     pub pods: Filter,
-    /// So many have series of their own; what the others do is summed up in one, `other`.
+    /// Maximum number of workloads exported individually. Those beyond it, and those that are not selected,
+    /// are summed in the container `other`.
     #[serde(deserialize_with = "workloads")]
     pub workloads: u32,
-    /// So many series a workload may have; those of the families that come last are left out.
+    /// Maximum number of series per workload. Beyond it, the last metric families are left out.
     #[serde(deserialize_with = "series")]
     pub series_per_workload: u32,
+    /// Histogram buckets in the text format.
     pub classic_buckets: ClassicBuckets,
-    /// Whether OpenMetrics says of each counter and histogram since when it is counted, in lines that end in
-    /// `_created`. A server that does not know them makes series of them.
+    /// Whether OpenMetrics text includes `_created` lines: the start time of each counter and histogram. A
+    /// server that does not support them stores them as series of their own.
     pub created_lines: bool,
 }
 
-/// The buckets of histograms for readers of text.
+/// Histogram buckets in the text format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassicBuckets {
-    /// One for each third power of two; of the waits for a CPU, of which a pod has one histogram, for each.
+    /// One bucket per power of two for wakeup latency, one for each third power of two for all other
+    /// histograms.
     #[default]
     Fine,
-    /// One for each third power of two.
+    /// One bucket for each third power of two.
     Coarse,
-    /// None: count and sum are left.
+    /// No buckets, only count and sum.
     None,
 }
 
-/// Which names are wanted.
+/// A filter by name. Each pattern is a regular expression that must match the whole name.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Filter {
-    /// Those that are; all if it is empty.
+    /// Patterns of the names to include. Empty includes all.
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<Pattern>,
-    /// Those that are not, whatever else is said.
+    /// Patterns of the names to exclude. They take precedence over `allow`.
     #[schemars(with = "Vec<String>")]
     pub deny: Vec<Pattern>,
 }
@@ -107,7 +114,7 @@ impl Serialize for Pattern {
 impl<'de> Deserialize<'de> for Pattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // One that does not end its group would take in the rest.
+        // Without this check, unbalanced parentheses (`a)|(b`) would become valid inside the group below.
         Regex::new(&text).map_err(serde::de::Error::custom)?;
         let whole = Regex::new(&format!("^(?:{text})$")).map_err(serde::de::Error::custom)?;
         Ok(Self { text, whole })

@@ -1,4 +1,4 @@
-//! Reading one cgroup: paths, and cgroups that have gone.
+//! Reading one cgroup: paths, and deleted cgroups.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,8 +18,8 @@ const BURST: &str = "cpu.cfs_burst_us";
 const SHARES: &str = "cpu.shares";
 const USAGE: &str = "cpuacct.usage";
 
-/// `cpu.stat` comes last: if it is there then, the files that were not found before do not exist, and are not
-/// those of a cgroup that was just removed.
+/// `cpu.stat` is read last: if it exists, files that were missing before it do not exist, and the cgroup was
+/// not deleted in between.
 pub(super) fn read(
     files: &mut Files,
     cpu: &Path,
@@ -60,7 +60,7 @@ pub fn parse_stat(text: &str) -> Result<Stat, ParseError> {
         match entry.key {
             "nr_periods" => throttling.get_or_insert_default().periods = entry.number()?,
             "nr_throttled" => throttling.get_or_insert_default().throttled_periods = entry.number()?,
-            // Nanoseconds, which the name on v2 (`throttled_usec`) is there to tell apart.
+            // Nanoseconds, unlike `throttled_usec` on v2.
             "throttled_time" => throttling.get_or_insert_default().throttled_ns = entry.number()?,
             _ => {}
         }
@@ -68,7 +68,7 @@ pub fn parse_stat(text: &str) -> Result<Stat, ParseError> {
     Ok(stat)
 }
 
-/// `-1` is no limit.
+/// `-1` means no limit.
 pub fn parse_quota(text: &str) -> Result<Option<u64>, ParseError> {
     match text.trim_end() {
         "-1" => Ok(None),
@@ -76,7 +76,7 @@ pub fn parse_quota(text: &str) -> Result<Option<u64>, ParseError> {
     }
 }
 
-/// The linear map of 2..262144 to 1..10000 by which the kubelet translates the other way.
+/// The linear map of shares (2..262144) to weights (1..10000) that the kubelet applies on cgroup v2.
 /// <https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/2254-cgroup-v2>
 #[must_use]
 pub fn weight_of_shares(shares: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! The CPU files of cgroup v2. `cpu.stat` is in every cgroup, the settings only where the controller is
-//! enabled for it, and never in the root.
+//! The CPU files of cgroup v2. Every cgroup has `cpu.stat`; the settings exist only where the controller is
+//! enabled, and never in the root.
 //! <https://github.com/torvalds/linux/blob/v6.12/Documentation/admin-guide/cgroup-v2.rst#cpu-interface-files>
 
 use std::path::Path;
@@ -16,7 +16,7 @@ const MAX: &str = "cpu.max";
 const BURST: &str = "cpu.max.burst";
 const WEIGHT: &str = "cpu.weight";
 
-/// What `cpu.max` says.
+/// The contents of `cpu.max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Max {
     /// `None` for `max`: no limit.
@@ -24,8 +24,8 @@ pub struct Max {
     pub period_us: u64,
 }
 
-/// `cpu.stat` comes last: if it is there then, the files that were not found before do not exist, and are not
-/// those of a cgroup that was just removed.
+/// `cpu.stat` is read last: if it exists, files that were missing before it do not exist, and the cgroup was
+/// not deleted in between.
 pub(super) fn read(files: &mut Files, root: &Path, relative: &str) -> Result<Option<CpuSample>> {
     files.enter(root, relative);
     let max = files.read(MAX, parse_max)?;

@@ -1,4 +1,4 @@
-//! The part of `kernels.md` that tells of known bugs.
+//! The part of `kernels.md` that lists known bugs.
 
 use std::io::{self, Write};
 

@@ -1,8 +1,8 @@
-//! Whose numbers a cgroup's are: those of its pod and container, else of what its path says. What belongs to
-//! a pod that nobody can name yet waits for a while, so that no number has to move from one series to
-//! another.
+//! The owner of a cgroup's counters: its pod and container, or else the workload that its path names.
+//! Counters of a pod without a known name are held back for a while, so that none has to move from one series
+//! to another.
 //!
-//! Who the pods are is told by `pods`; this decides what to make of it.
+//! `pods` knows the pods; this module decides which of them a cgroup belongs to.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,39 +14,41 @@ use crate::cgroup::tree::Cgroup;
 use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER};
 use crate::workload::{Bearer, Charge};
 
-/// How long numbers wait for the name of their pod. A pod is known long before its first container, and the
-/// API server tells of a container within a second; a sandbox is known after a time.
+/// How long counters wait for the name of their pod. A pod is known long before its first container, and the
+/// API server reports a container within a second; a sandbox is recognized after `SANDBOX_AFTER`.
 const PATIENCE: Duration = Duration::from_secs(SANDBOX_AFTER.as_secs() + 5);
-/// The same while nothing is known of the pod, and a source that should know it answers: on a machine that
-/// has too much to do its word comes late, and the numbers of what lives are kept by the kernel meanwhile.
+/// The same while the pod is unknown although its source responds. On an overloaded machine the source is
+/// late, and the kernel keeps the counters of live cgroups meanwhile.
 const PATIENCE_WHILE_ANSWERED: Duration = Duration::from_secs(60);
-/// Dead cgroups whose numbers may wait at the same time. What is beyond is charged at once.
+/// Maximum number of deleted cgroups whose counters wait for a name. Counters of further ones are charged at
+/// once.
 const ORPHANS_MAX: usize = 4096;
 
 pub(super) struct Attribution {
     pods: Pods,
-    /// Whether some source may learn of a pod later than its cgroups are made.
+    /// Whether a source may learn of a pod only after its cgroups are created.
     may_learn: bool,
-    /// Whether any source tells names at all.
+    /// Whether there is a source of names at all.
     tells_names: bool,
     known: HashMap<u64, Bearer>,
-    /// Of cgroups that have gone, and since when: their sockets may outlive them.
+    /// Owners of deleted cgroups, and the time of deletion: sockets may outlive their cgroup.
     late: HashMap<u64, (Bearer, Instant)>,
     waiting: HashMap<u64, Wait>,
     orphans: Vec<Orphan>,
-    /// Those that died nameless, and since when: others may owe them, or they others.
+    /// Cgroups that were deleted before they were named, and when; interference records may still refer to
+    /// them.
     nameless: HashMap<u64, (Name, Instant)>,
-    /// The pods' changes when the orphans were last looked at.
+    /// The pods' change count when the orphans were last examined.
     looked: u64,
-    /// How many cgroups of pods got no name in time.
+    /// Number of pod cgroups that got no name in time.
     without_name: u64,
 }
 
-/// A cgroup waits for its name.
+/// The state of a cgroup that waits for its name.
 #[derive(Debug)]
 struct Wait {
     since: Instant,
-    /// Whether its pod is known, so that only its container is not.
+    /// Whether its pod is known and only its container is not.
     in_pod: bool,
 }
 
@@ -55,8 +57,8 @@ impl Wait {
         Self { since: now, in_pod: false }
     }
 
-    /// Patience begins anew when the pod becomes known: when the agent starts, all cgroups are there before
-    /// the source has said a word, and the next to ask may be a scrape a minute later.
+    /// The wait restarts when the pod becomes known: at startup all cgroups exist before the source has
+    /// delivered anything, and the next lookup may be a scrape a minute later.
     fn is_over(&mut self, answer: &Answer, patience: Duration, now: Instant) -> bool {
         if matches!(answer, Answer::Pod { .. }) && !self.in_pod {
             *self = Self { since: now, in_pod: true };
@@ -65,7 +67,7 @@ impl Wait {
     }
 }
 
-/// The last numbers of a cgroup that died nameless, in one domain.
+/// The last counters of a cgroup that was deleted before it was named, in one domain.
 struct Orphan {
     name: Name,
     gathered: Box<dyn Charge>,
@@ -73,7 +75,7 @@ struct Orphan {
 }
 
 impl Attribution {
-    /// Starts the sources of the plan.
+    /// Starts the name sources of the plan.
     pub(super) fn start(plan: &PodsPlan, handle: &Handle) -> Self {
         let may_learn = plan.kubernetes.is_some() || plan.kubelet.is_some() || plan.cri.is_some();
         Self {
@@ -94,7 +96,7 @@ impl Attribution {
         &self.pods
     }
 
-    /// Finds out whose a cgroup is. `None` as long as its name may still come.
+    /// Resolves the owner of a cgroup. `None` while its name may still arrive.
     pub(super) fn settle(&mut self, id: u64, cgroup: &Cgroup, now: Instant) -> Option<&Bearer> {
         let name = &cgroup.name;
         if name.container_id.is_none() && name.pod_uid.is_none() {
@@ -113,7 +115,7 @@ impl Attribution {
             self.without_name += u64::from(self.tells_names && name.pod_uid.is_some());
             self.accept(id, &answer, cgroup);
         }
-        // Else a source has forgotten the pod before its last process has gone: what was known stays.
+        // Otherwise a source forgot the pod before its last process exited: the known owner stays.
         self.waiting.remove(&id);
         self.known.get(&id)
     }
@@ -121,7 +123,7 @@ impl Attribution {
     fn settle_by_path(&mut self, id: u64, cgroup: &Cgroup) -> &Bearer {
         let by_path = || Bearer::of_path(&cgroup.name).since(cgroup.since);
         let bearer = self.known.entry(id).or_insert_with(by_path);
-        // It was renamed.
+        // The cgroup was renamed.
         if bearer.workload.container != cgroup.name.name {
             *bearer = by_path();
         }
@@ -141,7 +143,7 @@ impl Attribution {
         }
     }
 
-    /// How many cgroups of pods go by an id or as unknown, because no source told their names in time.
+    /// Number of pod cgroups exported under an ID or as unknown, because no source named them in time.
     pub(super) const fn without_name(&self) -> u64 {
         self.without_name
     }
@@ -150,22 +152,22 @@ impl Attribution {
         self.may_learn && name.pod_uid.is_some()
     }
 
-    /// Whom `settle` found last, also of a cgroup that has gone not long ago.
+    /// The owner that `settle` found last, also for a cgroup that was deleted recently.
     pub(super) fn bearer(&self, id: u64) -> Option<&Bearer> {
         self.known.get(&id).or_else(|| self.late.get(&id).map(|(bearer, _)| bearer))
     }
 
-    /// Whether it has gone not long ago.
+    /// Whether the cgroup was deleted recently.
     pub(super) fn is_late(&self, id: u64) -> bool {
         self.late.contains_key(&id)
     }
 
-    /// Whether it has gone and its name may still come.
+    /// Whether the cgroup was deleted and its name may still arrive.
     pub(super) fn is_nameless(&self, id: u64) -> bool {
         self.nameless.contains_key(&id)
     }
 
-    /// A cgroup has gone. Whose it was is remembered for a while.
+    /// Notes that a cgroup was deleted; its owner is kept for a while.
     pub(super) fn retire(&mut self, id: u64, name: &Name, now: Instant) {
         let waited = self.waiting.remove(&id).is_some();
         if let Some(bearer) = self.known.remove(&id) {
@@ -175,12 +177,12 @@ impl Attribution {
         }
     }
 
-    /// Forgets those that have gone long ago.
+    /// Forgets cgroups that were deleted more than `grace` ago.
     pub(super) fn forget_late(&mut self, now: Instant, grace: Duration) {
         self.late.retain(|_, (_, since)| now.duration_since(*since) < grace);
     }
 
-    /// Keeps what a cgroup gathered that died nameless; if there is no room, its numbers come back.
+    /// Keeps the counters of a cgroup that was deleted before it was named; `false` if there is no room.
     #[must_use]
     pub(super) fn adopt(&mut self, name: &Name, gathered: Box<dyn Charge>, now: Instant) -> bool {
         let has_room = self.orphans.len() < ORPHANS_MAX;
@@ -190,9 +192,10 @@ impl Attribution {
         has_room
     }
 
-    /// Hands the numbers of the dead to `charge` whose names have come or will not come any more.
+    /// Passes the counters of deleted cgroups to `charge` once their name has arrived or can no longer
+    /// arrive.
     pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Bearer, &dyn Charge)) {
-        // Nobody may ask for a name for hours, and what the sources say of themselves is news all the same.
+        // The state of the sources is reported even if no name is looked up for hours.
         self.pods.update();
         let changes = self.pods.changes();
         let is_news = changes != std::mem::replace(&mut self.looked, changes);
@@ -228,7 +231,7 @@ impl Attribution {
     }
 }
 
-/// Whether nothing better can come.
+/// Whether no better answer can follow.
 const fn is_final(answer: &Answer, name: &Name) -> bool {
     match answer {
         Answer::Container { .. } | Answer::Sandbox { .. } | Answer::Plain { .. } => true,
@@ -264,7 +267,7 @@ mod tests {
     const PATH: &str = "/kubepods/burstable/pod2c48913c-b29f-11e7-9350-020968147796/\
                         5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
 
-    /// Its sources are never run: the kubelet is well as long as it is not asked, the runtime has not
+    /// The sources never run: the kubelet counts as healthy until it is asked, and the runtime has not
     /// answered yet.
     fn attribution(plan: &PodsPlan) -> (tokio::runtime::Runtime, Attribution) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -309,8 +312,7 @@ mod tests {
         }
     }
 
-    /// A pod that lived for less than the patience, and whose name never came: no series of its own may be
-    /// left.
+    /// A pod that lived for less than `PATIENCE` and was never named must not leave a series of its own.
     #[test]
     fn what_dies_before_its_name_comes_is_unknown_and_not_an_id() {
         let (_runtime, mut attribution) = attribution(&of_kubelet());

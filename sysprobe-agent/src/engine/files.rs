@@ -1,5 +1,5 @@
-//! The domains that read the files of cgroups, as far as the plan wants them: from every cgroup that has
-//! series to its workload.
+//! The domains that read cgroup files, as far as the plan enables them. They read every cgroup that has
+//! series and add the readings to its workload.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -23,9 +23,9 @@ use crate::snapshot::{
 };
 use crate::workload::{Reading, Registry};
 
-/// Reading a cgroup's files takes some 80 us (8 to 13 a file, most of it to open it), on the engine's thread:
-/// what is not read within this time has its turn at the next reading. It is enough for 3,000 cgroups. Files
-/// that are kept open are read in a third of the time, but hold 5 KiB each.
+/// Time limit of a pass, which runs on the engine's thread; cgroups that do not fit are read in the next
+/// pass. Reading a cgroup's files takes about 80 us (8 to 13 per file, mostly to open it), so this is enough
+/// for 3,000 cgroups. Keeping the files open would cut that to a third, but cost 5 KiB per file.
 const AT_MOST: Duration = Duration::from_millis(250);
 
 pub(super) struct Files {
@@ -36,31 +36,30 @@ pub(super) struct Files {
     scan: ScanSample,
 }
 
-/// What reads the files of one domain.
+/// Reads the files of one domain.
 trait Read {
     const DOMAIN: &'static str;
     type Sample: Reading;
 
-    /// `None` of a cgroup that has gone, or of which nothing is to be said.
+    /// `None` for a deleted cgroup, or if there is nothing to export.
     fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<Self::Sample>>;
 }
 
-/// A domain, whatever its files say.
+/// A domain, independent of its sample type.
 trait ReadDomain {
-    /// Reads the files of cgroups that are older than the agent: what they say now is not the agent's to
-    /// count.
+    /// Reads the files of cgroups older than the agent: their present totals must not be counted.
     fn take_baseline(&mut self, tree: &Tree, cgroups: &[Of<'_>]);
     /// Reads the files of a cgroup, and adds what is new to its workload.
     fn read(&mut self, tree: &Tree, of: &Of<'_>, attribution: &mut Attribution, registry: &mut Registry);
-    /// Adds the levels that were last read of a cgroup.
+    /// Adds the gauges that were last read for a cgroup.
     fn repeat(&mut self, of: &Of<'_>, attribution: &mut Attribution, registry: &mut Registry);
-    /// All that are read this time have been.
+    /// Ends a pass.
     fn finish(&mut self);
     fn forget(&mut self, id: u64);
     fn losses(&self) -> LostUpdates;
 }
 
-/// A cgroup that is read.
+/// A cgroup to read.
 struct Of<'a> {
     id: u64,
     cgroup: &'a Cgroup,
@@ -70,14 +69,14 @@ struct Of<'a> {
 
 struct Domain<R: Read> {
     files: R,
-    /// By cgroup.
+    /// The totals already counted, by cgroup.
     seen: HashMap<u64, <R::Sample as Reading>::Seen>,
-    /// What was read last, by cgroup.
+    /// The last sample, by cgroup.
     last: HashMap<u64, R::Sample>,
     unreadable: u64,
-    /// Of this reading: how many could not be read, and why the first could not.
+    /// The number of failures of this pass, and the first error.
     failed: (u64, Option<anyhow::Error>),
-    /// How many could not be read when that was last said.
+    /// The number of failures that was last logged.
     said: u64,
 }
 
@@ -107,13 +106,13 @@ impl Files {
         domains.into_iter().flatten()
     }
 
-    /// At the start, before anything is collected.
+    /// Called at startup, before the first collection.
     pub(super) fn take_baseline(&mut self, identity: &Identity) {
         let cgroups = with_series(identity, Instant::now());
         self.domains().for_each(|domain| domain.take_baseline(identity.tree(), &cgroups));
     }
 
-    /// Of those that have no turn, what was read last is what there is.
+    /// A cgroup that is not read in this pass contributes its last reading again.
     pub(super) fn collect(
         &mut self,
         identity: &Identity,
@@ -143,17 +142,16 @@ impl Files {
         self.domains().for_each(ReadDomain::finish);
         self.scan.truncated += u64::from(!is_complete);
         self.scan.passes += 1;
-        // Each file is opened and read by system calls of its own, so a part is shorter than any that is
-        // worth telling.
+        // No longest part is reported: each file takes system calls of its own, so every part is short.
         self.scan.last_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     }
 
-    /// How the last reading went.
+    /// Statistics of the passes so far.
     pub(super) fn scan(&self) -> ScanSample {
         self.scan.clone()
     }
 
-    /// A cgroup has gone.
+    /// Forgets a deleted cgroup.
     pub(super) fn forget(&mut self, id: u64) {
         self.domains().for_each(|domain| domain.forget(id));
         self.rotation.forget(id);
@@ -165,7 +163,7 @@ impl Files {
 }
 
 impl<R: Read> Domain<R> {
-    /// `None` if the plan does not want it.
+    /// `None` if the plan does not enable it.
     fn start(plan: &Plan, domains: &mut Vec<DomainState>, files: impl FnOnce() -> Option<R>) -> Option<Self> {
         let decision = plan.decision(R::DOMAIN);
         domains.push(file_domain(R::DOMAIN, decision));
@@ -182,7 +180,7 @@ impl<R: Read> Domain<R> {
 }
 
 impl<R: Read> ReadDomain for Domain<R> {
-    /// What cannot be read is said and counted when it is collected.
+    /// Errors are not reported here: the collection logs and counts them.
     fn take_baseline(&mut self, tree: &Tree, cgroups: &[Of<'_>]) {
         for of in cgroups {
             let Some(path) = tree.path(of.id) else { continue };
@@ -206,14 +204,14 @@ impl<R: Read> ReadDomain for Domain<R> {
                 return;
             }
         };
-        // Also of one without a name, whose numbers wait for it.
+        // Also noted for a cgroup without a name yet: its totals start here.
         let seen = self.seen.entry(of.id).or_insert_with(|| sample.first_seen(of.cgroup.origin));
         let Some(bearer) = attribution.settle(of.id, of.cgroup, of.now) else { return };
         registry.add_reading(bearer, &sample, seen);
         self.last.insert(of.id, sample);
     }
 
-    /// The totals are those that were seen, so nothing is added to them.
+    /// The totals have already been counted, so this adds gauges only.
     fn repeat(&mut self, of: &Of<'_>, attribution: &mut Attribution, registry: &mut Registry) {
         let (Some(sample), Some(seen)) = (self.last.get(&of.id), self.seen.get_mut(&of.id)) else { return };
         let Some(bearer) = attribution.settle(of.id, of.cgroup, of.now) else { return };
@@ -222,7 +220,7 @@ impl<R: Read> ReadDomain for Domain<R> {
 
     fn finish(&mut self) {
         let (unreadable, first_error) = std::mem::take(&mut self.failed);
-        // It is so at each reading for as long as those cgroups are there.
+        // The same cgroups fail in every pass: only a change is logged.
         let is_news = std::mem::replace(&mut self.said, unreadable) != unreadable;
         if let Some(error) = first_error.filter(|_| is_news) {
             let first = format!("{error:#}");
@@ -245,7 +243,7 @@ impl Read for CpuFiles {
     const DOMAIN: &'static str = "cpu";
     type Sample = CpuSample;
 
-    /// An inner node is of interest only where it sets a limit of its own.
+    /// An inner node matters only if it sets a limit of its own.
     fn read(&mut self, cgroup: &str, place: Place) -> Result<Option<CpuSample>> {
         let sample = Self::read(self, cgroup)?;
         Ok(sample.filter(|sample| place == Place::Workload || sample.quota_cores.is_some()))
@@ -270,7 +268,8 @@ impl Read for PressureFiles {
     }
 }
 
-/// The root's files speak of the whole machine, and those of a sub-cgroup are in its workload's own.
+/// All cgroups with series. The root's files cover the whole machine, and a sub-cgroup is included in the
+/// files of its workload.
 fn with_series(identity: &Identity, now: Instant) -> Vec<Of<'_>> {
     let parents = identity.tree().parents();
     let place = |id: u64, cgroup: &Cgroup| match () {
@@ -282,7 +281,7 @@ fn with_series(identity: &Identity, now: Instant) -> Vec<Of<'_>> {
     tops.map(|(id, cgroup)| Of { id, cgroup, place: place(id, cgroup), now }).collect()
 }
 
-/// Slices only hold others together.
+/// Slices only group other units.
 fn is_workload(cgroup: &Cgroup) -> bool {
     let suffix = cgroup.name.name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
     match cgroup.name.kind {

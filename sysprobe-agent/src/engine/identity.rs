@@ -1,5 +1,5 @@
-//! Keeps the tree of cgroups true: the walk at start, the kernel's events after it, and a walk whenever an
-//! event was lost or cannot be placed. Without the events' domain, a walk now and then is all there is.
+//! Keeps the cgroup tree up to date: a walk at startup, then the kernel's events, and another walk whenever
+//! an event was lost or cannot be placed. Without the `cgroup` domain, periodic walks are all there is.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -14,25 +14,25 @@ use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;
 use crate::snapshot::ScanSample;
 
-/// How often the hierarchy is walked when the kernel does not tell of changes.
+/// Interval between walks if there are no events.
 const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
-/// How often it is walked at most when something could not be placed.
+/// Minimum interval between walks if an event could not be placed.
 const WALK_AT_MOST: Duration = Duration::from_secs(1);
-/// How often it is walked although the kernel does, to be sure.
+/// Interval between walks as a safeguard while events arrive.
 const AUDIT: Duration = Duration::from_secs(600);
 
 pub(super) struct Identity {
     root: PathBuf,
     events: Option<Events>,
     tree: Tree,
-    /// Lost events that a walk has made good.
+    /// Lost events that a later walk has compensated.
     made_good: u64,
     walked: Instant,
-    /// Something was heard of that only a walk can place.
+    /// Whether something was reported that only a walk can place.
     stale: bool,
     complete: bool,
     malformed: u64,
-    /// How many walks there were, how many of them did not see everything, and how long the last one took.
+    /// The number of walks, the number of incomplete ones, and the duration of the last one.
     walks: u64,
     incomplete: u64,
     walk_took: Duration,
@@ -116,12 +116,12 @@ impl Identity {
         self.events.as_ref().map(Events::wake_up).transpose()
     }
 
-    /// What the kernel side has counted.
+    /// The event counts of the kernel side.
     pub(super) fn counted(&self) -> Counts {
         self.events.as_ref().map(Events::counts).unwrap_or_default()
     }
 
-    /// Events that were not understood.
+    /// Events that could not be decoded.
     pub(super) const fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -142,8 +142,8 @@ impl Identity {
         }
     }
 
-    /// Walks because somebody met a cgroup that is not in the tree, but not more often than is good for the
-    /// node.
+    /// Requests a walk, because a domain met a cgroup that is not in the tree. The rate of walks is limited,
+    /// to spare the node.
     pub(super) fn look_again(&mut self, now: Instant) {
         self.stale = true;
         self.complete = false;
@@ -158,7 +158,7 @@ impl Identity {
         &self.tree
     }
 
-    /// The cgroups that are new since the last call.
+    /// The cgroups that were added since the last call.
     pub(super) fn take_fresh(&mut self) -> Vec<u64> {
         self.tree.take_fresh()
     }

@@ -1,4 +1,4 @@
-//! The domains whose programs keep numbers per cgroup, as far as they could be started.
+//! The domains whose BPF programs keep counters per cgroup, as far as they could be started.
 
 use std::io;
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// Starts what the plan wants; a domain that the kernel refuses is off with its reason.
+    /// Starts what the plan enables; a domain that the kernel rejects is off with its reason.
     pub(super) fn start(loader: &Loader, plan: &Plan, domains: &mut Vec<DomainState>) -> Self {
         Self {
             sched: start_domain("sched", plan, domains, |set, candidate| {
@@ -61,14 +61,14 @@ impl Measured {
         }
     }
 
-    /// Has what is going on at this moment booked, so that a reader sees it.
+    /// Accounts for run intervals in progress, so that a reader sees them.
     pub(super) fn book(&mut self) {
         if let Some(Err(error)) = self.sched.as_mut().map(Sched::flush) {
             warn!(%error, "Run intervals in progress could not be accounted for.");
         }
     }
 
-    /// Removes what is in progress for so long that its end was missed.
+    /// Removes operations in progress whose end was missed.
     pub(super) fn remove_stale(&mut self, now: Instant, now_ns: u64) {
         if let Some(vfs) = &mut self.vfs {
             vfs.update(now, now_ns);
@@ -81,7 +81,7 @@ impl Measured {
         }
     }
 
-    /// What each domain gathered, to be taken.
+    /// The slots of every domain, to be charged.
     pub(super) fn charged(&mut self) -> impl Iterator<Item = &mut dyn Charged> {
         let (waits, throttles) = self.sched.as_mut().map(Sched::slots).unzip();
         let (traffic, drops) = self.net.as_mut().map(Net::slots).unzip();
@@ -99,7 +99,7 @@ impl Measured {
         domains.into_iter().flatten()
     }
 
-    /// The sockets that there were when they were last looked at.
+    /// The sockets as of the last scan.
     pub(super) fn sockets(&self) -> &[(Owner, SocketsSample)] {
         self.tcp.as_ref().map_or(&[], Tcp::sockets)
     }
@@ -119,7 +119,7 @@ impl Measured {
         self.sched.as_mut()?.begin_census()
     }
 
-    /// The threads that there were when they were last counted.
+    /// The threads as of the last scan.
     pub(super) fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
         self.sched.as_mut().map_or_else(|| Ok(Vec::new()), Sched::threads)
     }
@@ -132,22 +132,22 @@ impl Measured {
         self.rxpath.as_mut()
     }
 
-    /// Who made whom wait for a CPU.
+    /// Interference: which owner waited while which other ran.
     pub(super) fn debts(&mut self) -> Option<&mut Debts> {
         self.sched.as_mut().map(Sched::debts)
     }
 
-    /// How long tasks waited for cgroups that could not be noted.
+    /// Time that tasks waited for cgroups whose interference record found no room, in nanoseconds.
     pub(super) fn unplaced_ns(&self) -> u64 {
         self.sched.as_ref().map_or(0, Sched::unplaced_ns)
     }
 
-    /// How many bookings were lost because nobody knew the task.
+    /// Number of waits that were not counted because the task was unknown.
     pub(super) fn unknown_tasks(&self) -> u64 {
         self.sched.as_ref().map_or(0, Sched::unknown_tasks)
     }
 
-    /// What makes every task known that is not, unless there is no room for another one.
+    /// The scan that registers all unknown tasks; `None` if there is no room for another one.
     pub(super) fn task_seed(&mut self) -> Option<Scan> {
         let sched = self.sched.as_mut()?;
         if sched.store().is_some_and(|store| store.is_exhausted()) {
@@ -169,7 +169,7 @@ impl Measured {
         domains.into_iter().flatten()
     }
 
-    /// What programs keep with tasks and sockets.
+    /// The task and socket storage of all domains.
     pub(super) fn stores(&mut self) -> Vec<&mut Store> {
         let stores = [
             self.sched.as_mut().and_then(Sched::store),
@@ -192,7 +192,7 @@ impl Measured {
         losses
     }
 
-    /// How full a map is.
+    /// Number of entries in a map.
     pub(super) fn entries(&self, map: &str) -> Option<u64> {
         match map {
             "SCHED_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().0),

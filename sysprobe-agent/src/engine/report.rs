@@ -1,4 +1,4 @@
-//! What the engine says about itself: losses, maps, programs.
+//! The agent's own state: losses, maps, programs.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Whose turn it is, where there is not always time for all.
+//! Rotates turns where there is not always time for all.
 
 use std::collections::HashMap;
 
-/// The number of the round in which each had its turn last.
+/// The round in which each ID had its last turn.
 #[derive(Debug, Default)]
 pub(super) struct Rotation {
     last: HashMap<u64, u64>,
@@ -10,9 +10,9 @@ pub(super) struct Rotation {
 }
 
 impl Rotation {
-    /// Goes through all in the order in which they had their last turn, new ones first. `act` gets each, and
-    /// whether it has its turn now: the first has it in any case, the others while there is time. Says
-    /// whether all had it.
+    /// Visits all items, least recently served first and new ones before them. `act` gets each item and
+    /// whether it has its turn: the first one always does, the others while there is time. Returns whether
+    /// all of them had their turn.
     pub(super) fn round<T>(
         &mut self,
         all: &mut [T],
@@ -33,7 +33,7 @@ impl Rotation {
         goes_on
     }
 
-    /// It will not come again.
+    /// Forgets an ID that does not come back.
     pub(super) fn forget(&mut self, id: u64) {
         self.last.remove(&id);
     }
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// One round with time for so many: who had a turn, and who not.
+    /// One round with time for `time` turns: the IDs that had a turn, and those that did not.
     fn round(rotation: &mut Rotation, ids: impl IntoIterator<Item = u64>, time: u64) -> (Vec<u64>, Vec<u64>) {
         let (mut all, left) = (Vec::from_iter(ids), Cell::new(time));
         let (mut had, mut not) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Scans, each in two steps: between them the iterator runs on a thread of its own, which takes as long as
-//! there are many objects, and the engine does other things. Of each scan one pass runs at a time.
+//! Scans in two steps: between them the BPF iterator runs on its own thread, for as long as the number of
+//! objects takes, and the engine does other work. Only one pass of each scan runs at a time.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,17 +13,16 @@ use crate::host;
 use crate::sched::load::period;
 use crate::slots::Owner;
 
-/// How often all tasks are gone over again because one was met that is not known.
+/// Minimum interval between scans of all tasks because an unknown one was met.
 const SEED_AT_MOST: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// What counts the threads; `None` if nothing can.
+    /// The scan that counts the threads; `None` if there is no such program.
     pub fn begin_census(&mut self) -> Option<Scan> {
         self.measured.begin_census()
     }
 
-    /// Takes in what was counted. If that failed, nothing has threads, which is better than those of long
-    /// ago.
+    /// Takes over the counts. After a failure no workload has threads, which is better than outdated counts.
     pub fn end_census(&mut self, counted: io::Result<Pass>) {
         self.registry.forget_threads();
         match counted.and_then(is_complete).and_then(|()| self.measured.threads()) {
@@ -46,19 +45,19 @@ impl Engine {
         charging::count_threads(threads, &self.attribution, &mut self.registry);
     }
 
-    /// What books and counts the sockets; `None` if nothing can.
+    /// The scan that reads and counts the sockets; `None` if there is no such program.
     pub fn begin_socket_scan(&mut self) -> Option<Scan> {
         self.measured.begin_socket_scan()
     }
 
-    /// Takes in what was counted. If that failed, or was cut, the counts of the last complete pass stay.
+    /// Takes over the counts. After a failed or truncated pass, the counts of the last complete one stay.
     pub fn end_socket_scan(&mut self, counted: io::Result<Pass>) {
         if let Err(error) = counted.and_then(is_complete).and_then(|()| self.measured.end_socket_scan()) {
             warn!(%error, "The sockets could not be counted.");
         }
     }
 
-    /// What makes tasks known whose birth was missed, if any has been met since the last time.
+    /// The scan that registers tasks whose creation was missed, if one was met since the last scan.
     pub fn begin_task_seed(&mut self) -> Option<Scan> {
         let (missed, now) = (self.measured.unknown_tasks(), Instant::now());
         if missed == self.greeted.0 || now.duration_since(self.greeted.1) < SEED_AT_MOST {

@@ -1,5 +1,5 @@
-//! Domains that are not measured for a while, because that would cost the node too much. What decides is the
-//! domain's own; here it is said to all who read.
+//! Pauses domains that would cost the node too much. The domain itself decides when; this module puts it into
+//! the domain's state, where every reader sees it.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::vfs::Turn;
 
 #[derive(Default)]
 pub(super) struct Shedding {
-    /// What the domain's state was before.
+    /// The domain's state before the pause.
     vfs: Option<DomainState>,
 }
 

@@ -1,5 +1,5 @@
-//! Starts one domain after the other, each by the first of its tiers that the kernel takes. New cgroups are
-//! heard of meanwhile.
+//! Starts one domain after the other, each in the first attach mode that the kernel accepts. New cgroups are
+//! named meanwhile.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -16,11 +16,11 @@ use crate::plan::{Candidate, Decision, Plan, Reason};
 use crate::probe::{self, Tier, TierSet};
 use crate::snapshot::DomainState;
 
-/// What runs in a container lives longer, and so do the runtime's files that tell its name.
+/// Containers live longer than this, and so do the runtime's files that hold their names.
 const GREET_EVERY: Duration = Duration::from_millis(50);
 
-/// Takes in what happened to cgroups, and asks for the names of the new ones while those who know them still
-/// do: a pod may be gone before the next scrape.
+/// Processes cgroup events, and resolves new cgroups while their sources still know them: a pod may be gone
+/// before the next scrape.
 pub(super) fn greet_the_new(identity: &mut Identity, attribution: &mut Attribution, now: Instant) {
     identity.update(now);
     for id in identity.take_fresh() {
@@ -30,7 +30,8 @@ pub(super) fn greet_the_new(identity: &mut Identity, attribution: &mut Attributi
     }
 }
 
-/// Greets while `load` keeps this thread busy for a second or two, in which a container may come and go.
+/// Resolves new cgroups while `load` blocks this thread for a second or two, in which a container may come
+/// and go.
 pub(super) fn greeting_meanwhile<T>(
     identity: &mut Identity,
     attribution: &mut Attribution,
@@ -53,8 +54,8 @@ pub(super) fn greeting_meanwhile<T>(
     })
 }
 
-/// Tries the plan's candidates until the kernel takes one. What speaks against the tiers before it is the
-/// reason, also of a domain that is up.
+/// Tries the plan's candidates until the kernel accepts one. The reasons against the attach modes before it
+/// become the domain's reason, even if it is up.
 pub(super) fn start_domain<T: Running>(
     name: &'static str,
     plan: &Plan,
@@ -88,7 +89,7 @@ pub(super) fn start_domain<T: Running>(
     None
 }
 
-/// In the order of the table, whoever said it.
+/// Joins the reasons in the order of the probe table, whatever their source.
 fn on_one_line(domain: &str, mut reasons: Vec<Reason>) -> String {
     reasons.sort_by_key(|reason| probe::rank(domain, reason.tier));
     reasons.iter().map(Reason::to_string).collect::<Vec<_>>().join("; ")
@@ -113,13 +114,13 @@ pub(super) fn file_domain(name: &str, decision: Option<&Decision>) -> DomainStat
     }
 }
 
-/// The tier through which a domain works, if it does.
+/// The attach mode of a domain, if it is up.
 pub(super) fn tier_in_use(domains: &[DomainState], name: &str) -> Option<Tier> {
     let state = domains.iter().find(|domain| domain.name == name && domain.up)?;
     Tier::value_variants().iter().copied().find(|tier| tier.name() == state.hook)
 }
 
-/// Fails unless a domain is up that exports something, which the cgroup events alone do not.
+/// Fails unless a domain that exports metrics is up; the cgroup events alone export none.
 pub(super) fn require_exports(domains: &[DomainState]) -> anyhow::Result<()> {
     let exporting = domains.iter().filter(|domain| domain.name != "cgroup");
     if exporting.clone().any(|domain| domain.up) {

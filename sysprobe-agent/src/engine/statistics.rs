@@ -1,5 +1,5 @@
-//! Whether the kernel measures its programs: always, by configuration, or for as long as somebody asks. It
-//! costs two clock reads for each run of every BPF program of the machine.
+//! The kernel's BPF program statistics: always on if configured, or on for as long as a reader asks for them.
+//! They cost two clock reads for each run of every BPF program on the machine.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tracing::warn;
 use crate::bpf;
 use crate::snapshot::Measuring;
 
-/// While the descriptor is open, the kernel measures.
+/// The kernel measures while the file descriptor is open.
 pub(super) struct Statistics {
     always: bool,
     until: Option<Instant>,
@@ -26,7 +26,7 @@ impl Statistics {
         statistics
     }
 
-    /// Has the kernel measure for a while.
+    /// Enables the statistics for a while.
     pub(super) fn ask(&mut self, lease: Duration, now: Instant) {
         self.until = self.until.max(Some(now + lease));
         if self.open.is_none() {
@@ -34,7 +34,7 @@ impl Statistics {
         }
     }
 
-    /// Lets go what nobody asks for any more.
+    /// Disables the statistics when the last lease has ended.
     pub(super) fn update(&mut self, now: Instant) {
         if self.until.is_some_and(|until| until <= now) {
             self.until = None;
@@ -56,7 +56,7 @@ impl Statistics {
         match bpf::measure_programs() {
             Ok(open) => (self.open, self.refused) = (Some(open), None),
             Err(error) => {
-                // Somebody may ask each second.
+                // A reader may ask each second: the warning must not repeat as often.
                 if self.refused.is_none() {
                     warn!(%error, "BPF program statistics could not be enabled.");
                 }

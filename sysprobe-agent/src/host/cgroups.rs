@@ -1,4 +1,4 @@
-//! Which cgroup hierarchy is the key on this host, and what it keeps beside the CPU controller's numbers.
+//! Which cgroup hierarchy identifies workloads on this host, and what it offers besides the CPU controller.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use super::{Hierarchy, Pressure};
 use crate::cgroup::files::is_unsupported;
 use crate::cgroup::mounts::{KeyHierarchy, Mounts};
 
-/// Reads the mounts; `under` limits them to a directory at which the host's are mounted.
+/// Reads the mounts. `under` limits them to a directory where the host's are mounted.
 pub(super) fn collect(under: Option<&Path>) -> anyhow::Result<Hierarchy> {
     let mountinfo = fs::read_to_string("/proc/self/mountinfo").context("reading /proc/self/mountinfo")?;
     let mounts = match under {
@@ -39,7 +39,7 @@ fn has_controller(root: &Path, name: &str) -> bool {
     controllers.split_whitespace().any(|has| has == name)
 }
 
-/// By what reading the root cgroup's gives, which has the files that all others have (Linux 5.2).
+/// Judges by the root cgroup's file, since the root has the same pressure files as all others (Linux 5.2).
 fn pressure(root: io::Result<String>) -> Pressure {
     match root {
         Ok(_) => Pressure::Kept,

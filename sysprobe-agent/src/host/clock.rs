@@ -1,10 +1,10 @@
-//! The clock of windows and of `task_struct.start_time`, the wall clock, and the length of the kernel's
-//! ticks.
+//! The monotonic clock (of windows and `task_struct.start_time`), the wall clock, CPU time, and the length of
+//! the kernel's ticks.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
 
-/// `CLOCK_MONOTONIC`, which no clock step touches.
+/// `CLOCK_MONOTONIC`, which clock steps do not affect.
 #[must_use]
 pub fn monotonic() -> Duration {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -14,14 +14,14 @@ pub fn monotonic() -> Duration {
     Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// The same in nanoseconds, as programs have it.
+/// [`monotonic`] in nanoseconds, the unit of the programs.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     u64::try_from(monotonic().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What the wall clock says of a moment in the past, in milliseconds since the Unix epoch. Asked soon after
-/// that moment, so that a step of the wall clock in between is unlikely.
+/// The wall-clock time of a past instant, in milliseconds since the Unix epoch. Call it soon after that
+/// instant, so that a step of the wall clock in between is unlikely.
 #[must_use]
 pub fn unix_ms(moment: Instant) -> u64 {
     let wall = SystemTime::now().checked_sub(moment.elapsed());
@@ -29,7 +29,7 @@ pub fn unix_ms(moment: Instant) -> u64 {
     since_epoch.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// How much of a CPU's time the calling thread has had.
+/// The calling thread's CPU time.
 #[must_use]
 pub fn thread_time() -> Duration {
     let mut had = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -45,7 +45,7 @@ static TICK_NS: LazyLock<u64> = LazyLock::new(|| {
     tick.tv_nsec.cast_unsigned()
 });
 
-/// How long a jiffy is in nanoseconds: the coarse clocks move once in each.
+/// The length of a jiffy in nanoseconds: the coarse clocks advance once per jiffy.
 #[must_use]
 pub fn tick_ns() -> u64 {
     *TICK_NS

@@ -1,14 +1,14 @@
-//! Whether the kernel lets this process open performance counters, by which kprobes are attached.
+//! Whether the kernel lets this process open performance counters, through which kprobes are attached.
 //!
-//! Not told by capabilities alone: kernels of some distributions ask for `CAP_SYS_ADMIN` where Linux itself
-//! asks for `CAP_PERFMON`, and seccomp may forbid the call. So one is opened, which counts nothing.
+//! Capabilities alone do not tell: some distributions' kernels require `CAP_SYS_ADMIN` where Linux itself
+//! requires `CAP_PERFMON`, and seccomp may forbid the call. So this opens a counter that counts nothing.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use aya_obj::generated::{perf_event_attr, perf_sw_ids, perf_type_id};
 
-/// Only a refusal says no.
+/// `false` only if the kernel refuses permission.
 pub(super) fn can_be_opened() -> bool {
     const THIS_PROCESS: libc::pid_t = 0;
     const EVERY_CPU: libc::c_int = -1;
@@ -21,7 +21,7 @@ pub(super) fn can_be_opened() -> bool {
     attr.config = perf_sw_ids::PERF_COUNT_SW_DUMMY as u64;
     attr.size = u32::try_from(size_of::<perf_event_attr>()).unwrap_or(0);
     attr.set_disabled(1);
-    // What anybody may ask for: a process may count itself outside of the kernel.
+    // Upstream Linux lets any process count its own user-space events without a privilege.
     attr.set_exclude_kernel(1);
     // SAFETY: the attribute lives until the call returns.
     let counter = unsafe {
@@ -36,11 +36,11 @@ pub(super) fn can_be_opened() -> bool {
     };
     match i32::try_from(counter) {
         Ok(counter) if counter >= 0 => {
-            // SAFETY: a new descriptor that nobody else owns.
+            // SAFETY: a new descriptor without another owner.
             drop(unsafe { OwnedFd::from_raw_fd(counter) });
             true
         }
-        // A kernel that has no counters says so in another way.
+        // A kernel without performance counters returns another error.
         _ => io::Error::last_os_error().kind() != io::ErrorKind::PermissionDenied,
     }
 }

@@ -8,14 +8,15 @@ use serde::Serialize;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// CPU numbers go up to `possible - 1`; `online` is where a program can run now.
+/// CPUs of this host.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Cpus {
-    /// How many there can be.
+    /// Number of possible CPUs. They are numbered from 0 to `possible - 1`.
     pub possible: u32,
-    /// The numbers of those that can run something now.
+    /// Numbers of the CPUs that are online.
     pub online: Vec<u32>,
-    /// The same by the last-level cache that they share; by package where the kernel does not tell of caches.
+    /// Numbers of the online CPUs, grouped by the last-level cache that they share, or by package if the
+    /// kernel describes no caches.
     pub caches: Vec<Vec<u32>>,
 }
 
@@ -29,7 +30,7 @@ impl Cpus {
     }
 }
 
-/// CPUs come and go; the agent asks again whenever it wants to reach all of them.
+/// The CPUs that are online now. They change, so the agent asks again whenever it has to reach all of them.
 #[must_use]
 pub fn online() -> Vec<u32> {
     read_list("online")
@@ -43,7 +44,7 @@ fn list_in(file: &Path) -> Vec<u32> {
     parse_list(&fs::read_to_string(file).unwrap_or_default())
 }
 
-/// Each CPU in one group, the groups in the order of their first CPUs.
+/// Puts each CPU into one group. The groups are in the order of their first CPUs.
 fn caches(directory: &Path, online: &[u32]) -> Vec<Vec<u32>> {
     let mut groups: Vec<Vec<u32>> = Vec::new();
     for cpu in online {
@@ -62,7 +63,7 @@ fn caches(directory: &Path, online: &[u32]) -> Vec<Vec<u32>> {
     groups
 }
 
-/// The CPUs with the same last-level cache as this one, those of its package where no cache is told of.
+/// The CPUs with the same last-level cache as this one, or in its package if the kernel describes no caches.
 fn sharing(cpu: &Path) -> Vec<u32> {
     let number = |file: &Path| fs::read_to_string(file).ok()?.trim().parse::<u32>().ok();
     let entries = fs::read_dir(cpu.join("cache")).into_iter().flatten().flatten();
@@ -100,8 +101,8 @@ mod tests {
             fs::create_dir_all(file.parent().expect("a parent")).expect("made");
             fs::write(file, text).expect("written");
         };
-        // The first and third share a cache, of which a CPU is offline; the second has no cache; the fourth
-        // nothing at all.
+        // CPUs 0 and 2 share a cache with CPU 7, which is offline. CPU 1 has no cache, CPU 3 has no topology
+        // either.
         for cpu in [0, 2] {
             write(&format!("cpu{cpu}/cache/index0/level"), "1\n");
             write(&format!("cpu{cpu}/cache/index0/shared_cpu_list"), &format!("{cpu}\n"));

@@ -1,4 +1,4 @@
-//! The machine's own counters, from `/proc` and `/sys`. Facts only; what is much is not decided here.
+//! The machine's own counters, from `/proc` and `/sys`. Facts only: this module decides no thresholds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::snapshot::{CpuTimes, DiskTimes, LinkCounts, NodeMemory, NodeSample};
 
 const MS: u64 = 1_000_000;
 
-/// Everything as of now.
+/// Reads all counters.
 pub(crate) fn read() -> NodeSample {
     let stat = known(KernelStats::current());
     let softnet = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
@@ -28,14 +28,14 @@ pub(crate) fn read() -> NodeSample {
     }
 }
 
-/// A file that is not there, as in a sandbox, leaves a part empty.
+/// A file that cannot be read, as in a sandbox, leaves its part empty.
 fn known<T>(read: ProcResult<T>) -> Option<T> {
     read.inspect_err(|error| debug!(%error, "A file in /proc could not be read.")).ok()
 }
 
 fn cpu(total: &CpuTime) -> CpuTimes {
     let ns = |ms: Option<u64>| ms.unwrap_or_default() * MS;
-    // Time of guests is in `user` and `nice` already.
+    // `user` and `nice` include the time of guests.
     let busy = total.user_ms() + total.nice_ms() + total.system_ms();
     CpuTimes {
         busy_ns: busy * MS + ns(total.irq_ms()) + ns(total.softirq_ms()),
@@ -57,7 +57,8 @@ fn memory() -> NodeMemory {
     }
 }
 
-/// Those that have hardware or a hypervisor behind them: a loop device's requests are another disk's, too.
+/// Only disks with hardware or a hypervisor behind them: a loop device's requests are counted on another disk
+/// as well.
 fn disks() -> BTreeMap<String, DiskTimes> {
     let is_whole = |name: &str| Path::new("/sys/block").join(name).join("device").exists();
     let disks = known(procfs::diskstats()).unwrap_or_default();
@@ -69,9 +70,9 @@ fn disks() -> BTreeMap<String, DiskTimes> {
     times.collect()
 }
 
-/// Those that leave the machine, if there are any; else all but loopback and one end of a pair.
+/// Links that leave the machine, if there are any; else all except loopback and ends of pairs such as veth.
 fn links() -> BTreeMap<String, LinkCounts> {
-    // The node's own network is the first process's; a container's own is another.
+    // Process 1 is in the node's network namespace; a container has its own.
     let of_node = known(Process::new(1).and_then(|first| first.dev_status()));
     let all = of_node.or_else(|| known(procfs::net::dev_status())).unwrap_or_default();
     let all: Vec<_> = all.into_values().filter(|link| link.name != "lo").collect();
@@ -89,14 +90,14 @@ pub(super) fn network_devices() -> PathBuf {
     devices(&mounts.unwrap_or_default())
 }
 
-/// The machine's memory; 0 if it is not known.
+/// The machine's memory; 0 if unknown.
 pub(super) fn memory_bytes() -> u64 {
     known(Meminfo::current()).map_or(0, |info| info.mem_total)
 }
 
-/// Where the node's network devices are: sysfs shows those of the network in which it was mounted, so that a
-/// container has to be given the node's `/sys/class/net` by a mount of its own (what they lead to is below
-/// `/sys/devices`, beside it).
+/// The directory of the node's network devices. sysfs shows the devices of the network namespace in which it
+/// was mounted, so a container needs a mount of the node's `/sys/class/net`. (Its entries link to
+/// `/sys/devices`, beside it.)
 fn devices(mounts: &[MountInfo]) -> PathBuf {
     const DEVICES: &str = "/class/net";
     let given = mounts.iter().find(|mount| mount.fs_type == "sysfs" && mount.root == DEVICES);
@@ -115,18 +116,18 @@ fn counts(link: &DeviceStatus, devices: &Path) -> LinkCounts {
     }
 }
 
-/// Of all CPUs: what was dropped because a queue was full. Numbers are hexadecimal (`softnet_seq_show`).
+/// Packets dropped because a queue was full, on all CPUs. Numbers are hexadecimal (`softnet_seq_show`).
 fn backlog_drops(softnet: &str) -> u64 {
     let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
     softnet.lines().filter_map(dropped).sum()
 }
 
-/// All that the network layer got since the machine started: on all CPUs, of all namespaces.
+/// Packets that the network layer has received since boot, on all CPUs and in all namespaces.
 pub(crate) fn packets_received() -> u64 {
     processed(&fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default())
 }
 
-/// The number of each CPU wraps at 32 bits; the agent looks every second.
+/// Each CPU's number wraps at 32 bits, so the agent reads it every second.
 fn processed(softnet: &str) -> u64 {
     let received = |line: &str| u64::from_str_radix(line.split_whitespace().next()?, 16).ok();
     softnet.lines().filter_map(received).sum()

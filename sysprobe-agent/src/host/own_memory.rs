@@ -1,5 +1,5 @@
-//! The agent's own memory cgroups: how much more may be charged to them before a limit is reached. What it
-//! may do about that is not decided here.
+//! The agent's own memory cgroups: how much more may be charged to them before a limit is reached. This
+//! module does not decide what to do about it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,23 +7,24 @@ use procfs::process::{MountInfo, Process};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A cgroup of the agent's with a memory limit, its own or one above it that can be seen from here.
+/// A memory cgroup of the agent: its own, or an ancestor that is visible to it.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MemoryGroup {
+    /// Directory of the cgroup.
     pub directory: PathBuf,
-    /// The names of the files differ.
+    /// Whether the cgroup is on cgroup v1, whose file names differ from those of v2.
     pub is_v1: bool,
 }
 
-/// What a group's files say.
+/// A group's limit and usage, from its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
     pub limit: u64,
-    /// Without pages of files that the kernel would drop first.
+    /// Excludes inactive file pages, which the kernel reclaims first.
     pub used: u64,
 }
 
-/// Where the limit, the usage and the statistics are.
+/// The files with the limit and the usage, and the statistic to subtract.
 struct Files {
     limit: &'static str,
     usage: &'static str,
@@ -37,12 +38,11 @@ const V1: Files = Files {
     inactive_file: "total_inactive_file ",
 };
 
-/// Anything above this is v1's way to say that there is no limit: the largest number of whole pages.
+/// cgroup v1 reports no limit as the largest number of whole pages, which is above this.
 const NO_LIMIT: u64 = 1 << 62;
 
 impl MemoryGroup {
-    /// The group that the process is in, and those above it, as far as a mount shows them. Empty if none can
-    /// be seen.
+    /// The process's own group and its ancestors, as far as a mount shows them. Empty if none is visible.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let Ok(process) = Process::myself() else { return Vec::new() };
@@ -60,7 +60,7 @@ impl MemoryGroup {
         if v1.is_empty() { of(false) } else { v1 }
     }
 
-    /// From the group of that path up to the root of the first mount that has it.
+    /// The group with that path and its ancestors, up to the root of the first mount that contains it.
     fn along(mounts: &[MountInfo], path: &Path, is_v1: bool) -> Vec<Self> {
         let has_memory = |mount: &MountInfo| {
             let of_v1 = mount.fs_type == "cgroup" && mount.super_options.contains_key("memory");
@@ -68,7 +68,7 @@ impl MemoryGroup {
         };
         let mut found = mounts.iter().filter(|mount| has_memory(mount)).filter_map(|mount| {
             let below = path.strip_prefix(&mount.root).ok()?;
-            // Without the slash that joining an empty path leaves at the end.
+            // Removes the slash that joining an empty path leaves at the end.
             Some((mount.mount_point.clone(), mount.mount_point.join(below).components().collect::<PathBuf>()))
         });
         let Some((top, own)) = found.next() else { return Vec::new() };
@@ -76,7 +76,7 @@ impl MemoryGroup {
         groups.map(|directory| Self { directory: directory.to_owned(), is_v1 }).collect()
     }
 
-    /// `None` without a limit, and where the files cannot be read.
+    /// `None` without a limit, or if the files cannot be read.
     #[must_use]
     pub fn charge(&self) -> Option<Charge> {
         let files = if self.is_v1 { &V1 } else { &V2 };

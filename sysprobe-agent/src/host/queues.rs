@@ -1,5 +1,5 @@
-//! Queues of devices: how many requests block devices take at one time, and whether packets are
-//! steered to other CPUs.
+//! Queues of devices: how many requests block devices accept at a time, and whether packets are steered to
+//! other CPUs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::node;
 
-/// What the queues of this host's devices are set to.
+/// Settings of this host's device queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Queues {
-    /// How many requests all block devices together can have in flight.
+    /// Maximum number of requests in flight, over all block devices.
     pub requests: u32,
-    /// Whether a network device has its packets processed by other CPUs than those that receive
-    /// them (RPS or RFS).
+    /// Whether packets of a network device are steered to other CPUs than those that receive them (RPS or
+    /// RFS).
     pub steers_packets: bool,
 }
 
@@ -32,8 +32,8 @@ pub fn steers_packets() -> bool {
     steers(&node::network_devices(), has_bits(&sockets))
 }
 
-/// `queue/nr_requests` counts for each hardware queue (`mq/0` and so on). What has none passes its
-/// bios on to other devices.
+/// `queue/nr_requests` applies to each hardware queue (`mq/0` and so on). A device without hardware queues
+/// passes its bios on to other devices.
 fn requests(devices: &Path) -> u32 {
     let of_device = |device: PathBuf| {
         let queues = u32::try_from(entries(&device.join("mq")).count()).unwrap_or(u32::MAX);
@@ -43,7 +43,7 @@ fn requests(devices: &Path) -> u32 {
     entries(devices).map(of_device).fold(0, u32::saturating_add)
 }
 
-/// `rps_flow_cnt` steers only where there is a table of sockets as well.
+/// `rps_flow_cnt` has an effect only together with the global socket flow table.
 fn steers(devices: &Path, by_socket: bool) -> bool {
     let is_set =
         |queue: &Path, file: &str| fs::read_to_string(queue.join(file)).is_ok_and(|text| has_bits(&text));
@@ -51,7 +51,7 @@ fn steers(devices: &Path, by_socket: bool) -> bool {
     queues.any(|queue| is_set(&queue, "rps_cpus") || (by_socket && is_set(&queue, "rps_flow_cnt")))
 }
 
-/// Of a mask, as `00000000,0000000f`, or a number.
+/// Whether a mask, such as `00000000,0000000f`, or a number is other than zero.
 fn has_bits(text: &str) -> bool {
     text.contains(|digit: char| digit.is_ascii_hexdigit() && digit != '0')
 }
@@ -65,7 +65,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 mod tests {
     use super::*;
 
-    /// Files below a directory, with their directories.
+    /// Writes files below a directory, and creates their directories.
     fn write(root: &Path, files: &[(&str, &str)]) {
         for (path, text) in files {
             let path = root.join(path);
@@ -83,7 +83,7 @@ mod tests {
             ("nvme0n1/mq/1/nr_tags", "1023\n"),
             ("sda/queue/nr_requests", "64\n"),
             ("sda/mq/0/nr_tags", "64\n"),
-            // The device mapper has no requests of its own.
+            // The device mapper has no hardware queues.
             ("dm-0/queue/nr_requests", "128\n"),
         ];
         write(root.path(), &files);

@@ -1,4 +1,4 @@
-//! How large the node is: what the sizes of maps follow besides the CPUs.
+//! How large the node is. Map sizes depend on it and on the number of CPUs.
 
 use std::fs;
 use std::path::Path;
@@ -9,17 +9,17 @@ use serde::Serialize;
 use super::{Hierarchy, MemoryGroup, node};
 use crate::cgroup::mounts::KeyHierarchy;
 
-/// What is found at start; 0 where it cannot be told.
+/// Size of this host at the start. A number is 0 if it is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Scale {
-    /// The node's memory.
+    /// Memory of the node in bytes; 0 if unknown.
     pub memory_bytes: u64,
-    /// The lowest memory limit of the agent's own cgroup and those above it, as far as they can be seen;
-    /// `None` without one.
+    /// Lowest memory limit in bytes of the agent's own cgroup and its visible ancestors. `None` without a
+    /// limit.
     pub memory_limit_bytes: Option<u64>,
-    /// Cgroups in the hierarchy whose ids tell workloads apart.
+    /// Number of cgroups in the hierarchy whose ids identify workloads; 0 if unknown.
     pub cgroups: u32,
-    /// Block devices that are in use or can be: a loop device without a file does not count.
+    /// Number of block devices with a size. A loop device without a backing file has none and is not counted.
     pub disks: u32,
 }
 
@@ -34,8 +34,8 @@ impl Scale {
     }
 }
 
-/// Without walking the tree: v2 counts its descendants (4.14), `/proc/cgroups` those of each controller of
-/// v1.
+/// Does not walk the tree: v2 counts its descendants (4.14), and `/proc/cgroups` counts those of each v1
+/// controller.
 fn cgroups(key: &KeyHierarchy) -> u32 {
     let count = match key {
         KeyHierarchy::V2 { root } => {
@@ -53,7 +53,7 @@ fn cgroups(key: &KeyHierarchy) -> u32 {
     count.unwrap_or(0)
 }
 
-/// Those that have a size.
+/// Block devices with a size.
 fn disks(block: &Path) -> u32 {
     let devices = fs::read_dir(block).into_iter().flatten().flatten();
     let sizes = devices.filter_map(|device| fs::read_to_string(device.path().join("size")).ok());

@@ -1,5 +1,5 @@
-//! Where what a workload received in a window lost its time: the difference of two snapshots. Pure; how it
-//! looks is not its business.
+//! Where data that a workload received in a window lost time: the difference of two snapshots. Pure;
+//! independent of the presentation.
 
 use crate::{
     show::{bar::Mark, target::Target},
@@ -8,23 +8,23 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Finding {
-    /// The receive path is not watched, and why.
+    /// The domain `rxpath` is off, for this reason.
     Off(String),
-    /// Nothing that was followed was read in the window.
+    /// No followed data was read in the window.
     Nothing,
     /// By protocol.
     Received(Vec<Path>),
 }
 
-/// What came by one protocol.
+/// The data received over one protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Path {
     pub(super) protocol: String,
-    /// From the device to the reader. Its time is that of all stages.
+    /// From the device to the reader. Its time is the sum of all stages.
     pub(super) total: Times,
-    /// In the order of the way.
+    /// In the order in which data passes them.
     pub(super) stages: Vec<Stage>,
-    /// Whose the stages are: all of them, each once.
+    /// The stages summed up by their owner; every stage is in exactly one sum.
     pub(super) sums: Vec<Sum>,
 }
 
@@ -34,20 +34,20 @@ pub(super) struct Stage {
     pub(super) name: String,
     pub(super) whose: Whose,
     pub(super) times: Times,
-    /// Of the time of all stages, from 0 to 1.
+    /// Share of the time of all stages, from 0 to 1.
     pub(super) share: f64,
 }
 
-/// All stages of one.
+/// The sum of all stages with the same owner.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sum {
     pub(super) whose: Whose,
     pub(super) seconds: f64,
-    /// Of the time of all stages, from 0 to 1.
+    /// Share of the time of all stages, from 0 to 1.
     pub(super) share: f64,
 }
 
-/// In seconds, but for the number of them.
+/// In seconds, except for the count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Times {
     pub(super) count: u64,
@@ -55,17 +55,17 @@ pub(super) struct Times {
     pub(super) p50: Option<f64>,
     pub(super) p90: Option<f64>,
     pub(super) p99: Option<f64>,
-    /// The upper bound of the last bucket that holds any.
+    /// Upper bound of the last non-empty bucket.
     pub(super) max: Option<f64>,
 }
 
-/// Who has what was received during a stage.
+/// The part of the system that is responsible for a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     Network,
     Scheduler,
     Application,
-    /// The last two, and what comes before them, where the kernel does not tell them apart.
+    /// Scheduler and application together, with the stages before them, if the kernel cannot tell them apart.
     Reader,
 }
 
@@ -89,8 +89,8 @@ impl Finding {
 
 impl Path {
     fn new(protocol: &str, path: &PathSample) -> Self {
-        // Not that of the whole, which is read a moment later: what is booked meanwhile would be missing from
-        // the parts.
+        // Not the sum of the total, which is read a moment later: data booked in between would be missing
+        // from the stages.
         let all_ns: u64 = path.stages.iter().map(|stage| stage.latency.sum_ns).sum();
         let is_split = path.stages.iter().all(|stage| whose(&stage.name) != Whose::Reader);
         let whose = |name: &str| match whose(name) {
@@ -123,11 +123,11 @@ fn sums(stages: &[Stage], is_split: bool) -> Vec<Sum> {
     parts.iter().map(sum).collect()
 }
 
-/// Whose a stage is by its name.
+/// The owner of a stage, by its name.
 fn whose(stage: &str) -> Whose {
     match stage {
         "wakeup_to_run" => Whose::Scheduler,
-        // The kernel tells whoever waits at once.
+        // The kernel wakes waiting threads at once.
         "ready_to_wakeup" => Whose::Network,
         "run_to_read" => Whose::Application,
         _ if ["_to_wakeup", "_to_run", "_to_read"].iter().any(|end| stage.ends_with(end)) => Whose::Reader,
@@ -164,7 +164,7 @@ impl Whose {
         }
     }
 
-    /// No letter is that of a cause of waits.
+    /// No letter is also used for a cause of waits.
     pub(super) const fn mark(self) -> Mark {
         match self {
             Self::Network => Mark::new('N', 117),

@@ -1,4 +1,4 @@
-//! What took long in a window, one by one, and how it looks: two lines each, the slowest first.
+//! The individual slow requests of a window, rendered on two lines each, the slowest first.
 
 use std::cmp::Reverse;
 
@@ -13,24 +13,24 @@ use crate::{
     snapshot::{Occupant, SlowRequest, Snapshot, Who, seconds},
 };
 
-/// How long a live view shows a request: long enough to be read.
+/// A live view shows a request long enough for it to be read.
 const SHOWN_FOR_NS: u64 = 10_000_000_000;
-/// How many a screen lists; the JSON form has all.
+/// Maximum number of requests on the screen; the JSON form has all of them.
 const SHOWN: usize = 20;
-/// A stage that took less of the whole says nothing.
+/// Stages with a smaller share of the whole are left out.
 const WORTH_SHOWING: f64 = 0.01;
 const PEER: usize = 26;
 const PORT: usize = 5;
 const GAP: &str = "  ";
 
-/// What was read in a window and before, and took long.
+/// Slow requests that were read in a window or shortly before it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Slow {
     /// In seconds.
     pub(super) from: f64,
-    /// How many are missing for want of room, of whatever workload.
+    /// Number of requests, of any workload, that found no room.
     pub(super) lost: u64,
-    /// When the window began and ended.
+    /// Begin and end of the window.
     begun_ns: u64,
     pub(super) ended_ns: u64,
     /// The slowest first.
@@ -56,7 +56,7 @@ impl Slow {
         })
     }
 
-    /// Those of the window alone.
+    /// Only the requests of the window itself.
     pub(super) fn in_window(&self) -> impl Iterator<Item = &SlowRequest> {
         self.requests.iter().filter(|one| one.read_ns > self.begun_ns)
     }
@@ -108,7 +108,7 @@ fn peer(one: &SlowRequest) -> String {
     }
 }
 
-/// Those that matter; who had the CPU is told of the wait for it.
+/// The stages that matter; the wait for a CPU comes with the occupants of the CPU.
 fn stages(one: &SlowRequest) -> String {
     let least = one.took_ns as f64 * WORTH_SHOWING;
     let worth = one.stages.iter().filter(|(_, ns)| *ns as f64 >= least);

@@ -5,20 +5,20 @@ use ratatui::text::{Line, Span};
 use super::model::{Path, Stage, Sum, Times};
 use crate::show::{Width, bar::Mark, format, page::Form};
 
-/// The letter and a space before the name.
+/// The letter before the name, and a space.
 const LETTER: usize = 2;
-/// The longest names of stages (`ready_to_wakeup`) have as many.
+/// The longest name of a stage is `ready_to_wakeup`.
 const NAME: usize = 15;
 /// A space and a number.
 const NUMBER: usize = 1 + format::NUMBER_WIDTH;
 const SHARE: usize = 1 + 5;
 const GAP: usize = 2;
-/// A shorter bar tells less than a number in its place.
+/// Below this width, a number says more than a bar.
 const SHORTEST_BAR: usize = 8;
-/// A bar of more columns says nothing more.
+/// A longer bar says nothing more.
 const LONGEST_BAR: usize = 40;
 
-/// A number of the times of a stage.
+/// A column of a stage's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Count,
@@ -55,7 +55,7 @@ impl Column {
     }
 }
 
-/// What fits into a width.
+/// The columns and the bar that fit into a width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
     columns: Vec<Column>,
@@ -64,7 +64,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Numbers come before a bar of any length but the shortest.
+    /// Numbers take precedence over a bar, except over the shortest one.
     pub(super) fn fit(form: &Form) -> Self {
         let color = form.color;
         let Width::Columns(width) = form.width else {
@@ -99,7 +99,7 @@ impl Table {
         self.with_bar(mark, &cells, stage.share)
     }
 
-    /// Quantiles cannot be added up.
+    /// Without quantiles, which cannot be added up.
     fn sum(&self, sum: Sum) -> Line<'static> {
         let mark = sum.whose.mark();
         self.with_bar(mark, &self.cells(mark.letter, sum.whose.name(), None, sum.share), sum.share)

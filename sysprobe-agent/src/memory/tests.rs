@@ -1,4 +1,4 @@
-//! The memory files of both versions: complete, incomplete, and not what they should be.
+//! The memory files of both versions: complete, incomplete and malformed.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn sample(usage_bytes: u64, working_set_bytes: u64, limit_bytes: Option<u64>) ->
 const V2_STAT: &str =
     "anon 5000\nfile 3000\nactive_anon 1\ninactive_file 2000\nactive_file 1000\npgfault 99\npgmajfault 17\n";
 const V2_EVENTS: &str = "low 0\nhigh 0\nmax 12\noom 4\noom_kill 3\noom_group_kill 1\n";
-/// What the cgroup itself has comes before what is below it as well.
+/// The cgroup's own values precede the hierarchical ones.
 const V1_STAT: &str = "cache 1\ninactive_file 1\npgmajfault 1\nhierarchical_memory_limit \
                        9223372036854771712\n\
     total_cache 1\ntotal_pgmajfault 17\ntotal_inactive_file 2000\ntotal_active_file 1\n";
@@ -86,7 +86,7 @@ fn v1_is_read_from_the_controllers_own_hierarchy_and_its_huge_number_is_no_limit
 
 #[test]
 fn a_working_set_is_never_below_zero() {
-    // Usage is counted ahead in batches and statistics lag behind.
+    // Usage is charged ahead in batches, and statistics lag behind.
     let root = tree(&v1_files("16384\n", "1500\n"));
     let read = v1(&root).read("/a", Place::Workload).expect("readable");
     assert_eq!(read, Some(sample(1500, 0, Some(16_384))));
@@ -108,7 +108,7 @@ fn a_cgroup_that_has_gone_or_lacks_the_controller_is_none() {
     assert_eq!(v2(&root).read("/a", Place::Workload).expect("no error"), None);
     assert_eq!(v2(&root).read("/gone", Place::Workload).expect("no error"), None);
     assert_eq!(v1(&root).read("/gone", Place::Workload).expect("no error"), None);
-    // Removed while it was read.
+    // Deleted while it was read.
     let root = tree(&v2_files("max\n")[..3]);
     assert_eq!(v2(&root).read("/a", Place::Workload).expect("no error"), None);
 }

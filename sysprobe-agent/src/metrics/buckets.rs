@@ -1,6 +1,6 @@
-//! The kernel's buckets in the two forms that Prometheus has: classic ones, merged, for readers of text; and
-//! as they are, as a native histogram. Both are exact: every classic bound is one of the kernel's, and these
-//! are those of the native schema.
+//! The kernel's buckets in both Prometheus forms: merged into classic buckets for readers of text, and
+//! unchanged as a native histogram. Both are exact: every classic bound is also a bound in the kernel, and
+//! the kernel's bounds are those of the native schema.
 
 use prometheus_client::encoding::{NativeHistogram, NativeHistogramBuckets};
 use sysprobe_common::hist;
@@ -8,20 +8,21 @@ use sysprobe_common::hist;
 use crate::config::metrics::ClassicBuckets;
 use crate::snapshot::{HistogramSample, bucket_upper};
 
-/// The classic buckets: powers of two from 4 microseconds to 8 seconds. Finer would be dear for a server that
-/// keeps one series per bucket.
+/// The classic buckets: powers of two from 4 microseconds to 8 seconds. Finer buckets would be expensive for
+/// a server that keeps one series per bucket.
 const CLASSIC: std::ops::RangeInclusive<i32> = -18..=3;
-/// The native index of what is longer than any number (`+Inf`): the bucket after that of the largest one.
+/// The native index of the overflow bucket (`+Inf`): the one after the bucket of the largest number.
 const INFINITE: i32 = (f64::MAX_EXP << hist::SCHEMA) + 1;
 
-/// Of how many powers of two one has a bucket: each, or every third where a pod has several such histograms.
+/// The width of classic buckets: one per power of two, or one per three where a pod has several such
+/// histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     EachPower,
     EveryThird,
 }
 
-/// A histogram in both forms. Filled anew for each, so that a scrape allocates it once.
+/// A histogram in both forms. Refilled for each histogram, so that a scrape allocates it once.
 #[derive(Debug, Default)]
 pub(super) struct Buckets {
     /// Bounds and counts, not cumulative.
@@ -54,7 +55,8 @@ impl Buckets {
         self.classic.push((f64::INFINITY, gathered));
     }
 
-    /// The first bucket holds all that is too short to be told apart: that is what a zero bucket is for.
+    /// The kernel's first bucket holds everything too short to be distinguished, so it becomes the zero
+    /// bucket.
     pub(super) fn fill_native(&mut self, sample: &HistogramSample) {
         self.spans.clear();
         self.deltas.clear();

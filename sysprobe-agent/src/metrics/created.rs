@@ -1,13 +1,13 @@
-//! Since when a series is counted, in the forms that can say so: a field of each counter and histogram in
-//! protobuf, lines that end in `_created` in OpenMetrics. A server that reads it puts a 0 there, so that what
-//! a new series begins with counts as growth. The older text has nothing of the kind.
+//! The time since which a series is counted, in the formats that can express it: a field of each counter and
+//! histogram in protobuf, lines that end in `_created` in OpenMetrics. A server that reads it inserts a 0
+//! there, so that the first value of a new series counts as growth. The older text format has no such thing.
 
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::Metric;
 
 use super::table::Kind;
 
-/// The field `start_timestamp`, which was called `created_timestamp`. The times are those of the series, in
-/// their order, in milliseconds since the Unix epoch; 0 is left out.
+/// Sets the field `start_timestamp`, formerly `created_timestamp`. `created_ms` holds one time per series, in
+/// the same order, in milliseconds since the Unix epoch; 0 is left out.
 pub(super) fn stamp(series: &mut [Metric], created_ms: &[u64]) {
     for (one, ms) in series.iter_mut().zip(created_ms).filter(|(_, ms)| **ms != 0) {
         let field = match (&mut one.counter, &mut one.histogram) {
@@ -22,8 +22,8 @@ pub(super) fn stamp(series: &mut [Metric], created_ms: &[u64]) {
     }
 }
 
-/// The text of one family with a line more for each counter and histogram: it comes last of its series, as in
-/// the Go client's text.
+/// The text of one family with one more line for each counter and histogram, after its other lines, as in the
+/// Go client's text.
 pub(super) fn with_lines(text: &str, name: &str, kind: Kind, created_ms: &[u64]) -> String {
     let (labelled, last) = match kind {
         Kind::Counter => ("_total", "_total"),

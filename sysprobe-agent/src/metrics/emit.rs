@@ -1,4 +1,4 @@
-//! Takes the series of one family of the table, and encodes them as they come.
+//! Collects the series of one family of the table and encodes them at once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,44 +12,44 @@ use super::table::{self, Kind};
 use crate::config::metrics::ClassicBuckets;
 use crate::snapshot::{Culprit, HistogramSample, Snapshot, Workload, WorkloadSample};
 
-/// Takes the series of one family. The first error is kept: a writer that failed once fails the scrape.
+/// Collects the series of one family. The first error is kept: a writer that failed once fails the scrape.
 pub struct Emit<'a> {
     family: MetricEncoder<'a>,
     kind: Kind,
     result: fmt::Result,
     state: &'a mut State,
     export: Export,
-    /// How many there are so far.
+    /// Number of series so far.
     series: u64,
 }
 
-/// What goes from one family to the next.
+/// State that is carried from one family to the next.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// What a histogram is made of.
+    /// Scratch space for histograms.
     buckets: Buckets,
-    /// How many series each family has, by its full name.
+    /// Number of series of each family, by its full name.
     counted: Vec<(String, u64)>,
-    /// By a hash of the workload.
+    /// Keyed by a hash of the workload.
     of_workloads: HashMap<u64, OfWorkload>,
-    /// Since when the agent's own series are counted.
+    /// The time since which the agent's own series are counted.
     started_ms: u64,
-    /// Since when the series of the family at hand are counted, in their order, in milliseconds since the
-    /// Unix epoch; 0 of what is not known.
+    /// The time since which each series of the current family is counted, in their order, in milliseconds
+    /// since the Unix epoch; 0 if unknown.
     pub(super) created_ms: Vec<u64>,
-    /// How many found no room among a workload's.
+    /// Number of series that exceeded the limit of their workload.
     left_out: u64,
 }
 
 #[derive(Debug, Default)]
 struct OfWorkload {
-    /// How many series it has so far.
+    /// Number of its series so far.
     series: u64,
-    /// Since when its totals are counted.
+    /// The time since which its totals are counted.
     created_ms: u64,
 }
 
-/// How it is wanted.
+/// Export settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Export {
     pub(super) format: Format,
@@ -63,12 +63,12 @@ impl State {
             let Workload { namespace, pod, container } = &row.workload;
             (hash([namespace, pod, container]), row.created_ms)
         });
-        // A pod that has a limit of its own is a workload as well.
+        // A pod with a limit of its own is a workload as well.
         let pods = snapshot.pods.iter().map(|pod| (hash([&pod.namespace, &pod.pod, ""]), pod.created_ms));
         let mut of_workloads = HashMap::new();
         for (workload, created_ms) in pods.chain(workloads) {
             let of_workload = of_workloads.entry(workload).or_insert(OfWorkload { series: 0, created_ms });
-            // The earlier: neither had counted anything then.
+            // The earlier time: neither had counted anything by then.
             of_workload.created_ms = of_workload.created_ms.min(created_ms);
         }
         Self { of_workloads, started_ms: snapshot.agent.started_unix_ms, ..Self::default() }
@@ -78,7 +78,7 @@ impl State {
         self.counted.push((family, series));
     }
 
-    /// Since when what has these labels is counted, if it may have so many series more.
+    /// The time since which the labelled series is counted, if its workload may have `series` more of them.
     fn admit(&mut self, labels: Labels, series: u64, limit: u64) -> Option<u64> {
         let [namespace @ ("namespace", _), pod, container, ..] = labels else { return Some(self.started_ms) };
         let workload = self.of_workloads.entry(hash([namespace.1, pod.1, container.1])).or_default();
@@ -110,12 +110,12 @@ impl<'a> Emit<'a> {
         Self { family, kind, result: Ok(()), state, export, series: 0 }
     }
 
-    /// How many series there are, if all could be written.
+    /// The number of series, if all of them could be written.
     pub(super) fn end(self) -> Result<u64, fmt::Error> {
         self.result.map(|()| self.series)
     }
 
-    /// How many series each of the families before this one has.
+    /// Number of series of each family before this one.
     pub(super) fn each_family(&mut self) {
         let counted = std::mem::take(&mut self.state.counted);
         for (family, series) in &counted {
@@ -124,12 +124,12 @@ impl<'a> Emit<'a> {
         self.state.counted = counted;
     }
 
-    /// How many series of those families found no room.
+    /// Number of series of those families that exceeded their workload's limit.
     pub(super) const fn left_out(&self) -> u64 {
         self.state.left_out
     }
 
-    /// Notes also since when it is counted.
+    /// Also notes the time since which the series is counted.
     fn may_write(&mut self, labels: Labels, series: u64, created_ms: Option<u64>) -> bool {
         let limit = self.export.series_per_workload;
         let admitted = if self.result.is_ok() { self.state.admit(labels, series, limit) } else { None };
@@ -173,13 +173,14 @@ impl<'a> Emit<'a> {
         self.value(&[namespace, pod, container, ("kind", kind)], value as f64);
     }
 
-    /// One number with a label more.
+    /// One number with an additional label.
     pub(super) fn workload_with(&mut self, row: &WorkloadSample, label: (&str, &str), value: f64) {
         let [namespace, pod, container] = labels_of(&row.workload);
         self.value(&[namespace, pod, container, label], value);
     }
 
-    /// Of who made it wait, and since when that is counted, if not since the workload is.
+    /// Interference of one culprit; `created_ms` is set if the culprit is counted for a shorter time than the
+    /// workload.
     pub(super) fn culprit(
         &mut self,
         row: &WorkloadSample,
@@ -197,18 +198,18 @@ impl<'a> Emit<'a> {
         self.value_since(&labels, created_ms, value);
     }
 
-    /// Of a protocol and a family.
+    /// One number of a protocol and an address family.
     pub(super) fn traffic(&mut self, workload: &Workload, [protocol, family]: [&str; 2], value: f64) {
         let [namespace, pod, container] = labels_of(workload);
         self.value(&[namespace, pod, container, ("protocol", protocol), ("family", family)], value);
     }
 
-    /// In the finest classic buckets there are: a pod has only one of these.
+    /// A histogram in the finest classic buckets: a pod has only one of these.
     pub(super) fn fine_histogram(&mut self, workload: &Workload, sample: &HistogramSample) {
         self.encode_buckets(&labels_of(workload), sample, Width::EachPower);
     }
 
-    /// With up to two labels more.
+    /// A histogram with up to two additional labels.
     pub(super) fn histogram(&mut self, workload: &Workload, more: &[(&str, &str)], sample: &HistogramSample) {
         let mut labels = [("", ""); 5];
         labels[..3].copy_from_slice(&labels_of(workload));
@@ -216,13 +217,13 @@ impl<'a> Emit<'a> {
         self.encode_buckets(&labels[..3 + more.len()], sample, Width::EveryThird);
     }
 
-    /// Of a device and an operation.
+    /// One number of a device and an operation.
     pub(super) fn request(&mut self, workload: &Workload, [device, operation]: [&str; 2], value: f64) {
         let [namespace, pod, container] = labels_of(workload);
         self.value(&[namespace, pod, container, ("device", device), ("operation", operation)], value);
     }
 
-    /// Of what never happened there is none: most workloads do few things.
+    /// An empty histogram is left out: most workloads do few kinds of things.
     fn encode_buckets(&mut self, labels: Labels, sample: &HistogramSample, width: Width) {
         let count = sample.count();
         if count == 0 {
@@ -230,7 +231,7 @@ impl<'a> Emit<'a> {
         }
         let is_native = self.export.format == Format::Protobuf;
         self.state.buckets.fill_classic(sample, width, self.export.classic);
-        // A native histogram is one series; else there is one for each bucket, and count and sum.
+        // A native histogram is one series; a classic one has a series per bucket, plus count and sum.
         let of_text = self.state.buckets.classic.len() as u64 + 2;
         if !self.may_write(labels, if is_native { 1 } else { of_text }, None) {
             return;

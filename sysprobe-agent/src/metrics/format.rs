@@ -1,5 +1,5 @@
-//! What a reader may ask for: protobuf, with native histograms; OpenMetrics 1.0; and the older text format
-//! for readers that do not ask.
+//! The exposition formats: protobuf, with native histograms; OpenMetrics 1.0; and the older text format for
+//! readers that ask for none.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
@@ -9,12 +9,12 @@ pub enum Format {
 }
 
 impl Format {
-    /// How many there are.
+    /// Number of formats.
     pub const COUNT: usize = 3;
 
-    /// What an `Accept` header asks for: of what it names and we have, what it likes best; of what it likes
-    /// alike, the first. Prometheus names protobuf where native histograms are on, else OpenMetrics; a
-    /// browser or curl gets the plain form.
+    /// The format that an `Accept` header asks for: the supported one with the highest quality, and of
+    /// several the first. Prometheus asks for protobuf if native histograms are enabled, else for
+    /// OpenMetrics; a browser or curl gets the plain format.
     #[must_use]
     pub fn negotiate(accept: &str) -> Self {
         let mut best = (0.0, Self::Plain);

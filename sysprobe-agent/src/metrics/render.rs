@@ -1,5 +1,5 @@
-//! Walks the table over a snapshot and encodes it, family by family. Nothing is registered: a scrape is a
-//! value that is written out.
+//! Encodes a snapshot family by family, as the table lists them. Nothing is registered: a scrape is a value
+//! that is written out.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,14 +19,14 @@ use super::text;
 use crate::config::metrics::MetricsConfig;
 use crate::snapshot::Snapshot;
 
-/// What is wanted of a snapshot in one of the forms.
+/// Encodes a snapshot in one of the formats, as the configuration wants it.
 pub fn render(snapshot: Snapshot, format: Format, wanted: &MetricsConfig) -> Result<Vec<u8>, Failed> {
     let mut out = Vec::new();
     render_to(&mut out, snapshot, format, wanted)?;
     Ok(out)
 }
 
-/// Writes the same family by family, so that the whole need not be in memory.
+/// The same, written family by family, so that the whole text is never in memory.
 pub fn render_to(
     out: &mut impl Write,
     snapshot: Snapshot,
@@ -41,7 +41,7 @@ pub fn render_to(
         series_per_workload: wanted.series_per_workload.into(),
     };
     let created_lines = format == Format::OpenMetrics && wanted.created_lines;
-    // One at a time: the tree that protobuf is encoded from is several times as large as what comes out.
+    // One family at a time: the tree that protobuf is encoded from is several times as large as its output.
     for metric in table::all().filter(|metric| wanted.families.wants(&metric.full_name())) {
         let mut registry = Registry::default();
         let family = Family { snapshot: Arc::clone(&snapshot), metric, export, state: Arc::clone(&state) };
@@ -68,7 +68,7 @@ pub fn render_to(
     Ok(())
 }
 
-/// What the hidden ones did is exported as one workload.
+/// The hidden workloads are exported as one, `other`.
 fn exported(mut snapshot: Snapshot) -> Snapshot {
     snapshot.workloads.retain(|row| row.hidden.is_none());
     snapshot.workloads.extend(snapshot.other.take());
@@ -117,7 +117,7 @@ struct Family {
     state: Arc<Mutex<State>>,
 }
 
-/// The library asks for it.
+/// Required by the library.
 impl fmt::Debug for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.metric.name)

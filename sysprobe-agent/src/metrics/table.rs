@@ -1,6 +1,6 @@
-//! The table of metrics: name, help, unit, type, labels, and where the numbers come from. `/metrics`,
-//! `docs/metrics.md` and the checks of dashboards and alerts all come from it. Units are base units; a
-//! counter's `_total` and the unit are not part of `name` and get appended.
+//! The table of metrics: name, help, unit, type, labels and source. `/metrics`, `docs/metrics.md` and the
+//! checks of dashboards and alerts all come from it. Units are base units; `name` contains neither the unit
+//! nor a counter's `_total`, which are appended.
 
 use super::emit::Emit;
 pub(crate) use crate::snapshot::seconds;
@@ -41,7 +41,7 @@ pub struct Metric {
     pub kind: Kind,
     pub help: &'static str,
     pub labels: &'static [&'static str],
-    /// Where the numbers come from in the kernel, for the documentation.
+    /// The source of the numbers in the kernel, for the documentation.
     pub source: &'static str,
     pub emit: fn(&Snapshot, &mut Emit),
 }
@@ -66,7 +66,7 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
         .chain(agent::AGENT)
 }
 
-/// Those of a pod's containers are one, unless the configuration wants them apart.
+/// The containers of a pod share one histogram, unless the configuration separates them.
 fn histograms(
     snapshot: &Snapshot,
     of_workload: impl Fn(&WorkloadSample, &mut Emit),

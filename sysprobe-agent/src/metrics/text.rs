@@ -1,10 +1,10 @@
-//! The older Prometheus text format, from OpenMetrics. They differ in three things: the type line of a
-//! counter carries `_total` in the older one, which has no unit lines and no end mark.
+//! Converts OpenMetrics to the older Prometheus text format. The older format differs in three things: the
+//! type line of a counter includes `_total`, and there are neither unit lines nor an end mark.
 
 /// The end of a text in OpenMetrics.
 pub(super) const END: &str = "# EOF\n";
 
-/// Appends a family, or several.
+/// Appends the text of one or more families.
 pub(super) fn plain_from_openmetrics(out: &mut Vec<u8>, openmetrics: &str) {
     let mut help = None;
     let mut write = |parts: &[&str]| parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));

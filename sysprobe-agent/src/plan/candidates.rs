@@ -1,16 +1,16 @@
-//! Which tiers of a domain the facts leave, each with its globals.
+//! The attach modes of a domain that the facts do not exclude, each with its globals.
 
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
 use crate::host::{Facts, Layout};
 use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet, UNSTEERED};
 
-/// Not told by trying programs, which are attached to nothing then.
+/// Loading the programs does not reveal this: only attaching them fails.
 const NO_COUNTERS: &str = "this process may not attach kprobes: grant CAP_SYS_ADMIN, or set \
                            kernel.perf_event_paranoid to 2 or less; seccomp must allow perf_event_open";
 
-/// The tiers to try, and the others with what speaks against them. `way` is what the globals of every tier
-/// begin with.
+/// The attach modes to try, and the reasons against the others. `way` holds the globals that every attach
+/// mode starts with.
 pub(super) fn of(
     probe: &Probe,
     facts: &Facts,
@@ -28,8 +28,8 @@ pub(super) fn of(
     (candidates, passed_over)
 }
 
-/// Fails with the first thing that the kernel is known not to have, or not to give to this process. What is
-/// unknown shows when it is tried.
+/// Fails with the first requirement that the kernel is known to lack, or to deny to this process. Unknown
+/// ones show when the attach mode is tried.
 fn require(set: &TierSet, facts: &Facts) -> Result<(), String> {
     let offers = &facts.offers;
     let lacks = |need: &&Need| match need {
@@ -59,7 +59,7 @@ fn names(program: &Program) -> String {
     program.targets().map(|target| target.to_string()).collect::<Vec<_>>().join(" or ")
 }
 
-/// What the table's members and conditions are on this host.
+/// The values of the table's members and conditions on this host.
 fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
     let value = |member: &Member| match offset(layout, member.paths) {

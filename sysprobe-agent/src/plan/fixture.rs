@@ -22,7 +22,7 @@ pub(crate) fn v1() -> Hierarchy {
     Hierarchy { key, root_id: 1, memory: true, pressure: Pressure::Absent }
 }
 
-/// What a container is given on a newer kernel.
+/// The privileges of a container on a newer kernel.
 pub(crate) const fn privilege() -> Privilege {
     Privilege {
         bpf: true,
@@ -35,7 +35,7 @@ pub(crate) const fn privilege() -> Privilege {
     }
 }
 
-/// So many CPUs, all online, eight to a cache.
+/// `count` CPUs, all online, eight to a cache.
 pub(crate) fn cpus(count: u32) -> Cpus {
     let online: Vec<u32> = (0..count).collect();
     Cpus { possible: count, caches: online.chunks(8).map(<[u32]>::to_vec).collect(), online }

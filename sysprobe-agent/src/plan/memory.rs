@@ -1,4 +1,4 @@
-//! What the maps will take of the kernel's memory, known before anything is loaded.
+//! The kernel memory that the maps will take, computed before anything is loaded.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,14 +20,17 @@ use super::{Plan, Sizes};
 use crate::probe::{self, Tier};
 use crate::storage;
 
-/// One map's size.
+/// Planned size of one BPF map.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MapMemory {
+    /// Domain that the map belongs to.
     pub domain: &'static str,
+    /// Name of the map.
     pub map: &'static str,
-    /// That it has room for.
+    /// Maximum number of entries; for a ring buffer, its size in bytes.
     pub entries: u32,
-    /// As the kernel accounts it (`memlock` in `/proc/PID/fdinfo`), within a page per map.
+    /// Kernel memory in bytes, as the kernel accounts it (`memlock` in `/proc/PID/fdinfo`), accurate to a
+    /// page. For task and socket storage, the most that the current tasks or sockets can use.
     pub bytes: u64,
 }
 
@@ -38,11 +41,11 @@ const HASH_BUCKET: u64 = 16;
 /// Positions and headers of a ring buffer beside its data, in pages of 4 KiB.
 const RING_OVERHEAD: u64 = 3 * 4096;
 
-/// The numbers of system calls.
+/// The size of the table of system calls, which is indexed by their numbers.
 const SYSCALLS: u32 = 512;
 const _: () = assert!(SYSCALLS as usize == TABLE);
 
-/// The maps of those domains for which `tier` knows one.
+/// The maps of the domains for which `tier` returns an attach mode.
 pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<MapMemory> {
     let mut maps = Vec::new();
     if tier("cgroup").is_some() {
@@ -196,17 +199,17 @@ fn reclaim_maps(slots: u32, reclaims: u32) -> [MapMemory; 6] {
     ]
 }
 
-/// Of the map from keys to slots, whose numbers take eight bytes there.
+/// Bytes of the map from keys to slots, whose values take eight bytes.
 fn slots_bytes<K>(slots: u32) -> u64 {
     hash_bytes(slots, size_of::<K>() - 8 + size_of::<u64>())
 }
 
-/// What lies with the tasks or sockets that there are now, at most. The kernel accounts it to no map.
+/// The most that the existing tasks or sockets may store. The kernel accounts it to no map.
 fn stored<T>(domain: &'static str, name: &'static str, holders: u32) -> MapMemory {
     map(domain, name, holders, u64::from(holders) * storage::bytes_of(size_of::<T>()))
 }
 
-/// Of a preallocated hash with keys of eight bytes and values that are rounded up to it.
+/// Bytes of a preallocated hash with keys of eight bytes; the size of a value is a multiple of eight.
 fn hash_bytes(entries: u32, value: usize) -> u64 {
     u64::from(entries) * (HASH_ELEMENT + 8 + value as u64)
         + u64::from(entries.next_power_of_two()) * HASH_BUCKET

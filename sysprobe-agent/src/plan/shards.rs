@@ -1,4 +1,4 @@
-//! How the CPUs share the memory of a slot: by the last-level caches that they share.
+//! How CPUs share the counters of a slot: along the last-level caches that they have in common.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,31 +6,34 @@ use sysprobe_common::shard::{self, adding};
 
 use crate::host::Cpus;
 
-/// The programs' table of the CPUs' shards.
+/// The programs' table of each CPU's shard.
 pub const CPU_SHARDS: &str = "CPU_SHARDS";
 
-/// A shard of a slot is element `slot * count + shard`.
+/// How a slot's counters are split into shards. Shard `s` of a slot is element `slot * count + s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Shards {
+    /// Number of shards per slot.
     pub count: u32,
+    /// Which CPUs have to add atomically.
     pub adding: Adding,
 }
 
-/// Whether CPUs have to add atomically.
+/// Which CPUs have to add to their shard atomically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Adding {
-    /// None has to: each has a shard of its own.
+    /// No CPU has to: each has a shard of its own.
     Alone,
-    /// All have to.
+    /// All CPUs have to.
     Together,
-    /// Those that were not online at the start have to, for they share one shard.
+    /// Only CPUs that come online after the start have to: they share one shard.
     Mixed,
 }
 
-/// Which shard each CPU adds to.
+/// Assignment of CPUs to shards of a slot's counters.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct CpuShards {
+    /// Number of shards per slot, and how CPUs add to them.
     pub shards: Shards,
     /// By the CPU's number, as the programs have it: see `sysprobe_common::shard`.
     #[serde(skip)]
@@ -38,10 +41,10 @@ pub struct CpuShards {
 }
 
 impl Shards {
-    /// For what all CPUs add to.
+    /// A single shard that all CPUs add to.
     pub const ONE: Self = Self { count: 1, adding: Adding::Together };
 
-    /// `CFG_ADDING` of the programs.
+    /// The value of the programs' `CFG_ADDING`.
     #[must_use]
     pub const fn adding(self) -> u32 {
         match self.adding {
@@ -53,15 +56,15 @@ impl Shards {
 }
 
 impl CpuShards {
-    /// One for all CPUs.
+    /// A single shard for all CPUs.
     #[must_use]
     pub fn one() -> Self {
         Self { shards: Shards::ONE, bytes: Vec::new() }
     }
 
-    /// A shard for each CPU that is online, if there are `most` or fewer; otherwise `most` of them, which
-    /// only CPUs of one cache share as long as there are not more caches than that. CPUs that come later
-    /// share one, and add to it atomically.
+    /// One shard per online CPU if there are at most `most` of them. Otherwise there are up to `most` shards,
+    /// each for CPUs of one cache as long as there are no more caches than shards. CPUs that come online
+    /// later share one shard and add to it atomically.
     #[must_use]
     pub fn new(cpus: &Cpus, most: u32) -> Self {
         let most = most.clamp(1, shard::MOST - 1);
@@ -87,7 +90,8 @@ impl CpuShards {
         Self { shards: Shards { count, adding }, bytes }
     }
 
-    /// For all CPUs that any kernel can have. What is not possible here is not there to ask.
+    /// The shards of all CPUs that any kernel supports. Entries of CPUs that are not possible here are never
+    /// read.
     #[must_use]
     pub fn table(&self) -> [u8; shard::CPUS] {
         let mut table = [shard::SHARED; shard::CPUS];
@@ -102,8 +106,8 @@ fn one_each(online: &[u32]) -> Vec<(u32, u32)> {
     online.iter().copied().zip(0..).collect()
 }
 
-/// As many for each cache as fit, one after the other in turn. With more caches than shards, neighbours share
-/// one.
+/// The same number of shards for each cache, assigned to its CPUs in turn. With more caches than shards,
+/// neighbouring caches share one.
 fn by_cache(caches: &[Vec<u32>], most: u32) -> Vec<(u32, u32)> {
     let groups = u32::try_from(caches.len()).unwrap_or(u32::MAX).max(1);
     let each = (most / groups).max(1);
@@ -134,7 +138,7 @@ mod tests {
 
     const MOST: u32 = 16;
 
-    /// The CPUs by shard, those that are not online included.
+    /// All possible CPUs by shard, including those that are not online.
     fn users(cpus: &Cpus, most: u32) -> (CpuShards, BTreeMap<u8, Vec<u32>>) {
         let planned = CpuShards::new(cpus, most);
         let table = planned.table();
@@ -181,7 +185,7 @@ mod tests {
                 assert_eq!(caches.len(), 1, "{online} CPUs: {sharing:?} lie in {caches:?}");
             }
         }
-        // 16 would do for 64 CPUs in eight caches: each cache has two of its own.
+        // 64 CPUs in eight caches: each cache has two shards of its own.
         assert_eq!(CpuShards::new(&cpus(64), MOST).shards.count, 16);
     }
 

@@ -1,10 +1,10 @@
-//! Who a cgroup belongs to, as far as it is known.
+//! The owner of a cgroup, as far as it is known.
 
 use std::sync::Arc;
 
 use super::pod::Pod;
 
-/// The container's name that other exporters give a pause container.
+/// The container name that other exporters give a pause container.
 pub const SANDBOX_NAME: &str = "POD";
 
 /// Cheap to copy: names are shared.
@@ -22,7 +22,7 @@ pub enum Answer {
     Pod {
         pod: Arc<Pod>,
     },
-    /// A container that is in no pod, and has a name.
+    /// A container outside of pods that has a name.
     Plain {
         name: Arc<str>,
     },
@@ -30,7 +30,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// `None` for what is in no pod or unknown.
+    /// `None` outside of pods, or if unknown.
     #[must_use]
     pub const fn pod(&self) -> Option<&Arc<Pod>> {
         match self {
@@ -39,7 +39,7 @@ impl Answer {
         }
     }
 
-    /// The label `container`; `None` where only the pod or nothing is known.
+    /// The label `container`; `None` if only the pod, or nothing, is known.
     #[must_use]
     pub fn container(&self) -> Option<&str> {
         match self {

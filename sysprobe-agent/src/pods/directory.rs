@@ -1,8 +1,8 @@
-//! All that the sources have said, merged: from a cgroup's pod UID and container id to names.
+//! Everything that the sources have reported, merged: from a cgroup's pod UID and container id to names.
 //!
-//! Pure and synchronous: time comes as an argument. The first source to know a pod wins; where several know
-//! it, the more trustworthy one is right (`merge.rs`). Every look-up is a look-up in a hash table. What has
-//! gone stays known for a grace, because the last numbers of its cgroup come later.
+//! Pure and synchronous: time is an argument. The first source to know a pod names it; if several know it,
+//! the most trustworthy one wins (`merge.rs`). Every look-up is one in a hash table. A pod that has gone
+//! stays known for a grace period, because the last numbers of its cgroups come later.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,35 +21,36 @@ pub(crate) use record::SANDBOX_AFTER;
 mod merge;
 mod record;
 
-/// Far more than run on a node, even if a hundred are born and die each second of the grace.
+/// Far more than run on a node, even if a hundred start and end each second of the grace period.
 const PODS_MAX: usize = 16_384;
 const CONTAINERS_MAX: usize = 65_536;
-/// Of one container, if a source tells of parts only.
+/// Ids of one container, if a source only reports parts.
 const IDS_MAX: usize = 8;
-/// What only the runtime's files told of is read from them again when it is asked for after this time.
+/// Entries that only the runtime's files know are dropped if they are not asked for in this time, and read
+/// again if they are asked for later.
 const KEPT_UNASKED: Duration = Duration::from_secs(600);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Directory {
     grace: Duration,
-    /// By what the cgroups carry (`Pod::key`).
+    /// By the UID that the cgroups carry (`Pod::key`).
     pods: HashMap<Arc<str>, Record>,
     containers: HashMap<ContainerId, Claim>,
-    /// Containers that are in no pod.
+    /// Containers outside of pods.
     plain: HashMap<ContainerId, Plain>,
     expired: Option<Instant>,
-    /// Something did not fit in, which is said once.
+    /// Something did not fit in. This is logged once.
     is_full: bool,
     changes: u64,
 }
 
-/// Whose a container is.
+/// The owner of a container id.
 #[derive(Debug)]
 struct Claim {
     key: Arc<str>,
     role: Role,
-    /// Since when no source has spoken of it.
+    /// Since when no source reports it.
     gone: Option<Instant>,
 }
 
@@ -80,7 +81,7 @@ impl Directory {
             Change::Found(part) => self.add(source, &part, now),
             Change::Deleted(pod) => {
                 let key = Arc::clone(pod.key());
-                // Its last words may name containers that nobody has heard of.
+                // The last state of a deleted pod may name containers that were not known yet.
                 self.set(source, Arc::clone(&pod), now);
                 if self.view_uid(&key, source) == Some(&pod.uid) {
                     self.remove(&key, source, now);
@@ -91,7 +92,7 @@ impl Directory {
         self.changes += 1;
     }
 
-    /// A container that is in no pod.
+    /// Adds a container outside of pods.
     pub(super) fn name(&mut self, id: ContainerId, name: Arc<str>, now: Instant) {
         if self.plain.len() < CONTAINERS_MAX || self.plain.contains_key(&id) {
             self.plain.insert(id, Plain { name, asked: now });
@@ -99,12 +100,12 @@ impl Directory {
         }
     }
 
-    /// Grows with every change: what was unknown before may be known after one.
+    /// Grows with every change. After one, something unknown may have become known.
     pub(super) const fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// `uid` and `id` are those of a cgroup's path.
+    /// `uid` and `id` come from a cgroup's path.
     pub(super) fn look_up(&mut self, uid: Option<&str>, id: Option<ContainerId>, now: Instant) -> Answer {
         if let Some(claim) = id.and_then(|id| self.containers.get(&id))
             && let Some(record) = self.pods.get_mut(&claim.key)
@@ -131,7 +132,7 @@ impl Directory {
         }
     }
 
-    /// Forgets what has been gone for the grace, and what nobody asks for.
+    /// Forgets pods that have been gone for the grace period, and ids that are no longer asked for.
     pub(super) fn expire(&mut self, now: Instant) {
         if self.expired.is_some_and(|expired| now.duration_since(expired) < EXPIRE_EVERY) {
             return;
@@ -160,8 +161,8 @@ impl Directory {
         }
         let mut seen = HashSet::new();
         for pod in pods {
-            // Two with one key: a mirror and what pretends to be one. The first stays, as it does between
-            // lists.
+            // Two pods with one key: a mirror and one that pretends to be it. The first stays, as it does
+            // between lists.
             if seen.insert(Arc::clone(pod.key())) {
                 let key = Arc::clone(pod.key());
                 if self.view_uid(&key, source).is_some_and(|uid| *uid != pod.uid) {
@@ -198,13 +199,13 @@ impl Directory {
         }
         let sandboxes: Vec<_> = part.sandboxes.iter().filter(|id| !pod.has_id(id)).copied().collect();
         pod.sandboxes.extend(sandboxes);
-        // Parts never say what has gone: in a pod that restarts for ever, the oldest have.
+        // Parts never say what has gone. In a pod that keeps restarting, the oldest ids have.
         pod.keep_newest(IDS_MAX);
         self.set(source, Arc::new(pod), now);
     }
 
-    /// The source knows it no more. Less trustworthy ones are not asked all the time and have not noticed
-    /// yet.
+    /// The source no longer knows the pod. Less trustworthy sources are not asked all the time and have not
+    /// noticed yet.
     fn remove(&mut self, key: &str, source: SourceKind, now: Instant) {
         let Some((key, _)) = self.pods.get_key_value(key) else { return };
         let key = Arc::clone(key);
@@ -214,7 +215,7 @@ impl Directory {
         self.claim(&key, now);
     }
 
-    /// Brings the claims to containers in line with what is said of a pod now.
+    /// Makes the claims to containers match what is now known of a pod.
     fn claim(&mut self, key: &Arc<str>, now: Instant) {
         let Some(record) = self.pods.get_mut(key) else { return };
         let (claimed, given_up) = record.merge();

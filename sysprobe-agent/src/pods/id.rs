@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Debug, Display, Formatter};
 
-/// Kept as bytes: half the size of the text, and nothing to allocate.
+/// Kept as bytes: half the size of the text, without an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContainerId([u8; 32]);
 
@@ -19,7 +19,7 @@ impl ContainerId {
         Some(Self(id))
     }
 
-    /// From a pod's status, which puts the runtime before it: `containerd://ID`.
+    /// Parses the id in a pod's status, which begins with the runtime: `containerd://ID`.
     #[must_use]
     pub fn of_status(text: &str) -> Option<Self> {
         Self::parse(text.split_once("://")?.1)

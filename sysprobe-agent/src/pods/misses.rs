@@ -1,5 +1,5 @@
-//! Containers that nobody knows, and when it is worth asking for each again: at once, after a second, after
-//! two, after four... What is never known costs next to nothing.
+//! Containers that no source knows, and when to ask for each again: at once, after a second, after two, after
+//! four... A container that never becomes known costs next to nothing.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::id::ContainerId;
 
 const LONGEST: Duration = Duration::from_secs(60);
-/// Nobody asks any more for what has died.
+/// A container that was not asked for in this time is forgotten, because it has gone.
 const FORGOTTEN: Duration = Duration::from_secs(120);
-/// As many as are born in a minute on a node where a hundred are each second.
+/// Enough for a minute on a node where a hundred containers start each second.
 const ENTRIES_MAX: usize = 8192;
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct Miss {
 }
 
 impl Misses {
-    /// Whether to ask the sources for it now. At most once a second for one id.
+    /// Whether to ask the sources for it now: at most once a second for one id.
     pub(super) fn is_due(&mut self, id: ContainerId, now: Instant) -> bool {
         if self.entries.len() >= ENTRIES_MAX && !self.entries.contains_key(&id) {
             return false;
@@ -41,12 +41,12 @@ impl Misses {
         true
     }
 
-    /// It is known now.
+    /// Removes a container that is known now.
     pub(super) fn settle(&mut self, id: &ContainerId) {
         self.entries.remove(id);
     }
 
-    /// How many were asked for lately and are not known.
+    /// How many containers were asked for lately and are unknown.
     pub(super) fn count(&self) -> usize {
         self.entries.len()
     }

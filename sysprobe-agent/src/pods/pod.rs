@@ -1,5 +1,5 @@
-//! What is kept of a pod, whoever told of it: names, ids, and what the command line shows. Nothing else of an
-//! object that may have a hundred kilobytes.
+//! What is kept of a pod, from any source: names, ids, and what the command line shows. The rest of the
+//! object, which may have a hundred kilobytes, is dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use super::id::ContainerId;
 use crate::cgroup::name::printable;
 
-/// Nobody selects by more, and somebody may write hundreds into an object.
+/// Selectors use a few labels; an object may have hundreds.
 const LABELS_MAX: usize = 64;
 
-/// What people write on a pod to select it by.
+/// The labels by which users select pods.
 pub type Labels = BTreeMap<String, String>;
 
-/// A pod as one source or all of them together know it. What a source cannot tell is `None` or empty.
+/// A pod as one source, or all of them together, know it. A field that they do not know is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     pub uid: Arc<str>,
-    /// The hash of a static pod's manifest. The API shows a mirror of such a pod with a UID of the mirror's
-    /// own, while the kubelet uses the hash as UID: it is what the cgroups carry.
+    /// The hash of a static pod's manifest. The API shows a mirror pod with a UID of its own, but the kubelet
+    /// uses the hash as the UID, so the cgroups carry the hash.
     pub static_hash: Option<Arc<str>>,
     pub namespace: Arc<str>,
     pub name: Arc<str>,
@@ -30,7 +30,7 @@ pub struct Pod {
     pub host_network: Option<bool>,
     pub labels: Option<Arc<Labels>>,
     pub containers: Vec<Container>,
-    /// The pause containers, of which the API knows nothing.
+    /// The pause containers, which the API does not list.
     pub sandboxes: Vec<ContainerId>,
 }
 
@@ -38,7 +38,7 @@ pub struct Pod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     pub name: Arc<str>,
-    /// The running one and the one before it. Each restart makes a container with a new id.
+    /// The running container and the one before it. Each restart makes a container with a new id.
     pub ids: Vec<ContainerId>,
     pub kind: Option<ContainerKind>,
 }
@@ -47,7 +47,7 @@ pub struct Container {
 #[serde(rename_all = "snake_case")]
 pub enum ContainerKind {
     Init,
-    /// An init container that goes on running.
+    /// An init container that keeps running.
     Sidecar,
     Ordinary,
     Ephemeral,
@@ -60,17 +60,17 @@ pub enum Qos {
     BestEffort,
 }
 
-/// What made the pod.
+/// The object that created the pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub kind: Arc<str>,
     pub name: Arc<str>,
-    /// What made the owner, if the owner is a `ReplicaSet` with the name that a Deployment gives.
+    /// The Deployment, if the owner is a `ReplicaSet` with the name that a Deployment gives.
     pub deployment: Option<Arc<str>>,
 }
 
 impl Pod {
-    /// What the pod's cgroups carry, and what it is known by.
+    /// The UID that the pod's cgroups carry, by which the pod is known here.
     #[must_use]
     pub fn key(&self) -> &Arc<str> {
         self.static_hash.as_ref().unwrap_or(&self.uid)
@@ -91,7 +91,7 @@ impl Pod {
         Self { containers: Vec::new(), sandboxes: Vec::new(), ..self.clone() }
     }
 
-    /// Drops all but the last so many ids of each container and of the sandboxes.
+    /// Keeps only the last `count` ids of each container and of the sandboxes.
     pub(super) fn keep_newest(&mut self, count: usize) {
         let containers = self.containers.iter_mut().map(|container| &mut container.ids);
         for ids in containers.chain([&mut self.sandboxes]) {
@@ -104,7 +104,7 @@ impl Pod {
     }
 }
 
-/// The first ones by their keys, if there are too many.
+/// Keeps the first labels by key, if there are too many.
 #[must_use]
 pub(super) fn labels(of: impl IntoIterator<Item = (String, String)>) -> Arc<Labels> {
     let printable = |(key, value): (String, String)| (printable(&key), printable(&value));
@@ -112,7 +112,7 @@ pub(super) fn labels(of: impl IntoIterator<Item = (String, String)>) -> Arc<Labe
     Arc::new(sorted.into_iter().take(LABELS_MAX).collect())
 }
 
-/// Text of somebody else, bounded and printable.
+/// Makes text from outside bounded and printable.
 #[must_use]
 pub(super) fn text(text: &str) -> Arc<str> {
     printable(text).into()

@@ -1,7 +1,7 @@
-//! Where knowledge of pods comes from: the four sources, and what keeps those running that are tasks.
+//! The four sources of pod names, and the loop that keeps running those that are tasks.
 //!
-//! A source only says what it learns. It may fail at any time and for as long as it likes: it is tried again
-//! after a growing pause, and what it has said before stays true until it says otherwise.
+//! A source only reports what it learns. It may fail at any time and for any length of time: it is tried
+//! again after a growing pause, and its earlier reports stay valid until it replaces them.
 
 mod api;
 mod backoff;
@@ -33,27 +33,27 @@ pub(super) use sieve::{Sifted, Want};
 
 use crate::cgroup::name::printable;
 
-/// As much of a reason as fits into a label.
+/// The part of a reason that fits into a label.
 const REASON_MAX: usize = 300;
 
-/// Who says something, the most trustworthy first: where two disagree, the earlier one is right.
+/// Source of pod names, the most trustworthy first. If two sources disagree, the earlier one is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
-    /// The API server.
+    /// The Kubernetes API server.
     Kubernetes,
     /// The kubelet of this node.
     Kubelet,
-    /// The container runtime, asked through its CRI socket.
+    /// The container runtime, through its CRI socket.
     Cri,
-    /// The files that the container runtime keeps while a container runs.
+    /// The state files of the container runtime.
     Runtime,
 }
 
 impl SourceKind {
     pub const ALL: [Self; 4] = [Self::Kubernetes, Self::Kubelet, Self::Cri, Self::Runtime];
 
-    /// As in the configuration.
+    /// The name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,11 +65,11 @@ impl SourceKind {
     }
 }
 
-/// A source that is a task of its own.
+/// A source that runs as a task.
 pub(super) trait Source: Send + 'static {
     const KIND: SourceKind;
 
-    /// Tells what it learns, until something fails. Called again it goes on where it was.
+    /// Reports what it learns, until something fails. Called again, it continues where it was.
     fn run(&mut self, feed: &Feed) -> impl Future<Output = Failure> + Send;
 }
 
@@ -78,15 +78,15 @@ pub(super) trait Source: Send + 'static {
 pub(super) enum Failure {
     #[error("{0:#}")]
     Again(#[from] anyhow::Error),
-    /// The other side says when to come back.
+    /// The server says when to come back.
     #[error("{error:#}")]
     After { error: anyhow::Error, pause: std::time::Duration },
-    /// Trying again is no use.
+    /// Trying again is useless.
     #[error("{0:#}")]
     Never(anyhow::Error),
 }
 
-/// Runs a source until nobody listens any more.
+/// Runs a source until the engine has gone.
 pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
     let name = S::KIND.name();
     let mut backoff = Backoff::default();

@@ -1,17 +1,17 @@
-//! How each source is doing, for the agent's own metrics and for whoever asks why a name is missing.
+//! The state of each source, for the agent's own metrics and to explain why a name is missing.
 
 use std::time::{Duration, Instant};
 
 use super::source::{Change, SourceKind, Update};
 
-/// One source, now.
+/// The current state of one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceState {
     pub source: SourceKind,
     pub up: bool,
     /// Why it is not up.
     pub reason: String,
-    /// How long ago it was last heard of. A source that is only asked when needed may be silent and well.
+    /// How long ago it last reported. A source that is only asked when needed may be silent and healthy.
     pub age: Option<Duration>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct States {
 struct Contact {
     source: SourceKind,
     heard: Option<Instant>,
-    /// Why it cannot tell anything now.
+    /// Why it cannot report now.
     reason: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl States {
         };
         match &update.change {
             Change::Failed(reason) => contact.reason = Some(reason.clone()),
-            // A stream of nothing else would be no watch.
+            // A stream of only these would not be a working watch.
             Change::Unread(_) => {}
             _ => (contact.heard, contact.reason) = (Some(update.at), None),
         }
@@ -63,7 +63,7 @@ impl States {
         self.sources.iter().map(state).collect()
     }
 
-    /// Of the source that tells of changes by itself; without one there is nothing to be late with.
+    /// Time since the last report of the source that watches the pods. Without one, nothing can be stale.
     pub(super) fn watch_age(&self, now: Instant) -> Option<Duration> {
         let watches = |contact: &&Contact| matches!(contact.source, SourceKind::Kubernetes | SourceKind::Cri);
         let heard = self.sources.iter().find(watches)?.heard?;

@@ -1,4 +1,4 @@
-//! The facade: what is read on the spot, what is asked for, and how often.
+//! The facade: what is read directly, what is asked for, and how often.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::cgroup::name::name_of;
 const A: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
 const UID: &str = "2c48913c-b29f-11e7-9350-020968147796";
 
-/// No task, but somebody who can be asked, and the files of containerd.
+/// No source tasks, but a source that can be asked, and the files of containerd.
 struct Fixture {
     pods: Pods,
     sender: mpsc::Sender<Update>,

@@ -1,5 +1,5 @@
-//! Objects of which a source could make nothing: counted by reason, logged once each, and passed over. The
-//! others of the same list or stream are not affected.
+//! Objects that a source could not use: counted by reason, logged once each, and skipped. Other objects of
+//! the same list or stream are not affected.
 
 use std::collections::HashSet;
 
@@ -8,28 +8,28 @@ use tracing::warn;
 use super::source::SourceKind;
 use crate::cgroup::name::printable;
 
-/// Of so many objects it is remembered that they were logged. What is beyond is only counted.
+/// How many objects are remembered as logged. Further ones are only counted.
 const SAID_MAX: usize = 64;
-/// Metadata stand at the beginning of an object, and names at the beginning of those.
+/// Metadata are at the beginning of an object, and names at the beginning of the metadata.
 const SEARCHED: usize = 4096;
-/// As much of a parser's complaint as a log line needs.
+/// Enough of a parser's error for a log line.
 const ERROR_MAX: usize = 200;
 
-/// Why an object is passed over.
+/// Why an object is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// More is wanted of it than is kept of one object.
+    /// The parts that are wanted of it exceed the limit for one object.
     TooLarge,
-    /// It is no pod, or not as this agent knows pods.
+    /// It is not a pod, or not in a format that this agent knows.
     Malformed,
-    /// There are more pods already than are kept.
+    /// There are more pods, or more text, than is kept.
     NoRoom,
 }
 
 impl Why {
     const ALL: [Self; 3] = [Self::TooLarge, Self::Malformed, Self::NoRoom];
 
-    /// As the metric has it.
+    /// The label value of the metric.
     const fn reason(self) -> &'static str {
         match self {
             Self::TooLarge => "too_large",
@@ -39,7 +39,7 @@ impl Why {
     }
 }
 
-/// One object that was passed over, or several that are told of together.
+/// One skipped object, or several that are reported together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unread {
     pub(super) why: Why,
@@ -50,20 +50,20 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// `text` is what was kept of it.
+    /// `text` is the part of the object that was kept.
     pub(super) fn new(why: Why, text: &[u8], error: &str) -> Self {
         let member = |name| of_metadata(text, name).unwrap_or_else(|| "?".to_owned());
         Self::called(why, format!("{}/{}", member("namespace"), member("name")), error)
     }
 
-    /// One whose name is known.
+    /// For an object whose name is known.
     pub(super) fn called(why: Why, what: String, error: &str) -> Self {
         Self { why, what, error: printable(error).chars().take(ERROR_MAX).collect(), count: 1 }
     }
 }
 
-/// A text member of an object's metadata, whether or not the rest can be parsed: names and versions have no
-/// quotes in them.
+/// A text member of an object's metadata, even if the rest cannot be parsed: names and versions contain no
+/// quotes.
 pub(super) fn of_metadata(text: &[u8], name: &str) -> Option<String> {
     let beginning = String::from_utf8_lossy(&text[..text.len().min(SEARCHED)]);
     let (_, metadata) = beginning.split_once("\"metadata\"")?;
@@ -72,7 +72,7 @@ pub(super) fn of_metadata(text: &[u8], name: &str) -> Option<String> {
     Some(printable(value.split_once('"')?.0))
 }
 
-/// What was passed over since the start.
+/// Objects skipped since the start.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     counts: [u64; Why::ALL.len()],
@@ -89,7 +89,7 @@ impl Losses {
         }
     }
 
-    /// By reason, those that are zero included.
+    /// By reason, including those that are zero.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Why::ALL.into_iter().map(|why| (why.reason(), self.counts[why as usize]))
     }

@@ -1,8 +1,8 @@
-//! Whether the source of pod names can only come back with the agent's restart.
+//! Whether the source of pod names can only recover by a restart of the agent.
 //!
-//! A container runtime makes its socket anew when it is restarted. In a container the old one stays mounted,
-//! which refuses connections for ever; only a new container gets the new one. The answer to a liveness probe
-//! asks here, so it waits for nothing.
+//! A container runtime recreates its socket when it is restarted. In a container the old one stays mounted
+//! and refuses connections for ever; only a new container gets the new one. The liveness probe reads this
+//! state, so reading it does not block.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Vitality(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 enum State {
-    /// Nothing was ever heard of it: a restart would change nothing.
+    /// It never answered, so a restart would change nothing.
     #[default]
     Unheard,
     Heard,
@@ -42,7 +42,7 @@ impl Vitality {
         self.set(|_| Some(State::Heard));
     }
 
-    /// No process listens at its socket.
+    /// A connection was refused: no process listens at the socket.
     pub(super) fn was_refused(&self, source: SourceKind, reason: &str, now: Instant) {
         self.set(|state| {
             matches!(state, State::Heard).then(|| State::Refused {
@@ -65,7 +65,7 @@ impl Vitality {
         }
     }
 
-    /// The source that is dead for good, if there is one.
+    /// The source that only a restart can bring back, if there is one.
     #[must_use]
     pub fn dead(&self, now: Instant) -> Option<Dead> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -1,5 +1,5 @@
-//! A pod as the API server and the kubelet write it (`v1.Pod` in JSON), and what is wanted of it: all else is
-//! dropped while it arrives (`source/sieve.rs`).
+//! A pod as the API server and the kubelet write it (`v1.Pod` in JSON), and the parts of it that are wanted.
+//! The rest is dropped while it arrives (`source/sieve.rs`).
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use super::pod::{ContainerKind, Labels, Owner, Pod, Qos, labels, text};
 use super::source::{Sifted, Want};
 use super::unread::{Unread, Why};
 
-/// The Deployment's controller sets this label, and ends the `ReplicaSet`'s name with it.
+/// The Deployment controller sets this label, and appends its value to the name of the `ReplicaSet`.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 const HASH: &str = "kubernetes.io/config.hash";
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// Containers of one pod that are kept: a pod of the largest size that etcd takes has fewer.
+/// Containers that are kept of one pod. A pod of the largest size that etcd accepts has fewer.
 const CONTAINERS_MAX: usize = 512;
 
-/// Of one list. A kubelet runs 110 pods unless it is told otherwise.
+/// Pods that are kept of one list. By default, a kubelet runs 110.
 const PODS_MAX: usize = 16_384;
-/// The text of all pods of one list: a thousand of 64 KiB each.
+/// The text of all pods of a list: a thousand of 64 KiB each.
 const TEXT_MAX: usize = 64 << 20;
-/// So many that cannot be read are told of one by one.
+/// How many unreadable pods are reported one by one.
 const UNREAD_MAX: usize = 256;
 
-/// What the types below read, by the names in JSON.
+/// What the types below read, by JSON name.
 const METADATA: Want = Want::Members(&[
     ("uid", Want::All),
     ("namespace", Want::All),
@@ -55,7 +55,7 @@ const STATUS: Want = Want::Members(&[
     ("ephemeralContainerStatuses", STATUSES),
 ]);
 const POD: Want = Want::Members(&[("metadata", METADATA), ("spec", SPEC), ("status", STATUS)]);
-/// A `v1.Status` where an event tells of an error.
+/// Includes a `v1.Status`, which an error event has.
 const POD_OR_ERROR: Want = Want::Members(&[
     ("metadata", METADATA),
     ("spec", SPEC),
@@ -66,7 +66,7 @@ const POD_OR_ERROR: Want = Want::Members(&[
 pub(super) static LIST: Want = Want::Members(&[("metadata", METADATA), ("items", Want::Elements(&POD))]);
 pub(super) static EVENT: Want = Want::Members(&[("type", Want::All), ("object", POD_OR_ERROR)]);
 
-/// The answer to a list request, around its pods.
+/// The answer to a list request, apart from its pods.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireList {
@@ -183,7 +183,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A class that is not known yet must not cost the pod its name.
+/// A class that is not known yet must not make the whole pod unreadable.
 fn unknown_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Qos>, D::Error> {
     let class: Option<String> = Option::deserialize(deserializer)?;
     Ok(match class.as_deref() {
@@ -195,7 +195,7 @@ fn unknown_is_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 impl WirePod {
-    /// `None` for what cannot be a pod.
+    /// `None` if it cannot be a pod.
     pub(super) fn trim(self) -> Option<Pod> {
         let Self { metadata, spec, status } = self;
         if metadata.uid.is_empty() || metadata.name.is_empty() {
@@ -234,7 +234,7 @@ impl WirePod {
 }
 
 impl Meta {
-    /// Only what the kubelet could have written counts: 32 digits, which no other pod has for a UID.
+    /// Accepts only what the kubelet could have written: 32 digits, which no other pod has as its UID.
     fn static_hash(&self) -> Option<&str> {
         self.annotations.mirror.as_ref()?;
         let hash = self.annotations.hash.as_deref()?;
@@ -251,7 +251,7 @@ impl Meta {
 }
 
 impl ContainerStatus {
-    /// The current one first. A container that has ended stands in `state` until the next one has an id.
+    /// The current id first. The id of a container that has ended is in `state` until the next one has an id.
     fn ids(&self) -> Vec<ContainerId> {
         let ended = |state: &State| state.terminated.as_ref().and_then(|ended| ended.container_id.clone());
         let ids = [self.container_id.clone(), ended(&self.state), ended(&self.last_state)];
@@ -270,12 +270,12 @@ impl ContainerStatus {
 pub(super) struct Listed {
     pub(super) pods: Vec<Arc<Pod>>,
     pub(super) unread: Vec<Unread>,
-    /// The text of all so far.
+    /// Size of the text so far.
     bytes: usize,
 }
 
 impl Listed {
-    /// Of a source that has read them itself.
+    /// For a source that parses its pods itself.
     pub(super) const fn of(pods: Vec<Arc<Pod>>, unread: Vec<Unread>) -> Self {
         Self { pods, unread, bytes: 0 }
     }
@@ -300,7 +300,7 @@ impl Listed {
     }
 }
 
-/// What was kept of an object, as what it should be.
+/// Parses the kept part of an object.
 pub(super) fn read<'a, T: Deserialize<'a>>(of: &'a Sifted) -> Result<T, Unread> {
     if of.is_cut {
         let error = format!("what is wanted of it has more than {} bytes", of.text.len());

@@ -1,4 +1,4 @@
-//! The files of pressure: complete, of older kernels, and not what they should be.
+//! Pressure files: complete, of older kernels, and malformed.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Births, deaths and renames of cgroups.
+//! Creation, removal and renaming of cgroups.
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
 use super::{Member, Need, Object, Probe, Tier, TierSet, member, object, program};
@@ -12,7 +12,7 @@ static MEMBERS: &[Member] = &[
     member("OFF_KN_ID", &["kernfs_node.id"]),
     member("OFF_KN_FLAGS", &["kernfs_node.flags"]),
     member("OFF_KN_NAME", &["kernfs_node.name"]),
-    // Renamed in 6.15.
+    // Renamed in Linux 6.15.
     member("OFF_KN_PARENT", &["kernfs_node.__parent", "kernfs_node.parent"]),
     member("OFF_KN_ROOT", &["kernfs_node.dir.root"]),
 ];

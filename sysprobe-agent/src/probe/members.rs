@@ -1,7 +1,7 @@
 //! Members that several objects read.
 
-/// What programs read to tell who owns a socket and of which kind it is (`cgroup.rs`, `socket.rs` and
-/// `packet.rs` of the kernel side), then those of the object's own.
+/// The members that tell a socket's owner and kind (`cgroup.rs`, `socket.rs` and `packet.rs` of the kernel
+/// side), then those that only this object reads.
 macro_rules! socket_members {
     ($($own:expr),* $(,)?) => {
         &[
@@ -10,7 +10,7 @@ macro_rules! socket_members {
             $crate::probe::member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
             $crate::probe::member("OFF_CGROUP_KN", &["cgroup.kn"]),
             $crate::probe::member("OFF_KN_ID", &["kernfs_node.id"]),
-            // Pointer and flags in one before 5.15.
+            // Before Linux 5.15, the pointer shares its word with flags.
             $crate::probe::optional("OFF_SK_CGROUP", &["sock.sk_cgrp_data.cgroup"]),
             $crate::probe::member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
             $crate::probe::member("OFF_SK_IPV6ONLY", &["sock.__sk_common.skc_ipv6only"]),

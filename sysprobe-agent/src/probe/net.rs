@@ -1,4 +1,4 @@
-//! The network beside TCP: datagrams and drops.
+//! Network traffic other than TCP, and dropped packets.
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
 use super::{
@@ -6,9 +6,9 @@ use super::{
     socket_members,
 };
 
-/// Owners in socket storage.
+/// Keeps socket owners in socket storage.
 static OBJECT: Object = object!("net.o");
-/// Calls in a hash, owners as the kernel keeps them.
+/// Keeps calls in a hash, and takes owners from the kernel's own socket data.
 static HASH_OBJECT: Object = object!("net_hash.o");
 
 static MEMBERS: &[Member] = socket_members![

@@ -5,9 +5,9 @@ use super::{
     Member, Need, Object, Probe, Program, Tier, TierSet, UNSTEERED, extra, member, object, optional, program,
 };
 
-/// State in socket storage.
+/// Keeps state in socket storage.
 static OBJECT: Object = object!("rxpath.o");
-/// State in a hash by socket.
+/// Keeps state in a hash by socket.
 static HASH_OBJECT: Object = object!("rxpath_hash.o");
 
 macro_rules! members {
@@ -53,7 +53,7 @@ macro_rules! members {
     };
 }
 
-/// What the reader did is asked of its task; and which packets are followed, of their flows.
+/// The additional members tell what the reader's task did and, by flow hash, which packets are followed.
 static MEMBERS: &[Member] = members!(
     member("OFF_SKB_HASH", &["sk_buff.hash"]),
     member("OFF_SKB_SW_HASH", &["sk_buff.sw_hash"]),
@@ -79,8 +79,8 @@ const READS: &str = "books its way when it is read";
 
 const VIRTUAL_DEVICES: Program = program("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL);
 const DEVICES: Program = program("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE);
-/// Steering (RPS) has packets wait for another CPU's softirq before `netif_receive_skb`. A function
-/// sees just those that wait; where it cannot be hooked, tracepoints see every packet, before GRO.
+/// With steering (RPS), packets wait for another CPU's softirq before `netif_receive_skb`. The function sees
+/// only packets that wait; where it cannot be hooked, tracepoints see every packet, before GRO.
 const STEERED: Program = extra("rxpath_steer_in", Fentry("enqueue_to_backlog"), STEERS).unless(UNSTEERED);
 const STEERED_BY_KPROBE: Program =
     extra("rxpath_steer_kp", Kprobe("enqueue_to_backlog"), STEERS).unless(UNSTEERED);
@@ -109,8 +109,8 @@ pub(super) const PROBE: Probe = Probe {
         TierSet {
             tier: Tier::TpBtf,
             object: OBJECT,
-            // What has not come through a device seen here would be lost; what is read unseen would wait for
-            // ever.
+            // The order matters: a packet that passed no hooked device would be lost, and data whose read is
+            // missed would wait forever.
             programs: &[
                 VIRTUAL_DEVICES,
                 STEERED,
@@ -135,7 +135,8 @@ pub(super) const PROBE: Probe = Probe {
             tier: Tier::Fentry,
             object: OBJECT,
             programs: &[
-                // What is hooked there has another name in each kernel, and is a part of its caller in some.
+                // The function behind this tracepoint has another name in each kernel, and some kernels
+                // inline it.
                 extra("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL),
                 STEERED,
                 steered("rxpath_one_tp", TpBtf("netif_receive_skb_entry"), "rxpath_steer_in"),
@@ -181,7 +182,7 @@ pub(super) const PROBE: Probe = Probe {
             tier: Tier::Kprobe,
             object: HASH_OBJECT,
             programs: &[
-                // See the trampolines.
+                // For the same reason as in the `Fentry` mode.
                 extra("rxpath_virt_rt", RawTp("netif_rx"), VIRTUAL),
                 STEERED_BY_KPROBE,
                 steered("rxpath_one_rt", RawTp("netif_receive_skb_entry"), "rxpath_steer_kp"),

@@ -3,9 +3,9 @@
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskCensus, TaskIterator, TpBtf};
 use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
-/// State in task storage, by typed pointers.
+/// Keeps state in task storage, and uses typed pointers (BTF).
 static OBJECT: Object = object!("sched.o");
-/// State in a hash, by addresses.
+/// Keeps state in a hash, and uses plain addresses.
 static HASH_OBJECT: Object = object!("sched_hash.o");
 
 macro_rules! members {
@@ -20,7 +20,7 @@ macro_rules! members {
             member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
             member("OFF_TASK_NIVCSW", &["task_struct.nivcsw"]),
             member("OFF_TASK_NVCSW", &["task_struct.nvcsw"]),
-            // On kernels for several CPUs.
+            // Only on SMP kernels.
             optional("OFF_TASK_ON_CPU", &["task_struct.on_cpu"]),
             member("OFF_TASK_ON_CPU_TIME", &["task_struct.se.sum_exec_runtime"]),
             member("OFF_TASK_PID", &["task_struct.pid"]),
@@ -62,20 +62,20 @@ static MEMBERS: &[Member] =
     members!(optional("ARGS_STORAGE_GET_RECUR", &["btf_bpf_task_storage_get_recur.()"]));
 static HASH_MEMBERS: &[Member] = members!(member("OFF_TASK_START_TIME", &["task_struct.start_time"]));
 
-/// Whether a tier's state is in the hash, which has to be sized, and not with the tasks themselves.
+/// Whether an attach mode keeps its state in a hash, which has to be sized, and not in local storage.
 #[must_use]
 pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
     matches!(tier, Tier::Kprobe | Tier::RawTp)
 }
 
-/// Whether a tier's programs remember when a task had a CPU of late, for others to ask.
+/// Whether an attach mode's programs remember a task's recent time slices, which other domains look up.
 #[must_use]
 pub const fn remembers_slices(tier: Tier) -> bool {
     matches!(tier, Tier::TpBtf)
 }
 
-/// Whether a tier's programs see each switch as it happens, and so can tell what a CPU was occupied with
-/// while others waited. Functions come before it.
+/// Whether an attach mode's programs see each switch as it happens, and so know what occupied a CPU while
+/// other tasks waited. Hooked functions run before the switch.
 #[must_use]
 pub const fn tells_causes(tier: Tier) -> bool {
     matches!(tier, Tier::TpBtf | Tier::RawTp)
@@ -88,7 +88,7 @@ const FREE: &str = "forgets a task that is freed";
 const DEPART: &str = "divides what a task has waited so far when it is moved to another CPU";
 const SOFTIRQ: &str = "measures how long softirqs have a CPU";
 const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
-/// Where the kernel throttles tasks one by one, switches tell all.
+/// If the kernel throttles individual tasks, switches alone are enough.
 const PER_TASK: &str = "OFF_TASK_THROTTLED";
 const HOLD: &str = "notes that a group is throttled on a CPU";
 const RELEASE: &str = "notes whose throttling ends";

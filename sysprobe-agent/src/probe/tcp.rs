@@ -8,12 +8,12 @@ use super::{
     socket_members,
 };
 
-/// State in socket storage.
+/// Keeps state in socket storage.
 static OBJECT: Object = object!("tcp.o");
-/// State in a hash.
+/// Keeps state in a hash.
 static HASH_OBJECT: Object = object!("tcp_hash.o");
 
-/// What both objects read, and what one of them reads beside.
+/// The members that both objects read, and those that only one of them reads.
 macro_rules! members {
     ($($own:expr),* $(,)?) => {
         socket_members![
@@ -48,7 +48,7 @@ macro_rules! members {
     };
 }
 
-// Absent without MPTCP.
+// Absent from kernels without MPTCP.
 static MEMBERS: &[Member] = members![optional("OFF_MPTCP_FIRST", &["mptcp_sock.first"])];
 static HASH_MEMBERS: &[Member] = members![];
 
@@ -83,7 +83,7 @@ const CENSUS_OF_FILES: Program = extra(
     "does the same for sockets that tasks have open, where the kernel refuses iterators over maps",
 )
 .instead_of("tcp_census");
-/// The programs that go over sockets; one of them runs.
+/// The programs that scan sockets, of which one runs.
 pub const CENSUSES: [&str; 2] = [CENSUS.name, CENSUS_OF_FILES.name];
 
 pub(super) const PROBE: Probe = Probe {
@@ -123,7 +123,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("tcp_end_in", Fentry("tcp_v4_destroy_sock"), ENDS),
                 program("tcp_read_in", Fentry("tcp_rcv_space_adjust"), READS),
                 program("tcp_synack_out", Fexit("tcp_rtx_synack"), SYNACKS),
-                // The functions around them are static, and a part of their callers.
+                // The surrounding functions are static, and inlined into their callers.
                 extra("tcp_rst_out_tp", TpBtf("tcp_send_reset"), SENT_RESETS),
                 extra("tcp_rst_in_tp", TpBtf("tcp_receive_reset"), RECEIVED_RESETS),
                 SYNS_TOO_MANY,
@@ -163,7 +163,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("tcp_end_kp", Kprobe("tcp_v4_destroy_sock"), ENDS),
                 program("tcp_segment_kp", Kprobe("tcp_rcv_established"), SEGMENTS_BOOKED),
                 program("tcp_read_kp", Kprobe("tcp_rcv_space_adjust"), READS_BOOKED),
-                // What a function returns, and static functions, are seen better by tracepoints.
+                // Tracepoints cover return values and static functions better than kprobes.
                 extra("tcp_synack_rt", RawTp("tcp_retransmit_synack"), SYNACKS),
                 extra("tcp_rst_out_rt", RawTp("tcp_send_reset"), SENT_RESETS),
                 extra("tcp_rst_in_rt", RawTp("tcp_receive_reset"), RECEIVED_RESETS),

@@ -1,4 +1,4 @@
-//! The table of probes: names that the kernel accepts, tiers in order.
+//! The table of probes: names that the kernel accepts, attach modes in order.
 
 use std::collections::HashSet;
 
@@ -28,12 +28,13 @@ fn programs_are_named_after_their_domain() {
 fn a_domain_has_every_tier_that_can_be_the_best_first() {
     for probe in PROBES {
         let tiers: Vec<_> = probe.tiers.iter().map(|set| set.tier).collect();
-        // What has tracepoints of its own takes them; system calls only stand in for functions.
+        // Domains with tracepoints of their own prefer them; for `vfs`, system calls only replace the
+        // functions.
         let wanted: &[_] = match probe.domain {
             "vfs" => &[Tier::Fentry, Tier::TpBtf, Tier::RawTp, Tier::Kprobe],
-            // The functions around their tracepoints are inlined, or are called for other ends too.
+            // The functions around their tracepoints are inlined, or have other callers, too.
             "block" | "reclaim" => &[Tier::TpBtf, Tier::RawTp],
-            // Only typed programs can keep something with a socket.
+            // Only typed programs can use socket storage.
             "tcp" | "net" | "rxpath" => &[Tier::TpBtf, Tier::Fentry, Tier::RawTp, Tier::Kprobe],
             _ => &[Tier::TpBtf, Tier::RawTp, Tier::Fentry, Tier::Kprobe],
         };
@@ -49,7 +50,7 @@ fn no_beginning_is_hooked_before_its_end() {
             let is_its =
                 |program: &&Program| program.hook.target() == end.hook.target() && !ends(program.hook);
             assert!(!set.programs[..at].iter().any(|program| is_its(&program)), "{}", end.name);
-            // What an end can tell by itself has no beginning.
+            // An exit program that needs nothing from the entry has no entry program.
             if let Some(begin) = set.programs.iter().find(is_its) {
                 assert_eq!((begin.required, begin.older), (end.required, end.older), "{}", end.name);
             }

@@ -3,9 +3,9 @@
 use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
 use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
-/// The call that a task is in is in its storage; typed pointers.
+/// Keeps a task's current call in task storage, and uses typed pointers (BTF).
 static OBJECT: Object = object!("vfs.o");
-/// It is in a hash; addresses.
+/// Keeps it in a hash, and uses plain addresses.
 static HASH_OBJECT: Object = object!("vfs_hash.o");
 
 macro_rules! members {
@@ -48,7 +48,7 @@ static MEMBERS: &[Member] = members!(
     member("OFF_MAPPING_FILE", &["vm_area_struct.vm_file"]),
     optional("OFF_KIOCB_FILE", &["kiocb.ki_filp"]),
 );
-/// x86 has a word of states of its own, other architectures a flag.
+/// x86 has a separate status word, other architectures a flag.
 static SYSCALL_MEMBERS: &[Member] =
     members!(member("OFF_TASK_COMPAT", &["task_struct.thread_info.status", "task_struct.thread_info.flags"]));
 
@@ -63,7 +63,7 @@ const AIO_ENDS: &str = "books the request that libaio completes";
 const RING_END: Program = extra("vfs_ring_e_tp", TpBtf("io_uring_complete"), RING_ENDS);
 const RING_BEGIN: Program =
     extra("vfs_ring_b_tp", TpBtf("io_uring_submit_req"), RING_BEGINS).unless("PARAMS_RING_BEGIN_OLD");
-/// What the tracepoint is called before 6.3.
+/// The tracepoint's name before Linux 6.3.
 const RING_BEGIN_OLD: Program =
     extra("vfs_ring_o_tp", TpBtf("io_uring_submit_sqe"), RING_BEGINS).unless("PARAMS_RING_BEGIN");
 const RAW_RING_END: Program = extra("vfs_ring_e_rt", RawTp("io_uring_complete"), RING_ENDS);
@@ -72,8 +72,8 @@ const RAW_RING_BEGIN: Program =
 const RAW_RING_BEGIN_OLD: Program =
     extra("vfs_ring_o_rt", RawTp("io_uring_submit_sqe"), RING_BEGINS).unless("PARAMS_RING_BEGIN");
 
-/// The completion of libaio's requests, then two programs on each function, the one at its return first: a
-/// call that is taken note of will then also be booked.
+/// The completion of libaio's requests, then two programs per function. The exit program comes first, so that
+/// every call whose entry is seen is also accounted for.
 macro_rules! around {
     ($entry:ident, $exit:ident, [$($more:expr),*];
      $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
@@ -88,7 +88,7 @@ macro_rules! around {
 }
 
 const REQUIRED: bool = true;
-/// Without it, the calls that come this way only are missing.
+/// Without it, only calls through this function are missing.
 const OPTIONAL: bool = false;
 
 macro_rules! functions {

@@ -34,7 +34,7 @@ fn at(seconds: u64, switches: [u64; 3], reads: [u64; 3], ring_full: u64) -> Snap
     snapshot
 }
 
-/// Two seconds.
+/// A window of two seconds.
 pub(super) fn window() -> (Snapshot, Snapshot) {
     (
         at(10, [1000, 100_000, 1], [50, 20_000, 0], 7),

@@ -1,4 +1,4 @@
-//! What `sysprobe probes` has in its JSON form ([`Document`]) beyond what all have.
+//! The part of the JSON form of `sysprobe probes` ([`Document`]) that is specific to this command.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,78 +8,94 @@ pub use crate::show::page::document::Document;
 use super::model::{LostRow, Order, ProgramRow, Window};
 use crate::snapshot::{MapSample, Measuring, seconds};
 
-/// The version of this form; it changes when a field goes or changes its meaning.
+/// The version of this form; it changes when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
 
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
-    /// Whether the kernel measured its programs for the agent. If not, runs and time stand still unless
-    /// somebody else had it measure.
+    /// Whether the kernel measured its BPF programs for the agent. If not, runs and times are 0 in the
+    /// window, unless another program has enabled the statistics.
     pub measuring: MeasuringDocument,
-    /// Why it refused; empty if it did not.
+    /// Why the kernel refused to measure. Empty unless `measuring` is `refused`.
     pub reason: &'a str,
-    /// How long the agent needed to collect its last numbers.
+    /// Seconds that the agent took to collect the numbers at the end of the window.
     pub collect_seconds: f64,
-    /// All of them, in the order asked for.
+    /// All BPF programs of the agent, in the requested order.
     pub programs: Vec<ProgramDocument<'a>>,
-    /// Those of the programs.
+    /// BPF maps of these programs, at the end of the window.
     pub maps: Vec<MapDocument<'a>>,
-    /// What was lost since the agent started, by reason.
+    /// Updates that were lost or could not be attributed, by domain and reason. A reason without any since
+    /// the agent started is absent.
     pub lost: Vec<LostDocument<'a>>,
 }
 
-/// What became of the agent's wish to have programs measured.
+/// Whether the kernel's BPF statistics are on for the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MeasuringDocument {
+    /// The agent has not requested them.
     #[default]
     Off,
+    /// The kernel measures each run.
     On,
+    /// The kernel refused the agent's request.
     Refused,
 }
 
-/// In the window, but for the totals since it was loaded.
+/// One BPF program: its runs in the window, and totals since it was loaded.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct ProgramDocument<'a> {
+    /// Name of the program.
     pub program: &'a str,
+    /// Domain that the program belongs to, such as `sched`.
     pub domain: &'a str,
-    /// What it hooks, as in `tp_btf/sched_switch`.
+    /// Where the program is attached, such as `tp_btf/sched_switch`. For a program that is not attached, how
+    /// the agent runs it, such as `iter/task`.
     pub hook: &'a str,
-    /// How often it ran.
+    /// Number of runs in the window.
     pub runs: u64,
+    /// Runs per second of the window.
     pub runs_per_second: Option<f64>,
-    /// How long its runs were together.
+    /// Total time of the runs in the window, in seconds.
     pub seconds: f64,
-    /// `null` if it did not run.
+    /// Mean time of a run in the window, in seconds. `None` if the program did not run.
     pub mean_seconds: Option<f64>,
-    /// Of one CPU (0..1, more if it ran on several).
+    /// Time of the runs as a share of one CPU (0..1, or more if the program ran on several CPUs).
     pub cpu_ratio: Option<f64>,
-    /// Runs that the kernel left out, because this or another program was at work on that CPU.
+    /// Runs in the window that the kernel skipped, because this or another program was already running on
+    /// that CPU.
     pub missed: u64,
-    /// Since it was loaded, as are the other two totals.
+    /// Number of measured runs since the program was loaded.
     pub total_runs: u64,
+    /// Total time of the measured runs since the program was loaded, in seconds.
     pub total_seconds: f64,
+    /// Number of runs that the kernel skipped since the program was loaded.
     pub total_missed: u64,
 }
 
+/// One BPF map of the agent.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct MapDocument<'a> {
+    /// Name of the map, in lower case.
     pub map: &'a str,
-    /// `null` where the kernel does not say, or the map cannot run full.
+    /// Number of entries in use. `None` if it is not counted, or if the map cannot fill up.
     pub entries: Option<u64>,
-    /// How many entries it has room for.
+    /// Maximum number of entries; for a ring buffer, its size in bytes.
     pub capacity: u64,
-    /// Of the kernel's memory.
+    /// Kernel memory in bytes that the map was planned to take.
     pub bytes: u64,
 }
 
+/// Updates of a domain that were lost or could not be attributed, for one reason.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct LostDocument<'a> {
+    /// Name of the domain, such as `sched`.
     pub domain: &'a str,
+    /// The reason, as in the label `reason` of `sysprobe_agent_lost_updates_total`.
     pub reason: &'a str,
-    /// In the window.
+    /// Number of lost updates in the window.
     pub count: u64,
-    /// Since the agent started.
+    /// Number of lost updates since the agent started.
     pub total: u64,
 }
 

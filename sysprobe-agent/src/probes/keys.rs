@@ -5,7 +5,7 @@ use crate::show::input::{
     SCROLL_DOWN, SCROLL_UP, SHORTER, TO_TOP,
 };
 
-/// By importance: the footer shows as many hints, from the first on, as fit.
+/// In order of importance: the footer shows as many hints, from the first on, as fit.
 pub(super) static BINDINGS: [Binding; 14] = [
     HELP,
     QUIT,

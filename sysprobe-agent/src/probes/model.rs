@@ -1,4 +1,4 @@
-//! What two snapshots tell of the agent's kernel side. Pure.
+//! The agent's kernel side between two snapshots. Pure.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -14,15 +14,15 @@ pub(crate) struct Window {
     pub(super) length: Duration,
     pub(super) measuring: Measuring,
     pub(super) programs: Vec<ProgramRow>,
-    /// As full as they are at its end.
+    /// As of the end of the window.
     pub(super) maps: Vec<MapSample>,
-    /// What was ever lost.
+    /// All losses since the agent started.
     pub(super) lost: Vec<LostRow>,
-    /// How long the agent needed to collect the snapshot at its end.
+    /// How long the agent took to collect the later snapshot.
     pub(super) collected_in: Duration,
 }
 
-/// One program: what it is, what it did in the window, and since it was loaded.
+/// One program: its identity, its totals since it was loaded, and its activity in the window.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ProgramRow {
     pub(super) total: ProgramSample,
@@ -62,12 +62,12 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// The key so many places further, round and round.
+    /// The sort key `by` positions further, wrapping around.
     pub(super) fn neighbour(self, by: isize) -> Self {
         further(Self::value_variants(), self, by)
     }
 
-    /// The larger first.
+    /// Larger numbers come first.
     fn compare(self, one: &ProgramRow, other: &ProgramRow) -> Ordering {
         match self {
             Self::Cpu => other.run_ns.cmp(&one.run_ns),
@@ -87,7 +87,7 @@ impl ProgramRow {
 }
 
 impl Window {
-    /// An agent that was started anew meanwhile begins at zero.
+    /// If the agent restarted in between, its totals began at zero.
     pub(super) fn new(earlier: &Snapshot, later: &Snapshot) -> Self {
         let program = |total: &ProgramSample| {
             let before = earlier.agent.programs.iter().find(|other| other.program == total.program);
@@ -121,28 +121,28 @@ impl Window {
         rows
     }
 
-    /// Whether the kernel measured the programs, for whoever asked it.
+    /// Whether the kernel measured the programs, for the agent or for another program.
     pub(super) fn is_measured(&self) -> bool {
         self.measuring == Measuring::On || self.programs.iter().any(|row| row.runs > 0)
     }
 
-    /// Of all programs.
+    /// Run time of all programs.
     pub(super) fn run_ns(&self) -> u64 {
         self.programs.iter().map(|row| row.run_ns).sum()
     }
 
-    /// Of all programs.
+    /// Runs of all programs.
     pub(super) fn runs(&self) -> u64 {
         self.programs.iter().map(|row| row.runs).sum()
     }
 
-    /// Per second of the window.
+    /// A count per second of the window.
     pub(super) fn per_second(&self, count: u64) -> Option<f64> {
         let seconds = self.length.as_secs_f64();
         (seconds > 0.0).then(|| count as f64 / seconds)
     }
 
-    /// Of one CPU.
+    /// The share of one CPU.
     pub(super) fn cpu_share(&self, run_ns: u64) -> Option<f64> {
         self.per_second(run_ns).map(|ns| ns / 1e9)
     }

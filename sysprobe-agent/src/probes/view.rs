@@ -1,5 +1,5 @@
-//! How a window looks: all programs in one line; then, and these scroll, a table of programs, one of maps,
-//! and one of what was lost.
+//! Renders a window: all programs in one line; then, scrolling, a table of programs, one of maps, and one of
+//! losses.
 
 use ratatui::{style::Style, text::Line};
 
@@ -12,7 +12,7 @@ use crate::{
     snapshot::{MapSample, Measuring},
 };
 
-/// The kernel cuts names of programs to as many.
+/// The kernel truncates program names to this length.
 const PROGRAM: usize = 15;
 const DOMAIN: usize = 7;
 const SHORTEST_HOOK: usize = 16;
@@ -63,7 +63,7 @@ fn not_measured(window: &Window) -> Option<String> {
     Some(format!("The kernel {why}."))
 }
 
-/// Names get what they need as far as there is room.
+/// Names get the width that they need, as far as there is room.
 struct Table {
     hook: usize,
 }
@@ -112,7 +112,7 @@ impl Table {
         names + &cells(numbers)
     }
 
-    /// The first columns of programs are one here.
+    /// Here the name spans the first columns of the programs' table.
     fn named(&self, name: &str, numbers: &[String]) -> String {
         let width = PROGRAM + 1 + DOMAIN + 1 + self.hook;
         let name = format::cut_middle(&format::clean(name), width + (4 - numbers.len()) * NUMBER);

@@ -1,4 +1,4 @@
-//! Two seconds of a machine of two CPUs, for tests.
+//! A window of two seconds on a machine with two CPUs, for tests.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// At a moment, in nanoseconds since the first.
+/// The machine's counters `at` nanoseconds after the first reading.
 pub(super) fn node(at: u64) -> NodeSample {
     let seconds = at / SECOND;
     let link = |bits_per_second| LinkCounts {

@@ -1,4 +1,4 @@
-//! What `sysprobe use` has in its JSON form beyond what all have.
+//! The part of the JSON form of `sysprobe use` that is specific to this command.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -6,44 +6,50 @@ use serde::Serialize;
 use super::model::{Behind, Measure, Resources, Sort, Unit};
 use crate::schema;
 
-/// The version of this form; it changes when a field goes or changes its meaning.
+/// The version of this form; it changes when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
 
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct Numbers<'a> {
-    /// One after the other by resource.
+    /// Measures of the node's resources, resource by resource.
     pub measures: Vec<MeasureDocument<'a>>,
 }
 
+/// One measure of a resource, by the USE method.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct MeasureDocument<'a> {
-    /// `CPU`, `memory`, `disk NAME`, `link NAME` or `network`.
+    /// The resource: `CPU`, `memory`, `disk NAME`, `link NAME` or `network`.
     pub resource: &'a str,
-    /// As the method has it: how much is in use, how much waits, what fails.
+    /// Kind of the measure in the USE method: `utilisation` (how much is in use), `saturation` (how much
+    /// waits) or `errors` (what fails).
     #[schemars(schema_with = "sorts")]
     pub sort: &'static str,
-    /// What is measured, in words for people.
+    /// What is measured, in words.
     pub what: &'static str,
-    /// `null` where it is not measured.
+    /// Value of the measure, in `unit`. `None` if it was not measured, or there was nothing to measure.
     pub value: Option<f64>,
-    /// Of `value`; a `ratio` is from 0 to 1, a `number` the mean of how many there were at a time.
+    /// Unit of `value`. A `ratio` is a share from 0 to 1, a `number` the mean number at a time.
     #[schemars(schema_with = "units")]
     pub unit: &'static str,
-    /// Whether somebody should look.
+    /// Whether the value has reached the threshold from which it needs attention.
     pub alarming: bool,
-    /// Who has most of it; `null` if nobody has any, or nobody can be told.
+    /// The workload with the largest part. `None` if no workload has any, or none can be named.
     pub behind: Option<BehindDocument<'a>>,
 }
 
+/// The workload with the largest part of a measure.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct BehindDocument<'a> {
-    /// Empty for what is no pod.
+    /// Kubernetes namespace. Empty outside of pods.
     pub namespace: &'a str,
+    /// Pod name. Empty outside of pods.
     pub pod: &'a str,
-    /// Empty for a pod as a whole.
+    /// Outside of pods, the container name or id, systemd unit or cgroup path (untrusted text). Empty for a
+    /// pod.
     pub container: &'a str,
-    /// How much of it, in `unit`, which need not be that of the whole.
+    /// The workload's part, in the `unit` beside it, which can differ from the unit of the whole measure.
     pub amount: f64,
+    /// Unit of `amount`. A `ratio` is a share from 0 to 1, a `number` the mean number at a time.
     #[schemars(schema_with = "units")]
     pub unit: &'static str,
 }

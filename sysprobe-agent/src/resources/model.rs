@@ -1,6 +1,6 @@
-//! The machine's resources by the USE method (<https://www.brendangregg.com/usemethod.html>): of each, how
-//! much of it is in use, what waits for it, and what fails; with the pod that is behind it most. The
-//! difference of two snapshots; pure.
+//! The machine's resources by the USE method (<https://www.brendangregg.com/usemethod.html>): the
+//! utilization, saturation and errors of each, with the pod that contributes most. The difference of two
+//! snapshots; pure.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -11,16 +11,16 @@ use crate::{
 
 mod parts;
 
-/// All of them, in a window.
+/// All resources in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Resources {
     pub(super) length: Duration,
     pub(super) lines: Vec<Measure>,
-    /// Whether the agent told of the machine.
+    /// Whether the agent reported the machine's counters.
     pub(super) is_told: bool,
 }
 
-/// One thing that is measured of a resource.
+/// One measure of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Measure {
     pub(super) resource: String,
@@ -28,12 +28,12 @@ pub(super) struct Measure {
     pub(super) what: &'static str,
     pub(super) value: Option<f64>,
     pub(super) unit: Unit,
-    /// From this on somebody should look.
+    /// The value needs attention from this threshold on.
     pub(super) alarming_from: Option<f64>,
     pub(super) behind: Option<Behind>,
 }
 
-/// What sort of thing, as the method has it.
+/// The kind of a measure in the USE method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Utilisation,
@@ -54,7 +54,7 @@ pub(super) enum Unit {
     Bytes,
 }
 
-/// The pod (or what is none) that has most of it.
+/// The pod, or other workload, with the largest part of a measure.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Behind {
     pub(super) who: Culprit,
@@ -119,10 +119,10 @@ impl Unit {
     }
 }
 
-/// What measures are made from.
+/// The input of all measures.
 struct Window<'a> {
     seconds: f64,
-    /// Pods, and what is none.
+    /// Pods, and workloads outside of pods.
     rows: &'a [Row],
     before: HashMap<&'a Workload, &'a WorkloadSample>,
     later: &'a Snapshot,

@@ -1,5 +1,5 @@
-//! Which packets are followed, as the programs are told it: writes the words that they look at, and takes them
-//! off their tracepoints while none is.
+//! Tells the BPF programs which packets to follow: writes their control words, and detaches them from their
+//! tracepoints while they follow none.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::host;
 use crate::plan::Plan;
 use crate::probe::TierSet;
 
-/// Where packets are noted.
+/// Tracepoints at which packets are noted.
 const DEVICES: [&str; 5] = [
     "netif_rx",
     "netif_receive_skb",
@@ -21,7 +21,7 @@ const DEVICES: [&str; 5] = [
     "netif_receive_skb_list_entry",
     "napi_gro_receive_entry",
 ];
-/// Where they are followed to their readers.
+/// Tracepoints at which packets are followed to their readers.
 const READERS: [&str; 4] = ["sk_data_ready", "tcp_probe", "tcp_rcv_space_adjust", "sock_recv_length"];
 
 pub(super) struct Following {
@@ -29,16 +29,16 @@ pub(super) struct Following {
     slices: Slices,
     words: MappedArray<u64>,
     waiting: MappedArray<u64>,
-    /// How many waited when packets were last begun to be noted.
+    /// The number of waiting sockets when packets were last noted again.
     waited: u64,
     phase: Phase,
-    /// Programs, by their names.
+    /// Programs by name.
     devices: Vec<&'static str>,
     readers: Vec<&'static str>,
 }
 
 impl Following {
-    /// Before the programs are attached.
+    /// Has to be called before the programs are attached.
     pub(super) fn new(loaded: &mut Loaded, set: &TierSet, plan: &Plan) -> Result<Self, LoadError> {
         let mut following = Self {
             share: Share::new(plan.rx_follow_one_in, u64::from(plan.online_cpus)),
@@ -60,7 +60,7 @@ impl Following {
         self.share.follow_all(until);
     }
 
-    /// Has as many packets followed as cost little now.
+    /// Adapts the share of followed packets to the load.
     pub(super) fn update(&mut self, loaded: &mut Loaded, now: Instant) {
         let bits = self.share.bits(now, host::node::packets_received);
         let waiting = self.waiting.read(0).unwrap_or(0);
@@ -74,13 +74,13 @@ impl Following {
         self.tell(bits);
     }
 
-    /// What share of the packets is followed.
+    /// The share of the packets that is followed.
     pub(super) fn ratio(&self) -> f64 {
         let bits = self.words.read(ShareWord::WeightBits as usize);
         0.5_f64.powi(bits.and_then(|bits| i32::try_from(bits).ok()).unwrap_or(0))
     }
 
-    /// Readers are watched before anything is noted for them.
+    /// The readers' programs are attached before any packet is noted for them.
     fn turn_to(&mut self, phase: Phase, loaded: &mut Loaded) -> Result<(), LoadError> {
         let before = std::mem::replace(&mut self.phase, phase);
         if phase == Phase::Noting {

@@ -1,32 +1,32 @@
-//! What share of the packets is followed: as many as cost little, by how many there are. A pure decision.
+//! The share of packets to follow, which depends on the packet rate and keeps the cost low. A pure decision.
 
 use std::time::{Duration, Instant};
 
-/// To follow one costs 0.7 us, so these are 0.14 % of each CPU's time.
+/// Following a packet costs 0.7 us, so this is 0.14 % of each CPU's time.
 const FOLLOWED_PER_CPU: u64 = 2000;
-/// One of 2^n.
+/// The smallest share is one of 2^6 packets.
 const MOST_BITS: u32 = 6;
-/// Over less, a rate says little.
+/// A rate over a shorter time says little.
 const WINDOW: Duration = Duration::from_millis(900);
-/// More are followed when there have been few for so long.
+/// The share grows only after the rate was low for this long.
 const QUIET_FOR: Duration = Duration::from_secs(10);
 
-/// Decides it anew about once a second.
+/// Decides about once a second.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// Whatever the rate is.
+    /// The configured share, at any rate.
     fixed: Option<u32>,
     most_per_second: u64,
     bits: u32,
     window: Option<(Instant, u64)>,
-    /// Since when a larger share would do.
+    /// Since when a larger share would be affordable.
     quiet_since: Option<Instant>,
-    /// Until when all are followed, because a reader wants that.
+    /// Until when all packets are followed, because a reader asked for it.
     all_until: Option<Instant>,
 }
 
 impl Share {
-    /// One of `one_in`; by the rate if that is 0.
+    /// One packet of `one_in`; 0 lets the rate decide.
     pub(super) fn new(one_in: u32, cpus: u64) -> Self {
         let fixed = one_in.checked_ilog2();
         Self {
@@ -39,12 +39,12 @@ impl Share {
         }
     }
 
-    /// Follows all for a while.
+    /// Follows all packets for a while.
     pub(super) fn follow_all(&mut self, until: Instant) {
         self.all_until = self.all_until.max(Some(until));
     }
 
-    /// One of 2^n is to be followed; `received` says how many packets have been received so far.
+    /// One packet of 2^n is to be followed. `received` returns the number of packets received so far.
     pub(super) fn bits(&mut self, now: Instant, received: impl FnOnce() -> u64) -> u32 {
         if self.fixed.is_none() {
             self.look(now, received);
@@ -75,7 +75,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// What each second with so many packets ends with.
+    /// The share after each second with this many packets.
     fn shares(share: &mut Share, rates: &[u64]) -> Vec<u32> {
         let (mut now, mut received) = (Instant::now(), 0);
         share.bits(now, || received);

@@ -1,40 +1,40 @@
-//! When packets are followed, where a small share is: a second of eight, at a moment that is drawn anew for
-//! each eight. Not to look costs nothing, while to look whether a packet is one of few costs as much as most
-//! programs do. A pure decision.
+//! Time slices for small shares: packets are noted during one second of eight, at a position that changes
+//! with every period. Detached programs cost nothing, while checking whether to follow a packet costs as much
+//! as most programs do. A pure decision.
 //!
-//! It is the device that decides here, too: what has been noted there is followed to its reader for as long as
-//! it takes, but for what still waits when the next slice begins and the readers have not been watched since.
+//! Only the device's programs decide: data noted there is followed to its reader for as long as that takes,
+//! unless it still waits when the next slice begins and the readers' programs were detached in between.
 
 use std::time::{Duration, Instant};
 
 use sysprobe_common::rxpath::Phase;
 
-/// A part of the time: one of 2^n.
+/// A slice is one of 2^n parts of the time.
 pub(super) const SLICE_BITS: u32 = 3;
-/// Of smaller shares than one of 2^n, a part is one of the time.
+/// Shares smaller than one of 2^n are taken in slices.
 pub(super) const SLICED_ABOVE: u32 = 4;
 /// The engine ticks once a second.
 const SLICE: Duration = Duration::from_millis(900);
-/// What has been noted needs so long to its socket at most, but for what waits for a lost segment.
+/// Noted packets reach their sockets within this time, unless they wait for a lost segment.
 const ON_THE_WAY: Duration = Duration::from_millis(900);
-/// Of 2^64, as a part of the golden ratio: multiples of it are spread evenly.
+/// 2^32 divided by the golden ratio: its multiples are spread evenly.
 const GOLDEN: u32 = 0x9e37_79b9;
 
 #[derive(Debug)]
 pub(super) struct Slices {
     phase: Phase,
-    /// Where there are slices.
+    /// Only while slices are used.
     period: Option<Period>,
-    /// How many slices have ended.
+    /// The number of slices that have ended.
     ended: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Period {
     begun: Instant,
-    /// When its phase began.
+    /// When the current phase began.
     since: Instant,
-    /// When packets are noted next.
+    /// When packets are next noted.
     next: Instant,
 }
 
@@ -43,7 +43,7 @@ impl Slices {
         Self { phase: Phase::Noting, period: None, ended: 0 }
     }
 
-    /// What to do now. `waits` says whether something that has been noted has not been read.
+    /// The phase from now on. `waits` returns whether noted data has not been read yet.
     pub(super) fn look(&mut self, now: Instant, bits: u32, waits: impl FnOnce() -> bool) -> Phase {
         if bits <= SLICED_ABOVE {
             (self.phase, self.period) = (Phase::Noting, None);
@@ -69,10 +69,10 @@ impl Slices {
 }
 
 impl Period {
-    /// The next period begins when this one has been 2^n times as long as its slice was.
+    /// Places the next slice: a period is 2^n times as long as its slice was.
     fn end_slice(&mut self, now: Instant, took: Duration, slices: u32) {
         let rest = took * ((1 << SLICE_BITS) - 1);
-        // A machine that stood still for longer begins anew.
+        // After a longer standstill of the machine, the schedule restarts.
         let ends = self.begun + took + rest;
         self.begun = if ends < now { now } else { ends };
         let part = f64::from(slices.wrapping_mul(GOLDEN)) / 2_f64.powi(32);
@@ -89,7 +89,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_secs(1);
 
-    /// The phases of so many ticks. `waits` says whether something does, by the tick.
+    /// The phases of `ticks` ticks. `waits` tells whether noted data waits at a tick.
     fn phases(slices: &mut Slices, ticks: u32, bits: u32, waits: impl Fn(u32) -> bool) -> Vec<Phase> {
         let begun = Instant::now();
         (0..ticks).map(|tick| slices.look(begun + tick * TICK, bits, || waits(tick))).collect()
@@ -108,13 +108,13 @@ mod tests {
     fn of_a_small_share_one_second_of_eight_is_looked_at_and_readers_a_little_longer() {
         let phases = phases(&mut Slices::new(), 8000, SLICED_ABOVE + 1, |_| false);
         assert!((998..=1002).contains(&count(&phases, Phase::Noting)), "{}", count(&phases, Phase::Noting));
-        // A second that is cut short by the next slice is none of theirs.
+        // A second that the next slice cuts short does not count for readers.
         let reading = count(&phases, Phase::Reading);
         assert!((900..=1000).contains(&reading), "{reading}");
         assert_eq!(phases[..3], [Phase::Noting, Phase::Reading, Phase::Paused]);
     }
 
-    /// Else what is done every eight seconds would be seen always or never.
+    /// Otherwise events that recur every eight seconds would always or never be seen.
     #[test]
     fn slices_follow_each_other_after_different_times() {
         let phases = phases(&mut Slices::new(), 8000, SLICED_ABOVE + 1, |_| false);

@@ -1,5 +1,5 @@
-//! What took long, one by one: tells the kernel side from how long on somebody wants to know of each, for as
-//! long as somebody does, and keeps the last of them.
+//! Individual slow requests. Passes the lowest threshold of all readers to the kernel side, as long as there
+//! are readers, and keeps the latest requests.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use sysprobe_common::sched::timeline::{SOFTIRQS, WHOLE_SHARE};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
 
-/// More than anybody reads.
+/// More requests than a reader looks at.
 const KEPT: usize = 1024;
 
 pub struct SlowRequests {
@@ -20,16 +20,16 @@ pub struct SlowRequests {
     from: MappedArray<u64>,
     leases: Leases,
     recent: VecDeque<Slow>,
-    /// How many had to make room for others.
+    /// Number of requests that were dropped to make room.
     superfluous: u64,
 }
 
-/// From how many nanoseconds on somebody asks for each, and until when.
+/// Each reader's threshold in nanoseconds, and the end of its lease.
 #[derive(Debug, Default)]
 struct Leases(Vec<(u64, Instant)>);
 
 impl Leases {
-    /// More different ones at the same time are a mistake: the one that ends first goes.
+    /// More different thresholds at a time are a mistake: the lease that ends first is dropped.
     const MOST: usize = 16;
 
     fn extend(&mut self, from_ns: u64, until: Instant) {
@@ -46,7 +46,7 @@ impl Leases {
         leases.push((from_ns, until));
     }
 
-    /// The lowest of those that have not ended.
+    /// The lowest threshold whose lease has not ended.
     fn lowest(&mut self, now: Instant) -> Option<u64> {
         self.0.retain(|(_, until)| *until > now);
         self.0.iter().map(|(from, _)| *from).min()
@@ -54,23 +54,23 @@ impl Leases {
 }
 
 impl SlowRequests {
-    /// Takes its maps; they are there before any program runs.
+    /// Takes the maps before any program runs.
     pub(super) fn new(loaded: &mut Loaded) -> Result<Self, LoadError> {
         let ring = loaded.take_map("RXPATH_SLOW")?;
         let from = loaded.map_array("RXPATH_SLOW_FROM")?;
         Ok(Self { ring, from, leases: Leases::default(), recent: VecDeque::new(), superfluous: 0 })
     }
 
-    /// Has each told that takes `from_ns` or longer, for a while.
+    /// Reports each request that takes `from_ns` or longer, for a while.
     pub fn ask(&mut self, from_ns: u64, lease: Duration, now: Instant) {
         self.leases.extend(from_ns, now + lease);
         self.update(now);
     }
 
-    /// Takes what has come, and lets go what nobody asks for any more.
+    /// Reads new records, and ends expired leases.
     pub fn update(&mut self, now: Instant) {
         let from = self.leases.lowest(now);
-        // 0 would be nothing.
+        // 0 would disable it.
         self.from.write(0, from.map_or(0, |from| from.max(1)));
         while let Some(record) = self.ring.next() {
             self.recent.extend(decode(&record));
@@ -83,26 +83,25 @@ impl SlowRequests {
         self.superfluous += superfluous as u64;
     }
 
-    /// How many had to make room for others.
+    /// Number of requests that were dropped to make room.
     #[must_use]
     pub const fn superfluous(&self) -> u64 {
         self.superfluous
     }
 
-    /// Those of the last that took `from_ns` or longer, the oldest first.
+    /// The kept requests that took `from_ns` or longer, the oldest first.
     pub fn recent(&self, from_ns: u64) -> impl Iterator<Item = &Slow> {
         self.recent.iter().filter(move |slow| took(slow) >= from_ns)
     }
 }
 
-/// From the device to the reader, as it is booked.
+/// The time from the device to the reader, as the histograms have it.
 #[must_use]
 pub fn took(slow: &Slow) -> u64 {
     passed(slow).last().map_or(0, |(_, end)| end - slow.moments[Point::Device as usize].min(end))
 }
 
-/// The moments of the points that can be seen, in order, none before the one before it: what is booked is as
-/// long as these are apart.
+/// The timestamps of the observed points, made monotonic: the histograms hold their differences.
 pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
     let seen = Point::ALL.into_iter().zip(slow.moments).filter(|(point, _)| slow.points & point.bit() != 0);
     seen.scan(0, |last, (point, moment)| {
@@ -111,10 +110,10 @@ pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
     })
 }
 
-/// Who had the CPU while the reader waited for it the last time, and for how many nanoseconds, as far as the
-/// record reaches back; the oldest first. What interrupts took of that is theirs.
+/// The occupants of the CPU during the reader's last wait for it and their time in nanoseconds, the oldest
+/// first, as far as the record reaches back. Time in interrupts is listed separately.
 pub fn occupants(slow: &Slow) -> impl Iterator<Item = (u64, u64)> {
-    // It may have waited for something else before it was to be told.
+    // The reader may have waited for something else before this data was ready.
     let (from, to) = (slow.waited_from.max(slow.moments[Point::Ready as usize]), slow.waited_to);
     let until = |stretch: &Stretch| stretch.until.wrapping_add(slow.clock_offset);
     let pairs = slow.stretches.windows(2).rev().filter(|pair| pair[1].until != 0);
@@ -130,7 +129,7 @@ pub fn occupants(slow: &Slow) -> impl Iterator<Item = (u64, u64)> {
     parts.flatten().filter(|(_, length)| *length > 0)
 }
 
-/// What is no record of this version says nothing.
+/// `None` if the record is too short for this version.
 fn decode(record: &[u8]) -> Option<Slow> {
     if record.len() < size_of::<Slow>() {
         return None;

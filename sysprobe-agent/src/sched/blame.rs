@@ -1,39 +1,39 @@
-//! Who made a workload wait, by name: the worst ones, and the rest in one number. However many neighbours a
-//! workload has, it keeps a table of a fixed size, and no number goes backwards.
+//! The culprits of a workload's waits: the worst ones by name, and the rest as one number. The table has a
+//! fixed size, however many neighbours a workload has, and no number goes backwards.
 
 use std::collections::HashMap;
 
 use crate::snapshot::{BlameSample, Culprit};
 
-/// How many culprits are told by name.
+/// Number of culprits that are named.
 const NAMED: usize = 10;
-/// How many are kept an eye on.
+/// Number of culprits that are tracked.
 const WATCHED: usize = 64;
-/// After so long what a culprit did counts half when the worst ones are chosen.
+/// When culprits are chosen, older contributions count half after this time.
 const HALF_LIFE_SECONDS: f64 = 60.0;
-/// A culprit has to be so much worse to take a named one's place: names should not come and go.
+/// A culprit must be this much worse to replace a named one, so that names do not flap.
 const WORSE: f64 = 2.0;
 
-/// One victim's culprits. One that is named again begins at zero again, as a series that was gone.
+/// One victim's culprits. A culprit that is named again restarts at zero, as a new series does.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blame {
     culprits: HashMap<Culprit, Account>,
-    /// What was added while the culprit was not among the named.
+    /// Contributions of culprits while they were not named.
     other_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     is_named: bool,
-    /// What was added while it was among the named.
+    /// Its contribution while it was named.
     ns: u64,
-    /// Since when that is.
+    /// The time since which `ns` is counted.
     created_ms: u64,
     recent: f64,
 }
 
 impl Blame {
-    /// `created_ms` is a moment at which the culprit had not been met, in milliseconds since the Unix epoch.
+    /// `created_ms` is a time before the culprit first appeared, in milliseconds since the Unix epoch.
     pub(crate) fn add(&mut self, culprit: &Culprit, ns: u64, created_ms: u64) {
         if let Some(account) = self.culprits.get_mut(culprit) {
             account.recent += ns as f64;
@@ -53,7 +53,7 @@ impl Blame {
         self.culprits.insert(culprit.clone(), account);
     }
 
-    /// Forgets those that are not told of any more.
+    /// Forgets culprits that are no longer exported.
     pub(crate) fn retain(&mut self, is_known: impl Fn(&Culprit) -> bool) {
         self.culprits.retain(|culprit, _| is_known(culprit));
     }
@@ -69,13 +69,13 @@ impl Blame {
         }
     }
 
-    /// Chooses who is named from here on, which is `now_ms`.
+    /// Chooses the culprits that are named from `now_ms` on.
     pub(crate) fn choose(&mut self, seconds: f64, now_ms: u64) {
         let factor = (-seconds / HALF_LIFE_SECONDS).exp2();
         for account in self.culprits.values_mut() {
             account.recent *= factor;
         }
-        // Named ones may have gone.
+        // Named culprits may have been forgotten.
         while self.named() < NAMED
             && let Some(worst) = self.worst_unnamed()
         {
@@ -92,7 +92,7 @@ impl Blame {
         }
     }
 
-    /// The worst of the others and the least of the named, if they should change places.
+    /// The worst unnamed and the least named culprit, if they should be swapped.
     fn overdue(&self) -> Option<(Culprit, Culprit)> {
         let worst = self.worst_unnamed()?;
         let named = self.culprits.iter().filter(|(_, account)| account.is_named);

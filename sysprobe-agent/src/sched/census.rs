@@ -1,4 +1,4 @@
-//! The census of all threads: the counts that the iterator makes, and what runs it.
+//! The scan of all threads: the counts that the iterator fills, and the scan that runs it.
 
 use sysprobe_common::sched::threads::Threads;
 
@@ -11,20 +11,19 @@ const PROGRAM: &str = "sched_census";
 unsafe impl Plain for Threads {}
 
 pub(super) struct Census {
-    /// By slot.
+    /// One per slot.
     counts: MappedArray<Threads>,
-    /// `None` where the kernel has refused the program.
+    /// `None` if the kernel rejected the program.
     scan: Option<Scan>,
 }
 
 impl Census {
-    /// Of an object that is attached.
+    /// The object must be attached.
     pub(super) fn new(loaded: &Loaded, counts: MappedArray<Threads>) -> Self {
         Self { counts, scan: loaded.scan(PROGRAM) }
     }
 
-    /// Has everything counted from zero. The counting itself is left to the caller, who may let go of this
-    /// meanwhile.
+    /// Resets all counts. The caller runs the scan itself, and may release this borrow meanwhile.
     pub(super) fn begin(&mut self) -> Option<Scan> {
         let scan = self.scan.clone()?;
         for slot in 0..self.counts.entries() {

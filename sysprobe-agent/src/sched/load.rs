@@ -1,6 +1,6 @@
-//! The load average, by the kernel's own arithmetic (kernel/sched/loadavg.c): exponentially damped averages
-//! in fixed point of how many threads run, wait for a CPU or sleep uninterruptibly, sampled every five
-//! seconds and a tick. Pure.
+//! The load average, by the kernel's own arithmetic: exponentially damped averages, in fixed point, of the
+//! number of threads that run, wait for a CPU or sleep uninterruptibly. They are sampled every five seconds
+//! and a tick. Pure.
 //!
 //! <https://github.com/torvalds/linux/blob/v6.12/kernel/sched/loadavg.c>
 
@@ -10,12 +10,12 @@ use std::time::Duration;
 pub const ONE: u64 = 1 << BITS;
 /// `FSHIFT`.
 const BITS: u32 = 11;
-/// By how much the averages over 1, 5 and 15 minutes are damped with each sample (`EXP_1`, `EXP_5`,
-/// `EXP_15`): 1/exp(5 s/1 min) and so on.
+/// Damping per sample of the averages over 1, 5 and 15 minutes (`EXP_1`, `EXP_5`, `EXP_15`): 1/exp(5 s/1 min)
+/// and so on.
 const DAMPING: [u64; 3] = [1884, 2014, 2037];
 
-/// The three averages after `periods` more, in all of which so many threads were load. The first is sampled,
-/// those that were missed after it are made up for at once, with the same number.
+/// The three averages after `periods` more samples with the same load. The first one is damped once; the
+/// missed ones after it are damped together, by a power.
 #[must_use]
 pub fn after(averages: [u64; 3], load: u64, periods: u32) -> [u64; 3] {
     let load = load * ONE;
@@ -51,28 +51,28 @@ const fn power(mut base: u64, mut exponent: u32) -> u64 {
     result
 }
 
-/// `LOAD_FREQ`: five seconds, and a tick so as not to keep time with what happens every so many seconds.
+/// `LOAD_FREQ`: five seconds, plus a tick so as not to run in step with other periodic work.
 #[must_use]
 pub fn period(tick_ns: u64) -> Duration {
     Duration::from_secs(5) + Duration::from_nanos(tick_ns)
 }
 
-/// Which sample is next. Samples have their places, a period apart from the first on, so that one that comes
-/// late makes none after it late, and the averages are damped by what has gone by.
+/// Schedules the samples. They are due at fixed times, a period apart, so that a late one delays no later one
+/// and the averages are damped by the time that has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     first: Option<Duration>,
-    /// How many places were taken, or have gone by.
+    /// The number of due samples that were taken or missed.
     taken: u64,
 }
 
 impl Pace {
-    /// How many places a sample at this moment stands for: one, more if some were missed, none if it is
-    /// another one of the place before.
+    /// The number of due samples that a sample now stands for: one, more if some were missed, none if this
+    /// one was already taken.
     pub fn take(&mut self, now: Duration, period: Duration) -> u32 {
         let first = *self.first.get_or_insert(now);
         let since = now.saturating_sub(first);
-        // The nearest place: a timer is a little late, and later at times than at others.
+        // The nearest due time, because a timer's delay varies.
         let nearest = (since + period / 2).as_nanos() / period.as_nanos().max(1);
         let places = u64::try_from(nearest).unwrap_or(u64::MAX).saturating_add(1);
         let periods = places.saturating_sub(self.taken);

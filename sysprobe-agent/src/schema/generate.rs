@@ -1,11 +1,11 @@
-//! From a type to its schema: JSON Schema 2020-12 of what the type is written as, strict enough that a wrong
-//! field is found, in words for those who read JSON and not Rust.
+//! Generates the JSON Schema 2020-12 of a type's serialized form, strict enough to detect a misspelled field,
+//! and worded for readers of JSON rather than Rust.
 
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema};
 use serde_json::{Map, Value, json};
 
-/// What a schema says of its document as a whole.
+/// The top-level keywords of a schema.
 pub(super) struct Head {
     pub(super) id: String,
     pub(super) title: String,
@@ -25,16 +25,16 @@ pub(super) fn document<T: JsonSchema>(head: &Head) -> Schema {
     schema
 }
 
-/// Of a field that is text in Rust and has one of these values.
+/// The schema of a string with one of these values.
 pub(crate) fn one_of(values: impl IntoIterator<Item = &'static str>) -> Schema {
     json_schema!({ "type": "string", "enum": values.into_iter().collect::<Vec<_>>() })
 }
 
 fn adapt(schema: &mut Schema) {
     let Some(schema) = schema.as_object_mut() else { return };
-    // It is that of the configuration, and nothing of a document.
+    // The defaults are those of the configuration and do not apply to documents.
     schema.remove("default");
-    // They are those of Rust (`uint32`), which strict validators refuse as unknown.
+    // The formats are Rust's (`uint32`), which strict validators reject as unknown.
     schema.remove("format");
     describe(schema);
     close(schema);
@@ -49,21 +49,21 @@ fn adapt(schema: &mut Schema) {
     }
 }
 
-/// A paragraph is a line, and nothing is `null` in JSON.
+/// Puts each paragraph on one line, and writes Rust's `None` as JSON's `null`.
 fn describe(schema: &mut Map<String, Value>) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ").replace("`None`", "`null`");
     }
 }
 
-/// An object has no fields but those that are named.
+/// Forbids fields that the schema does not name.
 fn close(schema: &mut Map<String, Value>) {
     if schema.contains_key("properties") && !schema.contains_key("additionalProperties") {
         schema.insert("additionalProperties".to_owned(), json!(false));
     }
 }
 
-/// What may be left out is left out where there is nothing: it is never `null`.
+/// Optional fields without a value are left out, so they are never `null`.
 fn deny_null(property: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = property.get_mut("type") {
         types.retain(|one| one != "null");

@@ -1,4 +1,4 @@
-//! For the tests of whoever writes documents: whether one is what its schema says.
+//! For tests: validates JSON documents against their schemas.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Form;
 
-/// What the schema says against a document, place by place.
+/// The violations of the schema in a document, with their places.
 pub(crate) fn faults(form: Form, document: &Value) -> BTreeSet<String> {
     let schema = form.schema().to_value();
     let validator = jsonschema::draft202012::new(&schema).expect("it is a schema");
@@ -15,7 +15,7 @@ pub(crate) fn faults(form: Form, document: &Value) -> BTreeSet<String> {
     faults.map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
 }
 
-/// What a command has printed is what its schema says.
+/// Parses a command's output, and checks it against its schema.
 pub(crate) fn parse(command: &str, printed: &str) -> Value {
     let document = serde_json::from_str(printed).expect("a document");
     assert_fits(form_of(command), &document);

@@ -1,4 +1,4 @@
-//! What all schemas have in common.
+//! Properties of all schemas.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Every schema within one, with its place.
+/// Visits every nested schema, with its place.
 fn each(place: &str, schema: &Value, judge: &mut impl FnMut(&str, &Value)) {
     judge(place, schema);
     for keyword in ["properties", "$defs"] {
@@ -76,7 +76,7 @@ fn every_schema_is_published() {
     assert_eq!(files, expected, "each is in the list of xtask/src/docs.rs: `cargo xtask docs` writes it");
 }
 
-/// The places of all fields of a document.
+/// The places and names of all fields of a document.
 fn fields(place: &str, value: &Value) -> Vec<(String, String)> {
     match value {
         Value::Object(object) => {
@@ -92,7 +92,7 @@ fn fields(place: &str, value: &Value) -> Vec<(String, String)> {
     }
 }
 
-/// Each field of a document that fits, by itself.
+/// Renames each field in turn, in a document that fits.
 fn assert_refuses_other_names(form: Form, document: &Value) {
     assert!(faults(form, document).is_empty());
     let fields = fields("", document);

@@ -1,18 +1,18 @@
-//! Bars of letters: each part has a letter of its own, so that a bar can be read without its colours, and
-//! colours for both the letter and what is behind it, so that it can be read on any terminal's background.
+//! Bars of letters. Each part has its own letter, so that a bar is readable without colours, and sets both
+//! the letter's and the background colour, so that it is readable on any terminal background.
 
 use ratatui::{
     style::{Color, Style},
     text::Span,
 };
 
-/// What stands for a part in a bar.
+/// The letter and colour of a part of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) letter: char,
-    /// Black on colours that people with any kind of colour-blindness can tell apart (Okabe and Ito, as far
-    /// as the palette of 256 has them). That palette, unlike the sixteen colours, is the same in light and
-    /// dark themes.
+    /// The background, with black text. People with any kind of colour blindness can tell these colours apart
+    /// (Okabe and Ito, as closely as the palette of 256 allows). Unlike the sixteen basic colours, that
+    /// palette is the same in light and dark themes.
     background: u8,
 }
 
@@ -26,19 +26,19 @@ impl Mark {
         Style::new().fg(BLACK).bg(Color::Indexed(self.background))
     }
 
-    /// So many columns of a bar.
+    /// This many columns of a bar.
     pub(crate) fn cells(self, columns: usize, color: bool) -> Span<'static> {
         let text: String = std::iter::repeat_n(self.letter, columns).collect();
         Span::styled(text, if color { self.style() } else { Style::new() })
     }
 
-    /// A bar of one part by itself, of at most `width` columns.
+    /// A bar with a single part, of at most `width` columns.
     pub(crate) fn bar(self, share: f64, width: usize, color: bool) -> Span<'static> {
         self.cells(columns(share, width), color)
     }
 }
 
-/// How many of `width` columns each part gets, by their shares: all of them, if the parts are all there is.
+/// The columns of each part, by its share of `width`. If the shares sum to 1, they fill the whole width.
 pub(crate) fn stacked(shares: impl Iterator<Item = f64>, width: usize) -> Vec<usize> {
     let mut sum = 0.0;
     let mut taken = 0;
@@ -51,7 +51,7 @@ pub(crate) fn stacked(shares: impl Iterator<Item = f64>, width: usize) -> Vec<us
 }
 
 fn columns(share: f64, width: usize) -> usize {
-    // In range: a share of a width.
+    // In range, because it is a share of a width.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between zero and the width")]
     let columns = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     columns

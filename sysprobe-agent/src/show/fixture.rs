@@ -87,7 +87,7 @@ pub(crate) fn without_cpu(snapshot: Snapshot) -> Snapshot {
     without(snapshot, "cpu", "no cgroup with a `cpu` controller is mounted")
 }
 
-/// As on a kernel that refused the programs.
+/// As on a kernel that rejected the programs.
 pub(crate) fn without_vfs(snapshot: Snapshot) -> Snapshot {
     let mut snapshot = without(snapshot, "vfs", "the kernel has no BTF");
     snapshot.workloads.iter_mut().for_each(|sample| sample.vfs = None);
@@ -144,7 +144,7 @@ pub(crate) fn requests(latencies_ns: &[u64], bytes: u64, queued_ns: u64) -> Requ
     RequestSample { requests: operation(latencies_ns, 0, bytes), queued_ns }
 }
 
-/// The device is quick; what makes a flush slow is the journal, which the kernel writes.
+/// The device is fast; flushes are slow because of the journal, which the kernel writes.
 fn node_requests(workload: &Workload) -> Option<BlockSample> {
     let (us, ms) = (1_000, 1_000_000);
     let device = match workload.container.as_str() {

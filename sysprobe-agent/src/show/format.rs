@@ -1,6 +1,6 @@
-//! How numbers and names look: three significant digits with their unit, at most [`NUMBER_WIDTH`] columns;
-//! names cut to a width without losing both ends. Names come from containers, so nothing in them reaches the
-//! terminal unseen.
+//! The format of numbers and names: three significant digits with a unit, in at most [`NUMBER_WIDTH`]
+//! columns; names truncated to a width with both ends kept. Names come from containers, so their invisible
+//! characters are replaced before they reach the terminal.
 
 use ratatui::{
     style::Style,
@@ -10,15 +10,15 @@ use sysprobe_common::hist;
 
 use crate::snapshot::{Workload, bucket_upper};
 
-/// No number with its unit is wider.
+/// The maximum width of a number with its unit.
 pub(crate) const NUMBER_WIDTH: usize = 6;
-/// What stands for a number that is not there.
+/// The placeholder for a missing number.
 pub(crate) const NOTHING: &str = "-";
 /// The length of a container id in hexadecimal, and how much of it people (and `docker ps`) use.
 const ID_LENGTH: usize = 64;
 const SHORT_ID_LENGTH: usize = 12;
 
-/// `show` of the number, if there is one.
+/// The number as `show` formats it, or the placeholder.
 pub(crate) fn or_nothing(number: Option<f64>, show: impl Fn(f64) -> String) -> String {
     number.map_or_else(|| NOTHING.to_owned(), show)
 }
@@ -29,7 +29,7 @@ pub(crate) fn duration(seconds: f64) -> String {
         return format!(">{}s", bucket_upper(hist::OVERFLOW - 1));
     }
     let nanoseconds = seconds * 1e9;
-    // Half a unit less than a thousand: what would round up to `1000us` is `1.00ms`.
+    // The limits are half a unit below a thousand, so that `1.00ms` is shown and not `1000us`.
     if nanoseconds < 999.5 {
         return format!("{nanoseconds:.0}ns");
     }
@@ -94,7 +94,7 @@ fn two_digits(number: f64) -> String {
     if number < 9.95 { format!("{number:.1}") } else { format!("{number:.0}") }
 }
 
-/// `namespace/pod/container`, or the container alone for what is no pod; safe to show.
+/// `namespace/pod/container`, or the container alone outside of pods; safe to print.
 pub(crate) fn full_name(workload: &Workload) -> String {
     let parts = [&workload.namespace, &workload.pod, &workload.container];
     let parts: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| clean(part)).collect();
@@ -118,8 +118,8 @@ fn shorten_id(word: &str) -> String {
     }
 }
 
-/// Replaces what is not visible by itself: control characters, which can drive a terminal, and what takes no
-/// column, which can reorder or hide text.
+/// Replaces invisible characters: control characters, which can control a terminal, and characters without
+/// width, which can reorder or hide text.
 pub(crate) fn clean(text: &str) -> String {
     let visible = |c: char| !c.is_control() && width_of(c) > 0;
     text.chars().map(|c| if visible(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
@@ -134,7 +134,7 @@ fn width_of(c: char) -> usize {
     width(c.encode_utf8(&mut [0; 4]))
 }
 
-/// Cuts the middle out of what is too wide: both ends of a pod's name tell it apart.
+/// Cuts the middle out of a text that is too wide: a pod's name is recognized by both of its ends.
 pub(crate) fn cut_middle(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -146,7 +146,7 @@ pub(crate) fn cut_middle(text: &str, limit: usize) -> String {
     format!("{}{ellipsis}{}", head.iter().collect::<String>(), tail.iter().rev().collect::<String>())
 }
 
-/// Cuts the end off what is too wide.
+/// Cuts off the end of a text that is too wide.
 pub(crate) fn cut_end(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -175,7 +175,7 @@ pub(crate) fn pad_left(text: &str, columns: usize) -> String {
     format!("{}{text}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// JSON has no infinity.
+/// JSON has no infinity, so it becomes the end of the histogram's range.
 pub(crate) fn within_range(max: f64) -> f64 {
     max.min(bucket_upper(hist::OVERFLOW - 1))
 }

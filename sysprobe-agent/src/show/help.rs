@@ -13,18 +13,18 @@ use super::{
     input::{Binding, Command},
 };
 
-/// At least; longer lines and terms make it wider.
+/// The minimum width; longer lines and terms make it wider.
 const WIDTH: usize = 50;
 const KEY_WIDTH: usize = 10;
 /// The two borders.
 const BORDERS: usize = 2;
 
-/// What an overlay says.
+/// The lines of an overlay.
 #[derive(Debug)]
 pub(crate) struct Help(Vec<Line<'static>>);
 
 impl Help {
-    /// The keys, and what the words on the screen mean.
+    /// The keys, and the meaning of the terms on the screen.
     pub(crate) fn new(
         bindings: &[Binding],
         terms: impl Iterator<Item = (&'static str, &'static str)>,
@@ -37,7 +37,7 @@ impl Help {
         Self(lines(keys).chain([Line::default()]).chain(lines(terms)).collect())
     }
 
-    /// Draws the overlay, scrolled down by so many lines.
+    /// Draws the overlay, scrolled down by `scrolled` lines.
     pub(crate) fn draw(self, frame: &mut Frame, scrolled: u16) {
         let screen = frame.area();
         let area = self.place(screen);
@@ -48,8 +48,8 @@ impl Help {
         frame.render_widget(Paragraph::new(self.0).block(block).scroll((scrolled, 0)), area);
     }
 
-    /// By how many lines it is scrolled down after a command; `None` if it is closed, which everything but
-    /// scrolling does.
+    /// The scroll position after a command; `None` if the overlay closes, as it does after every command that
+    /// does not scroll.
     pub(crate) fn after(&self, command: Option<Command>, scrolled: u16, size: (u16, u16)) -> Option<u16> {
         let last = self.scroll_end(size);
         match command? {
@@ -61,7 +61,7 @@ impl Help {
         }
     }
 
-    /// By how many lines the overlay can be scrolled down on a screen of this size.
+    /// The last scroll position on a screen of this size.
     pub(crate) fn scroll_end(&self, (width, height): (u16, u16)) -> u16 {
         // Without the two borders.
         let inner = self.place(Rect::new(0, 0, width, height)).height.saturating_sub(2);

@@ -1,8 +1,8 @@
-//! Which sample begins the window that ends with the newest one. Pure.
+//! Chooses the sample that begins the window up to the newest one. Pure.
 //!
-//! A busy node's sample takes tens of megabytes, and a command may run within the agent's memory limit. So
-//! whole samples are kept at the ends of the window only; those in between, which may begin a window later,
-//! are compressed.
+//! A busy node's sample takes tens of megabytes, and a command may run within the agent's memory limit. Whole
+//! samples are therefore kept only at the ends of the window; those in between, which may begin a later
+//! window, are compressed.
 
 use std::collections::VecDeque;
 use std::io::{BufReader, BufWriter};
@@ -15,10 +15,11 @@ use flate2::write::DeflateEncoder;
 
 use crate::snapshot::Snapshot;
 
-/// A window that is moved on in smaller steps than one in so many needs no sample for each.
+/// Samples that are closer together than the window divided by this are not kept.
 const STEPS: u32 = 15;
-/// What the compressed samples may take together. Of a thousand workloads that do everything it is about half
-/// of that; beyond, there are fewer samples, and the window moves on in larger steps.
+/// The limit of all compressed samples together. Samples of a thousand workloads that are active in all
+/// domains take about half of it. At the limit, fewer samples are kept and the window advances in larger
+/// steps.
 const PACKED_BYTES: usize = 16 << 20;
 
 /// The samples of one window.
@@ -26,9 +27,9 @@ const PACKED_BYTES: usize = 16 << 20;
 pub(crate) struct History {
     /// Zero for windows from one sample to the next.
     length: Duration,
-    /// Those before the newest, the oldest first.
+    /// The samples before the newest, the oldest first.
     packed: VecDeque<Packed>,
-    /// The first of them as a whole, if it has been looked at.
+    /// The first of them, unpacked, once it has been used.
     first: Option<Arc<Snapshot>>,
     newest: Arc<Snapshot>,
     packed_bytes: usize,
@@ -61,8 +62,8 @@ impl History {
         &self.newest
     }
 
-    /// Takes the newest sample in, and gives that with which its window begins: the one whose age is closest
-    /// to the length, of those that the same agent counted.
+    /// Adds the newest sample, and returns the one that begins its window: of the samples of the same agent,
+    /// the one whose age is closest to the window's length.
     pub(crate) fn add(&mut self, newest: &Arc<Snapshot>) -> Arc<Snapshot> {
         let now = Time::of(newest);
         self.leave_behind(now);
@@ -76,7 +77,7 @@ impl History {
         earlier
     }
 
-    /// Forgets those that begin no window which ends now or later.
+    /// Drops samples that cannot begin a window ending now or later.
     fn leave_behind(&mut self, now: Time) {
         let off = |time: Time| now.since(time).abs_diff(self.length);
         while let Some(first) = self.packed.front().map(|first| first.time) {
@@ -89,7 +90,7 @@ impl History {
         }
     }
 
-    /// The oldest sample that there is.
+    /// The oldest sample that is kept.
     fn begin(&mut self) -> Arc<Snapshot> {
         while let Some(packed) = self.packed.front() {
             if self.first.is_none() {
@@ -98,13 +99,13 @@ impl History {
             if let Some(first) = &self.first {
                 return Arc::clone(first);
             }
-            // It cannot be read: the next one makes a window that is shorter.
+            // It cannot be unpacked: the next one makes a shorter window.
             self.packed.pop_front();
         }
         Arc::clone(&self.newest)
     }
 
-    /// Packs the newest, for later windows.
+    /// Packs the newest sample, for later windows.
     fn keep(&mut self) {
         let Some(packed) = Packed::new(&self.newest) else { return };
         if self.packed.is_empty() {
@@ -120,7 +121,7 @@ impl History {
         self.packed.iter().map(|packed| packed.bytes.len()).sum()
     }
 
-    /// Forgets the one that leaves the smallest gap, but neither the first nor the last.
+    /// Drops the sample that leaves the smallest gap, but neither the first nor the last.
     fn thin_out(&mut self) {
         let gap = |at: &usize| self.packed[at + 1].time.since(self.packed[at - 1].time);
         if let Some(least) = (1..self.packed.len() - 1).min_by_key(gap) {
@@ -130,7 +131,7 @@ impl History {
 }
 
 impl Packed {
-    /// Of the size of a sample's compressed JSON form, a twentieth of what it takes otherwise.
+    /// Compresses the sample's JSON form, to a twentieth of the sample's memory.
     fn new(sample: &Snapshot) -> Option<Self> {
         let encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
         let mut writer = BufWriter::new(encoder);

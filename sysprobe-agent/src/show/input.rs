@@ -1,11 +1,11 @@
-//! What keys mean. Each view has one table of bindings: its key handling, footer and help overlay all come
-//! from it. What means the same everywhere is here.
+//! Key bindings. Each view has one table of them: its key handling, footer and help overlay all come from it.
+//! Bindings that are the same everywhere are defined here.
 
 use crossterm::event::{Event as Terminal, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::live::Event;
 
-/// What a key asks for while the view has the keyboard.
+/// The command of a key while the view has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
@@ -20,7 +20,7 @@ pub(crate) enum Command {
     Containers,
     Open,
     NextView,
-    /// By its place.
+    /// By its index.
     View(usize),
     Longer,
     Shorter,
@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Bottom,
 }
 
-/// Some keys and their command.
+/// Keys and their command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
     codes: &'static [KeyCode],
@@ -56,7 +56,7 @@ pub(crate) const fn binding(
 
 use KeyCode::Char;
 
-/// What moves up and down, and what that means in a view.
+/// Keys that move; the view decides what moves.
 pub(crate) const UP: &[KeyCode] = &[KeyCode::Up, Char('k')];
 pub(crate) const DOWN: &[KeyCode] = &[KeyCode::Down, Char('j')];
 pub(crate) const TOP: &[KeyCode] = &[KeyCode::Home, Char('g')];
@@ -125,7 +125,7 @@ fn is_plain(key: KeyEvent) -> bool {
     key.modifiers.difference(KeyModifiers::SHIFT).is_empty()
 }
 
-/// What of a terminal's events concerns a view.
+/// The events of a terminal that concern a view.
 pub(super) fn event(terminal: &Terminal) -> Option<Event> {
     match terminal {
         Terminal::Key(key) if key.kind != KeyEventKind::Release => Some(Event::Key(*key)),

@@ -21,10 +21,10 @@ use tokio::{
 use super::{Presenter, Settings, Source, input};
 use crate::snapshot::Snapshot;
 
-/// The first window is shorter than the interval: the first numbers should be there at once.
+/// The first window is shorter than the interval, so that numbers appear soon.
 const FIRST_WINDOW: Duration = Duration::from_secs(1);
 
-/// What happened.
+/// An input of the view.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Key(KeyEvent),
@@ -37,7 +37,7 @@ pub(crate) enum Event {
     Failed(String),
 }
 
-/// What the loop has to do now; it draws in any case.
+/// What the loop does next; it draws in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Draw,
@@ -48,7 +48,7 @@ pub(crate) enum Action {
 
 /// The state of a live view. It neither reads the clock nor waits.
 pub(crate) trait App {
-    /// Takes an event into the state.
+    /// Applies an event to the state.
     fn update(&mut self, event: Event) -> Action;
     fn draw(&self, frame: &mut Frame);
 }
@@ -75,7 +75,7 @@ impl Drop for Screen {
 fn show_cursor_on_panic() {
     let next = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The panic is what matters: that a terminal which is gone has no cursor to show is no news.
+        // If the terminal is gone, there is no cursor to show; only the panic matters.
         drop(execute!(std::io::stdout(), Show));
         next(panic);
     }));
@@ -89,7 +89,7 @@ pub(crate) async fn run(
     first: Snapshot,
     mut source: impl Source,
 ) -> anyhow::Result<()> {
-    // One sample is enough: while the view is drawn nobody needs a second one.
+    // One sample is enough: none is needed while the view is being drawn.
     let (samples, mut events) = mpsc::channel(1);
     let (interval, intervals) = watch::channel(settings.interval);
     let size = screen.0.size().context("reading the terminal size")?;
@@ -100,7 +100,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Takes a sample per interval, and goes on after failures, as long as somebody wants them.
+/// Takes a sample per interval, also after failures, until the receiver is dropped.
 async fn sample(
     source: &mut impl Source,
     samples: &mpsc::Sender<Event>,

@@ -1,4 +1,4 @@
-//! Waiting for the names of pods: a source that was started a moment ago learns them while it runs.
+//! Waits for the names of pods, which a source that was started just now has yet to learn.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep};
 use super::{Source, target::NoTarget};
 use crate::snapshot::Snapshot;
 
-/// As long as an API server takes to answer.
+/// An API server answers within this time.
 const NAMES_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// What is looked for in a snapshot, and the snapshot that has it.
+/// Takes snapshots until `look` succeeds or no more names can arrive; returns its result and the snapshot.
 pub(crate) async fn awaited<T>(
     source: &mut impl Source,
     look: impl Fn(&Snapshot) -> Result<T, NoTarget>,

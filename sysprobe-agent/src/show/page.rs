@@ -1,6 +1,5 @@
-//! What the commands have in common whose windows are a page of lines that scrolls: the live view with its
-//! keys, the plain form, the envelope of the JSON form. What they make of a window is a command's own
-//! business: it implements [`Page`].
+//! The common parts of commands whose windows are a scrolling page of lines: the live view with its keys, the
+//! plain form, the envelope of the JSON form. Each command implements [`Page`] for what it makes of a window.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -26,51 +25,51 @@ pub(crate) const GONE: &str = "it has gone: these are its last numbers";
 
 /// What a command makes of a window.
 pub(crate) trait Page: Sized {
-    /// As it is typed.
+    /// The command as a user types it.
     const COMMAND: &'static str;
-    /// Of the JSON form; it changes when a field goes or changes its meaning.
+    /// The version of the JSON form; it changes when a field is removed or changes its meaning.
     const VERSION: u32;
 
-    /// What windows are of, and how they are looked at.
+    /// What the windows show, and how: a workload, or an order.
     type Of: Debug;
 
-    /// Its part of the JSON form.
+    /// The command's part of the JSON form.
     type Document<'a>: JsonSchema + Serialize
     where
         Self: 'a;
 
-    /// `None` if nothing of it is known any more.
+    /// `None` if nothing is known about it any more.
     fn of(earlier: &Snapshot, later: &Snapshot, of: &Self::Of) -> Option<Self>;
 
-    /// A page may know more of the name than what it is of.
+    /// The subject's name; a page may know more of it than `of` does.
     fn name(page: Option<&Self>, of: &Self::Of) -> String;
 
     fn window(&self) -> Duration;
 
-    /// Whether what it is of has gone.
+    /// Whether the subject has been deleted.
     fn is_gone(&self) -> bool {
         false
     }
 
-    /// Whether there is something to look at.
+    /// Whether there are numbers to show.
     fn has_numbers(&self) -> bool {
         true
     }
 
     fn body(&self, of: &Self::Of, form: &Form) -> Body;
 
-    /// Without a page, that of what is not known any more.
+    /// The command's part of the JSON form; without a page, nothing is known about the subject any more.
     fn document<'a>(page: Option<&'a Self>, of: &'a Self::Of) -> Self::Document<'a>;
 
-    /// The words on the screen and what they mean, for the help.
+    /// The terms on the screen and their meanings, for the help.
     fn terms() -> Vec<(&'static str, &'static str)>;
 
-    /// All keys, by importance.
+    /// All keys, in order of importance.
     fn bindings() -> &'static [Binding] {
         usual_bindings()
     }
 
-    /// Takes a command that other pages have no key for.
+    /// Handles a command that only this page has a key for.
     fn command(_of: &mut Self::Of, _command: Command) {}
 }
 
@@ -79,12 +78,12 @@ pub(crate) fn usual_bindings() -> &'static [Binding] {
     &keys::BINDINGS
 }
 
-/// How a window is shown.
+/// Display settings of a window.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     pub(crate) width: Width,
     pub(crate) color: bool,
-    /// Which of the lines that scroll are shown; empty if all are.
+    /// The visible part of the scrolling lines, in words; empty if all of them are visible.
     pub(crate) position: String,
 }
 
@@ -98,11 +97,11 @@ impl Form {
     }
 }
 
-/// What is shown of a window.
+/// The lines of a window.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) fixed: Vec<Line<'static>>,
-    /// Below them, those that scroll where there is too little room.
+    /// Below the fixed lines; these scroll if there is too little room.
     pub(crate) rows: Vec<Line<'static>>,
 }
 

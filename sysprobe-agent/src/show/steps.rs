@@ -1,4 +1,4 @@
-//! What one press of a key steps to: intervals, and what a table is sorted by.
+//! The steps of a key press: through intervals, and through sort keys.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ pub(crate) fn longer(interval: Duration) -> Duration {
     steps.into_iter().find(|step| *step > interval).unwrap_or(LONGEST_INTERVAL)
 }
 
-/// What is so many places further in a list, round and round; from its beginning for what is not in it.
+/// The element `by` positions after `from`, wrapping around; counted from the first element if `from` is not
+/// in the list.
 pub(crate) fn further<T: Copy + PartialEq>(list: &[T], from: T, by: isize) -> T {
     let index = list.iter().position(|one| *one == from).unwrap_or(0);
     list[(index + list.len()).wrapping_add_signed(by) % list.len()]

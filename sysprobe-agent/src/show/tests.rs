@@ -4,7 +4,7 @@ use std::io;
 
 use super::*;
 
-/// A pipe whose reader has gone, or a full disk.
+/// A pipe that its reader has closed, or a full disk.
 struct Broken(io::ErrorKind);
 
 impl Write for Broken {

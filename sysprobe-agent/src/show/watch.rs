@@ -1,6 +1,5 @@
-//! What the commands have in common that watch one workload: which it is, what all of them say of it, and
-//! that each window is a [`Page`]. What they make of a window of it is a command's own business: it
-//! implements [`Report`].
+//! The common parts of commands about one workload: which one it is, and what all of these commands say about
+//! it. Each of their windows is a [`Page`]. Each command implements [`Report`] for what it makes of a window.
 
 use std::time::Duration;
 
@@ -24,32 +23,33 @@ pub(crate) use subject::Subject;
 
 /// What a command makes of a window of one workload.
 pub(crate) trait Report: Sized {
-    /// As it is typed.
+    /// The command as a user types it.
     const COMMAND: &'static str;
-    /// Of the JSON form; it changes when a field goes or changes its meaning.
+    /// The version of the JSON form; it changes when a field is removed or changes its meaning.
     const VERSION: u32;
 
-    /// Its part of the JSON form; the default is that of a workload of which nothing is known any more.
+    /// The command's part of the JSON form; the default is for a workload about which nothing is known any
+    /// more.
     type Document<'a>: JsonSchema + Serialize + Default
     where
         Self: 'a;
 
-    /// `None` if nothing of the workload is known any more.
+    /// `None` if nothing is known about the workload any more.
     fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self>;
 
     fn subject(&self) -> &Subject;
 
-    /// Whether there is something to look at.
+    /// Whether there are numbers to show.
     fn has_numbers(&self) -> bool;
 
     fn body(&self, form: &Form) -> Body;
 
     fn document(&self) -> Self::Document<'_>;
 
-    /// The words on the screen and what they mean, for the help.
+    /// The terms on the screen and their meanings, for the help.
     fn terms() -> Vec<(&'static str, &'static str)>;
 
-    /// All keys, by importance.
+    /// All keys, in order of importance.
     fn bindings() -> &'static [Binding] {
         page::usual_bindings()
     }
@@ -104,7 +104,7 @@ impl<R: Report> Page for R {
     }
 }
 
-/// Shows windows of the workload that is meant until the user has seen enough: one with `--once`.
+/// Shows windows of the selected workload until the user quits; with `--once`, a single one.
 pub(crate) async fn run<R: Report>(args: WorkloadArgs, mut source: impl Source) -> anyhow::Result<()> {
     let look = |snapshot: &Snapshot| Target::find(snapshot, &args);
     let (target, first) = names::awaited(&mut source, look).await?;

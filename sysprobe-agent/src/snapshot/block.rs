@@ -7,13 +7,13 @@ use sysprobe_common::block::Operation;
 
 use super::OperationSample;
 
-/// What one workload asked of block devices, by their names in `/sys/block`.
+/// One workload's requests to block devices, by their names in `/sys/block`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSample {
     pub devices: BTreeMap<String, DeviceSample>,
 }
 
-/// What it asked of one of them. What it never did is left out of the JSON form.
+/// Its requests to one device. Unused operations are left out of the JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceSample {
@@ -30,12 +30,12 @@ pub struct DeviceSample {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestSample {
     pub requests: OperationSample,
-    /// How much of their time passed before the device's driver got them.
+    /// The part of their time that passed before the device's driver got them.
     pub queued_ns: u64,
 }
 
 impl BlockSample {
-    /// Adds what another workload asked.
+    /// Adds another workload's requests.
     pub fn add(&mut self, other: &Self) {
         for (name, device) in &other.devices {
             let own = self.devices.entry(name.clone()).or_default();

@@ -1,7 +1,7 @@
-//! A histogram in a snapshot, in the kernel's own buckets (`sysprobe_common::hist`). A workload has a score
-//! of them, most of them of what never happened, and is copied with each snapshot: so the buckets take no
-//! memory while there is nothing in them, and are shared by copies until one is written to. What a command
-//! reads of an agent keeps only the buckets with something in them.
+//! A histogram in a snapshot, in the kernel side's buckets (`sysprobe_common::hist`). A workload has about
+//! twenty of them, most of which are empty, and is copied with each snapshot. An empty histogram therefore
+//! takes no memory, and copies share their buckets until one is written to. A command keeps only the
+//! non-empty buckets of what it reads from an agent.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ static EMPTY: Buckets = [0; _];
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HistogramSample {
-    /// `hist::BUCKETS` counts; none in the JSON form of what never happened.
+    /// `hist::BUCKETS` counts; none in the JSON form of an empty histogram.
     buckets: Counts,
     pub sum_ns: u64,
 }
@@ -28,7 +28,7 @@ enum Counts {
     #[default]
     None,
     All(Arc<Buckets>),
-    /// Those that are not zero, with their places.
+    /// The non-zero counts, with their indices.
     Some(Arc<[(u8, u64)]>),
 }
 
@@ -54,7 +54,7 @@ impl HistogramSample {
         self.buckets().iter().sum()
     }
 
-    /// Adds what the kernel side has gathered.
+    /// Adds what the kernel side has counted.
     pub fn gather(&mut self, counts: &[u32; hist::BUCKETS], sum_ns: u64) {
         self.sum_ns += sum_ns;
         if counts.iter().any(|count| *count > 0) {
@@ -75,7 +75,7 @@ impl HistogramSample {
         }
     }
 
-    /// What happened since `earlier`. A total that went backwards (the agent restarted) counts as new.
+    /// The increase since `earlier`. A total that went backwards (the agent restarted) counts as new.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         if self.sum_ns < earlier.sum_ns {
@@ -106,8 +106,7 @@ impl HistogramSample {
         Some(bucket_middle(bucket))
     }
 
-    /// The upper bound of the last bucket that holds anything, in seconds: no value was longer, unless it
-    /// overflowed.
+    /// The upper bound of the last non-empty bucket, in seconds: no value was longer, unless it overflowed.
     #[must_use]
     pub fn max_bound(&self) -> Option<f64> {
         self.buckets().iter().rposition(|bucket| *bucket > 0).map(bucket_upper)
@@ -116,7 +115,7 @@ impl HistogramSample {
 
 #[cfg(test)]
 impl HistogramSample {
-    /// Of these values.
+    /// The histogram of these values.
     pub(crate) fn of(values_ns: &[u64]) -> Self {
         let mut buckets = EMPTY;
         for ns in values_ns {
@@ -127,7 +126,7 @@ impl HistogramSample {
 }
 
 impl Counts {
-    /// Copies what another histogram shares.
+    /// Copies the buckets first if another histogram shares them.
     fn make_mut(&mut self) -> &mut Buckets {
         match self {
             Self::None => *self = Self::All(Arc::new(EMPTY)),
@@ -140,7 +139,7 @@ impl Counts {
         }
     }
 
-    /// What will only be looked at.
+    /// The form for histograms that are only read.
     fn compact(buckets: &[u64]) -> Self {
         let places = (0..=u8::MAX).zip(buckets.iter().copied());
         let counts: Vec<_> = places.filter(|(_, count)| *count > 0).collect();

@@ -1,28 +1,28 @@
-//! Memory in a snapshot: what the controller's files say, and direct reclaim.
+//! Memory in a snapshot: the numbers of the controller's files, and direct reclaim.
 
 use serde::{Deserialize, Serialize};
 
-/// What the memory controller keeps of one workload.
+/// The memory controller's numbers of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySample {
-    /// `None` once all of its cgroups have gone.
+    /// `None` once all of its cgroups were deleted.
     pub levels: Option<MemoryLevels>,
-    /// Processes that were killed for want of memory.
+    /// OOM-killed processes.
     pub oom_kills: Option<u64>,
     pub major_faults: Option<u64>,
 }
 
-/// Of the cgroups that there are at the moment.
+/// Gauges, over the cgroups that exist at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryLevels {
     pub usage_bytes: u64,
-    /// Without what the page cache could give up first.
+    /// Without inactive file pages, which are reclaimed first.
     pub working_set_bytes: u64,
     /// `None` without a limit.
     pub limit_bytes: Option<u64>,
 }
 
-/// For how long tasks of one workload had to free memory themselves before they got some.
+/// Direct reclaim: how often tasks of one workload had to free memory before they got any, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimSample {
     pub reclaims: u64,
@@ -30,7 +30,7 @@ pub struct ReclaimSample {
 }
 
 impl MemoryLevels {
-    /// Of another cgroup of the same workload: it has a limit if all of them have.
+    /// Adds another cgroup of the same workload; there is a limit only if all cgroups have one.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

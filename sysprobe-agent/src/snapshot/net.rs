@@ -1,10 +1,10 @@
-//! The network beside TCP in a snapshot, and what both count.
+//! Network traffic other than TCP in a snapshot, and the counters that TCP has as well.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What one workload's sockets sent and received, and what was dropped of theirs.
+/// The traffic and the dropped packets of one workload's sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetSample {
@@ -14,13 +14,13 @@ pub struct NetSample {
     pub drops: BTreeMap<u32, u64>,
 }
 
-/// What went through sockets of one protocol and version of IP. Bytes are payload, each byte once.
+/// The traffic of one protocol and IP version. Bytes are payload, without retransmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficSample {
     pub received_bytes: u64,
     pub received_packets: u64,
     pub sent_bytes: u64,
-    /// Without what was sent again.
+    /// Without retransmissions.
     pub sent_packets: u64,
 }
 

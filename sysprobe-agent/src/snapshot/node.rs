@@ -1,17 +1,17 @@
-//! What the kernel says of the whole machine, only for those who ask. All numbers but the levels are totals
-//! since boot.
+//! The kernel's counters of the whole machine, only on request. All numbers except gauges are totals since
+//! boot.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A part is empty where its file cannot be read.
+/// A part is empty if its file cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeSample {
-    /// When these were read, as `Snapshot::monotonic_ns`.
+    /// When they were read, as `Snapshot::monotonic_ns`.
     pub monotonic_ns: u64,
-    /// That are online.
+    /// Number of online CPUs.
     pub cpus: u64,
     pub cpu: CpuTimes,
     pub memory: NodeMemory,
@@ -19,17 +19,17 @@ pub struct NodeSample {
     pub disks: BTreeMap<String, DiskTimes>,
     /// Network devices, by name.
     pub links: BTreeMap<String, LinkCounts>,
-    /// Packets that were thrown away because a CPU's queue was full.
+    /// Packets that were dropped because a CPU's backlog queue was full.
     pub backlog_drops: u64,
 }
 
-/// Of all CPUs together.
+/// Time of all CPUs together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CpuTimes {
     pub busy_ns: u64,
     pub idle_ns: u64,
-    /// In which the hypervisor ran something else.
+    /// Time in which the hypervisor ran something else.
     pub stolen_ns: u64,
 }
 
@@ -47,11 +47,11 @@ pub struct NodeMemory {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiskTimes {
-    /// While there was any request.
+    /// Time with at least one request in flight.
     pub busy_ns: u64,
-    /// Of all requests together, booked when they end.
+    /// Time of all requests together, added when they end.
     pub requests_ns: u64,
-    /// Now.
+    /// A gauge.
     pub requests_in_flight: u64,
 }
 
@@ -62,6 +62,6 @@ pub struct LinkCounts {
     pub sent_bytes: u64,
     pub errors: u64,
     pub drops: u64,
-    /// In each direction; `None` where the device does not say.
+    /// Speed in each direction; `None` if the device does not report it.
     pub bits_per_second: Option<u64>,
 }

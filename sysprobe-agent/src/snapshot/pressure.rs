@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// For how long one workload lacked each resource.
+/// How long one workload's tasks waited for each resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PressureSample {
     pub cpu: StallSample,

@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::HistogramSample;
 
-/// How long what one workload read had been on its way, by protocol.
+/// One workload's receive latencies, by protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RxpathSample {
     pub protocols: BTreeMap<String, PathSample>,
 }
 
-/// There are as many in each stage as in all, and the stages' sums make up the whole.
+/// Each stage has the same count as the total, and the sums of the stages add up to the total's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSample {
-    /// In the order of the way. A stage that this kernel cannot tell from the next is one with it.
+    /// In the order in which packets pass them. A stage that this kernel cannot separate from the next is
+    /// merged with it.
     pub stages: Vec<StageSample>,
     pub total: HistogramSample,
 }
@@ -29,14 +30,14 @@ pub struct StageSample {
 }
 
 impl RxpathSample {
-    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know
-    /// before has all of them in it. Totals restart together: one that went backwards makes all of them new.
+    /// The increase in a window. The agent starts these totals at zero, so for a workload that is new to it
+    /// they belong to the window. Totals restart together: if one went backwards, all of them count as new.
     #[must_use]
     pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
         earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())
     }
 
-    /// Adds what another workload read.
+    /// Adds another workload's latencies.
     pub fn add(&mut self, other: &Self) {
         for (protocol, path) in &other.protocols {
             self.protocols.entry(protocol.clone()).or_default().add(path);
@@ -56,7 +57,7 @@ impl RxpathSample {
 }
 
 impl PathSample {
-    /// The stage of that name, the last if it is a new one.
+    /// The stage of that name, appended if it is new.
     pub fn stage_mut(&mut self, name: &str) -> &mut StageSample {
         let at = self.stages.iter().position(|stage| stage.name == name).unwrap_or_else(|| {
             self.stages.push(StageSample { name: name.to_owned(), ..StageSample::default() });

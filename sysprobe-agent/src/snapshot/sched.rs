@@ -12,48 +12,48 @@ pub struct SchedSample {
     pub on_cpu_ns: u64,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
-    /// What the CPU was occupied with while it waited; the sum is that of `wait`. `None` if it never waited,
+    /// What occupied the CPU while it waited; the parts sum to the sum of `wait`. `None` if it never waited,
     /// or if the programs cannot tell.
     pub causes: Option<CausesSample>,
-    /// Who that was.
+    /// The culprits of these waits.
     pub blame: BlameSample,
-    /// At the last census; `None` if it had no threads then, or none was taken.
+    /// As of the last task scan; `None` if it had no threads then, or without a scan.
     pub threads: Option<ThreadsSample>,
-    /// Of as many censuses in a row as it had threads.
+    /// Over all task scans in a row in which it had threads.
     pub load: Option<LoadSample>,
 }
 
-/// How long a cgroup with a quota was throttled at a time, on one CPU each.
+/// How long a cgroup with a quota was throttled at a time, on each CPU separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThrottleSample {
     pub lengths: HistogramSample,
-    /// How many threads were held up, summed over all of them.
+    /// Number of threads that were throttled, summed over all throttles.
     pub threads: u64,
 }
 
-/// What a workload waited for, in nanoseconds.
+/// The causes of a workload's waits, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CausesSample {
     /// Its CPU quota was used up.
     pub throttled_ns: u64,
-    /// Others of the same pod ran, or of the same workload where that is no pod.
+    /// Other tasks of the same pod ran or, outside of pods, of the same workload.
     pub same_pod_ns: u64,
     pub other_pod_ns: u64,
-    /// What is no pod ran: a systemd unit, a cgroup.
+    /// A workload outside of pods ran: a systemd unit or a cgroup.
     pub system_ns: u64,
     pub kernel_ns: u64,
     /// Interrupts and softirqs.
     pub interrupt_ns: u64,
     /// The CPU idled: the task was runnable and had not been switched to yet.
     pub idle_ns: u64,
-    /// What lies further back than the kernel side remembers, and what ran unseen.
+    /// Time before what the kernel side remembers, and time of tasks that it did not see.
     pub unknown_ns: u64,
 }
 
 /// The other pods and services that ran while a workload waited, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlameSample {
-    /// Those that did most of it, in the order of their names.
+    /// The worst culprits, in the order of their names.
     pub culprits: Vec<(Culprit, u64)>,
     /// Since when each of them is counted by name, in milliseconds since the Unix epoch. Empty before version
     /// 14, and in a window.
@@ -63,7 +63,7 @@ pub struct BlameSample {
     pub other_ns: u64,
 }
 
-/// A pod, or a workload that is no pod.
+/// A pod, or a workload outside of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Culprit {
     pub namespace: String,
@@ -73,7 +73,7 @@ pub struct Culprit {
 }
 
 impl Workload {
-    /// As whom others blame it: a pod as a whole.
+    /// The culprit that its interference is attributed to: for a container, the whole pod.
     #[must_use]
     pub fn as_culprit(&self) -> Culprit {
         let Self { namespace, pod, container } = self.clone();
@@ -105,14 +105,14 @@ impl CausesSample {
 }
 
 impl SchedSample {
-    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know
-    /// before has all of them in it. Totals restart together: one that went backwards makes all of them new.
+    /// The increase in a window. The agent starts these totals at zero, so for a workload that is new to it
+    /// they belong to the window. Totals restart together: if one went backwards, all of them count as new.
     #[must_use]
     pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
         earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())
     }
 
-    /// Adds what another workload did.
+    /// Adds another workload's totals.
     pub fn add(&mut self, other: &Self) {
         self.wait.add(&other.wait);
         self.on_cpu_ns += other.on_cpu_ns;
@@ -124,8 +124,8 @@ impl SchedSample {
         self.blame.add(&other.blame);
     }
 
-    /// What happened since `earlier`; `None` if a total went backwards, for then the agent has restarted and
-    /// all are new.
+    /// The increase since `earlier`; `None` if a total went backwards: then the agent has restarted and all
+    /// totals are new.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         if self.wait.sum_ns < earlier.wait.sum_ns {
@@ -187,8 +187,8 @@ impl BlameSample {
         self.other_ns += other.other_ns;
     }
 
-    /// A culprit begins at zero whenever it is named: one that was not named before, and one that was, ceased
-    /// to be and is again, of which less is known than before.
+    /// A culprit starts at zero whenever it is named. If it was not named before, its total is new. So is a
+    /// total that went backwards: the culprit lost its name and got it back.
     fn since(&self, earlier: &Self) -> Option<Self> {
         let before = |culprit: &Culprit| {
             earlier.culprits.iter().find(|(other, _)| other == culprit).map_or(0, |(_, ns)| *ns)

@@ -1,4 +1,4 @@
-//! What took long, one by one, for those who ask.
+//! Individual slow requests, only on request.
 
 use std::net::IpAddr;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{Culprit, Workload};
 
-/// The last that took long, of all workloads.
+/// The latest slow requests of all workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowSample {
-    /// From how many nanoseconds on.
+    /// The threshold in nanoseconds.
     pub from_ns: u64,
-    /// How many found no room on their way to the agent, since it started.
+    /// Number of records that found no room on their way to the agent, since it started.
     pub lost: u64,
     /// The oldest first.
     pub requests: Vec<SlowRequest>,
 }
 
-/// One thing that was received and read.
+/// A request, or other data, that was received and read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlowRequest {
     /// Its reader.
@@ -27,23 +27,23 @@ pub struct SlowRequest {
     pub took_ns: u64,
     /// `tcp` or `udp`.
     pub protocol: String,
-    /// Who sent it; unknown for a socket that is not connected.
+    /// The sender; `None` if the socket is not connected.
     pub peer: Option<IpAddr>,
     pub peer_port: u16,
-    /// The port that it came to.
+    /// The local port.
     pub port: u16,
     /// The thread that read it.
     pub pid: u32,
     pub tid: u32,
     pub thread: String,
-    /// In the order of the way: the value of the `stage` label, and nanoseconds.
+    /// In the order in which the data passed them: the value of the `stage` label, and nanoseconds.
     pub stages: Vec<(String, u64)>,
-    /// Who had the reader's CPU while it waited for it, the longest first. Less than the wait where more is
-    /// not known.
+    /// The occupants of the CPU while the reader waited for it, the longest first. They sum to less than the
+    /// wait if a part of it is unknown.
     pub occupants: Vec<Occupant>,
 }
 
-/// Who had a CPU, and for how long.
+/// An occupant of a CPU, and how long it had the CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupant {
     pub who: Who,
@@ -53,11 +53,12 @@ pub struct Occupant {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
-    /// A pod, or what is none. The reader's own threads and containers are the reader's pod.
+    /// A pod, or a workload outside of pods. The reader's own threads and containers count as the reader's
+    /// pod.
     Workload(Culprit),
     Kernel,
     Interrupt,
-    /// Nobody: it was told of the reader and had not switched to it yet, or the reader's quota was used up.
+    /// The CPU was idle: it had not switched to the reader yet, or the reader's quota was used up.
     Idle,
     Unknown,
 }

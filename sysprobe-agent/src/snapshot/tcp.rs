@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{HistogramSample, TrafficSample};
 
-/// What one workload's connections did, and what sockets it has.
+/// The counters of one workload's connections, and its sockets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpSample {
     pub ipv4: TrafficSample,
     pub ipv6: TrafficSample,
-    /// Segments that were sent again, and of those the SYNs and SYN-ACKs.
+    /// Retransmitted segments, and how many of them were SYNs or SYN-ACKs.
     pub retransmitted_segments: u64,
     pub retransmitted_syns: u64,
     pub out_of_order_segments: u64,
-    /// What listening sockets dropped: SYNs, and final ACKs of connections for which there was no room.
+    /// Drops by listening sockets: SYNs, and final ACKs of connections for which there was no room.
     pub accept_drops: u64,
-    /// Connections for which an accept queue had no room; stays 0 where functions cannot be hooked.
+    /// Connections for which an accept queue had no room; stays 0 if functions cannot be hooked.
     pub accept_overflows: u64,
-    /// For how long peers' windows had no room for what there was to send.
+    /// Time in which sending was limited by the peers' receive windows.
     pub window_limited_ns: u64,
     pub resets_sent: u64,
     pub resets_received: u64,
-    /// Connections that could not be made, by reason.
+    /// Failed connection attempts, by reason.
     pub connect_failures: BTreeMap<String, u64>,
     pub times: TcpTimes,
-    /// At this moment.
+    /// A gauge.
     pub sockets: SocketsSample,
 }
 
@@ -44,7 +44,7 @@ pub struct TcpTimes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SocketsSample {
     pub by_state: BTreeMap<String, u64>,
-    /// Connections that wait to be accepted, and how many may.
+    /// Connections that wait to be accepted, and the limit.
     pub accept_queue: u64,
     pub accept_queue_limit: u64,
     /// How full the fullest queue is, from 0 to 1.
@@ -52,9 +52,9 @@ pub struct SocketsSample {
 }
 
 impl TcpSample {
-    /// What happened in a window. The agent starts these totals at zero, so a workload that it did not know
-    /// before has all of them in it, and one that went backwards makes all of them new. Sockets are those of
-    /// the end.
+    /// The increase in a window. The agent starts these totals at zero, so for a workload that is new to it
+    /// they belong to the window; if one went backwards, all of them count as new. Sockets are those at the
+    /// end.
     #[must_use]
     pub fn in_window(earlier: Option<&Self>, later: &Self) -> Self {
         earlier.and_then(|earlier| later.since(earlier)).unwrap_or_else(|| later.clone())
@@ -84,7 +84,7 @@ impl TcpSample {
         })
     }
 
-    /// Adds what another workload did and has.
+    /// Adds another workload's counters and sockets.
     pub fn add(&mut self, other: &Self) {
         self.ipv4.add(&other.ipv4);
         self.ipv6.add(&other.ipv6);

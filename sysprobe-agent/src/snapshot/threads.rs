@@ -5,17 +5,16 @@ use sysprobe_common::sched::threads::{State, Threads};
 
 use crate::sched::load;
 
-/// The threads of one workload at one moment.
+/// The threads of one workload at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadsSample {
     /// In the order of `State::ALL`.
     pub by_state: [u64; State::COUNT],
-    /// How many of them are load: running, runnable, and most of those that are uninterruptible.
+    /// Number of threads that count as load: running, runnable, and most uninterruptible ones.
     pub load: u64,
 }
 
-/// How many threads of one workload were load, damped over 1, 5 and 15 minutes, in the kernel's fixed point:
-/// 1/2048.
+/// The load averages of one workload over 1, 5 and 15 minutes, in the kernel's fixed point: units of 1/2048.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadSample {
     pub fixed: [u64; 3],
@@ -36,7 +35,7 @@ impl ThreadsSample {
 }
 
 impl LoadSample {
-    /// After so many more periods with this load.
+    /// The averages after `periods` more periods with this load.
     #[must_use]
     pub(crate) fn after(self, load: u64, periods: u32) -> Self {
         Self { fixed: load::after(self.fixed, load, periods) }

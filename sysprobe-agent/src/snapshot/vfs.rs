@@ -5,7 +5,7 @@ use sysprobe_common::vfs::Operation;
 
 use super::HistogramSample;
 
-/// The storage operations of one workload. What it never did is left out of the JSON form.
+/// The storage operations of one workload. Unused operations are left out of the JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VfsSample {
@@ -27,15 +27,15 @@ pub struct VfsSample {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationSample {
-    /// All of them, those that failed included.
+    /// All operations, including those that failed.
     pub latency: HistogramSample,
     pub errors: u64,
-    /// What was moved.
+    /// Bytes read or written.
     pub bytes: u64,
 }
 
 impl VfsSample {
-    /// Adds what another workload did.
+    /// Adds another workload's operations.
     pub fn add(&mut self, other: &Self) {
         for operation in Operation::ALL {
             self.of_mut(operation).add(other.of(operation));
@@ -76,7 +76,7 @@ impl OperationSample {
         self.bytes += other.bytes;
     }
 
-    /// Whether there was none.
+    /// Whether there was no such operation.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.latency.count() == 0

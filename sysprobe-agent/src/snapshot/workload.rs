@@ -1,4 +1,4 @@
-//! Workloads in a snapshot: who they are, and what each domain knows of them.
+//! Workloads in a snapshot: their identity, and the samples of each domain.
 
 use std::sync::Arc;
 
@@ -14,27 +14,32 @@ use crate::pods::pod::{Labels, Qos};
 /// The labels of a workload: the kubelet's own names, so that joins with other exporters work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Workload {
-    /// Empty for what is no pod.
+    /// Empty outside of pods.
     pub namespace: String,
-    /// Empty for what is no pod.
+    /// Empty outside of pods.
     pub pod: String,
-    /// The container's name or id, else the systemd unit, else the cgroup path; without a namespace, those of
-    /// `OWN_NAMES` are the agent's own.
+    /// The container's name or ID, else the systemd unit, else the cgroup path. Without a namespace, the
+    /// `OWN_NAMES` are the agent's.
     pub container: String,
 }
 
-/// What sort of thing a workload is.
+/// Kind of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkloadKind {
+    /// A container.
     Container,
-    /// The cgroup that holds a pod's containers, where it has a limit of its own.
+    /// A pod as a whole, or the cgroup of a pod that has a limit of its own.
     Pod,
+    /// A systemd unit.
     Unit,
+    /// Any other cgroup, named by its path.
     Path,
+    /// The kernel's own threads, and dropped packets without a socket.
     Kernel,
+    /// Activity that could not be attributed to a workload.
     Unknown,
-    /// What those do together that have no series of their own.
+    /// The sum of the workloads that have no series of their own.
     Other,
 }
 
@@ -42,9 +47,9 @@ pub enum WorkloadKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hidden {
-    /// The configuration does not want its namespace or name.
+    /// The configuration excludes its namespace or name.
     Unwanted,
-    /// There were enough when it came.
+    /// The maximum number of workloads had been reached when it appeared.
     OverBudget,
 }
 
@@ -53,17 +58,17 @@ pub enum Hidden {
 pub struct WorkloadSample {
     pub workload: Workload,
     pub kind: WorkloadKind,
-    /// Since when it is counted, in milliseconds since the Unix epoch: its counters were 0 then. 0 before
-    /// version 14.
+    /// The time since which it is counted, in milliseconds since the Unix epoch: its counters were 0 then. 0
+    /// before version 14.
     #[serde(default)]
     pub created_ms: u64,
-    /// No cgroup bears it any more: it is kept until its grace ends.
+    /// Whether all of its cgroups have been deleted: it is kept until its grace period ends.
     #[serde(default)]
     pub gone: bool,
     /// Why it has no series of its own, if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<Hidden>,
-    /// `None` for what is no pod.
+    /// `None` outside of pods.
     pub pod: Option<PodSample>,
     pub sched: Option<SchedSample>,
     pub throttle: Option<ThrottleSample>,
@@ -78,17 +83,17 @@ pub struct WorkloadSample {
     pub pressure: Option<PressureSample>,
 }
 
-/// What is known of a workload's pod besides its names. Each part is `None` if no source could tell.
+/// Properties of a workload's pod besides its names. Each is `None` if no source knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodSample {
     pub uid: String,
     pub node: Option<String>,
     pub qos: Option<Qos>,
-    /// The Deployment for what a Deployment's `ReplicaSet` made.
+    /// The Deployment, if a Deployment's `ReplicaSet` created the pod.
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub host_network: Option<bool>,
-    /// Only for those who ask; `None` also if no source could tell.
+    /// Only on request; also `None` if no source knows them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Arc<Labels>>,
 }
@@ -96,14 +101,14 @@ pub struct PodSample {
 impl Workload {
     /// Kernel threads.
     pub const KERNEL: &str = "kernel";
-    /// What cannot be attributed.
+    /// Activity that cannot be attributed.
     pub const UNKNOWN: &str = "unknown";
-    /// What those do together that have no series of their own.
+    /// The sum of all workloads without series of their own.
     pub const OTHER: &str = "other";
-    /// What the agent calls what is no workload: without a namespace, no other workload has these names.
+    /// The agent's names for the three above: without a namespace, no real workload has these names.
     pub const OWN_NAMES: [&str; 3] = [Self::KERNEL, Self::UNKNOWN, Self::OTHER];
 
-    /// The pod that it is, or is a container of; `None` for what is in no pod.
+    /// The pod that it is or belongs to; `None` outside of pods.
     #[must_use]
     pub fn whole_pod(&self) -> Option<Self> {
         let Self { namespace, pod, .. } = self;
@@ -111,7 +116,7 @@ impl Workload {
         (!pod.is_empty()).then(whole)
     }
 
-    /// Of those that have no series of their own.
+    /// The workload that sums up all workloads without series of their own.
     #[must_use]
     pub fn other() -> Self {
         Self { container: Self::OTHER.to_owned(), ..Self::default() }
@@ -119,7 +124,7 @@ impl Workload {
 }
 
 impl WorkloadSample {
-    /// One of which nothing is known yet.
+    /// A sample without any numbers.
     #[must_use]
     pub const fn new(workload: Workload, kind: WorkloadKind) -> Self {
         Self {

@@ -1,18 +1,18 @@
-//! How many tasks and sockets there are at most: what is stored with them cannot be more.
+//! Upper bounds of the number of tasks and sockets, which also bound the values stored for them.
 
 use std::path::Path;
 
 use super::Holder;
 
-/// Upper bounds of this moment.
+/// The current upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Population {
     pub tasks: u64,
     pub sockets: u64,
 }
 
-/// The kernel's caches of Internet sockets. Those that are freed by RCU are never merged with others
-/// (`SLAB_NEVER_MERGE`).
+/// The kernel's slab caches of Internet sockets. Caches whose objects are freed by RCU are never merged with
+/// others (`SLAB_NEVER_MERGE`).
 const CACHES: [&str; 9] = ["TCP", "TCPv6", "UDP", "UDPv6", "UDP-Lite", "UDPLITEv6", "RAW", "RAWv6", "PING"];
 
 impl Population {
@@ -39,9 +39,9 @@ fn tasks(loadavg: &str) -> u64 {
     field.and_then(|(_, all)| all.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// How many the caches have room for as they are. `total_objects` is kept by the kernel as a number;
-/// `objects`, and `/proc/slabinfo`, have it walk lists with interrupts off. No bound where the kernel shows
-/// none (without `CONFIG_SLUB_DEBUG`).
+/// The present capacity of the caches. The kernel maintains `total_objects` as a counter, but walks lists
+/// with interrupts off for `objects` and `/proc/slabinfo`. No bound if the kernel exports none (without
+/// `CONFIG_SLUB_DEBUG`).
 fn sockets(slab: &Path) -> u64 {
     let total = |cache: &str| {
         let text = std::fs::read_to_string(slab.join(cache).join("total_objects")).ok()?;

@@ -1,4 +1,4 @@
-//! How much storage may be made, and what it takes.
+//! Grants of storage, and the memory that it takes.
 
 use super::*;
 

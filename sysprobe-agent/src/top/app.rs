@@ -1,4 +1,4 @@
-//! The live table as a state machine: events in, actions out. `view` shows what is here.
+//! The live table as a state machine: events in, actions out. `view` draws this state.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -29,12 +29,12 @@ mod trends;
 
 use trends::Trends;
 
-/// Who gets the keys.
+/// The part of the view that gets the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Focus {
     Table,
     Filter,
-    /// The help overlay, scrolled down by so many lines.
+    /// The help overlay, with its scroll position.
     Help(u16),
 }
 
@@ -51,19 +51,19 @@ pub(crate) struct App {
     /// The first row on the screen.
     pub(super) offset: usize,
     cursor: Option<Cursor>,
-    /// Up to the last sample. While frozen, newer than what is shown.
+    /// The samples up to the last one. While frozen, newer than what is shown.
     history: History,
-    /// Up to the last sample. While frozen, newer than what is shown.
+    /// The windows up to the last sample. While frozen, newer than what is shown.
     trends: Arc<Trends>,
     shown: Option<Window>,
-    /// What the other tables were sorted by that were shown before.
+    /// The sort keys of the other tables that were shown before.
     sorts: HashMap<View, SortKey>,
     size: (u16, u16),
-    /// What is shown in the table's place.
+    /// The page that is shown in place of the table.
     opened: Option<page::app::App<Opened>>,
 }
 
-/// What the rows are made of.
+/// The input of the rows.
 #[derive(Debug)]
 struct Window {
     earlier: Arc<Snapshot>,
@@ -73,7 +73,7 @@ struct Window {
     trends: Arc<Trends>,
 }
 
-/// The selected row: the workload is what is selected, the index is where it was last.
+/// The selected row: the workload is selected, the index is its last position.
 #[derive(Debug)]
 struct Cursor {
     workload: Workload,
@@ -116,12 +116,12 @@ impl App {
         self.shown.as_ref().map(|shown| shown.later.window_since(&shown.earlier))
     }
 
-    /// How many rows there may be, whether shown or not: pods, or containers, and what is in no pod.
+    /// Number of possible rows, shown or not: pods or containers, and workloads outside of pods.
     pub(super) fn total(&self) -> usize {
         rows::total(self.current(), &self.selection)
     }
 
-    /// Why there is none of the pods that are asked for.
+    /// The reason why no pod matches the selection.
     pub(super) fn no_pods(&self) -> Option<String> {
         rows::no_pods(self.current(), &self.selection)
     }
@@ -143,11 +143,11 @@ impl App {
         let before = self.history.clone();
         let (earlier, later) = (self.history.add(&sample), sample);
         if !self.frozen {
-            // What is shown is replaced anyway: this way the trends are nobody else's, and need not be
-            // copied.
+            // The shown window is replaced anyway. Dropping its reference first saves a copy of the trends.
             self.shown = None;
         }
-        // However long the windows shown are: overlapping ones would say the same again and again.
+        // From sample to sample, however long the shown windows are: overlapping ones would repeat the same
+        // numbers.
         Arc::make_mut(&mut self.trends).record(&previous, &later);
         self.error = None;
         if !self.frozen {
@@ -157,11 +157,11 @@ impl App {
         Action::Draw
     }
 
-    /// Makes the rows anew and finds the selected workload again; if it has gone, its place stays selected.
+    /// Rebuilds the rows and finds the selected workload again; if it is gone, its position stays selected.
     fn select_rows(&mut self) {
         let Some(Window { earlier, later, trends, .. }) = &self.shown else { return };
         self.rows = rows::rows(earlier, later, &self.selection);
-        // The name of a pod's own cgroup is that of the pod as a whole, of which the trends are.
+        // A pod's own cgroup has the same name as the whole pod, to which the trends belong.
         let is_whole = |row: &&mut Row| self.selection.pods || row.kind != WorkloadKind::Pod;
         for row in self.rows.iter_mut().filter(is_whole) {
             row.trend = trends.of(&row.workload, self.selection.view.trend());
@@ -237,7 +237,7 @@ impl App {
         Action::Draw
     }
 
-    /// The first step selects what is at that edge of the screen.
+    /// The first step selects the row at that edge of the screen.
     fn step(&mut self, command: Command) {
         let page = self.page();
         let index = match (self.selected(), command) {
@@ -252,7 +252,7 @@ impl App {
         self.select(index);
     }
 
-    /// Opens what is selected, or what is first.
+    /// Opens the selected row, or the first one.
     fn open(&mut self) {
         let Some(Window { later, before, .. }) = &self.shown else { return };
         let Some(row) = self.rows.get(self.selected().unwrap_or(self.offset)) else { return };
@@ -263,7 +263,7 @@ impl App {
         self.opened = Some(opened);
     }
 
-    /// What is opened has the keyboard. The table goes on below it.
+    /// The opened page gets the keys, while the table is kept up to date behind it.
     fn update_opened(&mut self, event: &Event) -> Option<Action> {
         let action = self.opened.as_mut()?.update(event.clone());
         match (event, action) {
@@ -275,8 +275,7 @@ impl App {
         Some(if action == Action::Quit && self.opened.is_none() { Action::Draw } else { action })
     }
 
-    /// Shows or hides the containers of the pod that is selected, or that has the selected container, or that
-    /// is first.
+    /// Shows or hides the containers of the pod that the selected row, or the first row, belongs to.
     fn expand(&mut self) {
         let index = self.selected().unwrap_or(self.offset);
         let Some(pod) = self.rows.get(index).and_then(|row| row.workload.whole_pod()) else { return };
@@ -288,7 +287,7 @@ impl App {
         });
     }
 
-    /// Each table keeps what it is sorted by.
+    /// Each table keeps its own sort key.
     fn show_view(&mut self, view: View) {
         self.sorts.insert(self.selection.view, self.selection.sort);
         let sort = self.sorts.get(&view).copied().unwrap_or(view.default_sort());
@@ -363,7 +362,7 @@ impl live::App for App {
     }
 }
 
-/// The sort key of the table so many places further, round and round.
+/// The table's sort key `by` positions further, wrapping around.
 fn next_sort(selection: &Selection, by: isize) -> SortKey {
     steps::further(&selection.view.sort_keys(), selection.sort, by)
 }

@@ -1,5 +1,5 @@
-//! What a column is, and which columns a width has room for. Each table has one list of them (`cpu`,
-//! `storage`, ...): the plain table, the live table, the help and the sort keys take everything from it.
+//! Columns, and the choice of those that fit into a width. Each table has one list of them (`cpu`, `storage`,
+//! ...): the plain table, the live table, the help and the sort keys take everything from it.
 
 use super::{
     rows::{Row, Selection, SortKey},
@@ -21,10 +21,10 @@ pub(super) use storage::IO;
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// Room for the content, and for the title with a sort marker. The least, for what grows.
+    /// Room for the content, and for the title with a sort marker; the minimum if the column can grow.
     width: usize,
     pub(super) sort: Option<SortKey>,
-    /// Lower ranks are the last to go when space gets scarce.
+    /// Columns of lower rank are dropped later when space is scarce.
     rank: u8,
     /// Shown only when asked for or when there is plenty of space.
     extra: bool,
@@ -36,7 +36,7 @@ pub(super) struct Column {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     Text(fn(&Row) -> String),
-    /// A sparkline of what the table is about, of as many of the last windows as there is space for. Only a
+    /// A sparkline of the table's main number, over as many of the last windows as there is space for. Only a
     /// live table has one.
     Trend,
 }
@@ -46,14 +46,14 @@ pub(super) const NAME_TITLE: &str = "NAME";
 pub(super) const ALARM: char = '!';
 /// Fewer windows are no trend.
 const LEAST_TREND: usize = 16;
-/// A name in fewer columns is no longer recognised.
+/// A name is not recognizable in fewer columns.
 const SHORTEST_NAME: usize = 16;
 /// Extra columns are welcome only beside a name that is mostly whole.
 const ROOMY_NAME: usize = 40;
 /// The eye loses the line between a name and numbers that are further away.
 const LONGEST_NAME: usize = 60;
 
-/// What the table is about, over time: in every table at its end.
+/// The table's main number over time: the last column of every table.
 const fn trend(rank: u8, extra: bool, help: &'static str) -> Column {
     Column { title: "TREND", width: LEAST_TREND, sort: None, rank, extra, help, content: Content::Trend }
 }
@@ -62,16 +62,16 @@ fn alarming(text: String, is_alarming: bool) -> String {
     if is_alarming { format!("{text}{ALARM}") } else { text }
 }
 
-/// Where a table is shown.
+/// The way in which a table is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// Whether the extra columns are asked for.
+    /// Whether extra columns are requested.
     pub(super) wide: bool,
-    /// Whether windows follow each other in the same place, so that there is a trend.
+    /// Whether the table is live, so that there is a trend.
     pub(super) live: bool,
 }
 
-/// What is shown in a given width.
+/// The columns that are shown in a given width.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// Columns for the name.
@@ -87,8 +87,8 @@ pub(super) struct Placed {
 }
 
 impl Layout {
-    /// Takes columns by rank as long as the name keeps enough. The column that rows are sorted by comes
-    /// first, and is there even if the name has to go: without it the order makes no sense.
+    /// Adds columns by rank as long as the name keeps enough space. The sort column comes first, and is there
+    /// even if the name has to go: without it the order makes no sense.
     pub(super) fn fit(width: usize, selection: &Selection, form: Form) -> Self {
         let is_sorted = |column: &Column| column.sort == Some(selection.sort);
         let mut ranked = available(selection, form);
@@ -120,8 +120,8 @@ impl Layout {
         Self { name, columns: columns.collect() }
     }
 
-    /// A trend gets what a roomy name can spare; what is left makes the name no longer than the eye can
-    /// follow.
+    /// Gives a trend the width that a long name can spare, and then limits the name to the length that the
+    /// eye can follow.
     fn lengthen_trend(&mut self) {
         for placed in &mut self.columns {
             if matches!(placed.column.content, Content::Trend) {
@@ -136,7 +136,7 @@ impl Layout {
 }
 
 impl Placed {
-    /// What the row has in this column: of a trend, as many of the last windows as it got space for.
+    /// The row's cell in this column; a trend shows as many of the last windows as there is space for.
     pub(super) fn cell(&self, row: &Row) -> String {
         match self.column.content {
             Content::Text(cell) => self.mark(row, cell(row)),
@@ -144,7 +144,7 @@ impl Placed {
         }
     }
 
-    /// What is far from what the workload had in its last minutes calls for attention, too.
+    /// A number far above the workload's last minutes is marked, too.
     fn mark(&self, row: &Row, mut text: String) -> String {
         if self.column.sort.is_some_and(|key| row.unusual.contains(&key)) && !text.ends_with(ALARM) {
             text.push(ALARM);

@@ -1,5 +1,5 @@
-//! The JSON form of one window, for scripts. Fields keep their names and meanings within a version; new ones
-//! may come.
+//! The JSON form of one window, for scripts. Within a version, fields keep their names and meanings; new ones
+//! may be added.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,72 +22,77 @@ pub use io::{DeviceDocument, OperationDocument, RequestDocument, StorageDocument
 pub use latency::LatencyDocument;
 pub use network::NetworkDocument;
 
-/// The version of these forms; it changes when a field goes or changes its meaning.
+/// The version of these forms; it changes when a field is removed or changes its meaning.
 pub const VERSION: u32 = 2;
 
-/// One window. What there is of a workload depends on the table.
+/// One window. The fields of a workload depend on the table.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct Document<'a, W> {
-    /// Of the form; it changes when a field goes or changes its meaning.
+    /// Version of this document format. It changes when a field is removed or changes its meaning.
     pub version: u32,
-    /// Where the numbers come from, in words for people: a running agent, or programs of the command itself.
+    /// Where the numbers come from, in words: a running agent, or programs that the command loaded itself.
     pub source: &'a str,
-    /// The measured length of the window, which differs a little from the interval asked for.
+    /// Measured length of the window in seconds. It differs slightly from the requested length.
     pub window_seconds: f64,
-    /// What is measured, and why something is not.
+    /// State of each domain: whether it is measured, how, and if not, why.
     pub domains: &'a [DomainState],
-    /// How many workloads there are, containers one by one, before the filter and without regard to idleness.
+    /// Number of workloads on this node, before any filter. It counts each container separately and includes
+    /// idle workloads.
     pub workloads_total: usize,
-    /// Those selected, in the order asked for: pods (`container` is empty), or with `--containers` their
-    /// containers; and what is in no pod.
+    /// The selected workloads in the requested order: one entry per pod (or, with `--containers`, per
+    /// container), and one per workload outside of pods.
     pub workloads: Vec<W>,
 }
 
-/// Whose the numbers of a row are.
+/// The workload that the numbers belong to.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct WhoDocument<'a> {
-    /// Empty for what is no pod.
+    /// Kubernetes namespace. Empty outside of pods.
     pub namespace: &'a str,
-    /// Empty for what is no pod.
+    /// Pod name. Empty outside of pods.
     pub pod: &'a str,
-    /// The container's name or id, the systemd unit or the cgroup path: untrusted text. Empty for a pod as a
-    /// whole.
+    /// Container name or id, systemd unit or cgroup path (untrusted text). Empty for a pod as a whole.
     pub container: &'a str,
+    /// Kind of the workload.
     pub kind: WorkloadKind,
 }
 
-/// One workload in the window of `top`. `null` where a domain is off or a number does not apply.
+/// One workload in the window of `sysprobe top`. A number is `None` if its domain is off or it does not
+/// apply.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct WorkloadDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
-    /// CPUs in use, on average.
+    /// Number of CPUs in use, on average over the window.
     pub cpu_cores: Option<f64>,
-    /// CPUs allowed; `null` without a quota.
+    /// CPU limit as a number of CPUs. `None` without a quota.
     pub cpu_quota_cores: Option<f64>,
-    /// Throttled periods divided by periods (0..1), of a pod that of its most throttled part; `null` when no
-    /// period of a quota elapsed.
+    /// Share of the CPU quota's periods in which the workload was throttled (0..1). For a pod, the highest
+    /// share among its cgroups. `None` if no quota period elapsed.
     pub throttled_ratio: Option<f64>,
-    /// Time throttled per second of the window, added up over CPUs on cgroup v1 and v2 alike.
+    /// Throttled seconds per second of the window. They are summed over CPUs and can exceed 1. `None` if no
+    /// quota period elapsed.
     pub throttled_seconds_per_second: Option<f64>,
-    /// A quantile of the waits for a CPU that ended in the window, as are all with `_pNN_`, wrong by at most
-    /// 9.1 %; `null` without any.
+    /// Median length of the waits for a CPU that ended in the window, in seconds. Like all quantiles, it is
+    /// off by at most 9.1 %. `None` without waits.
     pub wait_p50_seconds: Option<f64>,
-    /// As `wait_p50_seconds`.
+    /// 99th percentile of the waits for a CPU that ended in the window, in seconds. `None` without waits.
     pub wait_p99_seconds: Option<f64>,
-    /// No wait was longer, unless `wait_above_range`: then at least one was.
+    /// Upper bound of the longest wait for a CPU, in seconds. If `wait_above_range` is true, at least one
+    /// wait was longer. `None` without waits.
     pub wait_max_seconds: Option<f64>,
-    /// Whether a wait was longer than the histogram reaches (32 s).
+    /// Whether a wait was longer than the histogram's range of 32 s.
     pub wait_above_range: bool,
-    /// Time waited per second of the window: the mean number of waiting tasks.
+    /// Seconds of waiting for a CPU per second of the window: the mean number of waiting tasks.
     pub wait_seconds_per_second: Option<f64>,
-    /// Of context: the tasks waited for something.
+    /// Context switches per second in which a task left the CPU to wait for something.
     pub voluntary_switches_per_second: Option<f64>,
-    /// Of context: others had their CPU next.
+    /// Context switches per second in which a task was preempted while runnable.
     pub involuntary_switches_per_second: Option<f64>,
-    /// Calls of fsync and its kin.
+    /// Calls of `fsync`, `fdatasync`, `sync_file_range` and `msync` per second.
     pub fsyncs_per_second: Option<f64>,
-    /// `null` without any in the window.
+    /// 99th percentile of the time that these calls of the `fsync` family took, in seconds. `None` without
+    /// such a call in the window.
     pub fsync_p99_seconds: Option<f64>,
 }
 

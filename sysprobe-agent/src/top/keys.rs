@@ -10,7 +10,7 @@ use crate::show::{
     page::keys::leaving_by,
 };
 
-/// By importance: the footer shows as many hints, from the first on, as fit.
+/// In order of importance: the footer shows as many hints, from the first on, as fit.
 pub(super) static BINDINGS: [Binding; 24] = [
     HELP,
     QUIT,
@@ -50,7 +50,7 @@ pub(super) static BINDINGS: [Binding; 24] = [
     BOTTOM,
 ];
 
-/// Those of what is opened from the table.
+/// The bindings of a page that is opened from the table.
 pub(super) static OPENED_BINDINGS: [Binding; 11] = leaving_by(binding(
     &[Char('q'), KeyCode::Esc, KeyCode::Left],
     Command::Quit,

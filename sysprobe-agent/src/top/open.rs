@@ -1,6 +1,6 @@
-//! One pod (or what is in no pod) on one page, opened from a table: its rows of each table, where what it
-//! received lost its time, why it waited for a CPU and who ran meanwhile. The parts are those of the commands
-//! that show each alone.
+//! The page of one pod, or other workload, that is opened from a table: its rows in each table, where the
+//! data that it received lost time, and the causes and culprits of its waits for a CPU. The parts are those
+//! of the commands that show them separately.
 
 use std::collections::HashSet;
 
@@ -26,14 +26,14 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// The tables whose rows are shown; the fourth has nothing that these have not.
+/// The tables whose rows are shown; the fourth has no numbers beyond theirs.
 const TABLES: [View; 3] = [View::Cpu, View::Io, View::Net];
 
-/// A window of it.
+/// A window of the workload.
 #[derive(Debug)]
 pub(super) struct Opened {
     subject: Subject,
-    /// The whole first, then its containers if there are several.
+    /// The whole first, then its containers if it has several.
     rows: Vec<Row>,
     latency: Latency,
     blame: Blame,
@@ -41,7 +41,7 @@ pub(super) struct Opened {
 
 impl Report for Opened {
     const COMMAND: &'static str = "sysprobe top";
-    /// There is no JSON form: the commands whose parts these are have theirs.
+    /// There is no JSON form: the commands that show the parts have their own.
     const VERSION: u32 = 1;
     type Document<'a> = ();
 
@@ -50,7 +50,7 @@ impl Report for Opened {
         let mut rows: Vec<Row> = rows::each(earlier, later, |workload| target.has(workload)).collect();
         rows.sort_by(|a, b| a.workload.cmp(&b.workload));
         if rows.len() == 2 {
-            // One container is the pod.
+            // A single container equals its pod.
             rows.truncate(1);
         }
         let (latency, blame) = (Latency::of(earlier, later, target)?, Blame::of(earlier, later, target)?);

@@ -1,5 +1,5 @@
-//! What the table shows: the difference of two snapshots, one row per workload, selected and sorted. Pure;
-//! how a number looks is `format`'s business.
+//! The rows of a table: the difference of two snapshots, one row per workload, selected and sorted. Pure;
+//! `format` renders the numbers.
 
 use std::collections::HashSet;
 
@@ -24,61 +24,61 @@ pub use sort::SortKey;
 pub use storage::{OperationRow, StorageRow};
 use window::{Done, Window};
 
-/// Which rows, in which order.
+/// Which rows to show, in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Which table they are for: it says what is idle.
+    /// The table that shows them, which decides what counts as idle.
     pub view: View,
     pub sort: SortKey,
     pub reverse: bool,
-    /// Which pods are shown; what is in no pod only if all are.
+    /// The pods to show; workloads outside of pods are shown only without a restriction.
     pub scope: Scope,
-    /// Part of a namespace, pod or container, whatever its case; empty matches everything.
+    /// A part of a namespace, pod or container, ignoring case; empty matches everything.
     pub filter: String,
-    /// Whether to keep workloads in which nothing happened.
+    /// Whether to show idle workloads.
     pub all: bool,
-    /// Whether the containers of a pod have one row together, instead of one each.
+    /// Whether a pod has one row, instead of one per container.
     pub pods: bool,
-    /// The pods whose containers have rows below them.
+    /// The pods whose containers are shown below them.
     pub expanded: HashSet<Workload>,
 }
 
-/// One workload, or a whole pod, in one window. A number is `None` where its domain is off or does not apply,
-/// and without waits.
+/// One workload, or a whole pod, in one window. A number is `None` if its domain is off or if it does not
+/// apply; latencies also without waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub workload: Workload,
     pub kind: WorkloadKind,
-    /// CPUs in use, on average: from the scheduler where it is watched, else from the cgroup's own account.
+    /// CPUs in use, on average: from the scheduler if it is measured, else from the cgroup's own counter.
     pub cpu_cores: Option<f64>,
     pub quota_cores: Option<f64>,
-    /// The share of periods that ended in throttling, of a pod that of its most throttled part; `None` when
-    /// no period of a quota elapsed.
+    /// The share of periods that ended in throttling, for a pod that of its most throttled part; `None` if no
+    /// period of a quota elapsed.
     pub throttled_ratio: Option<f64>,
-    /// Seconds throttled per second; the kernel adds CPUs up, so it can exceed one.
+    /// Seconds throttled per second; the kernel sums over CPUs, so it can exceed one.
     pub throttled_rate: Option<f64>,
     pub wait_p50: Option<f64>,
     pub wait_p99: Option<f64>,
     /// The upper bound of the longest wait's bucket; infinite above the histogram's range.
     pub wait_max: Option<f64>,
-    /// Seconds waited per second: how many tasks waited for a CPU, on average.
+    /// Seconds waited per second: the mean number of tasks that waited for a CPU.
     pub waiting: Option<f64>,
     pub voluntary_rate: Option<f64>,
     pub involuntary_rate: Option<f64>,
     pub storage: Option<StorageRow>,
-    /// `None` also for one that never asked anything of a device.
+    /// Also `None` if it never made a request to a device.
     pub disk: Option<DiskRow>,
-    /// `None` also for one that never had to do with the network.
+    /// Also `None` if it never used the network.
     pub network: Option<NetworkRow>,
-    /// `None` also for one that never received anything that was followed.
+    /// Also `None` if it never received data that was followed.
     pub received: Option<ReceivedRow>,
-    /// What the table is about, window by window, the latest last; empty where no windows before are known.
+    /// The table's main number, window by window, the latest last; empty without earlier windows.
     pub trend: Vec<Option<f64>>,
-    /// What is far above what it was in the last minutes.
+    /// Numbers that are far above those of the last minutes.
     pub unusual: Vec<SortKey>,
 }
 
-/// The rows of a window, in the order asked for.
+/// The rows of a window, in the requested order.
 #[must_use]
 pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
     let window = Window::of(earlier, later);
@@ -102,7 +102,7 @@ pub fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<
     rows_of(whole).into_iter().flat_map(below).collect()
 }
 
-/// Why there is none of the pods that are asked for, in words; `None` if there are some.
+/// The reason why no pod matches the selection, as a sentence; `None` if one does.
 pub(super) fn no_pods(snapshot: &Snapshot, selection: &Selection) -> Option<String> {
     if let Err(error) = selection.scope.check(snapshot) {
         return Some(error.to_string());
@@ -111,7 +111,7 @@ pub(super) fn no_pods(snapshot: &Snapshot, selection: &Selection) -> Option<Stri
     scope.map(|scope| format!("No pod here has {scope}."))
 }
 
-/// How many rows there would be without a filter and with those in which nothing happened.
+/// Number of rows without a filter, including idle workloads.
 pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
     let in_scope = snapshot.workloads.iter().filter(|sample| selection.scope.has(sample));
     let workloads = in_scope.map(|sample| &sample.workload);
@@ -123,8 +123,8 @@ pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
     alone.len() + pods.len()
 }
 
-/// Those that match the filter. A pod is what it is as a whole: one of its containers brings the others
-/// along.
+/// Workloads that match the filter. With rows by pod, one matching container includes all containers of its
+/// pod.
 fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
     let filter = selection.filter.to_lowercase();
     let matching = each.iter().filter(|done| matches(&done.workload, &filter));
@@ -133,7 +133,7 @@ fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
     each
 }
 
-/// The rows of those workloads that are wanted, and of whole pods that are, in no order.
+/// The rows of all wanted workloads and of all wanted pods as a whole, in any order.
 pub(super) fn each(
     earlier: &Snapshot,
     later: &Snapshot,
@@ -147,7 +147,7 @@ pub(super) fn each(
 }
 
 impl Row {
-    /// As it is shown below its pod, or alone.
+    /// The name as it is shown below its pod, or alone.
     #[must_use]
     pub fn name(&self, selection: &Selection, name_of: fn(&Workload) -> String) -> String {
         let Workload { pod, container, .. } = &self.workload;
@@ -164,26 +164,26 @@ impl Row {
         Some(self.voluntary_rate? + self.involuntary_rate?)
     }
 
-    /// What it asked of all block devices together.
+    /// Its requests to all block devices together.
     #[must_use]
     pub fn requests(&self) -> Option<&OperationRow> {
         self.disk.as_ref().map(|disk| &disk.all)
     }
 
-    /// What its connections did.
+    /// The numbers of its connections.
     #[must_use]
     pub fn tcp(&self) -> Option<&TcpRow> {
         self.network.as_ref()?.tcp.as_ref()
     }
 
-    /// What it did of a kind of storage operation; `None` where that domain is off.
+    /// Its storage operations of one kind; `None` if that domain is off.
     #[must_use]
     pub fn operation(&self, operation: Operation) -> Option<&OperationRow> {
         self.storage.as_ref().map(|storage| storage.of(operation))
     }
 }
 
-/// `filter` in lower case.
+/// `filter` has to be in lower case.
 fn matches(workload: &Workload, filter: &str) -> bool {
     [&workload.namespace, &workload.pod, &workload.container]
         .iter()

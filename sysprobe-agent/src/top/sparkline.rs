@@ -1,17 +1,16 @@
-//! Latencies over time in one line: a block of eighths for each window. The scale is logarithmic and always
-//! the same, so that lines can be compared with each other: of two workloads, and of one workload at two
-//! times.
+//! Latencies over time in one line: a block of eighths for each window. The scale is logarithmic and fixed,
+//! so that lines can be compared between workloads and over time.
 
-/// How many windows a line can show.
+/// Maximum number of windows in a line.
 pub(super) const WINDOWS: usize = 60;
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The second block begins here, in seconds. What is shorter is a device at its best.
+/// The second block begins here, in seconds. Anything shorter is a device at its best.
 const SECOND_BLOCK: f64 = 3.162_277_66e-4;
-/// How many blocks further ten times the latency is: the last begins at 316 ms.
+/// Number of blocks per factor of ten in latency: the last block begins at 316 ms.
 const BLOCKS_PER_DECADE: f64 = 2.0;
 
-/// A character per window, in the order given; a blank where there is no number.
+/// One character per window, in the given order; a blank for a missing number.
 pub(super) fn line(seconds: &[Option<f64>]) -> String {
     seconds.iter().map(|seconds| seconds.map_or(' ', block)).collect()
 }
@@ -19,7 +18,7 @@ pub(super) fn line(seconds: &[Option<f64>]) -> String {
 fn block(seconds: f64) -> char {
     let above_first = (seconds / SECOND_BLOCK).log10() * BLOCKS_PER_DECADE + 1.0;
     let last = BLOCKS.len() - 1;
-    // Zero has a logarithm of minus infinity, and what is above the histogram's range may be infinite.
+    // The logarithm of zero is minus infinity, and a latency above the histogram's range may be infinite.
     let reached = (1..=last).rfind(|index| above_first >= *index as f64);
     BLOCKS[reached.unwrap_or(0)]
 }

@@ -1,4 +1,4 @@
-//! The plain table of one window: for `--once`, and for every window when standard output is no terminal.
+//! The plain table of one window: for `--once`, and for every window if standard output is not a terminal.
 
 use std::time::Duration;
 

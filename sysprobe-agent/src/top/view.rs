@@ -1,5 +1,5 @@
-//! The live table on the screen: two or more lines of context, the table, a line of key hints; the help
-//! overlay on top.
+//! Draws the live table: two or more lines of context, the table, a line of key hints, and the help overlay
+//! on top.
 
 use ratatui::{
     Frame,
@@ -52,7 +52,7 @@ pub(super) fn help(view: View) -> Help {
     Help::new(&BINDINGS, view.columns().iter().map(|column| (column.title, column.help)))
 }
 
-/// How many rows of the table fit on a screen of this height.
+/// Number of rows that fit on a screen of this height.
 pub(super) fn page(app: &App, height: u16) -> usize {
     // Context, head and footer take a line each.
     usize::from(height.saturating_sub(3 + notice_lines(app)))
@@ -62,7 +62,7 @@ fn notice_lines(app: &App) -> u16 {
     u16::from(app.error.is_some()) + u16::from(app.domains_off().next().is_some())
 }
 
-/// One line each: what the source says, and which domains are off.
+/// One line each: the source's error, and the domains that are off.
 fn notices_of(app: &App) -> Vec<String> {
     let error = app.error.as_deref().map(chrome::failed);
     let off: Vec<String> = app.domains_off().map(chrome::off).collect();
@@ -74,7 +74,7 @@ fn context_line(app: &App, width: usize) -> Line<'static> {
     chrome::context_line(app.selection.view.command(), app.frozen, context_parts(app), width)
 }
 
-/// By importance: those that do not fit are left out.
+/// In order of importance: parts that do not fit are left out.
 fn context_parts(app: &App) -> Vec<String> {
     let (settings, selection) = (&app.settings, &app.selection);
     let seconds = |duration: std::time::Duration| format::duration(duration.as_secs_f64());
@@ -115,7 +115,7 @@ fn draw_rows(frame: &mut Frame, app: &App, layout: &Layout, area: Rect) {
     }
 }
 
-/// Why the table is empty.
+/// The reason why the table is empty.
 fn nothing(app: &App) -> String {
     let words = match app.window() {
         None => "The first window is not over yet.",
@@ -162,7 +162,7 @@ fn draw_footer(frame: &mut Frame, app: &App, area: Rect) {
     frame.render_widget(chrome::footer(&BINDINGS, usize::from(area.width)), area);
 }
 
-/// The end of the filter stays in sight, and the terminal's cursor behind it.
+/// Keeps the end of the filter in sight, with the terminal's cursor behind it.
 fn draw_filter(frame: &mut Frame, app: &App, area: Rect) {
     const PROMPT: &str = "filter: ";
     const HINT: &str = "Enter keeps, Esc clears";

@@ -1,5 +1,5 @@
-//! The tables that there are, and what makes one: its command, its columns, what it is sorted by, and when a
-//! workload is idle in it. All else is the same for every table.
+//! The tables, and their differences: the command, the columns, the default sort key, and when a workload
+//! counts as idle. Everything else is common to all tables.
 
 use clap::ValueEnum;
 
@@ -27,7 +27,7 @@ pub enum View {
 }
 
 impl View {
-    /// In the order in which one leads to the next.
+    /// In the order of the Tab key.
     pub(super) const ALL: [Self; 4] = [Self::Cpu, Self::Io, Self::Net, Self::Latency];
 
     /// The command that shows it.
@@ -57,7 +57,7 @@ impl View {
         self.columns().iter().map(|column| (column.title, column.help, column.sort))
     }
 
-    /// What it is sorted by unless asked otherwise.
+    /// The default sort key.
     #[must_use]
     pub const fn default_sort(self) -> SortKey {
         match self {
@@ -68,7 +68,7 @@ impl View {
         }
     }
 
-    /// What its trend is of: a latency, in seconds.
+    /// The number that its trend shows: a latency, in seconds.
     pub(super) const fn trend(self) -> SortKey {
         match self {
             Self::Cpu => SortKey::P99,
@@ -78,18 +78,18 @@ impl View {
         }
     }
 
-    /// What it can be sorted by: its columns, in their order, and the name.
+    /// Its sort keys: those of its columns, in their order, and the name.
     pub(super) fn sort_keys(self) -> Vec<SortKey> {
         let of_columns = self.columns().iter().filter_map(|column| column.sort);
         of_columns.chain([SortKey::Name]).collect()
     }
 
-    /// Says that some of its numbers are of a share of the packets, if so.
+    /// The notice that some of its numbers cover only a sample of the packets, if so.
     pub(super) fn sampled(self, snapshot: &Snapshot) -> Option<String> {
         if self == Self::Latency { chrome::sampled(snapshot) } else { None }
     }
 
-    /// Whether nothing of what the table is about happened.
+    /// Whether the workload had no activity that this table shows.
     pub(super) fn is_idle(self, row: &Row) -> bool {
         let operations = row.storage.and_then(|storage| storage.operation_rate());
         let requests = row.requests().and_then(|requests| requests.rate);
@@ -112,7 +112,7 @@ impl View {
                 network.sent_rate,
                 network.drop_rate,
                 tcp.segment_rate,
-                // Who hears nothing sends only what he has sent before.
+                // A sender whose peer does not answer only retransmits.
                 tcp.retransmitted_ratio,
                 tcp.accept_queue,
                 tcp.failure_rate,
@@ -132,7 +132,7 @@ impl View {
         numbers.into_iter().flatten().all(|number| number <= 0.0)
     }
 
-    /// What to say where every workload is idle.
+    /// The text if all workloads are idle.
     pub(super) const fn nothing_happened(self) -> &'static str {
         match self {
             Self::Cpu => "Nothing ran: press a for idle workloads.",
@@ -142,7 +142,7 @@ impl View {
         }
     }
 
-    /// The table after this one, round and round.
+    /// The next table, wrapping around.
     pub(super) fn next(self) -> Self {
         steps::further(&Self::ALL, self, 1)
     }

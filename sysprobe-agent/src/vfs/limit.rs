@@ -1,26 +1,25 @@
-//! When there are too many system calls to look at all of them: a pure decision, from how many there have
-//! been.
+//! Decides when there are too many system calls to trace all of them, from their number so far. Pure.
 //!
-//! Each costs 0.2 microseconds, of which the kernel's slower way into a system call that is traced is the
-//! half, whatever the program does. So the only way to pay less is to look at none. How many there are is not
-//! known meanwhile: after a while a short trial tells.
+//! A traced call costs 0.2 microseconds, half of which is the kernel's slower entry path, whatever the
+//! program does. The cost can therefore only be reduced by tracing no calls. Their rate is unknown meanwhile,
+//! so a short trial measures it after a pause.
 
 use std::time::{Duration, Instant};
 
-/// Whether system calls are looked at.
+/// Whether system calls are traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     On,
     Off,
 }
 
-/// Over less, a rate says little.
+/// A rate over a shorter time says little.
 const WINDOW: Duration = Duration::from_millis(900);
-/// So many windows in a row above the limit are no peak.
+/// This many windows in a row above the limit are more than a peak.
 const PATIENCE: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
-/// Who has been within the limit for so long begins with the first pause again.
+/// After this time within the limit, the next pause is the first one again.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
 
 pub(super) struct Limit {
@@ -31,7 +30,7 @@ pub(super) struct Limit {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Since a moment, and when the last window began with how many calls.
+    /// Since when, and the beginning of the last window with the number of calls at that time.
     On {
         since: Instant,
         window: Option<(Instant, u64)>,
@@ -54,12 +53,12 @@ impl State {
 }
 
 impl Limit {
-    /// For programs that are about to look.
+    /// For programs that are about to be attached.
     pub(super) fn new(per_second: u64) -> Self {
         Self { per_second, state: State::on(Instant::now(), None), pause: FIRST_PAUSE }
     }
 
-    /// What to do now, with so many calls counted so far; `None` to go on as it is.
+    /// What to do now, given the number of calls counted so far; `None` for no change.
     pub(super) fn look(&mut self, now: Instant, calls: u64) -> Option<Turn> {
         match self.state {
             State::Off { until } if now < until => None,
@@ -106,8 +105,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Calls a second, for one second after the other; what is done in each. No call counts while none is
-    /// looked at.
+    /// One second for each of these call rates; returns the turns by second. No call is counted while the
+    /// programs are detached.
     fn turns(limit: &mut Limit, rates: impl IntoIterator<Item = u64>) -> Vec<(usize, Turn)> {
         let (mut now, mut calls, mut is_on) = (Instant::now(), 0, true);
         assert_eq!(limit.look(now, calls), None);

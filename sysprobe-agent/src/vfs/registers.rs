@@ -1,4 +1,4 @@
-//! Where a `pt_regs` keeps its registers, by architecture. It is what debuggers see (`ptrace(2)`), so it
+//! The offsets of registers in a `pt_regs`, by architecture. Debuggers see this layout (`ptrace(2)`), so it
 //! never changes.
 
 macro_rules! offset {
@@ -12,7 +12,7 @@ const fn number(offset: usize) -> u32 {
     offset as u32
 }
 
-/// What a function's return takes from the stack; the object with kprobes wants to know.
+/// The bytes that a function's return pops off the stack; the object with kprobes needs them.
 pub(super) const RETURN_ADDRESS: (&str, u32) =
     ("CFG_RETURN_ADDRESS", if cfg!(target_arch = "x86_64") { 8 } else { 0 });
 
@@ -32,7 +32,7 @@ const fn registers() -> [(&'static str, u32); 7] {
     ]
 }
 
-/// `TIF_32BIT` of `arch/arm64/include/asm/thread_info.h`; the number of the system call is behind what
+/// `TIF_32BIT` of `arch/arm64/include/asm/thread_info.h`. The system call's number follows the part that
 /// debuggers see.
 #[cfg(target_arch = "aarch64")]
 const fn registers() -> [(&'static str, u32); 7] {

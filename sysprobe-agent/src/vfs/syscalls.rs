@@ -1,4 +1,4 @@
-//! Which system calls do what to storage.
+//! The effects of system calls on storage.
 
 use sysprobe_common::vfs::Operation::{self, Create, Fsync, Open, Read, Unlink, Write};
 use sysprobe_common::vfs::syscall::Syscall;
@@ -13,12 +13,12 @@ const fn name(operation: Operation, directory: u32, name: u32) -> Syscall {
     Syscall::Name { operations: operation.bit(), directory, name }
 }
 
-/// By the numbers of this architecture.
+/// The system calls by their numbers on this architecture.
 pub(super) fn table() -> impl Iterator<Item = (u32, Syscall)> {
     EVERYWHERE.iter().chain(OLDER).filter_map(|(number, call)| Some((u32::try_from(*number).ok()?, *call)))
 }
 
-/// What places arguments as on every architecture.
+/// Calls with the same arguments on every architecture.
 const EVERYWHERE: &[(libc::c_long, Syscall)] = &[
     (libc::SYS_read, file(Read)),
     (libc::SYS_pread64, file(Read)),
@@ -47,7 +47,7 @@ const EVERYWHERE: &[(libc::c_long, Syscall)] = &[
     (libc::SYS_unlinkat, name(Unlink, 0, 1)),
 ];
 
-/// What newer architectures do without.
+/// Calls that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 const OLDER: &[(libc::c_long, Syscall)] = &[
     (libc::SYS_open, name(Open, WORKING, 0)),

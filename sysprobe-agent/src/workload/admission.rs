@@ -1,13 +1,13 @@
-//! Who gets series of its own. Whoever does not is a part of `other`, so that sums over all stay true. It is
-//! decided when a workload is first heard of, and stays so for as long as it is: a series that comes and goes
-//! is worth less than none.
+//! Decides which workloads get series of their own. All others are summed in `other`, so that sums over all
+//! workloads stay right. The decision is made when a workload is first seen and holds until it is gone,
+//! because a series that comes and goes is worse than none.
 
 use crate::config::metrics::{Filter, MetricsConfig};
 use crate::snapshot::{Hidden, WorkloadKind};
 
 use super::Bearer;
 
-/// What the configuration says of it.
+/// The configured limits.
 #[derive(Debug)]
 pub(crate) struct Admission {
     namespaces: Filter,
@@ -30,7 +30,7 @@ impl Admission {
         }
     }
 
-    /// Why this one is a part of `other`, with so many that are not.
+    /// The reason why a workload is part of `other`, given the number of admitted ones.
     pub(super) fn hides(&self, bearer: &Bearer, admitted: usize) -> Option<Hidden> {
         if matches!(bearer.kind, WorkloadKind::Kernel | WorkloadKind::Unknown) {
             return None;

@@ -1,5 +1,4 @@
-//! Who bears the numbers of a cgroup: a container or pod, a system service, the kernel, or nobody that is
-//! known.
+//! The owner of a cgroup's counters: a container or pod, a system service, the kernel, or an unknown one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,27 +9,28 @@ use crate::pods::Answer;
 use crate::pods::pod::Pod;
 use crate::snapshot::{PodSample, Workload, WorkloadKind};
 
-/// So many digits of a container's id tell it from the others of a node, as Docker prints it.
+/// This many digits identify a container on a node; Docker prints as many.
 const SHORT_ID: usize = 12;
 
-/// Who bears a cgroup's numbers.
+/// The owner of a cgroup's counters.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bearer {
     pub(crate) workload: Workload,
     pub(super) kind: WorkloadKind,
     pub(super) pod: Option<Arc<Pod>>,
-    /// When the agent got to know the cgroup; `None` if that is not remembered.
+    /// When the agent learned of the cgroup; `None` if that is not kept.
     pub(super) since: Option<Instant>,
 }
 
 impl Bearer {
-    /// What is no pod, or not known to be one.
+    /// The owner of a cgroup that is not known to belong to a pod.
     #[must_use]
     pub(crate) fn of_path(name: &Name) -> Self {
         Self { workload: labels("", "", &name.name), kind: name.kind, pod: None, since: None }
     }
 
-    /// A container that only its pod is known of has its id as name.
+    /// The owner by an answer of the pod sources. A container of which only the pod is known is named by its
+    /// ID.
     #[must_use]
     pub(crate) fn of_answer(answer: &Answer, name: &Name) -> Self {
         let container = &*shown(answer, name);
@@ -45,13 +45,13 @@ impl Bearer {
         Self { workload, kind, pod: Some(Arc::clone(pod)), since: None }
     }
 
-    /// Of a cgroup that is known since then.
+    /// Sets the time since when the cgroup is known.
     #[must_use]
     pub(crate) fn since(self, since: Instant) -> Self {
         Self { since: Some(since), ..self }
     }
 
-    /// Whether what one of them runs is the other's own doing.
+    /// Whether both belong to the same pod or, outside of pods, to the same workload.
     #[must_use]
     pub(super) fn is_of_same_pod(&self, other: &Self) -> bool {
         if self.pod.is_some() || other.pod.is_some() {
@@ -72,7 +72,7 @@ impl Bearer {
         }
     }
 
-    /// What cannot be attributed.
+    /// Activity that cannot be attributed.
     #[must_use]
     pub(crate) fn unknown() -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Bearer {
         }
     }
 
-    /// Whether the answer says nothing new about the cgroup of this name.
+    /// Whether the answer about the cgroup of this name confirms this owner.
     #[must_use]
     pub(crate) fn is_of(&self, answer: &Answer, name: &Name) -> bool {
         let is_same_pod = match (&self.pod, answer.pod()) {
@@ -95,8 +95,8 @@ impl Bearer {
     }
 }
 
-/// The label `container`. A container outside of a pod that is called as the agent calls what is no workload
-/// has its id behind its name; no runtime takes a name with an `@`.
+/// The label `container`. A container outside of pods gets its ID appended if its name is one of the agent's
+/// own; no runtime accepts an `@` in a name.
 fn shown<'a>(answer: &'a Answer, name: &'a Name) -> Cow<'a, str> {
     let id = name.container_id.as_deref().unwrap_or_default();
     match answer {
@@ -111,10 +111,10 @@ fn labels(namespace: &str, pod: &str, container: &str) -> Workload {
     Workload { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
 }
 
-/// What a sample says of its pod.
+/// The properties of a sample's pod.
 pub(super) fn describe(pod: &Pod) -> PodSample {
     let owner = pod.owner.as_ref();
-    // What made the ReplicaSet is what people know.
+    // Users know the Deployment rather than the ReplicaSet that it created.
     let deployment = owner.and_then(|owner| owner.deployment.as_deref());
     PodSample {
         uid: pod.uid.to_string(),

@@ -1,5 +1,5 @@
-//! What a domain gathered for one cgroup is added to a workload's totals and to its pod's. How is each
-//! domain's own matter.
+//! Adds what a domain counted for one cgroup to the totals of its workload and pod. Each domain implements
+//! how.
 
 use sysprobe_common::block::BlockStats;
 use sysprobe_common::net::{DropStats, NetStats};
@@ -13,9 +13,9 @@ use sysprobe_common::vfs::VfsStats;
 use crate::snapshot::{PodTotals, WorkloadSample};
 use crate::{block, net, reclaim, rxpath, sched, tcp, vfs};
 
-/// What a domain gathered for one cgroup.
+/// The counters of one cgroup in one domain.
 pub(crate) trait Charge: Send {
-    /// Whether that is nothing at all.
+    /// Whether nothing was counted.
     fn is_idle(&self) -> bool;
     fn add_to(&self, workload: &mut WorkloadSample);
     fn add_to_pod(&self, pod: &mut PodTotals);
@@ -89,7 +89,7 @@ impl Charge for TcpStats {
     }
 }
 
-/// There are no histograms in it.
+/// There are no histograms, so nothing is added to the pod.
 impl Charge for NetStats {
     fn is_idle(&self) -> bool {
         *self == Self::ZERO

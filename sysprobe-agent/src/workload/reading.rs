@@ -1,21 +1,21 @@
-//! What domains read in the files of cgroups, and how it becomes a workload's. The kernel's totals are a
-//! cgroup's: they begin and end with it. A workload's begin at 0 when the agent starts, and only what the
-//! kernel's have grown by is added. So the lifetime totals of a cgroup that is older than the agent are a
-//! baseline, and those of one that was made while the agent ran are all new.
+//! Readings of cgroup files, and how they are added to a workload. The kernel's totals begin and end with a
+//! cgroup, while a workload's begin at 0 when the agent starts; only the increase of the kernel's totals is
+//! added. For a cgroup that is older than the agent, the first reading is therefore a baseline. For a cgroup
+//! that was created later, all of it is new.
 
 use crate::cgroup::tree::Origin;
 use crate::snapshot::{
     CpuSample, MemorySample, PressureSample, StallSample, Throttling, Workload, WorkloadKind, WorkloadSample,
 };
 
-/// What the files of one cgroup say.
+/// A reading of one cgroup's files.
 pub(crate) trait Reading {
     /// The kernel's totals when they were last read.
     type Seen: AllSeen;
 
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut Self::Seen);
 
-    /// What counts as seen before the first reading.
+    /// The totals that count as seen before the first reading.
     fn first_seen(&self, origin: Origin) -> Self::Seen {
         let mut seen = Self::Seen::all(match origin {
             Origin::Older => Seen(None),
@@ -35,7 +35,7 @@ pub(crate) trait AllSeen: Clone {
 }
 
 /// One of the kernel's totals when it was last read. `None` before the first reading of a cgroup that is
-/// older than the agent: that reading is the baseline, also of a file that could not be read when the agent
+/// older than the agent: that reading is the baseline, even if the file could not be read when the agent
 /// started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen(Option<u64>);
@@ -44,11 +44,12 @@ impl Seen {
     fn add_to(&mut self, total: &mut u64, now: u64) {
         let last = self.0.unwrap_or(now);
         *total += now.saturating_sub(last);
-        // Some are sums over CPUs that are read one after the other, and may be a little less the next time.
+        // Some totals are sums over CPUs that are read one after the other, and may decrease slightly between
+        // two reads.
         self.0 = Some(last.max(now));
     }
 
-    /// Of one that not every cgroup or kernel has.
+    /// For a total that not every cgroup or kernel has.
     fn add_if_any(&mut self, total: &mut Option<u64>, now: Option<u64>) {
         if let Some(now) = now {
             self.add_to(total.get_or_insert(0), now);
@@ -73,7 +74,7 @@ impl AllSeen for CpuSeen {
 impl Reading for CpuSample {
     type Seen = CpuSeen;
 
-    /// Adds to the totals, and takes over the settings.
+    /// Adds to the totals, and replaces the settings.
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut CpuSeen) {
         let total = workload.cpu.get_or_insert_default();
         seen.usage.add_if_any(&mut total.usage_ns, self.usage_ns);
@@ -105,8 +106,8 @@ impl AllSeen for MemorySeen {
 impl Reading for MemorySample {
     type Seen = MemorySeen;
 
-    /// Levels are those of all its cgroups at the moment: whoever reads them anew has forgotten the last
-    /// ones.
+    /// Gauges are the sum over the workload's cgroups at this moment: before they are read again, the caller
+    /// clears the last ones.
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut MemorySeen) {
         let total = workload.memory.get_or_insert_default();
         seen.oom_kills.add_if_any(&mut total.oom_kills, self.oom_kills);

@@ -1,4 +1,4 @@
-//! Totals over births, deaths and returns.
+//! Totals across creation, deletion and return of cgroups.
 
 use sysprobe_common::hist;
 use sysprobe_common::sched::SchedStats;
@@ -143,7 +143,7 @@ fn a_container_of_which_only_the_pod_is_known_has_its_id_as_name() {
     assert_eq!(Bearer::of_answer(&Answer::Unknown, &name).workload.container, id);
 }
 
-/// Of a container outside of a pod.
+/// A container outside of pods.
 fn plain(container: &str) -> Bearer {
     let name = name_of(&format!("/docker/{}", "0123456789abcdef".repeat(4)));
     Bearer::of_answer(&Answer::Plain { name: container.into() }, &name)
@@ -182,7 +182,7 @@ fn names_of_containers_make_no_series_twice() {
     assert_eq!(names.len(), 6);
 }
 
-/// Sleeping threads, and some that are load.
+/// Sleeping threads, and threads that count as load.
 fn threads(sleep: u32, load: u32) -> Threads {
     let mut threads = Threads::NONE;
     threads.load = load;
@@ -207,7 +207,7 @@ fn threads_of_several_cgroups_add_up_and_are_gone_with_the_last() {
     registry.add_threads(&bearer("a"), &Threads::NONE);
     registry.fold_loads(1);
     assert_eq!(levels(&registry), None);
-    // Whoever comes back begins anew.
+    // A workload that comes back starts from zero.
     registry.add_threads(&bearer("a"), &threads(1, 3));
     registry.fold_loads(1);
     assert_eq!(levels(&registry), Some((1, 492)));

@@ -1,4 +1,4 @@
-//! A load with a single cgroup, and what the agent says of its waits beside what the kernel does.
+//! A load with a single cgroup, and the agent's account of its waits beside the kernel's.
 
 use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot};
 
@@ -9,7 +9,7 @@ use super::support::process::Load;
 use super::support::tiers::Watcher;
 use super::support::totals::{Totals, lost, workload};
 
-/// A load with a single cgroup, and where the kernel's counters stood when it was still stopped.
+/// A load with a single cgroup, and the kernel's counters from when it was still stopped.
 pub(crate) struct Case {
     pub(crate) cgroup: Cgroup,
     pub(crate) load: Load,
@@ -43,8 +43,8 @@ pub(crate) fn sched_before(agent: &Agent, cgroup: &Cgroup) -> SchedSample {
     known.unwrap_or_default()
 }
 
-/// What a frozen load waited for since `before`, of which the sum is the kernel's total to the nanosecond;
-/// but for sleeps that the kernel counts as waits: the agent leaves those out and counts them (Linux 6.12).
+/// The waits of a frozen load since `before`. Their sum equals the kernel's total to the nanosecond, except
+/// for sleeps that the kernel counts as waits (Linux 6.12): the agent leaves those out and counts them.
 pub(crate) fn divided(watcher: &Watcher, case: &Case, before: &SchedSample) -> (SchedSample, CausesSample) {
     let snapshot = watcher.agent.snapshot();
     let ours = sched(&snapshot, &case.cgroup).since(before).expect("totals grow");

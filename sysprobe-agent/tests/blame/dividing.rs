@@ -1,4 +1,4 @@
-//! The watchers that divide waits, and whose turn it is to have loads.
+//! The watchers that attribute waits to causes, and the lock that decides which tests may run loads.
 
 use std::ops::Deref;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -7,11 +7,11 @@ use sysprobe_agent::probe::Tier;
 
 use super::support::tiers::{self, Watcher};
 
-/// Tests whose loads may run beside each other read, others write.
+/// Tests whose loads may run at the same time take a read lock, others a write lock.
 static CPUS: RwLock<()> = RwLock::new(());
 
-/// Those that look at each switch; the tiers by function come before it and cannot tell what a CPU was
-/// occupied with.
+/// The watchers that see each switch. The function-based attach modes run before the switch and cannot tell
+/// what occupied a CPU.
 pub(crate) struct Dividing<Turn> {
     watchers: Vec<Watcher>,
     _turn: Turn,
@@ -34,17 +34,17 @@ impl<Turn> Deref for Dividing<Turn> {
     }
 }
 
-/// While other tests have loads, too.
+/// Watchers for a test that may run beside other loads.
 pub(crate) fn watchers() -> Dividing<RwLockReadGuard<'static, ()>> {
     Dividing::start(CPUS.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// While no other test here has a load.
+/// Watchers for a test that needs to be the only load here.
 pub(crate) fn alone() -> Dividing<RwLockWriteGuard<'static, ()>> {
     Dividing::start(turn())
 }
 
-/// The same for a test that has an agent of its own.
+/// The lock of [`alone`] for a test with its own agent.
 pub(crate) fn turn() -> RwLockWriteGuard<'static, ()> {
     CPUS.write().unwrap_or_else(PoisonError::into_inner)
 }

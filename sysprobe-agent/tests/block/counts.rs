@@ -1,4 +1,4 @@
-//! What an agent says of the requests to one device.
+//! The agent's counts of the requests to one device.
 
 use sysprobe_agent::snapshot::{RequestSample, Snapshot, WorkloadSample};
 use sysprobe_common::block::Operation;
@@ -15,7 +15,7 @@ pub(crate) struct Count {
     pub(crate) queued_ns: u64,
 }
 
-/// By operation.
+/// Counts by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts([Count; Operation::COUNT]);
 
@@ -24,7 +24,7 @@ impl Counts {
         &self.0[operation as usize]
     }
 
-    /// Of all workloads together.
+    /// The sum over all workloads.
     pub(crate) fn of_device(snapshot: &Snapshot, device: &str) -> Self {
         snapshot.workloads.iter().map(|row| of_row(row, device)).fold(Self::default(), Self::plus)
     }
@@ -55,7 +55,7 @@ impl Counts {
         self.combine(earlier, |own, other| own - other)
     }
 
-    /// In the kernel's terms, which count a flush as a write.
+    /// The counts in the kernel's terms, in which a flush is a write.
     pub(crate) const fn as_statistics(&self) -> DiskStats {
         let (read, write) = (self.of(Operation::Read), self.of(Operation::Write));
         let (discard, flush) = (self.of(Operation::Discard), self.of(Operation::Flush));

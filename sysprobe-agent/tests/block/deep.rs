@@ -1,5 +1,5 @@
-//! Many requests in flight at one time, on a device that takes its time for each: what the agent
-//! has room for is remembered to its end.
+//! Many requests in flight at a time, on a device that takes a while for each: the agent tracks every request
+//! that fits to its end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ use super::support::totals::lost;
 use super::support::{figure, left_out, until};
 use super::{assert_nothing_lost, fio};
 
-/// Of the device's queue, and what the programs that a test loads itself have room for.
+/// The size of the device's queue, and of the tables of programs that a test loads itself.
 const ROOM: u32 = 1024;
-/// More than is left if CPUs keep free entries for themselves.
+/// More than would remain if CPUs kept free entries for themselves.
 const DEPTH: u32 = 1000;
 
-/// A device without data that ends each request after a while (`null_blk`).
+/// A device without data that completes each request after a delay (`null_blk`).
 struct Slow {
     directory: PathBuf,
     name: String,
 }
 
 impl Slow {
-    /// `None` where the kernel has none.
+    /// Creates the device; `None` if the kernel has no `null_blk`.
     fn new(name: &str, takes: Duration) -> Option<Self> {
         let configfs = Path::new("/sys/kernel/config");
         drop(process::Command::new("modprobe").args(["null_blk", "nr_devices=0"]).output());
@@ -56,7 +56,7 @@ impl Slow {
         device.set("submit_queues", "1");
         device.set("hw_queue_depth", &ROOM.to_string());
         device.set("power", "1");
-        // Before Linux 6.1 it has no name but a number.
+        // Before Linux 6.1, the device has a number instead of this name.
         if !Path::new("/sys/block").join(&device.name).exists() {
             let index = fs::read_to_string(device.directory.join("index")).expect("it has a number");
             device.name = format!("nullb{}", index.trim());
@@ -75,7 +75,7 @@ impl Slow {
         format!("/dev/{}", self.name)
     }
 
-    /// When nothing is in flight.
+    /// The statistics, once nothing is in flight.
     fn at_rest(&self) -> DiskStats {
         until("the device is idle", || {
             let statistics = DiskStats::of(&self.name);
@@ -83,7 +83,7 @@ impl Slow {
         })
     }
 
-    /// So many reads at one time from one CPU.
+    /// Makes `reads` reads from one CPU, `depth` of them at a time.
     fn read_deep(&self, cgroup: &Cgroup, cpu: usize, depth: u32, reads: u32) {
         let place = format!("--filename={}", self.path());
         let (size, depth) = (format!("--io_size={}k", 4 * reads), format!("--iodepth={depth}"));
@@ -99,7 +99,7 @@ impl Drop for Slow {
     }
 }
 
-/// The programs by themselves, with room for so many requests in flight.
+/// Loads the programs without an agent, with room for this many requests in flight.
 fn start(requests: u32) -> (Tier, Block) {
     let config = Config::default();
     let facts = Facts::collect(&config);
@@ -124,7 +124,7 @@ fn count_lost(block: &Block, reason: &str) -> u64 {
     block.losses().filter(|lost| lost.reason == reason).map(|lost| lost.count).sum()
 }
 
-/// How many reads from a disk ended that were remembered.
+/// The number of reads from a disk that were tracked to their end.
 fn reads_of(block: &mut Block, disk: &str) -> u64 {
     block.slots().list().expect("the slots can be listed");
     let mut reads = 0;
@@ -197,7 +197,7 @@ fn more_requests_than_there_is_room_for_are_counted_as_lost() {
 #[test]
 fn requests_whose_end_was_missed_are_removed_once_they_fill_half_of_the_table() {
     const LONG: Duration = Duration::from_secs(3600);
-    /// Less and more than half of the room.
+    /// Less and more than half of the table.
     const DEPTHS: [u32; 2] = [400, 700];
     let Some(disk) = Slow::new("stale", Duration::from_secs(4)) else { return };
     let (_, mut block) = start(ROOM);

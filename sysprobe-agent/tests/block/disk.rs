@@ -1,4 +1,4 @@
-//! A block device of a test's own: a file in memory behind a loop device, and what the kernel counts of it.
+//! A block device of the test's own: a file in memory behind a loop device, and the kernel's counts of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::process::Command;
 use super::support::device::Loop;
 use super::support::storage::{Kind, clean_up, run};
 
-/// Detached at the end.
+/// The device; detached when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    /// As in `/sys/block`.
+    /// The name in `/sys/block`.
     pub(crate) name: String,
     mount: Option<PathBuf>,
-    /// Goes last.
+    /// Dropped last.
     device: Loop,
 }
 
-/// A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst): what was done, in requests, sectors
-/// of 512 bytes, and milliseconds from their beginnings to their ends.
+/// A line of `/proc/diskstats` (Documentation/admin-guide/iostats.rst): requests, sectors of 512 bytes, and
+/// milliseconds from start to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DiskStats {
     pub(crate) reads: u64,
@@ -35,18 +35,18 @@ pub(crate) struct DiskStats {
 
 impl Disk {
     pub(crate) fn new(bytes: u64) -> Self {
-        // The memory has a little more room: a file system is mounted in it.
+        // Tmpfs needs a little more room than the file.
         Self::with_room(bytes, bytes + (4 << 20))
     }
 
-    /// Of which no more can be written than so many bytes.
+    /// A device of which no more than `room` bytes can be written.
     pub(crate) fn with_room(bytes: u64, room: u64) -> Self {
         let device = Loop::with_room(bytes, room);
         let name = device.path.file_name().expect("a device").to_string_lossy().into_owned();
         Self { name, mount: None, device }
     }
 
-    /// With a file system on it that does nothing by itself once it is mounted.
+    /// A device with a file system that does nothing by itself once it is mounted.
     pub(crate) fn formatted(bytes: u64, kind: Kind) -> Self {
         let mut disk = Self::new(bytes);
         let mut mkfs = Command::new(format!("mkfs.{}", kind.name()));
@@ -62,7 +62,7 @@ impl Disk {
         disk
     }
 
-    /// A setting of its queue, which this kernel may not have.
+    /// Changes a setting of its queue; returns whether this kernel has the setting.
     pub(crate) fn set(&self, setting: &str, value: &str) -> bool {
         fs::write(self.setting(setting), value).is_ok()
     }
@@ -75,7 +75,7 @@ impl Disk {
         &self.device.path
     }
 
-    /// Where its file system is.
+    /// The mount point of its file system.
     pub(crate) fn mounted(&self) -> &Path {
         self.mount.as_deref().expect("it is formatted")
     }
@@ -92,7 +92,7 @@ impl Drop for Disk {
             self.set(setting, value);
         }
         if let Some(place) = &self.mount {
-            // Lazily: what a test that failed has left running there shall not keep it.
+            // Lazily, because a failed test may have left programs running there.
             clean_up(Command::new("umount").arg("--lazy").arg(place));
         }
     }

@@ -1,7 +1,7 @@
-//! The dashboards as files: their panels, variables and queries, and what a query is once its variables have
-//! values.
+//! The dashboards as files: their panels, variables and queries, and the expansion of queries with values for
+//! the variables.
 //!
-//! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own
+//! `cargo xtask e2e` runs the same queries on a Prometheus in a cluster and includes this file as a module
 //! (`xtask/src/e2e/boards.rs`).
 
 use std::collections::BTreeMap;
@@ -12,15 +12,15 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
-/// `$name` or `${name}`.
+/// Matches `$name` and `${name}`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\$(?:\{(\w+)\}|(\w+))").expect("a pattern"));
 
-/// The repository.
+/// The repository's root.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace")
 }
 
-/// The files of a directory with this ending, in order.
+/// The files in a directory with this ending, sorted.
 pub(crate) fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(directory)).unwrap_or_else(|error| panic!("{directory}: {error}"));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -44,7 +44,7 @@ pub(crate) struct Board {
 /// A query of a panel.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
-    /// Where it is: dashboard, panel, letter.
+    /// The dashboard, panel and letter of the query.
     pub(crate) place: String,
     pub(crate) expression: String,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Query {
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// `label_values(SELECTOR, LABEL)`.
+    /// The selector in `label_values(SELECTOR, LABEL)`.
     pub(crate) selector: String,
     pub(crate) label: String,
 }
@@ -100,7 +100,7 @@ pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-/// Puts values where `$name` and `${name}` are.
+/// Replaces `$name` and `${name}` with values.
 pub(crate) fn expand(expression: &str, values: &BTreeMap<String, String>) -> String {
     let value = |parts: &regex::Captures| {
         let name = parts.get(1).or(parts.get(2)).expect("one of them").as_str();

@@ -1,5 +1,5 @@
-//! A node with three pods that lose time in every way: their names come from a fake of the API server, whose
-//! list and watch the agent follows; their cgroups, network namespaces, file system and loads are real.
+//! A node with three pods that lose time in every way. Their names come from a fake API server, whose list
+//! and watch the agent follows; their cgroups, network namespaces, file system and loads are real.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,26 +20,26 @@ use super::support::process::{self as loads, Load, cpus};
 use super::support::storage::{Kind, Storage};
 
 pub(crate) const NAMESPACE: &str = "shop";
-/// A server beyond its CPU limit, its client and database, and a neighbour that always runs.
+/// A server that exceeds its CPU limit, its client and database, and a neighbour that is always running.
 pub(crate) const PODS: [&str; 3] = ["checkout", "db-0", "encode"];
 const PORT: u16 = 5000;
-/// A server listens and never accepts.
+/// The port of a server that listens and never accepts.
 const DEAF: u16 = 5001;
-/// No server listens.
+/// A port without a server.
 const CLOSED: u16 = 5002;
 const MIB: u64 = 1 << 20;
-/// Less than the file that the client reads again and again.
+/// Less than the file that the client reads over and over.
 const LIMIT: u64 = 48 * MIB;
 const FILE: u64 = 96 * MIB;
 
-/// What an API server answers about the pods of one node.
+/// A fake API server that knows the pods of one node.
 #[derive(Debug)]
 pub(crate) struct ApiServer {
     directory: TempDir,
 }
 
 impl ApiServer {
-    /// Until the test ends: its threads wait for connections for ever.
+    /// Runs until the test ends: its threads wait for connections forever.
     pub(crate) fn start(ids: &[String]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -47,7 +47,7 @@ impl ApiServer {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let list = list.clone();
-                // A client that has gone is no fault.
+                // A client may leave at any time.
                 thread::spawn(move || drop(answer(connection, &list)));
             }
         });
@@ -88,7 +88,7 @@ fn list(ids: &[String]) -> String {
     json!({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}).to_string()
 }
 
-/// A list, or a watch in which nothing but bookmarks ever comes.
+/// Answers with the list, or with a watch that only ever sends bookmarks.
 fn answer(mut connection: TcpStream, list: &str) -> std::io::Result<()> {
     let mut lines = BufReader::new(connection.try_clone()?).lines();
     while let Some(request) = lines.next().transpose()? {
@@ -108,7 +108,7 @@ fn answer(mut connection: TcpStream, list: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The pods and what runs in them, in the order in which they have to end.
+/// The pods and their loads, in drop order.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     _loads: Vec<Load>,
@@ -117,7 +117,7 @@ pub(crate) struct Cluster {
     _storage: Storage,
 }
 
-/// Ids of containers that no other process of this test has.
+/// Container ids that no other test process uses.
 pub(crate) fn ids() -> Vec<String> {
     (0..PODS.len()).map(|number| format!("{:060x}{number:04x}", process::id())).collect()
 }
@@ -129,7 +129,7 @@ impl Cluster {
         wire.narrow();
         let cgroups: Vec<_> = ids.iter().map(|id| Cgroup::with_memory(id)).collect();
         let [server, client, neighbour] = &cgroups[..] else { unreachable!("three pods") };
-        // Whatever else the machine has to do, it uses up its quota, and its neighbours wait for it half of
+        // On a machine with any load, the server uses up its quota, and its neighbours wait for it half of
         // the time.
         server.set_quota(Quota { quota_us: 50_000, period_us: 100_000 });
         server.set_weight_high();
@@ -139,7 +139,7 @@ impl Cluster {
         let file = big_file(&storage);
         let directory = storage.path().to_owned();
         let mut loads = vec![serve(&at_server), serve_nobody(&at_server)];
-        // On one CPU, so that each has the others as neighbours.
+        // On one CPU, so that the pods compete with each other.
         let one = &cpus()[..1];
         loads.push(Load::running(server, one, || loads::in_threads(2, loads::spin)));
         loads.push(Load::running(neighbour, one, loads::sleep_often));
@@ -161,10 +161,11 @@ fn big_file(storage: &Storage) -> PathBuf {
     path
 }
 
-// === Loads. In forks of the test, which must not print or panic: what fails is left out, and the queries
-// tell. ===
+// === Loads ===
+// They run in forks of the test, which must not print or panic: failures are ignored here and show in the
+// queries.
 
-/// Reads what comes on each connection and answers in short; sends datagrams back.
+/// Reads data from each connection and sends a short answer; echoes datagrams.
 fn serve(place: &Place) -> Load {
     let ready = Flag::new();
     let load = place.run(|| {
@@ -190,7 +191,7 @@ fn serve_nobody(place: &Place) -> Load {
     let ready = Flag::new();
     let load = place.run(|| {
         let listener = TcpListener::bind((RIGHT[0], DEAF)).expect("the address is ours");
-        // The standard library leaves room for 128.
+        // The standard library sets a backlog of 128.
         // SAFETY: an open socket and a number.
         unsafe { libc::listen(listener.as_raw_fd(), 1) };
         ready.set();
@@ -200,7 +201,7 @@ fn serve_nobody(place: &Place) -> Load {
     load
 }
 
-/// Sends more at once than the wire takes, on one connection after the other, and datagrams in between.
+/// Sends more at once than the wire carries, on one connection after the other, and datagrams in between.
 fn ask() {
     let datagrams = UdpSocket::bind("0.0.0.0:0").expect("a port");
     drop(datagrams.set_read_timeout(Some(Duration::from_millis(100))));
@@ -218,8 +219,8 @@ fn ask() {
     }
 }
 
-/// Connects where no server listens, and where one never accepts. The latter connections stay open for a
-/// while, so that there is no room for the next.
+/// Connects to a port without a server, and to one whose server never accepts. The latter connections stay
+/// open for a while, so that there is no room for the next ones.
 fn connect_in_vain() {
     let deaf = std::net::SocketAddr::new(RIGHT[0].parse().expect("an address"), DEAF);
     loop {
@@ -243,7 +244,7 @@ fn write_files(directory: &Path) {
     }
 }
 
-/// From the device each time; its pages are charged to the reader and are soon too many.
+/// Reads the file from the device each time. Its pages are charged to the reader and soon exceed its limit.
 fn read_again_and_again(path: &Path) {
     let mut block = vec![0; 64 << 10];
     loop {

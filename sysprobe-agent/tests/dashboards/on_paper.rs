@@ -1,5 +1,5 @@
-//! The files by themselves: they name metrics that there are and pages that there are, and
-//! dashboards are laid out and can be loaded as they are.
+//! Checks the files alone: every metric and page that they name exists, and dashboards have a valid layout
+//! and can be loaded as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -10,7 +10,7 @@ use sysprobe_agent::metrics::table::{self, Kind};
 
 use super::board::{Board, expand, files, read, root, text};
 
-/// What a rule has under its name, up to the next rule.
+/// The text of each rule, by name, up to the next rule.
 fn rules(kind: &str) -> BTreeMap<String, String> {
     let mut rules = BTreeMap::new();
     for file in files("deploy/prometheus", ".rules.yaml") {
@@ -132,7 +132,7 @@ fn dashboards_can_be_loaded_as_they_are() {
         for variable in json["templating"]["list"].as_array().expect("variables") {
             let is_query = variable["type"] == "query";
             assert!(!is_query || variable["datasource"]["uid"] == "${datasource}", "{name}: {variable}");
-            // What Grafana shows is the definition, what it asks is the query.
+            // Grafana shows the definition but evaluates the query.
             assert!(!is_query || variable["definition"] == variable["query"]["query"], "{name}: {variable}");
         }
     }
@@ -161,7 +161,7 @@ fn check_panel(board: &str, panel: &Value) {
     }
 }
 
-/// Panels lie within the 24 columns, beside and below one another.
+/// Panels must fit into the 24 columns without overlapping.
 fn check_places(board: &Board) {
     let mut taken = BTreeMap::new();
     for panel in board.panels() {

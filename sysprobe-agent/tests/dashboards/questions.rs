@@ -1,7 +1,7 @@
-//! What the dashboards ask a Prometheus, with the values of their variables. It holds for any Prometheus,
-//! whatever has filled it.
+//! The dashboards' queries, with values for their variables. They work with any Prometheus that has the
+//! agent's metrics.
 //!
-//! `cargo xtask e2e` asks the same of a Prometheus in a cluster and has this file as a module of its own
+//! `cargo xtask e2e` runs the same queries on a Prometheus in a cluster and includes this file as a module
 //! (`xtask/src/e2e/boards.rs`).
 
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use super::board::{Board, Variable, expand};
 
-/// A Prometheus; `None` is said while it does not answer.
+/// A Prometheus. Its methods return `None` while it does not answer.
 pub(crate) trait Server {
-    /// What an expression is now, or what is wrong with it.
+    /// The current value of an expression, or the error in it.
     fn query(&self, expression: &str) -> Option<Result<Value, String>>;
-    /// The values that a label has in series.
+    /// The values of a label in the selected series.
     fn label_values(&self, label: &str, selector: &str) -> Option<Vec<String>>;
 }
 
-/// Something that Prometheus is asked until it has data for one of the forms: that of one pod is enough.
+/// A query that is repeated until one of its forms has data: data for one pod is enough.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) place: String,
     pub(crate) forms: Vec<String>,
 }
 
-/// Every query of every panel, for each of these pods of a namespace; an error says which variable has not
-/// its values yet.
+/// Every query of every panel, for each of these pods of a namespace. An error names a variable that has no
+/// values yet.
 pub(crate) fn of_boards(
     server: &impl Server,
     namespace: &str,
@@ -45,9 +45,8 @@ pub(crate) fn of_boards(
     Ok(questions)
 }
 
-/// What the variables of a dashboard stand for when this pod is chosen, and every value of the others by its
-/// name: "All" is `.*` in some, which labels that are not there match as well. Each has values to choose
-/// from.
+/// The values of a dashboard's variables when this pod is chosen. Other variables get all of their values by
+/// name: some have `.*` for "All", which also matches missing labels. Each variable must have values.
 fn values(
     server: &impl Server,
     board: &Board,
@@ -68,7 +67,7 @@ fn values(
         }
         let all = || found.iter().map(|value| regex::escape(value)).collect::<Vec<_>>().join("|");
         let chosen = wanted.map_or_else(all, str::to_owned);
-        // Within quotes, as Grafana does.
+        // Escaped, because Grafana inserts the values in quotes.
         values.insert(variable.name, chosen.replace('\\', r"\\"));
     }
     Ok(values)
@@ -82,7 +81,7 @@ fn values_of(
     server.label_values(&variable.label, &expand(&variable.selector, values))
 }
 
-/// Only numbers are data. A query that is not valid will never be, which is an error.
+/// Whether a query has data. Only numbers count; an invalid query can never have data and is an error.
 pub(crate) fn has_data(server: &impl Server, question: &Question) -> Result<bool, String> {
     for form in &question.forms {
         let Some(answer) = server.query(form) else { continue };

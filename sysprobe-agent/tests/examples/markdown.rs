@@ -1,24 +1,25 @@
-//! As much of Markdown as the documents use: fenced blocks, inline code, links, headings and their anchors.
+//! Parses the part of Markdown that the documents use: fenced blocks, inline code, links, headings and their
+//! anchors.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-/// A page taken apart. Lines are counted from 1.
+/// The parts of a page. Lines are counted from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) blocks: Vec<Block>,
-    /// Inline code, each on one line.
+    /// Inline code; a span that continues on the next line is joined.
     pub(crate) spans: Vec<(usize, String)>,
     pub(crate) links: Vec<(usize, String)>,
-    /// What may stand behind the `#` of a link.
+    /// The valid fragments of links to this page.
     pub(crate) anchors: BTreeSet<String>,
 }
 
-/// What is between two fences.
+/// The text between two fences.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub(crate) language: String,
-    /// That of the fence before it.
+    /// The line of the opening fence.
     pub(crate) line: usize,
     pub(crate) text: String,
 }
@@ -33,7 +34,7 @@ impl Page {
         page
     }
 
-    /// Gives back the rest, with empty lines in the place of the blocks.
+    /// Collects the blocks; returns the rest, with empty lines in place of the blocks.
     fn take_blocks(&mut self, text: &str) -> String {
         let mut prose = String::new();
         let mut block: Option<Block> = None;
@@ -53,8 +54,8 @@ impl Page {
         prose
     }
 
-    /// As GitHub makes them: small letters, digits, `-` and `_`, blanks as `-`, a number behind what was
-    /// there before.
+    /// Collects anchors as GitHub makes them: lower-case letters, digits, `-` and `_`, with `-` for a blank
+    /// and a number after a repeated anchor.
     fn take_anchors(&mut self, prose: &str) {
         for line in prose.lines() {
             let heading = line.trim_start_matches('#');
@@ -71,7 +72,7 @@ impl Page {
         }
     }
 
-    /// Gives back the rest, with blanks in the place of inline code. A span ends with its paragraph.
+    /// Collects inline code; returns the rest, with blanks in its place. A span ends with its paragraph.
     fn take_spans(&mut self, prose: &str) -> String {
         let (mut rest, mut left) = (prose, String::new());
         while let Some(start) = rest.find('`') {
@@ -84,7 +85,7 @@ impl Page {
                 end.map_or(("", inside), |end| (&inside[..end], &inside[end + ticks.len()..]));
             let line = left.matches('\n').count() + 1;
             let words: Vec<_> = code.split_whitespace().collect();
-            // A table's own bar is escaped within it.
+            // Within a table, a bar in code is escaped.
             self.spans.push((line, words.join(" ").replace("\\|", "|")));
             left.extend(code.chars().map(|letter| if letter == '\n' { '\n' } else { ' ' }));
             rest = after;
@@ -92,20 +93,20 @@ impl Page {
         left + rest
     }
 
-    /// `[text](target)`, and `[name]: target` on a line of its own.
+    /// Collects `[text](target)`, and `[name]: target` on a line of its own.
     fn take_links(&mut self, prose: &str) {
         for (line, text) in (1..).zip(prose.lines()) {
             let inline = text.split("](").skip(1).filter_map(|after| after.split_once(')'));
             let named = text.strip_prefix('[').and_then(|text| text.split_once("]: "));
             let targets = inline.map(|(target, _)| target).chain(named.map(|(_, target)| target));
-            // A title may follow.
+            // A title may follow the target.
             let targets = targets.filter_map(|target| target.split_whitespace().next());
             self.links.extend(targets.map(|target| (line, target.to_owned())));
         }
     }
 }
 
-/// The path in the repository that a link on this page leads to; `None` if it is above it.
+/// The path in the repository that a link on this page leads to; `None` if it leads out of the repository.
 pub(crate) fn resolve(page: &Path, target: &str) -> Option<PathBuf> {
     if target.is_empty() {
         return Some(page.to_owned());

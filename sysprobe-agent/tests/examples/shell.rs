@@ -1,12 +1,12 @@
-//! As much of the shell as examples use: prompts, continued lines, quotes, comments, pipes, and the command
-//! that another one starts.
+//! Parses the part of shell syntax that examples use: prompts, continued lines, quotes, comments, pipes, and
+//! commands that start another command.
 
 use std::path::Path;
 
-/// A bar within a word of inline code: one of several words.
+/// Stands for a bar within a word of inline code, which separates alternatives.
 const OR: char = '\u{1}';
 
-/// The lines that are typed, with their numbers: all, or those behind a prompt. A line that goes on is one.
+/// The typed lines with their numbers: all, or those after a prompt. A continued line is joined.
 pub(crate) fn typed(text: &str, all: bool) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -24,7 +24,7 @@ pub(crate) fn typed(text: &str, all: bool) -> Vec<(usize, String)> {
     found
 }
 
-/// The arguments of each `sysprobe` that a line starts, itself or through another command.
+/// The arguments of each `sysprobe` that a line starts, directly or through another command.
 pub(crate) fn of_program(line: &str) -> Vec<Vec<String>> {
     commands(line).iter().filter_map(|words| arguments(words)).collect()
 }
@@ -44,7 +44,7 @@ fn arguments(words: &[String]) -> Option<Vec<String>> {
             .split_first()
             .filter(|(name, _)| Path::new(name).file_name().is_some_and(|name| name == "sysprobe"))
     })?;
-    // What is left out stands for nothing.
+    // Ellipses are dropped.
     Some(arguments.iter().filter(|word| !["…", "..."].contains(&word.as_str())).cloned().collect())
 }
 
@@ -53,10 +53,10 @@ fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
-/// The simple commands of a line, each as its words.
+/// The simple commands of a line, each as a list of words.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
-    // `None` between words; a word may be empty, in quotes.
+    // `None` between words; a quoted word may be empty.
     let (mut word, mut quote): (Option<String>, Option<char>) = (None, None);
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -71,7 +71,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             (None, '#') if word.is_none() => break,
             (None, _) if is_bar_in_word => word.get_or_insert_default().push(OR),
             (None, '|' | '&' | ';' | '<' | '>' | '(' | ')') => {
-                // `2>` is no word.
+                // The `2` of `2>` is not a word.
                 let is_number = |word: &String| word.parse::<u8>().is_ok();
                 let whole = word.take().filter(|word| letter != '>' || !is_number(word));
                 commands.last_mut().expect("there is one").extend(whole);
@@ -87,7 +87,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// A command line for each of the words of which one is to be chosen.
+/// A command line for each alternative of a word.
 pub(crate) fn alternatives(words: &[String]) -> Vec<Vec<String>> {
     let Some(at) = words.iter().position(|word| word.contains(OR)) else { return vec![words.to_owned()] };
     let chosen = words[at].split(OR).map(|chosen| {

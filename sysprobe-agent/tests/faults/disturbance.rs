@@ -1,6 +1,5 @@
-//! What makes the kernel leave out runs of kprobes' programs: other work of the same kind on that CPU. An
-//! interrupt that comes in the middle of it frees tasks that have ended (RCU), and meets the agent's probe on
-//! `free_task` there.
+//! Conditions under which the kernel skips runs of kprobe programs: other BPF work on the same CPU. An
+//! interrupt during that work frees ended tasks (RCU) and hits the agent's probe on `free_task`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,7 +17,7 @@ use sysprobe_agent::probe::{Hook, Program, Tier, TierSet, tier_set};
 use crate::support::cgroup::Cgroup;
 use crate::support::process::{self, Load};
 
-/// Does something over and over on one CPU, where children end at the same time, until `seen` has returned.
+/// Repeats `work` on one CPU, on which children end at the same time, until `seen` returns.
 pub(crate) fn beside(cpu: usize, mut work: impl FnMut() + Send, seen: impl FnOnce()) {
     let cgroup = Cgroup::new("disturbance");
     let _children = Load::running(&cgroup, &[cpu], || {
@@ -34,7 +33,7 @@ pub(crate) fn beside(cpu: usize, mut work: impl FnMut() + Send, seen: impl FnOnc
                 work();
             }
         });
-        // Also if it fails, so that the thread ends.
+        // Runs even if `seen` panics, so that the thread ends.
         let _end = Defer(|| done.store(true, Ordering::Relaxed));
         seen();
     });
@@ -59,7 +58,7 @@ fn pin(cpu: usize) {
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
 
-/// Writes a map's long value. The kernel runs no kprobe's program while it does so.
+/// Writes a large map value. Meanwhile, the kernel runs no kprobe program on this CPU.
 pub(crate) fn map_writer() -> impl FnMut() + Send {
     const WORDS: usize = 64 * 1024;
     let mut map = Array::<_, [u64; WORDS]>::create(1, 0).expect("a map");
@@ -67,8 +66,8 @@ pub(crate) fn map_writer() -> impl FnMut() + Send {
     move || map.set(0, value.as_ref(), 0).expect("it is there")
 }
 
-/// Calls a function that has a kprobe of its own. The kernel looks at no other kprobe while it is in that
-/// one, so its program is the longest that there is.
+/// Calls a function with its own kprobe. The kernel skips all other kprobes while it handles that one, so it
+/// runs the longest program.
 pub(crate) fn probed_caller() -> impl FnMut() + Send {
     const PROGRAM: Program = Program::new("sched_switch_kp", Hook::Kprobe("vfs_read"), "");
     let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };

@@ -1,5 +1,5 @@
-//! Objects with programs that every verifier refuses: the real ones, in which a program begins with an
-//! instruction that reads an uninitialised register.
+//! Objects with programs that every verifier rejects: the real ones, with a first instruction that reads an
+//! uninitialised register.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::path::Path;
 use object::{File, Object, ObjectSection, ObjectSymbol};
 use tempfile::TempDir;
 
-/// What every verifier says of such a program.
+/// The verifier's message about such a program.
 pub(crate) const REFUSAL: &str = "R9 !read_ok";
 /// `r0 = r9`.
 const BAD: [u8; 8] = [0xbf, 0x90, 0, 0, 0, 0, 0, 0];
 const BUILT: &str = env!("SYSPROBE_EBPF");
 
-/// A directory with all objects, where each of these (object, program) is broken.
+/// A directory with all objects, in which each of these (object, program) pairs is broken.
 pub(crate) fn broken(programs: &[(&str, &str)]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     for file in ["cgroup.o", "sched.o", "sched_hash.o"] {
@@ -28,14 +28,14 @@ pub(crate) fn broken(programs: &[(&str, &str)]) -> TempDir {
     directory
 }
 
-/// Where a program begins in its object's file.
+/// The file offset of a program's first instruction.
 fn first_instruction(bytes: &[u8], program: &str) -> usize {
     let object = File::parse(bytes).expect("an object");
     let symbol = object.symbols().find(|symbol| symbol.name() == Ok(program));
     let symbol = symbol.unwrap_or_else(|| panic!("no program {program}"));
     let section = symbol.section_index().expect("it is defined here");
     let section = object.section_by_index(section).expect("a section");
-    // The loader would write into what is put there.
+    // The loader would overwrite the instruction with a relocation.
     assert!(section.relocations().all(|(at, _)| at != symbol.address()), "{program} begins with a map");
     let (start, _) = section.file_range().expect("it has bytes");
     usize::try_from(start + symbol.address()).expect("small")

@@ -1,4 +1,4 @@
-//! What the kernel drops, and why.
+//! Packets that the kernel drops, and the reasons.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -18,10 +18,10 @@ use super::support::totals::workload;
 use super::support::{SharedNumbers, figure, left_out, shared, until};
 use super::{Datagrams, PORT, net, traffic};
 
-/// The agents that learn from this kernel why it drops, and that know a socket's owner: by socket storage, or
-/// on the default hierarchy.
+/// The agents that get drop reasons from this kernel and that know a socket's owner, by socket storage or
+/// through the default hierarchy.
 fn drop_watchers() -> Option<Vec<Watcher>> {
-    /// The reasons.
+    /// The first kernel with drop reasons.
     const NEEDED: (u32, u32) = (5, 17);
     if kernel() < NEEDED {
         left_out("drops with reasons", "the kernel has none before Linux 5.17");
@@ -60,7 +60,7 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
         SockRef::from(&socket).set_recv_buffer_size(16_384).expect("it can be small");
         socket.set_nonblocking(true).expect("it can");
         let mut buffer = [0; 2048];
-        // A task has to use the socket before all agents know its owner.
+        // Some agents learn a socket's owner only when a task uses the socket.
         assert!(socket.send_to(&[], (RIGHT[0], PORT)).is_ok() && socket.recv(&mut buffer).is_ok());
         ready.set();
         flooded.wait();
@@ -79,7 +79,7 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
             socket.connect((RIGHT[0], PORT)).expect("a route");
             for number in 0..FLOOD.count {
                 socket.send(&[b'f'; FLOOD.size]).expect("it is taken");
-                // The wire itself has room for a thousand.
+                // The wire's queue holds only a thousand packets.
                 if number % 200 == 0 {
                     sleep(Duration::from_millis(1));
                 }
@@ -120,7 +120,7 @@ fn what_a_narrow_wire_refuses_is_its_senders() {
             let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("any address");
             socket.connect((RIGHT[0], PORT)).expect("a route");
             for _ in 0..BURST.count {
-                // An error only says that no socket listens there, or that there is no room.
+                // An error only means that no socket listens there, or that the queue is full.
                 let _sent = socket.send(&[b'b'; BURST.size]);
             }
         })
@@ -160,7 +160,7 @@ fn what_is_for_nobody_is_the_kernels() {
     until("all have arrived", || (wire.right.counters().get("UdpNoPorts") >= TIMES).then_some(()));
     for (watcher, before) in watchers.iter().zip(before) {
         let ours = drops(&watcher.agent.snapshot(), "kernel", "no_socket") - before;
-        // Other processes may send to closed ports, too.
+        // Other processes may send to closed ports too.
         assert!(ours >= TIMES, "{ours} by {}", watcher.tier.name());
     }
 }

@@ -1,4 +1,4 @@
-//! iperf3's own report of what it sent and received.
+//! iperf3's own report of the bytes that it sent and received.
 
 use std::process::{Child, Command, Stdio};
 
@@ -12,7 +12,7 @@ use super::support::totals::workload;
 use super::support::{figure, until};
 use super::traffic;
 
-/// What its two ends say to one another over a connection of its own: parameters and results, as JSON.
+/// The most that the two ends exchange over their control connection: parameters and results, as JSON.
 const TALK: u64 = 16_384;
 
 fn iperf(cgroup: &Cgroup, namespace: &Namespace, arguments: &[&str]) -> Command {
@@ -64,7 +64,7 @@ fn bytes_of_a_stream_are_those_that_iperf_reports() {
     let arguments = ["--client", RIGHT[0], "--bitrate", "200M", "--bytes", "40M", "--json"];
     let report = report(iperf(&client, &wire.left, &arguments));
     serving.finish();
-    // It ends by a reset, which discards what is on its way then.
+    // iperf3 ends the stream with a reset, which discards bytes in flight.
     let (read, written) =
         (number(&report["end"]["sum_received"]["bytes"]), number(&report["end"]["sum_sent"]["bytes"]));
     for watcher in &watchers {

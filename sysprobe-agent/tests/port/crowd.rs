@@ -16,17 +16,17 @@ use crate::support::process::{self, Load, cpus};
 use crate::support::reader::{self, Answer, Kept, LOCALHOST, SCRAPE};
 use crate::support::{figure, until};
 
-/// As many pods as a large node has.
+/// The number of pods on a large node.
 const WORKLOADS: usize = 500;
-/// The chart's.
+/// The chart's default memory limit.
 const LIMIT: u64 = 256 << 20;
-/// Of a workload.
+/// The interval at which a workload is active.
 const WORKS_EVERY: Duration = Duration::from_secs(4);
 const READERS: usize = 32;
 const TIME: Duration = Duration::from_secs(15);
 const MIB: f64 = 1_048_576.0;
 
-/// Two thousand connects a second on which nothing is asked, each open for a tenth of one.
+/// Two thousand connections a second without a request, each open for a tenth of a second.
 pub(crate) struct Flood {
     over: Arc<AtomicBool>,
     thread: JoinHandle<usize>,
@@ -42,15 +42,15 @@ impl Flood {
         Self { over, thread }
     }
 
-    /// Says how many there were.
+    /// Ends the flood; returns the number of connections.
     pub(crate) fn end(self) -> usize {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().expect("it ends")
     }
 }
 
-/// Clients come from other machines; here they share the agent's CPUs, and must not have more of them than it
-/// has. Of the calling thread alone.
+/// Real clients run on other machines. Here they share the agent's CPUs, so the calling thread lowers its
+/// priority.
 fn stand_back() {
     // SAFETY: plain numbers. A test that may not do so only has more load.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
@@ -61,7 +61,7 @@ fn connect_often(port: u16, over: &AtomicBool) -> usize {
     let (start, mut made) = (Instant::now(), 0);
     let mut open = VecDeque::new();
     while !over.load(Ordering::Relaxed) {
-        // What was missed is made up for, as far as the machine allows.
+        // Catches up on missed connections, as far as the machine allows.
         let due = usize::try_from(start.elapsed().as_millis() * 2).expect("seconds");
         let more = due.saturating_sub(made).min(100);
         for _ in 0..more {
@@ -77,8 +77,8 @@ fn connect_often(port: u16, over: &AtomicBool) -> usize {
     made
 }
 
-/// A child every second, as a shell that works has, and a little of what else has series: storage, datagrams,
-/// connections.
+/// Forks a child every second, as a busy shell does, and does a little of everything else that has series:
+/// storage, datagrams, connections.
 fn work_now_and_then() {
     let path = std::env::temp_dir().join(format!("sysprobe-crowd-{}", std::process::id()));
     loop {
@@ -107,10 +107,10 @@ fn talk() -> io::Result<()> {
     server.accept()?.0.read_exact(&mut [0; 9])
 }
 
-/// One test at a time has a node: 500 workloads are load enough.
+/// One test at a time uses the node: 500 workloads are enough load.
 static NODE: Mutex<()> = Mutex::new(());
 
-/// A node with its workloads, and an agent that has no more memory than the chart gives it. Dropped in this
+/// A node with its workloads, and an agent with the chart's memory limit. The fields are dropped in this
 /// order.
 struct Node {
     agent: Agent,
@@ -122,7 +122,7 @@ struct Node {
 
 impl Node {
     fn start() -> Self {
-        // A test that failed has left nothing behind that would be in the way.
+        // A test that failed has cleaned up too.
         let alone = NODE.lock().unwrap_or_else(PoisonError::into_inner);
         let cgroups: Vec<_> = (0..WORKLOADS).map(|number| Cgroup::new(&format!("crowd-{number}"))).collect();
         let loads = cgroups.iter().map(|cgroup| Load::running(cgroup, &cpus(), work_now_and_then)).collect();
@@ -130,23 +130,23 @@ impl Node {
         own.set_memory_limit(LIMIT);
         let agent = Agent::prepared(Options::default(), |command| process::inside(command, &own));
         until("all workloads are known", || (agent.snapshot().workloads.len() > WORKLOADS).then_some(()));
-        // Each has worked since, so its series are there.
+        // Each workload has been active since, so its series exist.
         thread::sleep(WORKS_EVERY * 2);
         Self { agent, own, _loads: loads, _cgroups: cgroups, _alone: alone }
     }
 
-    /// The most memory that was resident, in MiB, since the last time it was asked.
+    /// The peak resident memory in MiB since the last call.
     fn peak(&self) -> f64 {
         let process = PathBuf::from(format!("/proc/{}", self.agent.pid()));
         let status = fs::read_to_string(process.join("status")).expect("it runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel tells");
         let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-        // 5 is for the peak (Documentation/filesystems/proc.rst).
+        // 5 resets the peak (Documentation/filesystems/proc.rst).
         fs::write(process.join("clear_refs"), "5").expect("it is reset");
         kib / 1024.0
     }
 
-    /// The peak of an ordinary scrape; one came before, so that what is made once is there.
+    /// The peak during an ordinary scrape. A scrape before it makes all one-time allocations.
     fn peak_of_a_scrape(&self, prometheus: &mut Kept) -> f64 {
         prometheus.ask(SCRAPE).expect("a scrape");
         self.peak();
@@ -162,7 +162,7 @@ impl Node {
     }
 }
 
-/// What one kind of good reader found.
+/// The answers that one kind of well-behaved reader got.
 #[derive(Debug, Default)]
 struct Seen {
     answers: usize,
@@ -183,7 +183,7 @@ impl Seen {
     }
 }
 
-/// Probes and Prometheus' scrapes beside readers that are slow and readers that leave.
+/// Sends probes and Prometheus scrapes beside readers that are slow and readers that disconnect.
 fn ask_beside_a_crowd(port: u16, prometheus: &mut Kept) -> [Seen; 2] {
     let over = AtomicBool::new(false);
     let is_over = || over.load(Ordering::Relaxed);
@@ -216,8 +216,8 @@ fn ask_beside_a_crowd(port: u16, prometheus: &mut Kept) -> [Seen; 2] {
     })
 }
 
-/// What a reader gets that has a small buffer, takes a byte every tenth of a second for so long, and then all
-/// the rest.
+/// The answer for a reader with a small buffer that takes a byte every tenth of a second for the time `slow`,
+/// and then the rest at once.
 fn begin_slowly(port: u16, slow: Duration) -> io::Result<Answer> {
     let mut stream = reader::connect_narrow(port)?;
     stream.write_all(SCRAPE.as_bytes())?;
@@ -233,7 +233,7 @@ fn begin_slowly(port: u16, slow: Duration) -> io::Result<Answer> {
 
 #[test]
 fn a_large_compressed_scrape_is_taken_in_ten_seconds_or_torn_and_outlives_the_signal_to_stop() {
-    // What is named first goes last.
+    // Bindings are dropped in reverse order.
     let Node { _alone, _cgroups, _loads, own, mut agent } = Node::start();
     let is_whole = |answer: &Answer| answer.status == 200 && answer.body.ends_with(b"# EOF\n");
     let in_time = begin_slowly(agent.port, Duration::from_secs(8)).expect("all of it");

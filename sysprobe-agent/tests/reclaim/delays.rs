@@ -1,19 +1,19 @@
-//! The kernel's own account of how long a task was freeing memory
-//! (Documentation/accounting/delay-accounting.rst), asked over generic netlink.
+//! The kernel's own record of how long a task reclaimed memory
+//! (Documentation/accounting/delay-accounting.rst), queried over generic netlink.
 
 use std::fs;
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// As long as it lives, tasks that are born have delay accounting. Older kernels (before 5.14) have it all
-/// the time.
+/// Enables delay accounting for new tasks until it is dropped. Kernels before 5.14 have it enabled all the
+/// time.
 #[derive(Debug)]
 pub(crate) struct Accounting {
     before: Option<String>,
 }
 
-/// Of one task.
+/// The delays of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delays {
     pub(crate) reclaims: u64,
@@ -33,12 +33,12 @@ const TASKSTATS_CMD_GET: u8 = 1;
 const TASKSTATS_CMD_ATTR_PID: u16 = 1;
 const TASKSTATS_TYPE_AGGR_PID: u16 = 4;
 const TASKSTATS_TYPE_STATS: u16 = 3;
-/// Where `freepages_count` is in `struct taskstats`, and `freepages_delay_total` behind it.
+/// The offset of `freepages_count` in `struct taskstats`, followed by `freepages_delay_total`.
 const FREEPAGES: usize = 312;
-/// The version that had other members before it (Linux 6.14).
+/// From this version on, other members precede them (Linux 6.14).
 const SHIFTED: u16 = 15;
 
-/// A message's header, and the one of a generic family behind it.
+/// The size of the netlink header and the generic netlink header.
 const HEADERS: usize = 20;
 
 impl Accounting {
@@ -60,7 +60,7 @@ impl Drop for Accounting {
 }
 
 impl Delays {
-    /// `None` where the kernel keeps no such account, or one of another form.
+    /// `None` if the kernel has no such accounting, or a different format.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let socket = connect();
         let name = b"TASKSTATS\0";
@@ -92,14 +92,14 @@ fn connect() -> OwnedFd {
     }
 }
 
-/// The attributes of the answer to a command with one attribute; `None` for an error.
+/// Sends a command with one attribute; returns the attributes of the answer, or `None` for an error.
 fn ask(socket: &OwnedFd, family: u16, command: u8, attribute: u16, value: &[u8]) -> Option<Vec<u8>> {
     let length = HEADERS + 4 + value.len().next_multiple_of(4);
     let mut message = Vec::with_capacity(length);
     message.extend(u32::try_from(length).expect("small").to_ne_bytes());
     message.extend(family.to_ne_bytes());
     message.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Sequence and sender, which the kernel fills in; then command, version and padding.
+    // Sequence number and sender, which the kernel fills in, then command, version and padding.
     message.extend([0; 8]);
     message.extend([command, 1, 0, 0]);
     message.extend(u16::try_from(4 + value.len()).expect("small").to_ne_bytes());
@@ -122,9 +122,9 @@ fn ask(socket: &OwnedFd, family: u16, command: u8, attribute: u16, value: &[u8])
     (kind != NLMSG_ERROR).then(|| reply.split_off(HEADERS))
 }
 
-/// The value of the first attribute of a kind.
+/// The value of the first attribute of this type.
 fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    /// Bits of the type that say something else.
+    /// Bits of the type field that are flags.
     const FLAGS: u16 = 0xc000;
     loop {
         let length = usize::from(u16::from_ne_bytes(attributes.get(..2)?.try_into().ok()?));

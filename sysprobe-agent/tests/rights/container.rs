@@ -1,6 +1,6 @@
-//! The cgroups as a container sees them: a cgroup namespace of its own, its part of the hierarchy at the
-//! usual place, and the host's mounted elsewhere. What is named how there is compared with an agent that sees
-//! the host as it is.
+//! Cgroups as a container sees them: its own cgroup namespace, its part of the hierarchy at the usual place,
+//! and the host's hierarchy mounted elsewhere. The names there are compared with those of an agent that runs
+//! on the host itself.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -44,7 +44,7 @@ impl Own {
         }
     }
 
-    /// In place of the host's. v1 has a directory for each hierarchy.
+    /// Mounts it in place of the host's hierarchy. v1 has a directory for each hierarchy.
     fn mount(&self) -> io::Result<()> {
         // SAFETY: strings that live, as in all of these.
         unsafe {
@@ -70,13 +70,12 @@ fn mount(
     done(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind, flags, options.as_ptr().cast()) })
 }
 
-/// Has a command start in `own`, which is the root that it sees, with the host's cgroups at `host`,
-/// read-only.
+/// Makes a command start in `own`, which it sees as the root, with the host's cgroups at `host`, read-only.
 fn contain(command: &mut Command, own: &Cgroup, host: &Path) {
     process::inside(command, own);
     let (part, host) = (Own::new(), CString::new(host.as_os_str().as_bytes()).expect("no NUL in a path"));
     let enter = move || {
-        // SAFETY: of this child, which has only this thread, nothing else changes.
+        // SAFETY: changes nothing but this child, which has only this thread.
         done(unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP) })?;
         mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"")?;
         mount(c"/sys/fs/cgroup", &host, None, libc::MS_BIND | libc::MS_REC, c"")?;
@@ -102,8 +101,8 @@ fn a_container_that_is_shown_the_hosts_cgroups_names_all_of_them() {
     let own = Cgroup::new("agents-own");
     let (outer, older) = (Cgroup::new("outer"), Cgroup::new("outer/older"));
     let _loads = [&outer, &older].map(|cgroup| Load::running(cgroup, &cpus(), process::sleep_often));
-    // What another test has closed (`a_cgroup_that_its_owner_has_closed...`) the plain agent knows until it
-    // is forgotten.
+    // A cgroup that another test has closed (`a_cgroup_that_its_owner_has_closed...`) stays known to the
+    // plain agent until it is forgotten.
     let config = "grace_seconds = 2\n[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath \
                   = false\n\
                   reclaim = false";
@@ -116,7 +115,7 @@ fn a_container_that_is_shown_the_hosts_cgroups_names_all_of_them() {
     let younger = Cgroup::new("outer/younger");
     let _younger = Load::running(&younger, &cpus(), process::sleep_often);
     until("both know all cgroups by the same names", || {
-        // The other has started first, so it has seen all that this one has.
+        // The contained agent started first, so it has seen every cgroup that the plain one has.
         let (ours, theirs) = (names(&plain.snapshot()), names(&contained.snapshot()));
         let all = [&own, &outer, &older, &younger].iter().all(|cgroup| ours.contains(&cgroup.name));
         (all && ours.is_subset(&theirs)).then(|| figure(&format!("named in a container: {theirs:?}")))

@@ -1,5 +1,5 @@
-//! Commands that start with some capabilities only, as a container of Kubernetes does: user 0, a bounding
-//! set, and no new privileges. Which of the table's rights a kernel asks for is told here, too.
+//! Runs commands with a subset of capabilities, as a Kubernetes container does: user 0, a bounding set, and
+//! no new privileges. Also selects the rights in the table that this kernel requires.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::tiers::kernel;
 /// Capabilities by number, as the kernel may have some that the `caps` crate does not name yet.
 pub(crate) type Set = BTreeSet<u8>;
 
-/// What the test itself may pass on.
+/// The capabilities that the test itself can pass on.
 pub(crate) fn everything() -> Set {
     let has = |number: &u8| {
         // SAFETY: plain values.
@@ -29,13 +29,13 @@ fn last() -> u8 {
     last.trim().parse().expect("a number")
 }
 
-/// What the table says that this kernel asks for, but for what is optional.
+/// The capabilities that the table requires on this kernel, without optional ones.
 pub(crate) fn needed() -> Set {
     let is_optional = |right: &&Right| matches!(right.need, Need::ClosedCgroups | Need::Statistics);
     asked_for().filter(|right| !is_optional(right)).map(|right| right.capability.index()).collect()
 }
 
-/// The part of the table that is about this kernel.
+/// The part of the table that applies to this kernel.
 pub(crate) fn asked_for() -> impl Iterator<Item = &'static Right> {
     RIGHTS.iter().filter(|right| match right.kernels {
         Kernels::All => true,
@@ -44,7 +44,7 @@ pub(crate) fn asked_for() -> impl Iterator<Item = &'static Right> {
     })
 }
 
-/// Whether opening a performance counter takes a right here. Linux itself knows nothing above 2.
+/// Whether opening a perf event requires a capability here. Mainline Linux has no level above 2.
 pub(crate) fn is_guarded() -> bool {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     paranoid.trim().parse::<i32>().is_ok_and(|level| level > 2)
@@ -60,17 +60,17 @@ pub(crate) fn without(mut set: Set, capability: Capability) -> Set {
     set
 }
 
-/// What is said of a capability that is missing.
+/// The message about a missing capability.
 pub(crate) fn said_of(right: &Right) -> String {
     format!("without {}: {}", right.capability, right.without)
 }
 
-/// Has the command start with these capabilities only, and without a way to more.
+/// Makes the command start with only these capabilities, and without a way to gain more.
 pub(crate) fn limit(command: &mut Command, kept: &Set) {
     let dropped: Vec<u8> = (0..=last()).filter(|number| !kept.contains(number)).collect();
     let limit = move || {
         for number in &dropped {
-            // SAFETY: plain values. What user 0 is not bound to, it gets by the exec.
+            // SAFETY: plain values. The exec gives user 0 only the capabilities in the bounding set.
             done(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(*number), 0, 0, 0) })?;
         }
         // SAFETY: plain values.
@@ -80,8 +80,8 @@ pub(crate) fn limit(command: &mut Command, kept: &Set) {
     unsafe { command.pre_exec(limit) };
 }
 
-/// As much locked memory as a login has by default on the older kernels, which one without a right cannot
-/// raise.
+/// Sets the default locked-memory limit of a login on the older kernels, which a process without the
+/// capability cannot raise.
 pub(crate) fn lock_little(command: &mut Command) {
     let lock = || {
         let low = libc::rlimit { rlim_cur: 64 << 10, rlim_max: 64 << 10 };
@@ -92,12 +92,12 @@ pub(crate) fn lock_little(command: &mut Command) {
     unsafe { command.pre_exec(lock) };
 }
 
-/// What a system call returned as a result.
+/// Turns the return value of a system call into a result.
 pub(crate) fn done(returned: libc::c_int) -> io::Result<()> {
     if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// That a process really has no more than these.
+/// Asserts that a process has exactly these capabilities.
 pub(crate) fn assert_limited(pid: u32, kept: &Set) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim();

@@ -1,4 +1,4 @@
-//! A delay in one place, and which stage has it.
+//! Causes a delay in one place, and checks which stage shows it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -17,10 +17,11 @@ use super::support::tiers::Watcher;
 use super::support::{figure, left_out};
 use super::{Stage, TIMES, assert_nothing_lost, right};
 
-/// What is delayed by so much is most of the whole: the other stages take microseconds.
+/// The minimum share of the delayed stage in the total: the other stages take microseconds.
 const MOST: f64 = 0.8;
 
-/// A stage that ends with `point` has the delay of `at_least` for each request, and most of the whole.
+/// Checks that the stage that ends with `point` has a delay of `at_least` for each request, and most of the
+/// total.
 fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration) {
     for (watcher, path) in received {
         let name = watcher.tier.name();
@@ -32,7 +33,7 @@ fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration
     }
 }
 
-/// It sleeps between being told and reading.
+/// The reader sleeps between being notified and reading.
 #[test]
 fn a_reader_that_is_busy_has_the_time_between_running_and_reading() {
     const NAP: Duration = Duration::from_millis(5);
@@ -45,7 +46,7 @@ fn a_reader_that_is_busy_has_the_time_between_running_and_reading() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Something that weighs more has the reader's CPU.
+/// A load with a higher weight occupies the reader's CPU.
 #[test]
 fn a_reader_whose_cpu_is_taken_has_the_time_between_being_woken_and_running() {
     const ASKED: u32 = 40;
@@ -62,7 +63,7 @@ fn a_reader_whose_cpu_is_taken_has_the_time_between_being_woken_and_running() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Another thread of its group has used up the quota.
+/// Another thread of its cgroup has used up the quota.
 #[test]
 fn a_reader_without_quota_has_the_time_between_being_woken_and_running() {
     let stage = Stage::new("quota");
@@ -83,14 +84,14 @@ fn a_reader_without_quota_has_the_time_between_being_woken_and_running() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Each packet is compared with five thousand rules before TCP has it.
+/// Each packet is compared with five thousand rules before it reaches TCP.
 #[test]
 fn thousands_of_rules_have_the_time_between_the_device_and_tcp() {
     const RULES: u32 = 5000;
     /// A rule takes some nanoseconds.
     const AT_LEAST_NS: u64 = 2 * RULES as u64;
     let stage = Stage::new("rules");
-    // Each on a CPU of its own, if there are two, for to be woken on another takes other times.
+    // Each side has a CPU of its own, if there are two: a wakeup on another CPU takes a different time.
     let (first, last) = (cpus()[0], cpus()[cpus().len() - 1]);
     let ask = || {
         let server = stage.there().echo(Transport::Tcp, right(), || {});
@@ -108,19 +109,19 @@ fn thousands_of_rules_have_the_time_between_the_device_and_tcp() {
     for ((watcher, before), (_, after)) in befores.iter().zip(&afters) {
         let moved = after.since(before).moved_from(before);
         figure(&format!("{}: {moved:?}", watcher.tier.name()));
-        // Where it is not told that TCP has it, it is told that it can be read.
+        // Where the point `tcp` is not visible, the delay shows up to `ready`.
         let has_tcp = |(name, _): &(String, u64)| {
             name.ends_with("_to_tcp") || name.ends_with("_to_ready") && !name.starts_with("tcp")
         };
         let (to_tcp, others): (Vec<_>, Vec<_>) = moved.into_iter().partition(has_tcp);
         assert!(to_tcp[0].1 >= AT_LEAST_NS, "{to_tcp:?}");
-        // Emulated, a machine that is kept busy by rules is slower in all.
+        // In emulation, a machine that is busy with rules is slower in all stages.
         assert!(others.iter().all(|(_, moved)| *moved < to_tcp[0].1), "that one above all: {others:?}");
     }
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Rules that match no packet. `false` where there is no iptables.
+/// Adds rules that match no packet. `false` if there is no iptables.
 pub(super) fn add_rules(namespace: &Namespace, count: u32) -> bool {
     let mut rules = String::from("*filter\n");
     for number in 0..count {
@@ -140,14 +141,13 @@ pub(super) fn add_rules(namespace: &Namespace, count: u32) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Between the two devices that a forwarded packet comes through there is a narrow pipe. The first device
-/// counts.
+/// A forwarded packet passes a narrow link between two devices. Its time starts at the first device.
 #[test]
 fn a_packet_that_is_forwarded_has_come_with_its_first_device() {
     const FORWARDED: u32 = 40;
     let stage = Stage::new("forward");
     let (far, address) = stage.wire.extend("rx");
-    // A packet in front of each takes what there is at once, so each waits for some 3 ms.
+    // A packet in front of each uses up the link's burst, so each waits for some 3 ms.
     let shape = ["root", "tbf", "rate", "400kbit", "burst", "1600", "limit", "100000"];
     assert!(
         stage.wire.right.tc(&[&["qdisc", "replace", "dev", "further"], &shape[..]].concat()),

@@ -27,7 +27,7 @@ impl Transport {
     }
 }
 
-/// A request's size, and how much of it is read in one call.
+/// The size of a request, and of the part that one call reads or writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces {
     pub(crate) size: usize,
@@ -35,8 +35,8 @@ pub(crate) struct Pieces {
 }
 
 impl Place<'_> {
-    /// Sends back what it gets, until it is killed. Before it reads it does something, once there is
-    /// something to be read.
+    /// Echoes requests until it is killed. Before each read, it calls `before` once there is something to
+    /// read.
     pub(crate) fn echo(&self, transport: Transport, address: IpAddr, before: impl Fn()) -> Load {
         self.serve(|ready| match transport {
             Transport::Tcp => {
@@ -45,7 +45,7 @@ impl Place<'_> {
                 loop {
                     wait_for_something(&connection);
                     before();
-                    // Until the client leaves.
+                    // The client closes the connection at the end.
                     if connection.read_exact(&mut request).is_err() {
                         return;
                     }
@@ -66,7 +66,7 @@ impl Place<'_> {
         })
     }
 
-    /// Asks so often. Ends with the last answer.
+    /// Sends this many requests. Returns after the last answer.
     pub(crate) fn ask(&self, transport: Transport, address: IpAddr, times: u32, between: impl Fn()) {
         self.run(|| match transport {
             Transport::Tcp => {
@@ -95,7 +95,7 @@ impl Place<'_> {
         self.run(body).finish();
     }
 
-    /// Asks on a connection so often, each time after something else, on these CPUs.
+    /// Sends this many requests on one connection, from these CPUs, and calls `before` before each.
     pub(crate) fn ask_after(&self, address: IpAddr, times: u32, cpus: &[usize], before: impl Fn()) {
         Load::running(self.cgroup, cpus, || {
             self.namespace.enter();
@@ -109,7 +109,7 @@ impl Place<'_> {
         .finish();
     }
 
-    /// The same, and something else while the request is on its way.
+    /// Like [`Self::ask_after`], but also calls `around` while the request is on its way.
     pub(crate) fn ask_amid(&self, address: IpAddr, times: u32, cpus: &[usize], around: impl Fn()) {
         Load::running(self.cgroup, cpus, || {
             self.namespace.enter();
@@ -124,7 +124,7 @@ impl Place<'_> {
         .finish();
     }
 
-    /// Answers datagrams, with what it does until it has one.
+    /// Answers datagrams: `receive` waits for one, reads it and answers.
     pub(crate) fn answer_datagrams(&self, address: IpAddr, receive: impl Fn(&UdpSocket, &mut [u8])) -> Load {
         self.serve(|ready| {
             let socket = UdpSocket::bind((address, PORT)).expect("the address is ours");
@@ -136,7 +136,7 @@ impl Place<'_> {
         })
     }
 
-    /// Runs until it is killed, and says when it is ready.
+    /// Runs until it is killed; returns once it is ready.
     pub(crate) fn serve(&self, body: impl FnOnce(&Flag)) -> Load {
         let ready = Flag::new();
         let load = self.run(|| body(ready));
@@ -171,7 +171,7 @@ impl Place<'_> {
         .finish();
     }
 
-    /// Reads whole requests, each a while after it could be read, and answers each with a byte.
+    /// Reads whole requests, each a while after it became readable, and answers each with a byte.
     pub(crate) fn read_late(&self, address: IpAddr, size: usize, nap: Duration) -> Load {
         self.serve(|ready| {
             let mut connection = accept(address, ready);
@@ -187,7 +187,7 @@ impl Place<'_> {
         })
     }
 
-    /// One connection after the other. With its half closed it answers nothing.
+    /// Serves one connection after the other. If they are half-closed, it answers nothing.
     pub(crate) fn serve_connections(&self, address: IpAddr, half_closed: bool) -> Load {
         self.serve(|ready| {
             let listener = TcpListener::bind((address, PORT)).expect("the address is ours");
@@ -207,7 +207,7 @@ impl Place<'_> {
         })
     }
 
-    /// Each on a connection of its own, with the acknowledgement that completes its handshake.
+    /// Sends each request on its own connection, with the acknowledgement that completes the handshake.
     pub(crate) fn ask_with_the_handshake(&self, address: IpAddr, times: u32) {
         self.run(|| {
             for number in 0..times {
@@ -219,7 +219,7 @@ impl Place<'_> {
         .finish();
     }
 
-    /// To one that will not answer: each when the one before it was acknowledged.
+    /// Sends to a server that does not answer, each request after the previous one was acknowledged.
     pub(crate) fn tell(&self, address: IpAddr, times: u32) {
         self.run(|| {
             let mut connection = connect(address);
@@ -248,7 +248,7 @@ impl Place<'_> {
     }
 }
 
-/// Each is another, as those of most protocols are.
+/// Each request is different, as in most protocols.
 fn request(number: u32) -> [u8; REQUEST] {
     let mut request = [b'q'; REQUEST];
     request[..4].copy_from_slice(&number.to_be_bytes());
@@ -269,7 +269,8 @@ fn connect(address: IpAddr) -> TcpStream {
     connection
 }
 
-/// The acknowledgement of the other side's answer waits for data: what `TCP_DEFER_ACCEPT` means to a client.
+/// Delays the last acknowledgement of the handshake until there is data: the client side of
+/// `TCP_DEFER_ACCEPT`.
 fn connect_lazily(address: IpAddr) -> TcpStream {
     let socket = socket2::Socket::new(
         socket2::Domain::for_address((address, PORT).into()),
@@ -295,7 +296,7 @@ fn connect_lazily(address: IpAddr) -> TcpStream {
     socket.into()
 }
 
-/// How many bytes the other side has not acknowledged.
+/// The number of bytes that the other side has not acknowledged.
 fn unacknowledged(connection: &TcpStream) -> libc::c_int {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the address is of a live value, which the kernel sets.
@@ -309,12 +310,12 @@ pub(crate) fn wait_for_something(socket: &impl AsRawFd) {
     poll(socket, -1);
 }
 
-/// The same without giving up the CPU.
+/// Waits until a socket is readable without giving up the CPU.
 pub(crate) fn spin_for_something(socket: &impl AsRawFd) {
     while poll(socket, 0) == 0 {}
 }
 
-/// How many of one socket can be read from, after so many milliseconds at most.
+/// The number of readable sockets (0 or 1), after at most this many milliseconds.
 fn poll(socket: &impl AsRawFd, milliseconds: i32) -> i32 {
     let mut wanted = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the address is of a live value.

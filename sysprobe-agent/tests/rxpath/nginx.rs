@@ -1,4 +1,4 @@
-//! nginx's own view of the requests that wrk sends it.
+//! nginx's own count of the requests that wrk sends.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use super::support::{figure, until};
 use super::{Stage, assert_nothing_lost};
 
 const PORT: u16 = 8080;
-/// At the end wrk leaves with a request on each that may or may not have been read or answered.
+/// When wrk ends, each connection has a request that may or may not have been read or answered.
 const CONNECTIONS: u64 = 8;
 
-/// One worker, killed at the end with its directory.
+/// An nginx with one worker; killed at the end, and its directory removed.
 struct Server {
     nginx: Child,
     directory: PathBuf,
@@ -45,7 +45,7 @@ impl Server {
         server
     }
 
-    /// How many requests it has logged.
+    /// The number of requests that it has logged.
     fn logged(&self) -> u64 {
         fs::read_to_string(self.directory.join("log")).map_or(0, |log| log.lines().count() as u64)
     }
@@ -66,7 +66,7 @@ fn there(cgroup: &Cgroup, namespace: &Namespace, program: &str) -> Command {
     command
 }
 
-/// What wrk says, as in `Latency   312.03us ...`, in nanoseconds.
+/// The mean latency in wrk's report (`Latency   312.03us ...`), in nanoseconds.
 fn mean_latency(report: &str) -> f64 {
     let line = report.lines().find(|line| line.trim_start().starts_with("Latency")).expect("a latency");
     let mean = line.split_whitespace().nth(1).expect("its mean");
@@ -79,8 +79,8 @@ fn mean_latency(report: &str) -> f64 {
     digits.parse::<f64>().expect("a number") * unit
 }
 
-/// Each request on a connection that is kept finds nothing unread before it, so nginx has logged as many as
-/// were followed to it. And whatever a request and its answer take on their ways is a part of what wrk waits.
+/// Each request on a kept-alive connection arrives at an empty socket, so nginx logs as many requests as are
+/// followed to it. The time on the receive paths of request and answer is a part of wrk's latency.
 #[test]
 fn as_many_requests_are_followed_as_nginx_logs() {
     let stage = Stage::new("nginx");
@@ -108,7 +108,7 @@ fn as_many_requests_are_followed_as_nginx_logs() {
         assert!(requests.count().abs_diff(logged) <= CONNECTIONS, "by {name}");
         let (ways, waited) = (requests.mean_ns() + answers.mean_ns(), mean_latency(&report));
         figure(&format!("{name}: {ways} ns on both ways, wrk waits for {waited} ns"));
-        // wrk's mean is of what it has the answers of, ours of what has been read.
+        // wrk's mean covers answered requests, ours covers requests that were read.
         assert!(ways as f64 <= waited * 1.05, "by {name}: {ways} ns of {waited}");
     }
     assert_nothing_lost(&stage.watchers);

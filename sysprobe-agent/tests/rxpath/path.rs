@@ -1,4 +1,4 @@
-//! What an agent says of a way, by the points that its stages lie between.
+//! The agent's numbers for a receive path, by the points between its stages.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const POINTS: [&str; 8] = ["device", "ip", "tcp", "udp", "ready", "wakeup", "run
 pub(crate) struct Path(PathSample);
 
 impl Path {
-    /// What has been received so far; nothing if it was nothing.
+    /// The path of everything received so far; empty if there was nothing.
     pub(crate) fn of(snapshot: &Snapshot, cgroup: &Cgroup, transport: Transport) -> Self {
         let rxpath = workload(snapshot, &cgroup.name).and_then(|workload| workload.rxpath.clone());
         let path = rxpath.and_then(|rxpath| rxpath.protocols.get(transport.name()).cloned());
@@ -27,7 +27,7 @@ impl Path {
         self.0.total.count()
     }
 
-    /// From the device to the reader.
+    /// The time from the device to the reader.
     pub(crate) const fn total(&self) -> &HistogramSample {
         &self.0.total
     }
@@ -49,7 +49,7 @@ impl Path {
         ));
     }
 
-    /// There are as many in each stage as in all, and the stages sum to the whole.
+    /// Checks that each stage has the total's count, and that the stages add up to the total.
     pub(crate) fn assert_complete(&self) {
         let Self(path) = self;
         assert!(path.stages.iter().all(|stage| stage.latency.count() == self.count()), "{path:?}");
@@ -60,7 +60,7 @@ impl Path {
         assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0), "no gap: {ends:?}");
     }
 
-    /// What came after an earlier look.
+    /// The part that was received after an earlier snapshot.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let stages = self.0.stages.iter().zip(&earlier.0.stages).map(|(now, then)| StageSample {
             name: now.name.clone(),
@@ -69,8 +69,8 @@ impl Path {
         Self(PathSample { stages: stages.collect(), total: self.0.total.since(&earlier.0.total) })
     }
 
-    /// How much longer the middle one of each stage is, in nanoseconds, than in another; 0 if it is less
-    /// long. Not the mean: once in a while something else of the machine takes a CPU for milliseconds.
+    /// How much longer each stage's median is than in another path, in nanoseconds; 0 if it is shorter. A
+    /// mean would be distorted when other work takes a CPU for milliseconds.
     pub(crate) fn moved_from(&self, other: &Self) -> Vec<(String, u64)> {
         let middle = |stage: &StageSample| {
             let seconds = stage.latency.quantile(0.5).expect("there are some");
@@ -80,8 +80,8 @@ impl Path {
         stages.map(|(now, then)| (now.name.clone(), middle(now).saturating_sub(middle(then)))).collect()
     }
 
-    /// How much of the whole the stage has, in nanoseconds for each request and as a part of all, that ends
-    /// with a point, or the one that this is a part of.
+    /// The time of the stage that ends with this point, or of the longer stage that contains it: nanoseconds
+    /// for each request, and the share of the total.
     pub(crate) fn until(&self, point: &str) -> (u64, f64) {
         let Self(path) = self;
         let point = number(point);

@@ -1,4 +1,4 @@
-//! Readers of every kind.
+//! Servers that read in different ways.
 
 use std::net::UdpSocket;
 use std::thread;
@@ -13,7 +13,7 @@ fn answer(socket: &UdpSocket, request: &mut [u8]) {
     socket.send_to(&request[..size], from).expect("it is taken");
 }
 
-/// It never sleeps, so no task has to wake it.
+/// The reader never sleeps, so no task has to wake it.
 #[test]
 fn a_reader_that_polls_without_sleeping_is_never_woken() {
     let stage = Stage::new("polls");
@@ -27,7 +27,7 @@ fn a_reader_that_polls_without_sleeping_is_never_woken() {
     for watcher in &stage.watchers {
         let path = Path::of(&watcher.agent.snapshot(), &stage.reader, Transport::Udp);
         path.show(watcher, &stage.reader);
-        // Where a datagram is first seen when the reader is told, one that reads before it is told is not
+        // Where a datagram is first seen when the reader is notified, one that is read before that is not
         // seen.
         let sees_all = path.tells("udp");
         assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.tier.name());
@@ -38,7 +38,7 @@ fn a_reader_that_polls_without_sleeping_is_never_woken() {
     }
 }
 
-/// One of several threads reads each of them.
+/// Each request is read by one of several threads.
 #[test]
 fn each_request_is_one_however_many_readers_there_are() {
     let stage = Stage::new("several");
@@ -60,7 +60,7 @@ fn each_request_is_one_however_many_readers_there_are() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// What is looked at is still to be read.
+/// Peeked data has not been read.
 #[test]
 fn to_peek_is_not_to_read() {
     const NAP: Duration = Duration::from_millis(2);
@@ -79,7 +79,8 @@ fn to_peek_is_not_to_read() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// It slept more often than is remembered: all that it did not wait for a CPU is its own.
+/// The reader sleeps more often than the agent remembers: all time in which it did not wait for a CPU counts
+/// as its own.
 #[test]
 fn a_reader_that_does_much_else_before_it_reads_has_that_time_itself() {
     const NAP: Duration = Duration::from_micros(500);
@@ -104,10 +105,11 @@ fn a_reader_that_does_much_else_before_it_reads_has_that_time_itself() {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Woken for one socket, it reads another first thing: what came there while it was busy is not woken for.
+/// Woken for one socket, the reader reads another one first. It was not woken for data that arrived there
+/// while it was busy.
 #[test]
 fn a_reader_that_was_woken_for_something_else_is_busy() {
-    // Long beside its being woken from it.
+    // Long compared with the wakeup.
     const NAP: Duration = Duration::from_millis(5);
     const BOTH: [u16; 2] = [5001, 5002];
     let stage = Stage::new("other");
@@ -116,7 +118,7 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
         ready.set();
         loop {
             wait_for_something(&one);
-            // Else it would sleep when the other comes, and that would look as if it were woken for it.
+            // Otherwise it would sleep when the other arrives, as if it were woken for that one.
             spin_for_something(&other);
             thread::sleep(NAP);
             answer(&one, &mut [0; 100]);

@@ -1,5 +1,5 @@
-//! A share of the packets is followed, and all: both say the same of the same traffic, however long what is
-//! received takes, and at whatever stage.
+//! One agent follows a share of the packets, the other all of them. Both must report the same for the same
+//! traffic, however long requests take and in whichever stage.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -19,30 +19,31 @@ use super::support::process::{self, Load, cpus};
 use super::support::{figure, left_out};
 
 const PORT: u16 = 7777;
-/// Longer than the same flows are followed, and shorter.
+/// Longer and shorter than the time for which the same flows are followed.
 const NAPS: [(u32, Duration); 2] = [(25, Duration::from_millis(400)), (8, Duration::from_millis(4))];
-/// Longer than packets are noted, where they are for a part of the time.
+/// Longer than the intervals in which packets are recorded, for a share that is recorded only part of the
+/// time.
 const LONG_NAPS: [(u32, Duration); 2] = [(25, Duration::from_millis(2500)), (8, Duration::from_millis(4))];
-/// Without a nap, among the short ones, among the long ones.
+/// One quantile each among requests without a nap, with the short nap, and with the long nap.
 const QUANTILES: [f64; 3] = [0.75, 0.93, 0.98];
-/// Some twenty moments of some flow are followed at least, of which a part has more requests than the others:
-/// twice the deviation of their number is a half.
+/// At least some twenty intervals of flows are followed, some with more requests than others: two standard
+/// deviations of their number are a half.
 const TOLERANCE: f64 = 0.75;
-/// In buckets, by quantile. What has waited for nothing is as short, in emulation, as what the one agent's
-/// programs take, which is a part of what the other one measures.
+/// The allowed difference in buckets, by quantile. In emulation, a request that did not wait takes no longer
+/// than one agent's programs, and the other agent measures those as a part of it.
 const APART: [f64; QUANTILES.len()] = [2.5, 1.5, 1.5];
 
-/// In emulation, a task that waits for a CPU waits long.
+/// In emulation, a task waits long for a CPU.
 const LONGEST: Duration = Duration::from_secs(30);
 
 struct Scenario {
     name: &'static str,
     connections: u32,
-    /// Of each, or as many as there is time for.
+    /// Requests on each connection, or as many as fit into the time.
     requests: u32,
-    /// Bytes of one.
+    /// The size of a request in bytes.
     length: usize,
-    /// How often, and how long the reader naps before it reads a request.
+    /// Naps of the reader before it reads a request: one in so many requests, and how long.
     naps: &'static [(u32, Duration)],
     one_in: u64,
 }
@@ -72,9 +73,9 @@ impl Scenario {
         });
     }
 
-    /// Connections begin one after the other. If they began together they would all nap together, too: then
-    /// there would be a few bursts of requests, and what a share says would depend on the part of a burst
-    /// that it happens to follow.
+    /// Connections begin one after the other. If they began together, they would also nap together and send
+    /// requests in a few bursts. The result of a share would then depend on the part of a burst that it
+    /// happens to follow.
     fn ask(&self) {
         let longest = self.naps.iter().map(|(_, nap)| *nap).max().unwrap_or_default();
         thread::scope(|scope| {
@@ -94,7 +95,8 @@ impl Scenario {
         });
     }
 
-    /// What the agents say of it that follow all and a share. `None` where none can.
+    /// The paths of two agents, one that follows all packets and one that follows a share. `None` if this
+    /// kernel cannot.
     fn run(&self, wire: &Wire, prepare: impl FnOnce(&Load)) -> Option<[Path; 2]> {
         let (all, share) = (agent(1)?, agent(self.one_in)?);
         let [reader, asker] = ["reader", "asker"].map(|end| Cgroup::new(&format!("{}-{end}", self.name)));
@@ -124,12 +126,12 @@ fn agent(one_in: u64) -> Option<Agent> {
     Some(agent)
 }
 
-/// As many buckets from one second as the quantiles are: there are four to a power of two.
+/// The quantiles as a number of buckets above one second; there are four buckets to a power of two.
 fn buckets(times: &HistogramSample) -> [f64; QUANTILES.len()] {
     QUANTILES.map(|quantile| 4.0 * times.quantile(quantile).expect("there are some").log2())
 }
 
-/// Whether both say the same of a stage, or of the whole.
+/// Whether both agents report the same for a stage, or for the whole.
 fn are_same([all, share]: [&HistogramSample; 2], what: &str) -> bool {
     let [in_all, in_share] = [all, share].map(buckets);
     let counts = [all.count(), share.count()];
@@ -140,8 +142,8 @@ fn are_same([all, share]: [&HistogramSample; 2], what: &str) -> bool {
     (0..QUANTILES.len()).all(|at| (in_all[at] - in_share[at]).abs() < APART[at])
 }
 
-/// A machine that stalls for a moment does so to all requests of that moment, of which a share has more or
-/// fewer than its part: one attempt of three is enough. What follows packets with a bias does so each time.
+/// A stall of the machine delays all requests of that moment, of which the share may hold more or fewer than
+/// its part: one good attempt of three is enough. A biased selection of packets fails every time.
 fn assert_same(attempt: impl Fn() -> Option<[Path; 2]>, points: &[&str]) -> Option<[Path; 2]> {
     for _ in 0..3 {
         let [all, share] = attempt()?;
@@ -172,7 +174,7 @@ fn a_share_of_the_packets_tells_the_same_as_all_of_them() {
     assert_eq!(all.count(), u64::from(scenario.connections * scenario.requests), "each request is followed");
 }
 
-/// Of the smallest share, packets are noted for one second of eight.
+/// For the smallest share, packets are recorded in one second of eight.
 #[test]
 fn a_share_that_is_noted_a_part_of_the_time_tells_the_same() {
     let scenario = Scenario {
@@ -201,7 +203,7 @@ fn a_share_of_one_connection_tells_the_same_of_waits_for_a_cpu() {
     assert_same(|| scenario.run(&wire, there), &["run"]);
 }
 
-/// What is lost before the first device comes there once, later.
+/// A segment that is lost before the first device arrives there once, later.
 #[test]
 fn a_share_of_the_packets_tells_the_same_where_segments_are_sent_again() {
     let scenario =

@@ -18,14 +18,14 @@ use super::support::tiers::kernel;
 use super::support::{figure, left_out, until};
 use super::{Stage, assert_nothing_lost, right};
 
-/// Each packet is compared with so many.
+/// Each packet is compared with this many rules.
 const RULES: u32 = 5000;
 const BURST: u32 = 400;
 const ASKED: u32 = 40;
-/// What the burst takes. One packet alone takes some twenty microseconds.
+/// The time that the burst takes. A single packet takes some twenty microseconds.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// Packets for a port where no socket is. They are refused, when the first one has been.
+/// Sends packets to a port without a socket. After the first one, sends fail because the port is unreachable.
 fn burst() {
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
     for number in 0..BURST {
@@ -33,7 +33,8 @@ fn burst() {
     }
 }
 
-/// Has the first CPU process what the server receives, slowly; and says which are left for programs.
+/// Makes the first CPU process what the server receives, slowly. Returns that CPU and one that is left for
+/// programs.
 fn steer(stage: &Stage) -> Option<(usize, usize)> {
     let [busy, other, ..] = cpus()[..] else {
         left_out("a softirq on another CPU", "there is one CPU only");
@@ -50,7 +51,7 @@ fn assert_wait_is_told(stage: &Stage, other: usize) {
     let server = stage.there().echo(Transport::Tcp, right(), || {});
     server.move_to(other);
     stage.here().ask_after(right(), ASKED, &[other], burst);
-    // Of the whole, a machine that is busy otherwise has the reader wait longer.
+    // No share of the total is checked: on a busy machine, the reader waits longer.
     for (watcher, path) in stage.received(Transport::Tcp, u64::from(ASKED)) {
         let (each_ns, share) = path.until("ip");
         let name = watcher.tier.name();
@@ -61,8 +62,8 @@ fn assert_wait_is_told(stage: &Stage, other: usize) {
     assert_nothing_lost(&stage.watchers);
 }
 
-/// Others' packets wait for the same softirq, each of which is compared with all rules. A virtual
-/// device is seen before that.
+/// Other packets, each of which is compared with all rules, occupy the same softirq. A virtual device is seen
+/// before that.
 #[test]
 fn a_softirq_that_is_busy_has_the_time_between_the_device_and_ip() {
     let stage = Stage::new("softirq");
@@ -71,10 +72,10 @@ fn a_softirq_that_is_busy_has_the_time_between_the_device_and_ip() {
     }
 }
 
-/// As drivers of hardware do, the device has GRO put packets together, which then are steered.
+/// As with hardware drivers, GRO merges packets at the device, and they are steered afterwards.
 #[test]
 fn packets_that_are_steered_after_gro_have_the_wait_for_the_other_cpu_between_the_device_and_ip() {
-    // Before, `gro` of a veth device is a flag without effect.
+    // Before 5.13, `gro` of a veth device is a flag without effect.
     if kernel() < (5, 13) {
         left_out("GRO", "veth devices have none");
         return;
@@ -83,7 +84,7 @@ fn packets_that_are_steered_after_gro_have_the_wait_for_the_other_cpu_between_th
         left_out("steering", "the kernel has none (CONFIG_RPS)");
         return;
     };
-    // A sender that has the device cut what it sends is spared GRO.
+    // If the device segments for the sender, GRO is skipped.
     let Wire { left, right, .. } = &stage.wire;
     if !left.offload("wire", &["tso", "off"]) || !right.offload("wire", &["gro", "on"]) {
         left_out("GRO", "there is no ethtool");
@@ -94,7 +95,7 @@ fn packets_that_are_steered_after_gro_have_the_wait_for_the_other_cpu_between_th
     }
 }
 
-/// The programs by themselves, with room for so many packets.
+/// Loads the programs without an agent, with room for this many packets.
 fn start(packets: u32) -> (Tier, Rxpath) {
     let config = Config::default();
     let facts = Facts::collect(&config);
@@ -115,8 +116,7 @@ fn start(packets: u32) -> (Tier, Rxpath) {
     panic!("the kernel takes none: {refused:?}")
 }
 
-/// A request waits for a softirq while others come, with room for one packet: the table is as full
-/// as it can be.
+/// A request waits for a softirq while others arrive, with room for one packet: the table is always full.
 #[test]
 fn a_packet_whose_arrival_another_has_overwritten_is_counted_as_such() {
     let stage = Stage::new("overwritten");
@@ -127,7 +127,7 @@ fn a_packet_whose_arrival_another_has_overwritten_is_counted_as_such() {
     };
     let server = stage.there().echo(Transport::Tcp, right(), || {});
     server.move_to(other);
-    // How many depends on how soon the other CPU gets to its softirqs.
+    // The number depends on how soon the other CPU runs its softirqs.
     let mut asked = 0;
     let overwritten = until("the arrival of a request is overwritten", || {
         stage.here().ask_amid(right(), ASKED, &[other], burst);
@@ -137,6 +137,6 @@ fn a_packet_whose_arrival_another_has_overwritten_is_counted_as_such() {
     });
     figure(&format!("{}: {overwritten} overwritten of {asked}", tier.name()));
     assert_eq!(count("no_device"), 0, "each of them had been seen");
-    // Those that had room for more packets lost none.
+    // The agents, which have room for more packets, lost none.
     stage.received(Transport::Tcp, u64::from(asked));
 }

@@ -1,5 +1,4 @@
-//! As many sockets as there is room for: all are counted, each once, and no part of the scan keeps a CPU for
-//! long.
+//! As many sockets as fit: each is counted exactly once, and no part of the scan occupies a CPU for long.
 
 use std::env;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -17,16 +16,16 @@ use super::support::totals::lost;
 use super::support::{figure, until};
 use super::{SOCKETS_ONLY, has_socket_scan, raise_limit, socket_scan, tcp};
 
-/// More than the kernel goes over in one part, and few enough for an emulated machine. Set
-/// `SYSPROBE_TEST_SOCKETS` to have more.
+/// More than one part of the scan covers, and few enough for an emulated machine. Set `SYSPROBE_TEST_SOCKETS`
+/// for more.
 const SOCKETS: usize = 10_000;
-/// Both ends of so many connections, and a listener, for each process: below the limit of descriptors of
-/// small machines.
+/// Connections of a process, which holds both ends of each and a listener. This stays below the descriptor
+/// limit of small machines.
 const CONNECTIONS: usize = 9_900;
-/// What no part of a scan may take longer than, beside what is taken from the machine itself.
+/// The longest time that a part of a scan may take, apart from disturbances of the machine.
 const STRETCH: Duration = Duration::from_millis(5);
 
-/// Connects to itself so many times. The connections last as long as what comes back.
+/// Makes this many connections to itself. They stay open as long as the returned values live.
 fn connect(process: usize, connections: usize) -> (TcpListener, Vec<[TcpStream; 2]>) {
     let [.., high, low] = process.to_be_bytes();
     let listener = TcpListener::bind((Ipv4Addr::new(127, 1, high, low), 0)).expect("the address is ours");
@@ -48,7 +47,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// All are connected.
+    /// Starts the processes and waits until all are connected.
     fn new(name: &str) -> Self {
         raise_limit();
         let wanted =
@@ -79,7 +78,7 @@ impl Crowd {
         }
     }
 
-    /// Whether an agent has counted all of them; it must never count more.
+    /// Whether an agent has counted all sockets; it must never count more.
     fn is_counted(&self, snapshot: &Snapshot) -> bool {
         let states = tcp(snapshot, &self.cgroup).sockets.by_state;
         let established = states.get("established").copied().unwrap_or(0);
@@ -88,8 +87,8 @@ impl Crowd {
     }
 }
 
-/// Wakes up each millisecond on each CPU before everything else that can be preempted, while `body` runs. How
-/// late at most, if this thread may have that priority.
+/// While `body` runs, a real-time thread on each CPU wakes up every millisecond. Returns its longest delay,
+/// or `None` if real-time priority is not allowed.
 fn latest(body: impl FnOnce()) -> Option<Duration> {
     const PERIOD: Duration = Duration::from_millis(1);
     let (late, is_over, is_allowed) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(true));
@@ -139,7 +138,8 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
             thread::sleep(Duration::from_millis(100));
         }
     });
-    // A virtual machine's host may take the CPU away within a part; what is in all passes is their own.
+    // A virtual machine's host may take the CPU away during a part, so the shortest value of all passes
+    // counts.
     let longest = passes.iter().map(|pass| pass.longest_part_ns).min().map(Duration::from_nanos);
     let longest = longest.expect("there were passes");
     let took = passes.iter().map(|pass| pass.last_ns).min().map(Duration::from_nanos);
@@ -154,8 +154,8 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
     assert!(longest < STRETCH + disturbed, "a part took {longest:?}, disturbances {disturbed:?}");
 }
 
-/// The kernel makes what all programs keep with a socket on the first one's demand. Where two demand it at
-/// the same time, it refuses one of them (`bpf_local_storage_alloc`).
+/// The kernel creates a socket's storage when the first program needs it. If two need it at the same time,
+/// the kernel refuses one of them (`bpf_local_storage_alloc`).
 #[test]
 fn agents_that_start_at_the_same_time_know_all_sockets() {
     const AGENTS: usize = 4;

@@ -1,5 +1,5 @@
-//! Programs that connect and accept, fork, or open files, many times over, and note what failed and how long
-//! each took.
+//! Programs that connect and accept, fork, or open files many times, and record failures and the time of each
+//! call.
 
 use std::fmt;
 use std::fs::File;
@@ -13,11 +13,11 @@ use crate::support::place::{Flag, Place, sleep_forever};
 use crate::support::process::Load;
 use crate::support::{SharedNumbers, shared, until};
 
-/// Connections of one process, which has two descriptors for each.
+/// Connections of one process, which needs two descriptors for each.
 const OF_A_PROCESS: u64 = 8_000;
-/// Descriptors of a process: with those that it has anyway, and as many as hosts allow without rights.
+/// Descriptors of a process, its other ones included; as many as a host allows without privileges.
 const DESCRIPTORS: u64 = 20_000;
-/// More than a connection takes with both of its ends, each a socket with its file.
+/// More memory than a connection needs: two sockets, each with its file.
 const CONNECTION_BYTES: u64 = 12 << 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Open,
 }
 
-/// What came of a load. Times are for the log: how long a call takes is not asserted.
+/// The result of a load. The times are only logged, not asserted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) done: u64,
@@ -57,14 +57,14 @@ struct Told {
 // SAFETY: atomic numbers, for which zero is a value.
 unsafe impl SharedNumbers for Told {}
 
-/// Whether all is asked for, which takes minutes on an emulated machine, and a gigabyte of memory for
+/// Whether to run the full load, which takes minutes on an emulated machine and a gigabyte of memory for
 /// sockets.
 pub(crate) fn is_full() -> bool {
     std::env::var_os("SYSPROBE_TEST_FULL").is_some()
 }
 
 impl Counts {
-    /// A tenth of what there is to show, unless all is asked for.
+    /// A tenth of the full load, unless the full one is requested.
     pub(crate) fn of_environment() -> Self {
         let full = Self { connections: 50_000, forks: 20_000, opens: 20_000 };
         if is_full() {
@@ -82,7 +82,7 @@ impl Counts {
     }
 }
 
-/// As many connections as half of the memory that is available has room for, but no more than `most`.
+/// As many connections as fit into half of the available memory, but no more than `most`.
 pub(crate) fn that_fit(most: u64) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").expect("meminfo");
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")).expect("what is available");
@@ -90,7 +90,7 @@ pub(crate) fn that_fit(most: u64) -> u64 {
     most.min((kib << 10) / 2 / CONNECTION_BYTES)
 }
 
-/// Runs one kind, what it opens being open until all is done.
+/// Runs one kind of load. Everything that it opens stays open until all is done.
 pub(crate) fn run(kind: Kind, counts: Counts, cgroup: &Cgroup, namespace: &Namespace) -> Outcome {
     let at_once = if kind == Kind::Connect { OF_A_PROCESS } else { u64::MAX };
     let (mut left, mut all, mut loads) = (counts.of(kind), Vec::new(), Vec::new());
@@ -104,14 +104,14 @@ pub(crate) fn run(kind: Kind, counts: Counts, cgroup: &Cgroup, namespace: &Names
     all.into_iter().reduce(Outcome::and).expect("there is something to do")
 }
 
-/// Connections that stay open until this is dropped.
+/// Opens connections that stay open until the result is dropped.
 pub(crate) fn hold(counts: Counts, cgroup: &Cgroup, namespace: &Namespace) -> Vec<Load> {
     let processes = counts.connections.div_ceil(OF_A_PROCESS);
     let each = counts.connections / processes;
     (0..processes).map(|_| start(Kind::Connect, each, cgroup, namespace).0).collect()
 }
 
-/// Returns when all is done; the process stays, with what it has open.
+/// Returns when all calls are done; the process stays, with everything that it has opened.
 fn start(kind: Kind, count: u64, cgroup: &Cgroup, namespace: &Namespace) -> (Load, &'static Told) {
     let (told, done): (&'static Told, _) = (shared(), Flag::new());
     let load = Place { cgroup, namespace }.run(|| {
@@ -131,14 +131,14 @@ fn start(kind: Kind, count: u64, cgroup: &Cgroup, namespace: &Namespace) -> (Loa
     (load, told)
 }
 
-/// Has the calling process open as many files as it needs, if it may.
+/// Raises the descriptor limit of the calling process, if allowed.
 fn raise_limit() {
     let limit = libc::rlimit { rlim_cur: DESCRIPTORS, rlim_max: DESCRIPTORS };
     // SAFETY: the address is of a live value. Where it is refused, connections fail, which shows.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
 }
 
-/// The times of those that went well, and how many did not.
+/// The times of successful calls, and the number of failures.
 #[derive(Default)]
 struct Calls {
     times: Vec<u64>,
@@ -154,7 +154,7 @@ impl Calls {
         }
     }
 
-    /// Each connection is accepted as soon as it is there, and has something to read.
+    /// Accepts each connection at once, and sends a byte over it.
     fn connect(&mut self, count: u64) -> Vec<TcpStream> {
         use std::io::{Read as _, Write as _};
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("an address");
@@ -215,7 +215,7 @@ impl Calls {
     }
 }
 
-/// Of the namespace that the process is in.
+/// `ListenDrops` of the process's network namespace.
 fn listen_drops() -> u64 {
     let text = std::fs::read_to_string("/proc/self/net/netstat").expect("netstat");
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
@@ -234,7 +234,8 @@ impl Told {
 }
 
 impl Outcome {
-    /// Of the quantiles the larger ones, which is no quantile of both but tells of what was slow.
+    /// Adds up the counts and keeps the larger of each quantile: not a real quantile of both, but it shows
+    /// what was slow.
     fn and(self, other: Self) -> Self {
         Self {
             done: self.done + other.done,

@@ -1,4 +1,4 @@
-//! A running agent: the real binary on a port of its own, asked through its doors.
+//! A running agent: the real binary on a port of its own, queried through its port and socket.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,7 +13,7 @@ use super::http::{self, Answer};
 use super::samples::Samples;
 use super::{command, figure, until};
 
-/// Stopped at the end. What it logged is shown if the test fails.
+/// The agent; stopped when it is dropped. Its log is shown if the test fails.
 #[derive(Debug)]
 pub(crate) struct Agent {
     process: Child,
@@ -23,17 +23,17 @@ pub(crate) struct Agent {
     stopped: bool,
 }
 
-/// How to start it.
+/// How to start the agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options<'a> {
     /// The text of a configuration file.
     pub(crate) config: &'a str,
     pub(crate) arguments: &'a [&'a str],
-    /// Instead of one in a directory of its own.
+    /// Used instead of a socket in a directory of its own.
     pub(crate) socket: Option<&'a Path>,
 }
 
-/// Tests make more system calls than `vfs` would look at, and send more packets than would all be followed.
+/// Raises the limits: tests make more system calls and packets than the defaults allow the agent to trace.
 fn unlimited(config: &str) -> String {
     let all = ["vfs_calls_per_second = 1000000000\n", "rx_follow_one_in = 1\n"];
     let is_set = |line: &&str| line.split(' ').next().is_some_and(|key| config.contains(key));
@@ -41,7 +41,7 @@ fn unlimited(config: &str) -> String {
 }
 
 impl Agent {
-    /// Ready to answer.
+    /// Starts an agent and waits until it is ready.
     pub(crate) fn start() -> Self {
         Self::with(Options::default())
     }
@@ -54,7 +54,7 @@ impl Agent {
         Self::prepared(options, |_| ())
     }
 
-    /// The same, of a command that something was done to before it is started.
+    /// Like [`Self::with`], but prepares the command before it is started.
     pub(crate) fn prepared(options: Options, prepare: impl FnOnce(&mut Command)) -> Self {
         let agent = Self::spawn_prepared(options, prepare);
         until("the agent is ready", || {
@@ -63,7 +63,8 @@ impl Agent {
         agent
     }
 
-    /// Listening, but maybe not ready. The kernel chooses the port, so no two tests can choose the same.
+    /// Starts an agent that listens but may not be ready. The kernel chooses the port, so tests never
+    /// collide.
     pub(crate) fn spawn(options: Options) -> Self {
         Self::spawn_prepared(options, |_| ())
     }
@@ -108,7 +109,7 @@ impl Agent {
         http::get(self.port, path, "*/*")
     }
 
-    /// The plain text of a scrape.
+    /// The text of a scrape.
     pub(crate) fn metrics(&self) -> String {
         let answer = self.get("/metrics").expect("the agent answers");
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -134,7 +135,7 @@ impl Agent {
         self.signal(libc::SIGTERM);
     }
 
-    /// Lets it do nothing until `resume`.
+    /// Stops the agent's execution until `resume`.
     pub(crate) fn pause(&self) {
         self.signal(libc::SIGSTOP);
     }
@@ -149,7 +150,7 @@ impl Agent {
         self.wait();
     }
 
-    /// Waits for its end.
+    /// Waits until the agent has ended.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let status = until("the agent ends", || self.process.try_wait().expect("a child"));
         self.stopped = true;
@@ -165,7 +166,7 @@ impl Drop for Agent {
         if self.stopped {
             return;
         }
-        // A test that has failed shall not fail again while it cleans up.
+        // A failed test must not panic again while it cleans up.
         if panicking() {
             drop(self.process.kill());
             drop(self.process.wait());
@@ -177,7 +178,7 @@ impl Drop for Agent {
     }
 }
 
-/// The TCP port a process listens on, as the kernel tells.
+/// The TCP port that a process listens on, according to the kernel.
 pub(crate) fn listening_port(pid: u32) -> Option<u16> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let links = descriptors.filter_map(|descriptor| fs::read_link(descriptor.ok()?.path()).ok());

@@ -1,10 +1,10 @@
-//! What a process holds in the kernel: the programs and maps behind its descriptors, and those that these
-//! use.
+//! The BPF objects that a process holds: the programs and maps behind its descriptors, and the maps that
+//! those programs use.
 
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Ids of programs and maps. The kernel never gives an id to another object while the first one lives.
+/// Ids of programs and maps. The kernel does not reuse an id while its object exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Objects {
     pub(crate) programs: BTreeSet<u32>,
@@ -20,7 +20,7 @@ impl Objects {
             objects.programs.extend(number(&text, "prog_id:"));
             objects.maps.extend(number(&text, "map_id:"));
         }
-        // A map that is only mapped has no descriptor, but its programs name it.
+        // A map that is only memory-mapped has no descriptor, but its programs refer to it.
         let held = objects.programs.clone();
         let programs = aya::programs::loaded_programs().filter_map(Result::ok);
         let maps = programs.filter(|program| held.contains(&program.id()));
@@ -28,7 +28,7 @@ impl Objects {
         objects
     }
 
-    /// Those that the kernel still has.
+    /// The objects that still exist in the kernel.
     pub(crate) fn left(&self) -> Self {
         let programs = aya::programs::loaded_programs().filter_map(|program| Some(program.ok()?.id()));
         let maps = aya::maps::loaded_maps().filter_map(|map| Some(map.ok()?.id()));

@@ -1,5 +1,5 @@
-//! A cgroup of a test's own in the hierarchy that is the key, and in others where `cpuacct` or `memory` is
-//! one by itself.
+//! A cgroup of the test's own in the key hierarchy, and in the hierarchies of `cpuacct` or `memory` if they
+//! are separate.
 
 use std::fs;
 use std::io;
@@ -24,18 +24,18 @@ static KEY: LazyLock<KeyHierarchy> = LazyLock::new(|| {
     key
 });
 
-/// Removed at the end, with everything that runs in it.
+/// The cgroup; removed when it is dropped, with everything that runs in it.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
-    /// From the root of the hierarchy: what the agent calls it.
+    /// The path below the hierarchy's root, which the agent uses as its name.
     pub(crate) name: String,
     /// The directory in the key hierarchy, then those in others.
     directories: Vec<PathBuf>,
-    /// Where the memory controller's files are, if it was asked for.
+    /// The directory of the memory controller's files, if it was requested.
     memory: Option<PathBuf>,
 }
 
-/// Enforcement of a quota, in microseconds.
+/// A CPU bandwidth limit, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) quota_us: u64,
@@ -52,7 +52,7 @@ impl Cgroup {
         Self::in_hierarchies(name, None)
     }
 
-    /// With the memory controller.
+    /// Creates a cgroup with the memory controller.
     pub(crate) fn with_memory(name: &str) -> Self {
         let root = match &*KEY {
             KeyHierarchy::V1 { memory, .. } => memory.as_ref().expect("v1 has a hierarchy for memory"),
@@ -84,18 +84,18 @@ impl Cgroup {
         Self { name, directories, memory }
     }
 
-    /// Of the memory controller; the first of these names is v1's, the other v2's.
+    /// A file of the memory controller, by its names on v1 and v2.
     pub(crate) fn memory_file(&self, [v1, v2]: [&str; 2]) -> PathBuf {
         let directory = self.memory.as_ref().expect("made with the memory controller");
         directory.join(if is_v1() { v1 } else { v2 })
     }
 
-    /// Where a process writes itself to get in.
+    /// The files to which a process writes its id to enter the cgroup.
     pub(crate) fn entrances(&self) -> Vec<PathBuf> {
         self.directories.iter().map(|directory| directory.join("cgroup.procs")).collect()
     }
 
-    /// Moves a process here from outside.
+    /// Moves a process into the cgroup.
     pub(crate) fn adopt(&self, pid: i32) {
         for entrance in self.entrances() {
             fs::write(&entrance, pid.to_string()).unwrap_or_else(|error| panic!("{pid}: {error}"));
@@ -116,7 +116,7 @@ impl Cgroup {
         }
     }
 
-    /// Whether this kernel has a burst (Linux 5.14).
+    /// Sets the burst, if this kernel supports it (Linux 5.14).
     pub(crate) fn set_burst(&self, burst_us: u64) -> bool {
         let file = if is_v1() { "cpu.cfs_burst_us" } else { "cpu.max.burst" };
         let has = self.directory().join(file).exists();
@@ -126,36 +126,37 @@ impl Cgroup {
         has
     }
 
-    /// The same weight in either unit: 2048 shares are a weight of 79 by the kubelet's formula.
+    /// Sets the same weight in either unit: by the kubelet's formula, 2048 shares are a weight of 79.
     pub(crate) fn set_weight_79(&self) {
         if is_v1() { self.write("cpu.shares", "2048") } else { self.write("cpu.weight", "79") }
     }
 
-    /// 64 times what a group has by default: enough to have a CPU nearly for itself, and no more, so that the
-    /// others of a machine with a single CPU get on.
+    /// 64 times the default weight: nearly all of a CPU, but on a machine with a single CPU, other tasks
+    /// still make progress.
     pub(crate) fn set_weight_high(&self) {
         if is_v1() { self.write("cpu.shares", "65536") } else { self.write("cpu.weight", "6400") }
     }
 
-    /// A sixteenth: beside what weighs more, it seldom gets a CPU as soon as it is woken.
+    /// A sixteenth of the default weight: competing with heavier groups, it rarely gets a CPU as soon as it
+    /// is woken.
     pub(crate) fn set_weight_low(&self) {
         if is_v1() { self.write("cpu.shares", "64") } else { self.write("cpu.weight", "6") }
     }
 
-    /// Lets cgroups below have the cpu controller, which is a file's work on v2 and given on v1.
+    /// Enables the cpu controller for cgroups below. v2 needs a write to a file; v1 always has it.
     pub(crate) fn enable_controllers_below(&self) {
         if !is_v1() {
             self.write("cgroup.subtree_control", "+cpu");
         }
     }
 
-    /// Room for real-time tasks, which a kernel with `CONFIG_RT_GROUP_SCHED` gives to no new group of v1 by
-    /// itself. Left out where it cannot be had.
+    /// Allows real-time tasks: with `CONFIG_RT_GROUP_SCHED`, a new v1 group has no real-time runtime. Ignored
+    /// if it fails.
     pub(crate) fn allow_real_time(&self) {
         drop(fs::write(self.directory().join("cpu.rt_runtime_us"), "900000"));
     }
 
-    /// CPU time used, by the kernel's own account.
+    /// The CPU time used, according to the kernel.
     pub(crate) fn usage_ns(&self) -> u64 {
         if is_v1() {
             let files = self.directories.iter().map(|directory| directory.join("cpuacct.usage"));
@@ -165,14 +166,14 @@ impl Cgroup {
         self.stat("usage_usec").expect("usage_usec") * 1000
     }
 
-    /// The usage, if it stays the same over a few ticks.
+    /// The CPU time used, if it does not change over a few ticks.
     pub(crate) fn usage_at_rest(&self) -> Option<u64> {
         let usage = self.usage_ns();
         sleep(Duration::from_millis(50));
         (self.usage_ns() == usage).then_some(usage)
     }
 
-    /// As the kernel's programs tell it: the number of its directory.
+    /// The cgroup's id in BPF programs: the inode number of its directory.
     pub(crate) fn id(&self) -> u64 {
         fs::metadata(self.directory()).expect("the directory exists").ino()
     }
@@ -197,7 +198,7 @@ impl Cgroup {
         fs::write(&path, text).unwrap_or_else(|error| panic!("{text} to {}: {error}", path.display()));
     }
 
-    /// Removes it now, with everything that runs in it.
+    /// Removes the cgroup now, with everything that runs in it.
     pub(crate) fn remove(self) {
         drop(self);
     }

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// How a command ended, and what it wrote.
+/// The exit code and the output of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
@@ -11,7 +11,7 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-/// The real binary, reading nothing.
+/// The real binary, without standard input.
 pub(crate) fn sysprobe() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sysprobe"));
     command.stdin(Stdio::null()).env_remove("RUST_LOG");
@@ -34,7 +34,7 @@ pub(crate) const CAP_SYS_ADMIN: libc::c_ulong = 21;
 pub(crate) const CAP_PERFMON: libc::c_ulong = 38;
 pub(crate) const CAP_BPF: libc::c_ulong = 39;
 
-/// Has the command start without these capabilities, still as root.
+/// Makes the command start without these capabilities, still as root.
 pub(crate) fn without(command: &mut Command, capabilities: &'static [libc::c_ulong]) {
     let drop = move || {
         for capability in capabilities {
@@ -50,7 +50,7 @@ pub(crate) fn without(command: &mut Command, capabilities: &'static [libc::c_ulo
 }
 
 impl Outcome {
-    /// Asserts the exit code, and that standard error says all of these.
+    /// Asserts the exit code, and that standard error contains all of these texts.
     pub(crate) fn fails_with(&self, code: i32, says: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         for text in says {

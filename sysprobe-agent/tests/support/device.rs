@@ -1,5 +1,5 @@
-//! Block devices of a test's own: a file in memory by a loop device, and on it what the device mapper makes
-//! of that. Gone at the end.
+//! Block devices of the test's own: a loop device over a file in memory, and device-mapper devices on top.
+//! They are removed at the end.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -20,7 +20,7 @@ impl Loop {
         Self::with_room(bytes, bytes)
     }
 
-    /// Of which no more can be written than so many bytes.
+    /// A device of which no more than `room` bytes can be written.
     pub(crate) fn with_room(bytes: u64, room: u64) -> Self {
         let memory = Storage::of(Kind::Tmpfs, room);
         let image = memory.path().join("image");
@@ -32,15 +32,15 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        // The kernel detaches it as soon as no process has it open any more.
+        // The kernel detaches it as soon as no process has it open.
         clean_up(Command::new("losetup").arg("--detach").arg(&self.path));
     }
 }
 
-/// Blocks of 512 bytes, in which tables of the device mapper count.
+/// The size in bytes of the blocks that device-mapper tables use.
 pub(crate) const SECTOR: u64 = 512;
 
-/// A device of the device mapper's over a loop device.
+/// A device-mapper device over a loop device.
 #[derive(Debug)]
 pub(crate) struct Mapped {
     name: String,
@@ -49,7 +49,7 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// One that does what the device below does. `None` where the kernel has no device mapper.
+    /// Creates a device that passes everything through. `None` if the kernel has no device mapper.
     pub(crate) fn new(name: &str, bytes: u64) -> Option<Self> {
         if !has_mapper() {
             return None;
@@ -64,7 +64,7 @@ impl Mapped {
         Path::new("/dev/mapper").join(&self.name)
     }
 
-    /// Has every access to these blocks fail.
+    /// Makes every access to these blocks fail.
     pub(crate) fn fail(&self, start: u64, sectors: u64) {
         let end = start + sectors;
         let before = if start > 0 { self.same(0, start) } else { String::new() };
@@ -72,17 +72,17 @@ impl Mapped {
         self.become_(&format!("{before}{start} {sectors} error\n{after}"));
     }
 
-    /// The same for all of it.
+    /// Makes every access fail.
     pub(crate) fn fail_all(&self) {
         self.fail(0, self.sectors);
     }
 
-    /// Has everything work again.
+    /// Makes all accesses work again.
     pub(crate) fn mend(&self) {
         self.become_(&self.same(0, self.sectors));
     }
 
-    /// Has every reading take so long.
+    /// Delays every read by this time.
     pub(crate) fn delay(&self, milliseconds: u64) {
         let (sectors, below) = (self.sectors, self.below.path.display());
         self.become_(&format!("0 {sectors} delay {below} 0 {milliseconds} {below} 0 0\n"));
@@ -97,7 +97,7 @@ impl Mapped {
         self.control(&["resume"], None);
     }
 
-    /// Without a daemon that makes the device's node, dmsetup makes it by itself.
+    /// dmsetup creates the device node itself, because there may be no udev.
     fn control(&self, command: &[&str], table: Option<&str>) {
         let mut dmsetup = Command::new("dmsetup");
         dmsetup.args(command).arg(&self.name).env("DM_DISABLE_UDEV", "1");
@@ -112,7 +112,7 @@ impl Mapped {
     }
 }
 
-/// Whether the kernel has a device mapper, be it as a module that is not loaded yet.
+/// Whether the kernel has the device mapper, even as a module that is not loaded yet.
 fn has_mapper() -> bool {
     // It may be built in, or this kernel may have no modules: the list of devices decides.
     drop(Command::new("modprobe").arg("dm_mod").output());
@@ -122,7 +122,7 @@ fn has_mapper() -> bool {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // Deferred until a file system that was unmounted lazily has let go of it.
+        // Deferred until a lazily unmounted file system releases it.
         self.control(&["remove", "--deferred"], None);
     }
 }

@@ -1,10 +1,10 @@
-//! What commands print with `-o json`, compared with the schemas that the same binary prints.
+//! Documents that commands print with `-o json`, checked against the schemas that the same binary prints.
 
 use serde_json::Value;
 
 use super::command::{self, Outcome};
 
-/// The document that a command has printed, which is what the schema of this name says.
+/// The document that a command has printed, after checking it against the schema of this name.
 pub(crate) fn of(schema: &str, outcome: &Outcome) -> Value {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let text = &outcome.stdout;
@@ -14,7 +14,7 @@ pub(crate) fn of(schema: &str, outcome: &Outcome) -> Value {
     document
 }
 
-/// What the schema says against a document, place by place.
+/// The schema's objections to a document, one for each place.
 pub(crate) fn faults(schema: &str, document: &Value) -> Vec<String> {
     let printed = command::run_with(&["schema", schema]);
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);

@@ -1,5 +1,5 @@
-//! HTTP as far as a test needs it: one blocking GET per connection. Version 1.0, so that answers are not in
-//! chunks.
+//! A minimal HTTP client for tests: one blocking GET per connection. It uses version 1.0, so that answers are
+//! not chunked.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ pub(crate) fn get(port: u16, path: &str, accept: &str) -> io::Result<Answer> {
     ask(stream, path, accept)
 }
 
-/// A connection on which nothing was said yet.
+/// A connection on which nothing has been sent yet.
 pub(crate) fn connect(port: u16) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(DEADLINE))?;
@@ -43,7 +43,7 @@ fn ask(mut stream: impl Read + Write, path: &str, accept: &str) -> io::Result<An
     parse(&answer).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("torn: {answer:?}")))
 }
 
-/// `None` if anything is missing, the end of the body included.
+/// Parses an answer; `None` if it is incomplete, a truncated body included.
 fn parse(answer: &str) -> Option<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n")?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
@@ -56,7 +56,7 @@ fn parse(answer: &str) -> Option<Answer> {
     Some(Answer { status, head, body: body.to_owned() })
 }
 
-/// A query string's value.
+/// Escapes a value for a query string.
 pub(crate) fn escape(text: &str) -> String {
     let escape = |byte: u8| {
         if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }

@@ -1,4 +1,4 @@
-//! What the memory controller says of a test's cgroup, by its own files, and loads that need memory.
+//! The memory controller's files of a test's cgroup, and loads that need memory.
 
 use std::fs;
 use std::hint::black_box;
@@ -11,10 +11,10 @@ const USAGE: [&str; 2] = ["memory.usage_in_bytes", "memory.current"];
 const EVENTS: [&str; 2] = ["memory.oom_control", "memory.events"];
 const STAT: [&str; 2] = ["memory.stat", "memory.stat"];
 
-/// The smallest page there is.
+/// The smallest page size.
 const PAGE: usize = 4096;
 
-/// The files' numbers at one moment.
+/// The files' numbers at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) usage: u64,
@@ -52,7 +52,7 @@ impl Cgroup {
     }
 }
 
-/// Takes so many bytes of memory and writes to every page of them. In a load.
+/// Allocates this many bytes and writes to every page of them. Runs in a load.
 pub(crate) fn take(bytes: usize) -> Vec<u8> {
     let mut taken = vec![0_u8; bytes];
     for page in taken.chunks_mut(PAGE) {

@@ -1,8 +1,8 @@
-//! What the integration tests stand on: the real binary, cgroups and processes of their own, and the kernel's
+//! The basis of the integration tests: the real binary, cgroups and processes of their own, and the kernel's
 //! own numbers to compare with. Works on cgroup v1, v2 and hybrid hosts; needs root.
 //!
-//! Everything cleans up when it is dropped, a test that fails included. Nothing here asserts how long
-//! anything takes: [`until`] waits for conditions, with a deadline that only something broken reaches.
+//! Everything cleans up when it is dropped, also in a failed test. Nothing here asserts how long something
+//! takes: [`until`] waits for conditions, with a deadline that only something broken reaches.
 #![allow(dead_code, reason = "every test file compiles a copy of its own and uses a part of it")]
 
 use std::io::{self, Write};
@@ -31,12 +31,13 @@ pub(crate) mod terminal;
 pub(crate) mod tiers;
 pub(crate) mod totals;
 
-/// Far longer than anything takes. The longest is the start of four agents on an emulated machine with two
-/// CPUs, whose verifier may need more than 90 seconds for their programs while another guest runs beside it.
+/// Far longer than anything takes. The longest step is the start of four agents on an emulated machine with
+/// two CPUs: while another guest runs beside it, the verifier may need more than 90 seconds for their
+/// programs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Asks again and again until there is an answer.
+/// Repeats the check until it has an answer.
 pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let mut answer = None;
     let is_there = eventually(|| {
@@ -47,7 +48,7 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
     answer.expect("it is there")
 }
 
-/// Whether a condition holds before the deadline; for a caller that says more of what is missing.
+/// Whether a condition holds before the deadline, for a caller with a more detailed error message.
 pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -61,32 +62,32 @@ pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Whether two numbers differ by at most `tolerance` of the second.
+/// Whether `ours` differs from `truth` by at most the share `tolerance` of `truth`.
 pub(crate) fn within(tolerance: f64, ours: u64, truth: u64) -> bool {
     ours.abs_diff(truth) as f64 <= tolerance * truth as f64
 }
 
-/// How many buckets lie between two latencies.
+/// The number of buckets between two latencies.
 pub(crate) fn buckets_apart(seconds: f64, nanoseconds: u64) -> usize {
     let ours = Duration::from_secs_f64(seconds).as_nanos();
     hist::bucket_of(u64::try_from(ours).expect("centuries")).abs_diff(hist::bucket_of(nanoseconds))
 }
 
-/// What a test has measured, for the log of a run (`--nocapture`).
+/// Prints a measured value to the log of a run (`--nocapture`).
 #[expect(clippy::print_stderr, reason = "the place where figures of a test go")]
 pub(crate) fn figure(text: &str) {
     eprintln!("figure: {text}");
 }
 
-/// That a test, or a part of it, did not run and why. Written past what collects the output of tests that
-/// pass.
+/// Reports that a test or a part of it did not run, and why. Bypasses the capture of output, which hides the
+/// output of passed tests.
 pub(crate) fn left_out(what: &str, why: &str) {
-    // At once, so that no other line gets into it.
+    // In one write, so that no other line interrupts it.
     let line = format!("left out: {what}: {why}\n");
     io::stderr().write_all(line.as_bytes()).expect("standard error can be written to");
 }
 
-/// A value in memory that forked children share; all of its bytes are zero at first, and it is never freed.
+/// A value in memory that forked children share. It starts as zero bytes and is never freed.
 pub(crate) fn shared<T: SharedNumbers>() -> &'static T {
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping, which touches no other memory.
@@ -98,7 +99,7 @@ pub(crate) fn shared<T: SharedNumbers>() -> &'static T {
     unsafe { &*address.cast() }
 }
 
-/// Atomic numbers only.
+/// A type that consists of atomic numbers.
 ///
 /// # Safety
 ///

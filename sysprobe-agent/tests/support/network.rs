@@ -1,4 +1,4 @@
-//! Two network namespaces of a test's own with a wire between them, and what the kernel counts in each.
+//! Two network namespaces of the test's own with a wire between them, and the kernel's counters in each.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -7,19 +7,19 @@ use std::process::{self, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-/// The addresses of the two ends; each test has namespaces of its own, so all may use the same.
+/// The addresses of the two ends. All tests use the same ones, because each has its own namespaces.
 pub(crate) const LEFT: [&str; 2] = ["10.77.0.1", "fd77::1"];
 pub(crate) const RIGHT: [&str; 2] = ["10.77.0.2", "fd77::2"];
 
-/// A namespace, removed at the end with its devices.
+/// A network namespace; removed with its devices when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     pub(crate) name: String,
     path: CString,
 }
 
-/// A device of the machine's own network whose packets another CPU processes (RPS). There are none;
-/// agents that start take note.
+/// A device in the machine's own network with packet steering (RPS). It carries no packets; agents detect it
+/// when they start.
 #[derive(Debug)]
 pub(crate) struct SteeredDevice(String);
 
@@ -31,8 +31,8 @@ pub(crate) struct Wire {
     _turn: Turn,
 }
 
-/// A storm of connections has CPUs interrupt programs at work so often that other tests miss runs, which are
-/// counted, but which they do not expect.
+/// A test that floods connections takes the write lock. Its interrupts would make other tests miss program
+/// runs, which are counted but unexpected there.
 static STORM: RwLock<()> = RwLock::new(());
 
 #[expect(dead_code, reason = "held until the test ends")]
@@ -67,7 +67,7 @@ impl Namespace {
         run(Command::new("ip").args(["netns", "exec", &self.name, "sysctl", "-qw", &setting]));
     }
 
-    /// How many packets wait in a device's queue, and how many that has dropped.
+    /// The number of packets in a device's queue, and the number that the queue has dropped.
     pub(crate) fn queue(&self, device: &str) -> (u64, u64) {
         let text =
             run(Command::new("tc").args(["-n", &self.name, "-j", "-s", "qdisc", "show", "dev", device]));
@@ -76,7 +76,7 @@ impl Namespace {
         (number("qlen"), number("drops"))
     }
 
-    /// Has one CPU receive what comes through a device, from any sender; `false` where the kernel cannot.
+    /// Makes one CPU process all packets that a device receives; `false` if the kernel cannot.
     pub(crate) fn steer(&self, device: &str, cpu: usize) -> bool {
         let file = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
         let write = format!("echo {:x} > {file}", 1_u64 << cpu);
@@ -91,7 +91,7 @@ impl Namespace {
         command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
 
-    /// How many packets a device has received.
+    /// The number of packets that a device has received.
     pub(crate) fn packets_in(&self, device: &str) -> u64 {
         let file = format!("/sys/class/net/{device}/statistics/rx_packets");
         let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", &file]));
@@ -104,7 +104,7 @@ impl Namespace {
         !run(Command::new("ip").args(["netns", "exec", &self.name, "ss", "-tlnH", &filter])).is_empty()
     }
 
-    /// Has the calling thread live here from now on. Of a load, which has a single thread.
+    /// Moves the calling thread into this namespace. For a load, which has a single thread.
     pub(crate) fn enter(&self) {
         // SAFETY: a path that lives, and plain values; the descriptor is closed again.
         unsafe {
@@ -116,7 +116,7 @@ impl Namespace {
         }
     }
 
-    /// The kernel's counters here, as `TcpRetransSegs`, `TcpExtListenDrops` or `Udp6InDatagrams`.
+    /// The kernel's counters here, such as `TcpRetransSegs`, `TcpExtListenDrops` or `Udp6InDatagrams`.
     pub(crate) fn counters(&self) -> Counters {
         let mut counters = HashMap::new();
         for file in ["/proc/net/snmp", "/proc/net/netstat"] {
@@ -138,9 +138,9 @@ impl Namespace {
 }
 
 impl SteeredDevice {
-    /// `None` where the kernel does not steer packets (`CONFIG_RPS`).
+    /// Creates the device; `None` if the kernel does not steer packets (`CONFIG_RPS`).
     pub(crate) fn new() -> Option<Self> {
-        // The kernel takes 15 characters.
+        // The kernel limits a name to 15 characters.
         let device = Self(format!("sp{}", process::id()));
         ip(&["link", "add", &device.0, "type", "veth", "peer", "name", &format!("{}p", device.0)]);
         fs::write(format!("/sys/class/net/{}/queues/rx-0/rps_cpus", device.0), "1").ok()?;
@@ -175,7 +175,7 @@ impl Wire {
         Self::when(Turn::Together(STORM.read().unwrap_or_else(PoisonError::into_inner)), name)
     }
 
-    /// While no other test has one.
+    /// Creates a wire while no other test has one.
     pub(crate) fn alone(name: &str) -> Self {
         Self::when(Turn::Alone(STORM.write().unwrap_or_else(PoisonError::into_inner)), name)
     }
@@ -198,14 +198,14 @@ impl Wire {
         wire
     }
 
-    /// Leaves version 6 only.
+    /// Removes the IPv4 addresses.
     pub(crate) fn drop_version_4(&self) {
         for namespace in [&self.left, &self.right] {
             namespace.ip(&["-4", "address", "flush", "dev", "wire"]);
         }
     }
 
-    /// One more namespace behind the right one, which forwards to it; and its address.
+    /// Adds a namespace behind the right one, which forwards to it; returns it with its address.
     pub(crate) fn extend(&self, name: &str) -> (Namespace, &'static str) {
         const FAR: &str = "10.78.0.2";
         let (far, right) = (Namespace::new(&format!("{name}-far")), &self.right);
@@ -220,33 +220,32 @@ impl Wire {
         (far, FAR)
     }
 
-    /// What `ss` says of the connections that there are on the left, one line each.
+    /// The output of `ss` for the connections on the left, one line each.
     pub(crate) fn ss(&self) -> String {
         run(Command::new("ip").args(["netns", "exec", &self.left.name, "ss", "-tinHO"]))
     }
 
-    /// What goes from left to right goes through a narrow pipe with little room in front of it, so some is
+    /// Sends traffic from left to right through a narrow pipe with a short queue, so that some packets are
     /// lost.
     pub(crate) fn narrow(&self) {
         let shape = ["root", "tbf", "rate", "20mbit", "burst", "5k", "latency", "2ms"];
         assert!(self.left.tc(&[&["qdisc", "replace", "dev", "wire"], &shape[..]].concat()), "tbf is there");
     }
 
-    /// For how long the window of the peer has limited the connection that there is on the left, as `ss`
-    /// says.
+    /// How long the peer's window has limited the connection on the left, according to `ss`.
     pub(crate) fn limited(&self) -> Option<Duration> {
         let line = self.ss();
         let (milliseconds, _) = line.split(" rwnd_limited:").nth(1)?.split_once("ms")?;
         Some(Duration::from_millis(milliseconds.parse().expect("milliseconds")))
     }
 
-    /// Has some of what goes from left to right overtake the rest; `false` where the kernel cannot.
+    /// Makes some packets from left to right overtake others; `false` if the kernel cannot.
     pub(crate) fn reorder(&self) -> bool {
         let netem = ["netem", "delay", "5ms", "reorder", "10%", "limit", "100000"];
         self.left.tc(&[&["qdisc", "replace", "dev", "wire", "root"], &netem[..]].concat())
     }
 
-    /// Has everything that goes from right to left come later by so much; `false` where the kernel cannot.
+    /// Delays all packets from right to left by this time; `false` if the kernel cannot.
     pub(crate) fn delay(&self, milliseconds: u32) -> bool {
         let delay = format!("{milliseconds}ms");
         self.right
@@ -254,8 +253,8 @@ impl Wire {
     }
 }
 
-/// What the kernel remembers of sockets it takes from memory that is free: it cannot wait for more, and
-/// counts what it gets none for. After a large build all of it is page cache.
+/// Frees memory: the kernel allocates socket storage only from free memory, without waiting, and counts
+/// failures. After a large build, all memory is page cache.
 fn make_room() {
     let text = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
     let bytes = |name: &str| -> u64 {

@@ -1,5 +1,5 @@
-//! Where loads run: in a cgroup and a network namespace of their own, and how they wait for one another. They
-//! run in a fork of the test, and so tell what goes wrong by their end only.
+//! Where loads run: in their own cgroup and network namespace, and how they wait for one another. They run in
+//! a fork of the test, so they can report a failure only by ending.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -35,7 +35,7 @@ impl Flag {
     }
 }
 
-/// Where a load runs.
+/// The cgroup and the network namespace of a load.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) cgroup: &'a Cgroup,
@@ -51,7 +51,7 @@ impl Place<'_> {
     }
 }
 
-/// Until it is killed.
+/// Sleeps until the process is killed.
 pub(crate) fn sleep_forever() {
     loop {
         thread::sleep(Duration::from_secs(1));

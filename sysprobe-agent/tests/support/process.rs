@@ -1,5 +1,5 @@
 //! Known loads: a forked child that enters a cgroup, is pinned, and stops itself before it begins, so that a
-//! test can note where the kernel's counters stand.
+//! test can read the kernel's counters first.
 
 use std::ffi::CString;
 use std::fs;
@@ -18,7 +18,7 @@ use super::cgroup::Cgroup;
 use super::totals::Totals;
 use super::until;
 
-/// A child process; killed and reaped at the end.
+/// A child process; killed and reaped when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) pid: i32,
@@ -39,7 +39,7 @@ impl Load {
             // SAFETY: this is the child, which has only this thread.
             unsafe { begin(&entrances, cpus) };
             let ended_well = catch_unwind(AssertUnwindSafe(body)).is_ok();
-            // SAFETY: ends the child without running what belongs to the test.
+            // SAFETY: ends the child without running the test's cleanup.
             unsafe { libc::_exit(i32::from(!ended_well)) };
         }
         let load = Self { pid, reaped: false };
@@ -57,7 +57,7 @@ impl Load {
         self.signal(libc::SIGCONT);
     }
 
-    /// Stops every thread; when this returns they have all left their CPUs.
+    /// Stops every thread, and waits until all of them are off their CPUs.
     pub(crate) fn freeze(&self) {
         self.signal(libc::SIGSTOP);
         self.wait_until_frozen();
@@ -72,16 +72,16 @@ impl Load {
     }
 
     fn signal(&self, signal: i32) {
-        // SAFETY: the child has not been reaped, so the pid is its.
+        // SAFETY: the child has not been reaped, so the pid still belongs to it.
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0, "{}", io::Error::last_os_error());
     }
 
-    /// Has it end as soon as the kernel lets it.
+    /// Kills the child; it ends as soon as the kernel allows.
     pub(crate) fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
 
-    /// Has its first thread run on another CPU, now or when it wakes up.
+    /// Moves its first thread to another CPU, now or when it wakes up.
     pub(crate) fn move_to(&self, cpu: usize) {
         let set = set_of(&[cpu]);
         // SAFETY: the address is of a live value of that size.
@@ -95,7 +95,7 @@ impl Load {
         self.wait();
     }
 
-    /// The same for a load that is kept together with other things.
+    /// Like [`Self::finish`], for a load that is part of another value.
     pub(crate) fn wait(&mut self) {
         until("the load ends", || self.reap(libc::WNOHANG).then_some(()));
         self.reaped = true;
@@ -119,7 +119,7 @@ impl Drop for Load {
     }
 }
 
-/// Has a command start in a cgroup.
+/// Makes a command start in a cgroup.
 pub(crate) fn inside(command: &mut Command, cgroup: &Cgroup) {
     let entrances = entrances(cgroup);
     let enter = move || {
@@ -143,7 +143,7 @@ fn entrances(cgroup: &Cgroup) -> Vec<CString> {
     cgroup.entrances().iter().map(path).collect()
 }
 
-/// The child's first steps: it dies with the test, holds none of the test's files, and is where it should be.
+/// The child's first steps: it dies with the test, closes the test's files, and enters its cgroup and CPUs.
 unsafe fn begin(entrances: &[CString], cpus: &[usize]) {
     // SAFETY: system calls on plain values and on addresses that live.
     unsafe {
@@ -174,8 +174,8 @@ fn set_of(cpus: &[usize]) -> libc::cpu_set_t {
     set
 }
 
-/// Whether every thread is stopped and off its CPU. The kernel answers in `syscall` only when a thread that
-/// is not runnable has been switched out (`wait_task_inactive`); the state alone changes a moment earlier.
+/// Whether every thread is stopped and off its CPU. `syscall` has an answer only once a thread that is not
+/// runnable has been switched out (`wait_task_inactive`); its state changes a moment earlier.
 fn is_frozen(pid: i32) -> bool {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let mut tasks = tasks.filter_map(Result::ok).map(|task| task.path());
@@ -186,7 +186,7 @@ fn is_frozen(pid: i32) -> bool {
     })
 }
 
-/// The CPUs this process may use.
+/// The CPUs that this process may use.
 pub(crate) fn cpus() -> Vec<usize> {
     // SAFETY: plain integers, for which zero is a value.
     let mut set = unsafe { zeroed::<libc::cpu_set_t>() };
@@ -199,7 +199,7 @@ pub(crate) fn cpus() -> Vec<usize> {
 
 // === Bodies ===
 
-/// Burns CPU for so long by the clock, waits for the CPU included.
+/// Uses the CPU until this much wall-clock time has passed, time spent waiting for the CPU included.
 pub(crate) fn spin_for(time: Duration) {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -213,17 +213,17 @@ pub(crate) fn spin() {
     }
 }
 
-/// Sleeps a millisecond, works a little, and again.
+/// Sleeps a millisecond, works a little, and repeats.
 pub(crate) fn sleep_often() {
     sleep_and_work(Duration::from_millis(1), Duration::from_micros(100));
 }
 
-/// The same, but for a tenth of a second.
+/// Sleeps a tenth of a second, works a little, and repeats.
 pub(crate) fn sleep_seldom() {
     sleep_and_work(Duration::from_millis(100), Duration::from_micros(10));
 }
 
-/// Sleeps, works, and again.
+/// Sleeps, works, and repeats.
 pub(crate) fn sleep_and_work(sleep: Duration, work: Duration) {
     loop {
         thread::sleep(sleep);
@@ -231,7 +231,7 @@ pub(crate) fn sleep_and_work(sleep: Duration, work: Duration) {
     }
 }
 
-/// The same body in so many threads, the calling one included.
+/// Runs the same body in this many threads, the calling one included.
 pub(crate) fn in_threads(count: usize, body: fn()) {
     let others: Vec<_> = (1..count).map(|_| thread::spawn(body)).collect();
     body();
@@ -240,7 +240,7 @@ pub(crate) fn in_threads(count: usize, body: fn()) {
     }
 }
 
-/// Has a child run `body`, and waits for its end. Of a load, which has a single thread.
+/// Runs `body` in a child, and waits for its end. For a load, which has a single thread.
 pub(crate) fn in_child(body: impl FnOnce()) {
     // SAFETY: the child runs what a load may run and leaves by `_exit`; no status is written.
     unsafe {
@@ -253,7 +253,7 @@ pub(crate) fn in_child(body: impl FnOnce()) {
     }
 }
 
-/// The CPU time of the calling thread, up to this moment.
+/// The CPU time that the calling thread has used so far.
 pub(crate) fn own_cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the address is of a live value.
@@ -261,20 +261,20 @@ pub(crate) fn own_cpu_ns() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Gives the CPU to the next at once, as often as can be.
+/// Yields the CPU as often as possible.
 pub(crate) fn yield_often() {
     loop {
         thread::yield_now();
     }
 }
 
-/// A thread that a tracer has stopped, and that goes on when this is dropped. Its process's other threads
-/// run.
+/// A thread that a tracer has stopped; it continues when this is dropped. The other threads of its process
+/// keep running.
 #[derive(Debug)]
 pub(crate) struct Traced(i32);
 
 impl Traced {
-    /// To be called and dropped by the same thread, which is the tracer.
+    /// Call and drop this on the same thread, because that is the tracer.
     pub(crate) fn stop(thread: i32) -> Self {
         let null = std::ptr::null_mut::<libc::c_void>();
         // SAFETY: neither request reads or writes memory of ours.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::agent::listening_port;
 use super::{http, until};
 
-/// Killed at the end.
+/// The running server; killed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Prometheus {
     process: Child,
@@ -21,18 +21,18 @@ pub(crate) struct Prometheus {
     options: Options,
 }
 
-/// How to start it.
+/// How to start Prometheus.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
-    /// Asks for protobuf, and keeps native histograms instead of classic ones.
+    /// Requests protobuf, and keeps native histograms instead of classic ones.
     pub(crate) native_histograms: bool,
-    /// Evaluated each second.
+    /// Rule files, evaluated each second.
     pub(crate) rules: Vec<PathBuf>,
-    /// Gives the target the labels that a pod of a cluster has.
+    /// Gives the target the labels of a pod in a cluster.
     pub(crate) as_in_a_cluster: bool,
-    /// Puts a 0 where a series is said to begin.
+    /// Adds a 0 at a series' creation time.
     pub(crate) created_timestamps: bool,
-    /// Instead of a second.
+    /// The scrape interval; one second by default.
     pub(crate) scrape_interval_seconds: Option<u32>,
 }
 
@@ -70,19 +70,19 @@ impl Prometheus {
         Self { process, directory, port, options: options.clone() }
     }
 
-    /// Has it scrape the agent that comes after the first: to Prometheus both are one target.
+    /// Makes it scrape the agent that replaces the first one, as the same target.
     pub(crate) fn follow(&self, target: u16) {
         let (new, file) = (self.directory.path().join("new"), self.directory.path().join("targets.json"));
         fs::write(&new, targets(target, &self.options)).expect("written");
         fs::rename(new, file).expect("at once");
     }
 
-    /// The answer's data; `None` while it is not yet there.
+    /// The data of an answer; `None` while there is no answer.
     pub(crate) fn ask(&self, path: &str) -> Option<Value> {
         self.answer(path)?.ok()
     }
 
-    /// What an expression is now, or what is wrong with it. `None` while Prometheus does not answer.
+    /// The current value of an expression, or the error in it. `None` while Prometheus does not answer.
     pub(crate) fn query(&self, expression: &str) -> Option<Result<Value, String>> {
         self.answer(&format!("/api/v1/query?query={}", http::escape(expression)))
     }
@@ -102,7 +102,7 @@ impl Prometheus {
         data["result"][0]["value"][1].as_str()?.parse().ok()
     }
 
-    /// Whether it is new enough for all that was asked of it.
+    /// Whether it is recent enough for all requested features.
     pub(crate) fn knows_its_features(&self) -> bool {
         !self.log().contains("Unknown option for --enable-feature")
     }
@@ -115,8 +115,7 @@ impl Prometheus {
 fn targets(target: u16, options: &Options) -> String {
     let mut labels = serde_json::json!({"instance": "node-a"});
     if options.as_in_a_cluster {
-        // The pod that the target is has such labels too, and so have the agent's series: those are to be
-        // kept.
+        // The target pod has these labels too. The agent's series have their own, which must be kept.
         labels["node"] = "node-a".into();
         labels["namespace"] = "monitoring".into();
         labels["pod"] = "sysprobe-x7k2p".into();
@@ -142,7 +141,7 @@ fn configuration(options: &Options) -> String {
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         drop(self.process.kill());
         drop(self.process.wait());
     }

@@ -1,5 +1,5 @@
-//! Readers of the agent's port: a good one that keeps its connection as Prometheus does, and some that are
-//! not.
+//! Clients of the agent's port: a well-behaved one that keeps its connection as Prometheus does, and
+//! misbehaving ones.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -11,21 +11,21 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::DEADLINE;
 
-/// What one request brought.
+/// The answer to one request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// In small letters.
+    /// In lower case.
     pub(crate) head: String,
-    /// As it was sent.
+    /// The size in bytes as sent.
     pub(crate) sent: usize,
     pub(crate) body: Vec<u8>,
 }
 
-/// How a scrape asks.
+/// The request of a scrape.
 pub(crate) const SCRAPE: &str = "GET /metrics HTTP/1.1\r\nhost: a\r\naccept: application/openmetrics-text\r\n\
                                  accept-encoding: gzip\r\nx-prometheus-scrape-timeout-seconds: 10\r\n\r\n";
-/// As large as an answer gets.
+/// A request for the largest possible answer.
 pub(crate) const PLAIN: &str = "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n";
 
 pub(crate) const LOCALHOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -35,7 +35,7 @@ pub(crate) fn connect_from(address: Ipv4Addr, port: u16) -> io::Result<TcpStream
     connect_with(address, port, |_| Ok(()))
 }
 
-/// Of which the kernel keeps little that was not read.
+/// A connection with a small receive buffer.
 pub(crate) fn connect_narrow(port: u16) -> io::Result<TcpStream> {
     connect_with(LOCALHOST, port, |socket| socket.set_recv_buffer_size(4096))
 }
@@ -54,17 +54,17 @@ fn connect_with(
     Ok(stream)
 }
 
-/// Closes with a reset, so that no port is left in `TIME_WAIT`.
+/// Closes the connection with a reset, so that no port stays in `TIME_WAIT`.
 pub(crate) fn reset(stream: TcpStream) {
     drop(Socket::from(stream).set_linger(Some(Duration::ZERO)));
 }
 
-/// A reader that keeps its connection.
+/// A client that keeps its connection.
 #[derive(Debug)]
 pub(crate) struct Kept {
     port: u16,
     stream: Option<TcpStream>,
-    /// How often the agent had closed it.
+    /// How many times the agent had closed it.
     pub(crate) lost: usize,
 }
 
@@ -73,7 +73,7 @@ impl Kept {
         Self { port, stream: None, lost: 0 }
     }
 
-    /// Asks as Go's client does: once more if a connection that was kept is found to have been closed.
+    /// Sends a request as Go's client does: it retries once if a kept connection turns out to be closed.
     pub(crate) fn ask(&mut self, request: &str) -> io::Result<Answer> {
         if let Some(mut stream) = self.stream.take() {
             if let Ok(answer) = ask(&mut stream, request) {
@@ -89,12 +89,12 @@ impl Kept {
     }
 }
 
-/// One request, on a connection of its own.
+/// Sends one request on a connection of its own.
 pub(crate) fn ask_anew(port: u16, request: &str) -> io::Result<Answer> {
     ask(&mut connect_from(LOCALHOST, port)?, request)
 }
 
-/// One request and its whole answer, which is unpacked.
+/// Sends one request and reads the whole answer, decompressed.
 pub(crate) fn ask(stream: &mut TcpStream, request: &str) -> io::Result<Answer> {
     stream.write_all(request.as_bytes())?;
     answer(stream)
@@ -145,8 +145,8 @@ fn read_chunks(stream: &mut impl Read, body: &mut Vec<u8>) -> io::Result<()> {
     }
 }
 
-/// Asks for the largest answer and takes a byte of it every tenth of a second, until the agent has had enough
-/// or it is over.
+/// Requests the largest answer and takes a byte of it every tenth of a second, until the agent closes the
+/// connection or `is_over`.
 pub(crate) fn read_slowly(port: u16, is_over: impl Fn() -> bool) {
     let Ok(mut stream) = connect_narrow(port) else { return };
     if stream.write_all(PLAIN.as_bytes()).is_err() {
@@ -158,7 +158,7 @@ pub(crate) fn read_slowly(port: u16, is_over: impl Fn() -> bool) {
     reset(stream);
 }
 
-/// Asks for the largest answer and leaves a moment later.
+/// Requests the largest answer and disconnects a moment later.
 pub(crate) fn ask_and_leave(port: u16) {
     let Ok(mut stream) = connect_from(LOCALHOST, port) else { return };
     drop(stream.write_all(PLAIN.as_bytes()));
@@ -166,7 +166,7 @@ pub(crate) fn ask_and_leave(port: u16) {
     reset(stream);
 }
 
-/// Another of loopback's addresses.
+/// Another loopback address.
 pub(crate) const fn stranger(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 1, number)
 }

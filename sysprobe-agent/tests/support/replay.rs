@@ -1,6 +1,6 @@
-//! An agent that says what a real one said once: two snapshots of a real node, the first to the first
-//! question, the second to all others. Not for tests of numbers: for those of screens, which can only be
-//! compared when the numbers stay the same.
+//! An agent that replays a real one: of two snapshots of a real node, it answers the first request with the
+//! first, and all others with the second. This is for tests of screens, which can be compared only if the
+//! numbers stay the same, not for tests of numbers.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 
-/// Answers until it is dropped.
+/// The replaying agent; answers until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Replay {
     directory: TempDir,
@@ -47,8 +47,8 @@ fn socket_in(directory: &Path) -> PathBuf {
     directory.join("agent.sock")
 }
 
-/// A recording that can still be read is as good as one of this version; that it is older would be on the
-/// screen.
+/// Gives the recording the current version: an older one that can still be read is just as good, but its
+/// version would show on the screen.
 fn of_this_version(recording: &str) -> String {
     let mut snapshot: Value = serde_json::from_str(recording).expect("JSON");
     let version = snapshot["version"].as_u64().expect("a version");

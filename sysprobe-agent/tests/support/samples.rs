@@ -1,4 +1,4 @@
-//! The text of a scrape as numbers that can be asked for.
+//! The text of a scrape, parsed into values that can be looked up.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ impl Samples {
         Self(lines.map(|line| parse_line(line).unwrap_or_else(|| panic!("no sample: {line}"))).collect())
     }
 
-    /// All samples of a name that have these labels, and maybe others.
+    /// All samples of a name that have at least these labels.
     pub(crate) fn select<'a>(
         &'a self,
         name: &'a str,
@@ -39,7 +39,7 @@ impl Samples {
         Some(first.value)
     }
 
-    /// As `value`, where there has to be one.
+    /// Like `value`, but the sample must exist.
     pub(crate) fn get(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.value(name, labels).unwrap_or_else(|| panic!("the scrape has no {name}{labels:?}"))
     }
@@ -58,7 +58,7 @@ fn parse_line(line: &str) -> Option<Sample> {
     Some(Sample { name: name.to_owned(), labels, value })
 }
 
-/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
+/// Parses `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
 fn parse_labels(mut text: &str) -> Option<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     while !text.is_empty() {
@@ -70,7 +70,7 @@ fn parse_labels(mut text: &str) -> Option<BTreeMap<String, String>> {
     Some(labels)
 }
 
-/// The value up to its closing quote, and how long it was with that.
+/// The value up to its closing quote, and the length that was read, with the quote.
 fn unescape(text: &str) -> Option<(String, usize)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

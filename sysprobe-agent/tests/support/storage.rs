@@ -1,4 +1,4 @@
-//! File systems of a test's own, mounted on a directory of its own and gone at the end.
+//! File systems of the test's own, mounted on a directory of its own and removed at the end.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::thread::panicking;
 
 use tempfile::TempDir;
 
-/// What can be mounted everywhere that the tests run.
+/// File systems that can be mounted wherever the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tmpfs,
-    /// In a file, by a loop device.
+    /// In a file on a loop device.
     Ext4,
     Xfs,
     /// Over two directories of a tmpfs.
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// Unmounted at the end, the innermost first.
+/// The mounted file systems; unmounted when it is dropped, the innermost first.
 #[derive(Debug)]
 pub(crate) struct Storage {
     mounts: Vec<PathBuf>,
@@ -39,8 +39,8 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// With room for so many bytes; file systems on a device have 320 MiB, of which nothing is taken before
-    /// it is written.
+    /// Creates one with room for this many bytes. File systems on a device have 320 MiB, which take no memory
+    /// until they are written.
     pub(crate) fn of(kind: Kind, bytes: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut storage = Self { mounts: Vec::new(), directory };
@@ -52,14 +52,14 @@ impl Storage {
         storage
     }
 
-    /// On a device that there is already.
+    /// Creates one on an existing device.
     pub(crate) fn upon(kind: Kind, device: &Path) -> Self {
         let mut storage = Self { mounts: Vec::new(), directory: tempfile::tempdir().expect("a directory") };
         storage.make(kind, device, &[], "device");
         storage
     }
 
-    /// An ext4 in a file of another: while that is frozen, nothing that is written here gets to its end.
+    /// An ext4 in a file of another ext4: while the lower one is frozen, no write here completes.
     pub(crate) fn stacked() -> Self {
         const BYTES: u64 = 64 << 20;
         let mut storage = Self::of(Kind::Ext4, BYTES);
@@ -67,14 +67,14 @@ impl Storage {
         storage
     }
 
-    /// Keeps the file system below this one from being written.
+    /// Freezes the file system below this one.
     pub(crate) fn freeze_below(&self) -> Frozen {
         let below = self.mounts.iter().rev().nth(1).expect("one on top of another").clone();
         run(Command::new("fsfreeze").arg("--freeze").arg(&below));
         Frozen { place: below }
     }
 
-    /// Where files go.
+    /// The directory for files.
     pub(crate) fn path(&self) -> &Path {
         self.mounts.last().expect("something is mounted")
     }
@@ -92,14 +92,14 @@ impl Storage {
     }
 
     fn on_device(&mut self, kind: Kind) {
-        // The least that mkfs.xfs makes is 300 MiB.
+        // `mkfs.xfs` needs at least 300 MiB.
         const BYTES: u64 = 320 << 20;
-        // Where the test runs in memory already, a file there is no slower than anywhere.
+        // In a tmpfs: it is no slower than any other place if the test already runs in memory.
         self.tmpfs(BYTES + (64 << 20));
         self.on_image(kind, BYTES, "device");
     }
 
-    /// In a file of the file system that was mounted last.
+    /// Creates a file system in a file of the one that was mounted last.
     fn on_image(&mut self, kind: Kind, bytes: u64, name: &str) {
         let image = self.path().join("image");
         File::create(&image).and_then(|file| file.set_len(bytes)).expect("an image");
@@ -131,14 +131,14 @@ impl Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         for place in self.mounts.iter().rev() {
-            // Lazily: what a test that failed has left running there shall not keep it.
+            // Lazily, because a failed test may have left programs running there.
             let unmounted = Command::new("umount").arg("--lazy").arg(place).status();
             assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", place.display());
         }
     }
 }
 
-/// A file system that nothing can be written to until this is dropped.
+/// A frozen file system; it is thawed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     place: PathBuf,
@@ -150,14 +150,14 @@ impl Drop for Frozen {
     }
 }
 
-/// The same while something is taken down: a test that has failed shall not fail again there, and abort.
+/// Runs a cleanup command. A failed test must not panic again here, which would abort.
 pub(crate) fn clean_up(command: &mut Command) {
     let status = command.status();
     let succeeded = status.as_ref().is_ok_and(ExitStatus::success);
     assert!(succeeded || panicking(), "{command:?}: {status:?}");
 }
 
-/// What it wrote; it has to succeed.
+/// Runs a command, which has to succeed; returns its output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

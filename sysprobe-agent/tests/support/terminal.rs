@@ -7,17 +7,18 @@ use tempfile::TempDir;
 
 use super::until;
 
-/// A program that has not drawn for so long has nothing more to draw, on a busy machine too.
+/// A program that has drawn nothing for this long is done, even on a busy machine.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Ends with everything in it when it is dropped.
+/// The terminal; it ends with everything in it when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     directory: TempDir,
 }
 
 impl Terminal {
-    /// Runs the binary with these arguments on a screen of this size. What follows its end is its exit code.
+    /// Runs the binary with these arguments on a screen of this size. After its end, the screen shows its
+    /// exit code.
     pub(crate) fn running((width, height): (u16, u16), arguments: &[&str]) -> Self {
         let terminal = Self { directory: tempfile::tempdir().expect("a directory") };
         let words: Vec<String> = arguments.iter().map(|word| format!("'{word}'")).collect();
@@ -28,12 +29,12 @@ impl Terminal {
         );
         let (width, height) = (width.to_string(), height.to_string());
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &line]);
-        // A line of its own would take one from the screen.
+        // The status line would take a line of the screen.
         terminal.tmux(&["set-option", "-g", "status", "off"]);
         terminal
     }
 
-    /// As tmux names them: `Enter`, `Tab`, `Escape`, or what is typed.
+    /// Presses a key by its tmux name (`Enter`, `Tab`, `Escape`), or types a text.
     pub(crate) fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
@@ -42,17 +43,17 @@ impl Terminal {
         self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
     }
 
-    /// Its lines, without blanks at their ends.
+    /// The lines of the screen, without trailing blanks.
     pub(crate) fn screen(&self) -> Vec<String> {
         self.tmux(&["capture-pane", "-p"]).lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Waits until the screen is as it shall be, and returns it.
+    /// Waits until the screen meets the condition; returns it.
     pub(crate) fn shows(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
         until(what, || Some(self.screen()).filter(|screen| is_it(screen)))
     }
 
-    /// The same when nothing changes any more.
+    /// Like [`Self::shows`], but also waits until nothing changes any more.
     pub(crate) fn rests(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
         let mut last = Vec::new();
         until(what, || {
@@ -63,8 +64,8 @@ impl Terminal {
         })
     }
 
-    /// Waits until the screen is as it shall be, or until nothing has changed for so long that it never will
-    /// be; returns the last screen.
+    /// Waits until the screen meets the condition, or until nothing has changed for so long that it never
+    /// will. Returns the last screen.
     pub(crate) fn settles(&self, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
         let (mut last, mut since) = (Vec::new(), Instant::now());
         until("the screen settles", || {
@@ -76,12 +77,12 @@ impl Terminal {
         })
     }
 
-    /// With the codes of colours and the like.
+    /// The screen with its escape codes for colours and styles.
     pub(crate) fn styled(&self) -> String {
         self.tmux(&["capture-pane", "-e", "-p"])
     }
 
-    /// Waits until a line begins so.
+    /// Waits until a line begins with this text.
     pub(crate) fn has_line(&self, start: &str) -> Vec<String> {
         let screen = format!("a line that begins with `{start}`");
         self.shows(&screen, |screen| screen.iter().any(|line| line.starts_with(start)))
@@ -90,7 +91,7 @@ impl Terminal {
     fn tmux(&self, arguments: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
         tmux.arg("-S").arg(self.directory.path().join("tmux")).args(arguments);
-        // A terminal inside of one is what this is for.
+        // The test may itself run inside tmux.
         tmux.env_remove("TMUX").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
         let output = tmux.output().expect("tmux can be started");
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

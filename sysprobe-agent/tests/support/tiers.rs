@@ -1,6 +1,6 @@
-//! Agents that hook the kernel differently and watch the same load. A tier that this kernel does not have is
-//! said to be missing, with the agent's reason, and only a lack that shows without the agent as well is
-//! accepted.
+//! Agents with different attach modes that measure the same load. An attach mode that is unavailable on this
+//! kernel is reported with the agent's reason. The test accepts that only if the kernel's limitation is known
+//! independently of the agent.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::figure;
 
 const TIERS: [Tier; 4] = [Tier::TpBtf, Tier::Fentry, Tier::Kprobe, Tier::RawTp];
 
-/// An agent that was told to use this tier.
+/// An agent with a fixed attach mode.
 pub(crate) struct Watcher {
     pub(crate) tier: Tier,
     pub(crate) agent: Agent,
@@ -29,7 +29,7 @@ impl Watcher {
         }
     }
 
-    /// Whether the domain is up through the tier; it may be off only for a reason.
+    /// Whether the domain is up in this attach mode; if it is off, there must be a known reason.
     fn has(&self, domain: &str) -> bool {
         let name = self.tier.name();
         let snapshot = self.agent.snapshot();
@@ -43,17 +43,17 @@ impl Watcher {
     }
 }
 
-/// All other domains with programs are off: to load them all takes an emulated machine half a minute. An
-/// agent whose domain is off has to have one that exports something.
+/// Turns off all other domains with programs: to load them takes an emulated machine half a minute. `cpu`
+/// stays on, because an agent needs a domain that exports something if the tested one is off.
 fn only(domain: &str) -> String {
-    // What the reader did is told by the scheduler's programs.
+    // The scheduler's programs provide the reader's states.
     let is_on = |other| other == domain || other == "cpu" || (domain == "rxpath" && other == "sched");
     let switches = ["sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim", "cpu", "memory", "pressure"]
         .map(|other| format!("{other} = {}", is_on(other)));
     format!("[domains]\n{}", switches.join("\n"))
 }
 
-/// One agent per tier that the domain and this kernel have, all at the same time.
+/// One agent for each attach mode that the domain and this kernel have, all at the same time.
 pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
     let tiers = TIERS.into_iter().filter(|tier| tier_set(domain, *tier).is_some());
     let mut watchers: Vec<_> = thread::scope(|scope| {
@@ -65,14 +65,14 @@ pub(crate) fn watchers(domain: &str) -> Vec<Watcher> {
     watchers
 }
 
-/// Whether the kernel lacks what the tier needs, by its own word. What the verifier dislikes is never a lack:
-/// that is for us to mend.
+/// Whether this kernel cannot support the attach mode. A refusal by the verifier does not count as missing
+/// support: that is a bug of ours.
 fn is_missing(tier: Tier, domain: &str, reason: &str) -> bool {
-    /// Before it, programs of this kind may not use task storage.
+    /// The first kernel in which programs of these kinds may use task storage.
     const TASK_STORAGE: (u32, u32) = (5, 13);
-    /// Tracepoints of what a socket sends and receives.
+    /// The first kernel with tracepoints for a socket's sends and receives.
     const SOCKET_CALLS: (u32, u32) = (6, 3);
-    /// Direct calls of ftrace on arm64; x86-64 has had them for longer than we look back.
+    /// The first kernel with ftrace direct calls on arm64; x86-64 has them on all supported kernels.
     const DIRECT_CALLS: (u32, u32) = (6, 4);
     let has_no_storage = !matches!(domain, "cgroup" | "block" | "reclaim") && kernel() < TASK_STORAGE;
     let has_no_calls = domain == "net" && kernel() < SOCKET_CALLS;
@@ -94,12 +94,12 @@ pub(crate) fn kernel() -> (u32, u32) {
     (numbers.next().expect("a version"), numbers.next().expect("a version"))
 }
 
-/// A kernel that has them can change the entries of its functions, which `fentry` needs too.
+/// Whether the kernel has kprobes. Without them it cannot patch function entries, which `fentry` needs too.
 fn has_kprobes() -> bool {
     Path::new("/sys/bus/event_source/devices/kprobe").exists()
 }
 
-/// The tiers that hook functions; the others see system calls.
+/// Whether the attach mode hooks functions; the others see system calls.
 pub(crate) const fn sees_functions(tier: Tier) -> bool {
     matches!(tier, Tier::Fentry | Tier::Kprobe)
 }

@@ -1,4 +1,4 @@
-//! The scheduler's totals, from the kernel's files and from the agent: the two sides of every comparison.
+//! The scheduler's totals from the kernel's files and from the agent: the two sides of every comparison.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// The sum over the threads that a process has now. Exact for a process that is frozen.
+    /// The sum over the current threads of a process. Exact if the process is frozen.
     pub(crate) fn of_process(pid: i32) -> Self {
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
         let each = tasks.filter_map(|task| Self::of_task(&task.ok()?.path().to_string_lossy()));
@@ -40,7 +40,7 @@ impl Totals {
         })
     }
 
-    /// What the agent says of a workload; nothing if it does not know it.
+    /// The agent's totals for a workload; zeros if it does not know the workload.
     pub(crate) fn of_workload(snapshot: &Snapshot, name: &str) -> Self {
         let sched = workload(snapshot, name).and_then(|workload| workload.sched.as_ref());
         sched.map_or_else(Self::default, Self::of_sample)
@@ -76,8 +76,9 @@ impl Totals {
         }
     }
 
-    /// That the agent says the same, but for sleeps that the kernel counts as waits: the agent leaves them
-    /// out (Linux 6.12). As many as are missing, which is what is given back, it must have counted.
+    /// Asserts that the agent's totals are the same, except for sleeps that the kernel counts as waits (Linux
+    /// 6.12): the agent leaves those out. Returns the number of missing ones; the agent must have counted at
+    /// least as many.
     pub(crate) fn assert_told_by(self, ours: Self, delayed: u64) -> u64 {
         if delayed == 0 {
             assert_eq!(ours, self);
@@ -93,14 +94,15 @@ pub(crate) fn workload<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Wor
     snapshot.workloads.iter().find(|workload| workload.workload.container == name)
 }
 
-/// How often an update was lost, by the agent's own account.
+/// The number of lost updates, according to the agent.
 pub(crate) fn lost(snapshot: &Snapshot, domain: &str, reason: &str) -> u64 {
     let all = snapshot.agent.lost_updates.iter();
     let losses = all.filter(|loss| loss.domain == domain && loss.reason == reason);
     losses.map(|loss| loss.count).sum()
 }
 
-/// How often a domain's programs were kept from running because the same one was at work on their CPU.
+/// The number of skipped runs of a domain's programs, skipped because the same program was running on that
+/// CPU.
 pub(crate) fn missed_runs(snapshot: &Snapshot, domain: &str) -> u64 {
     let prefix = format!("{domain}_");
     let programs = snapshot.agent.programs.iter().filter(|program| program.program.starts_with(&prefix));

@@ -1,4 +1,4 @@
-//! Servers and clients of known behaviour.
+//! Servers and clients with known behaviour.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use super::support::process::Load;
 
 pub(crate) const PORT: u16 = 5000;
 
-/// How much goes each way on one connection.
+/// The bytes that one connection carries in each direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Exchange {
 }
 
 impl Place<'_> {
-    /// Answers one connection after the other until it is killed. Returns when it listens.
+    /// Answers one connection after the other until it is killed. Returns once it listens.
     pub(crate) fn serve(&self, address: &str, exchange: Exchange) -> Load {
         let ready = Flag::new();
         let load = self.run(|| {
@@ -30,7 +30,7 @@ impl Place<'_> {
         load
     }
 
-    /// So many connections, one after the other.
+    /// Makes this many connections, one after the other.
     pub(crate) fn ask(&self, address: &str, times: u32, exchange: Exchange) {
         self.run(|| {
             for _ in 0..times {
@@ -52,7 +52,7 @@ fn answer(mut connection: TcpStream, size: usize) {
     connection.write_all(&vec![b'a'; size]).expect("it is taken");
 }
 
-/// Reads exactly so much.
+/// Reads exactly `size` bytes.
 pub(crate) fn take(connection: &mut TcpStream, size: usize) {
     connection.read_exact(&mut vec![0; size]).expect("so much comes");
 }

@@ -1,4 +1,4 @@
-//! Whose a connection is.
+//! Which cgroup owns a connection.
 
 use std::io::Write;
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ const FIRST: usize = 10_000;
 const SECOND: usize = 20_000;
 const BACK: usize = 5_000;
 
-/// What each side waits for.
+/// The flags that each side waits for.
 struct Steps {
     listening: &'static Flag,
     first_read: &'static Flag,
@@ -35,7 +35,7 @@ impl Steps {
         Self { listening: Flag::new(), first_read: Flag::new(), go_on: Flag::new(), done: Flag::new() }
     }
 
-    /// Reads some, waits, reads the rest, and answers.
+    /// Reads a part, waits, reads the rest, and answers.
     fn serve(&self) {
         let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
         self.listening.set();
@@ -68,7 +68,7 @@ fn once_answered(watcher: &Watcher, server: &Cgroup) -> Snapshot {
     })
 }
 
-/// Received and sent.
+/// The bytes received and sent.
 fn bytes_of(snapshot: &Snapshot, cgroup: &Cgroup) -> [u64; 2] {
     let traffic = tcp(snapshot, cgroup).ipv4;
     [traffic.received_bytes, traffic.sent_bytes]
@@ -163,7 +163,7 @@ fn what_is_sent_after_its_cgroup_has_gone_is_still_its_own() {
     assert_nothing_lost(&watchers);
 }
 
-/// How many connections each of two servers got.
+/// The number of connections that each of two servers got.
 struct Shares([AtomicU64; 2]);
 
 // SAFETY: atomic numbers, for which zero is a value.
@@ -206,7 +206,7 @@ fn of_several_who_listen_on_one_port_each_has_its_own() {
     for watcher in &watchers {
         let name = watcher.tier.name();
         let expected = counts.map(|count| count * FIRST as u64);
-        // Connections that are just being closed may not be booked.
+        // Connections that are just being closed may not be counted yet.
         let received = until("all is booked", || {
             let snapshot = watcher.agent.snapshot();
             let received = [0, 1].map(|at| tcp(&snapshot, &servers[at]).ipv4.received_bytes);
@@ -225,7 +225,7 @@ fn listen_together() -> TcpListener {
     socket.into()
 }
 
-/// As pods with `hostNetwork: true` do.
+/// The case of pods with `hostNetwork: true`.
 #[test]
 fn two_workloads_of_one_namespace_are_told_apart() {
     const ANSWER: usize = 1_000;
@@ -256,7 +256,7 @@ fn two_workloads_of_one_namespace_are_told_apart() {
     assert_nothing_lost(&watchers);
 }
 
-/// Serves on so many ports, each by a thread: reads a byte of each connection and closes it.
+/// Serves on `servers` ports, one thread each: reads a byte from each connection and closes it.
 fn take_one_each(servers: u16, ready: &Flag) {
     let bind = |at| TcpListener::bind((RIGHT[0], PORT + at)).expect("the address is ours");
     let listeners: Vec<_> = (0..servers).map(bind).collect();
@@ -278,7 +278,7 @@ fn connections_that_are_over_leave_nothing_behind() {
     const BATCHES: usize = 10;
     /// In emulation a connection takes milliseconds.
     const ENOUGH: Duration = Duration::from_secs(45);
-    /// With a port each: closed connections keep theirs for a minute.
+    /// Several ports, because a closed connection occupies its port for a minute.
     const SERVERS: u16 = 5;
     let wire = Wire::alone("short");
     let watchers = watchers("tcp");
@@ -301,8 +301,9 @@ fn connections_that_are_over_leave_nothing_behind() {
     }
     figure(&format!("{times} connections"));
     let times = times as u64;
-    // Each has one round-trip time, at its end or before; but one in each second that it is open in. The
-    // client has one connection open at a time, so at most one is open when a second begins.
+    // Each connection has one round-trip sample, at its end or before, and one more for each second that
+    // begins while it is open. The client has one connection open at a time, so at most one is open when a
+    // second begins.
     let straddling = start.elapsed().as_secs() + 1;
     for watcher in &watchers {
         let name = watcher.tier.name();
@@ -317,7 +318,7 @@ fn connections_that_are_over_leave_nothing_behind() {
         let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));
         let listens = ours[0].sockets.by_state.get("listen").copied().unwrap_or(0);
         assert_eq!(listens, listening, "by {name}");
-        // A program that is interrupted does not run for what interrupts it.
+        // A program is skipped while it is already running on that CPU and gets interrupted.
         let least = times - missed_runs(&snapshot, "tcp");
         let [server, client] = &ours;
         let counts = [

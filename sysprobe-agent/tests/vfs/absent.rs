@@ -1,5 +1,5 @@
-//! Memory that is not there until the test says so (`userfaultfd`): a system call that copies from it or into
-//! it waits, on every kernel and with any file, and a signal that kills ends the waiting.
+//! Memory that is missing until the test provides it (`userfaultfd`). A system call that copies from or to it
+//! waits, on every kernel and with any file, and a fatal signal ends the wait.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use super::support::{SharedNumbers, until};
 
 pub(crate) const PAGE: usize = 4096;
 
-// From include/uapi/linux/userfaultfd.h, which the crate `libc` does not have.
+// From include/uapi/linux/userfaultfd.h; the crate `libc` lacks these.
 const UFFD_API: u64 = 0xaa;
 const UFFDIO_API: libc::c_ulong = 0xc018_aa3f;
 const UFFDIO_REGISTER: libc::c_ulong = 0xc020_aa00;
@@ -27,7 +27,7 @@ struct Api {
     ioctls: u64,
 }
 
-/// `struct uffdio_register`, and `struct uffdio_zeropage`, which has a result at its end.
+/// `struct uffdio_register` and `struct uffdio_zeropage`, which both have a result at the end.
 #[repr(C)]
 struct Range {
     start: u64,
@@ -36,7 +36,7 @@ struct Range {
     result: u64,
 }
 
-/// `struct uffd_msg` of a page that a thread needs.
+/// `struct uffd_msg` for a page that a thread needs.
 #[repr(C)]
 struct Message {
     event: u8,
@@ -46,7 +46,7 @@ struct Message {
     thread: u64,
 }
 
-/// What a child tells of its page: the number of the descriptor that decides over it.
+/// The number of the userfaultfd descriptor that controls the child's page.
 #[derive(Debug, Default)]
 pub(crate) struct Announced(AtomicI32);
 
@@ -54,7 +54,7 @@ pub(crate) struct Announced(AtomicI32);
 unsafe impl SharedNumbers for Announced {}
 
 impl Announced {
-    /// In the child: a page that is not there.
+    /// In the child: maps a missing page.
     pub(crate) fn page(&self) -> *mut libc::c_void {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -73,7 +73,7 @@ impl Announced {
         }
     }
 
-    /// In the test: waits until the child waits for its page.
+    /// In the test: waits until the child needs its page.
     pub(crate) fn wanted(&self, load: &Load) -> Wanted {
         let number =
             until("the child has a page", || Some(self.0.load(Ordering::Acquire)).filter(|it| *it > 0));
@@ -94,7 +94,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Gives the child its page, full of zeros.
+    /// Provides the page, filled with zeros.
     pub(crate) fn give(&self) {
         let mut range = Range::of(self.page, 0);
         // SAFETY: a structure that lives.

@@ -40,7 +40,7 @@ struct Event {
 pub(crate) struct Queue(libc::c_ulong);
 
 impl Request {
-    /// At the file's beginning. The buffer is the kernel's until the request has completed.
+    /// A request at the file's beginning. The kernel owns the buffer until the request has completed.
     pub(crate) fn new(operation: u16, file: &File, buffer: &mut [u8]) -> Self {
         Self {
             data: 0,
@@ -80,7 +80,7 @@ impl Queue {
         Ok(())
     }
 
-    /// What came of the next one that completes.
+    /// The result of the next request that completes.
     pub(crate) fn wait(&self) -> io::Result<i64> {
         let mut event = Event { data: 0, request: 0, result: 0, more: 0 };
         let no_limit = ptr::null_mut::<libc::timespec>();

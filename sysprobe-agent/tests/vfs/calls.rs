@@ -1,5 +1,5 @@
-//! Loads of known calls, made of bare system calls: they run in a fork of the test. Each comes with what it
-//! adds up to.
+//! Loads of known calls, made of bare system calls because they run in a fork of the test. Each load has a
+//! constant with its expected counts.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -10,7 +10,7 @@ use std::thread;
 
 use super::counts::{Count, Counts, calls, failed};
 
-/// Names, made before the fork.
+/// File names, created before the fork.
 pub(crate) struct Files {
     one: CString,
     other: CString,
@@ -40,7 +40,7 @@ impl Files {
     }
 }
 
-/// The child's only way to say that something went wrong is how it ends.
+/// Ends the child if a call failed: the exit code is its only way to report that.
 pub(crate) fn worked(result: libc::c_long) -> libc::c_long {
     if result < 0 {
         // SAFETY: ends the child.
@@ -78,7 +78,7 @@ fn vectors(bytes: &mut [u8; BLOCK]) -> [libc::iovec; 2] {
     [start, middle].map(|part| libc::iovec { iov_base: part.cast(), iov_len: BLOCK / 2 })
 }
 
-/// What [`every_way`] does.
+/// The expected counts of [`every_way`].
 pub(crate) const EVERY_WAY: Counts = Counts {
     read: calls(9),
     write: calls(10),
@@ -90,7 +90,7 @@ pub(crate) const EVERY_WAY: Counts = Counts {
     bytes_written: 10 * BLOCK as u64,
 };
 
-/// Every system call there is for each operation.
+/// Uses every system call that exists for each operation.
 pub(crate) fn every_way(files: &Files) {
     write_and_read(files);
     transfer(files);
@@ -98,7 +98,7 @@ pub(crate) fn every_way(files: &Files) {
     names(files);
 }
 
-/// Two creates, five writes, six reads of which the last finds the end.
+/// Two creates, five writes, and six reads, the last of which is at the end of the file.
 fn write_and_read(files: &Files) {
     let mut bytes = ALL;
     let file = open(&files.one, libc::O_CREAT | libc::O_RDWR);
@@ -121,8 +121,8 @@ fn write_and_read(files: &Files) {
     close(open(&files.other, libc::O_CREAT | libc::O_WRONLY));
 }
 
-/// One open for reading, one for writing; three reads and three writes by transfers, and one write from a
-/// pipe.
+/// One open for reading and one for writing; transfers count as three reads and three writes, and one more
+/// write comes from a pipe.
 fn transfer(files: &Files) {
     let (from, to) = (open(&files.one, libc::O_RDONLY), open(&files.other, libc::O_WRONLY));
     let mut pipe = [0; 2];
@@ -139,7 +139,7 @@ fn transfer(files: &Files) {
     close(to);
 }
 
-/// One create, two writes, one of which waits for the device: still one call. Three synchronisations.
+/// One create, two writes, and three syncs. One of the writes waits for the device, but is still one call.
 fn synchronise(files: &Files) {
     let file = open(&files.third, libc::O_CREAT | libc::O_RDWR);
     // SAFETY: a descriptor, a buffer and a mapping that live.
@@ -158,7 +158,7 @@ fn synchronise(files: &Files) {
     close(file);
 }
 
-/// One create, one synchronisation.
+/// One create, one sync.
 pub(crate) fn synchronise_range(files: &Files) {
     let file = open(&files.one, libc::O_CREAT | libc::O_RDWR);
     // SAFETY: plain values.
@@ -183,7 +183,7 @@ fn names(files: &Files) {
     }
 }
 
-/// What [`failures`] does.
+/// The expected counts of [`failures`].
 pub(crate) const FAILURES: Counts = Counts {
     read: failed(2),
     write: Count { calls: 5, errors: 1 },
@@ -195,7 +195,7 @@ pub(crate) const FAILURES: Counts = Counts {
     bytes_written: 4 * 4096,
 };
 
-/// On a file system of four pages.
+/// Runs on a file system of four pages.
 pub(crate) fn failures(files: &Files) {
     let block = [b'y'; 4096];
     let file = open(&files.one, libc::O_CREAT | libc::O_WRONLY);
@@ -207,7 +207,7 @@ pub(crate) fn failures(files: &Files) {
         fails(libc::write(file, block.as_ptr().cast(), block.len()) as _, libc::ENOSPC);
         // Not opened for reading.
         fails(libc::read(file, null_mut(), 10) as _, libc::EBADF);
-        // No descriptor at all: the call never reaches a file.
+        // An invalid descriptor: the call never reaches a file.
         fails(libc::read(9999, null_mut(), 10) as _, libc::EBADF);
         fails(libc::fsync(9999).into(), libc::EBADF);
         fails(libc::open(files.absent.as_ptr(), libc::O_RDONLY).into(), libc::ENOENT);
@@ -227,7 +227,7 @@ pub(crate) fn failures(files: &Files) {
     close(file);
 }
 
-/// Everything that looks like a file and is none. `directory` is one to be made among cgroups.
+/// Everything that looks like a file but is not storage. `directory` is a cgroup to create.
 pub(crate) fn no_storage(directory: &CStr) {
     let mut bytes = [0; 64];
     let mut pair = [0; 2];
@@ -268,7 +268,7 @@ pub(crate) fn no_storage(directory: &CStr) {
     }
 }
 
-/// How often a thread of [`crowd`] writes between two synchronisations.
+/// The number of writes of a [`crowd`] thread between two syncs.
 const SYNCHRONISES: u64 = 50;
 
 pub(crate) const fn of_crowd(threads: u64, times: u64) -> Counts {

@@ -1,4 +1,4 @@
-//! How often what was done, and how often it failed: what a test expects, and what an agent says.
+//! Counts of operations and of failures: a test's expectation, and an agent's numbers.
 
 use sysprobe_agent::snapshot::{OperationSample, Snapshot};
 
@@ -49,7 +49,7 @@ impl Counts {
     }
 }
 
-/// What an agent says of a cgroup.
+/// The agent's counts for a cgroup.
 pub(crate) fn of_workload(snapshot: &Snapshot, name: &str) -> Counts {
     let Some(vfs) = workload(snapshot, name).and_then(|workload| workload.vfs.as_ref()) else {
         return Counts::default();

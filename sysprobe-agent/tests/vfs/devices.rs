@@ -1,4 +1,4 @@
-//! Devices that fail, and devices that are slow, both by the device mapper.
+//! Devices that fail and devices that are slow, made with the device mapper.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -22,24 +22,24 @@ use super::support::totals::workload;
 use super::support::{buckets_apart, figure, left_out};
 use super::{assert_nothing_lost, assert_same, watch};
 
-/// The least that mkfs.xfs takes is 300 MiB.
+/// `mkfs.xfs` needs at least 300 MiB.
 const DEVICE: u64 = 320 << 20;
 const FILE: usize = 1 << 20;
 const BLOCK: usize = 4096;
 
 const NO_MAPPER: &str = "this kernel has no device mapper";
 
-/// Memory that a call past the page cache takes.
+/// Memory with the alignment that direct I/O needs.
 #[repr(align(4096))]
 struct Aligned([u8; BLOCK]);
 
-/// Where a block of a file begins.
+/// The offset of a block in a file.
 const fn block(number: i64) -> i64 {
     number * 4096
 }
 
-/// What [`all_fail`] does: three readings, five writings of which two reach the device themselves, three
-/// synchronisations.
+/// The expected counts of [`all_fail`]: three reads, five writes, two of which reach the device themselves,
+/// and three syncs.
 const ALL_FAIL: Counts = Counts {
     read: failed(3),
     write: Count { calls: 5, errors: 2 },
@@ -49,8 +49,8 @@ const ALL_FAIL: Counts = Counts {
     ..Counts::NONE
 };
 
-/// On a file, or a device, all of whose blocks are broken and none of which is in memory. What is written to
-/// memory only fails when it is brought to the device.
+/// Accesses a file or a device whose blocks are all broken and not in memory. A write to the page cache fails
+/// only at writeback.
 fn all_fail(name: &CStr) {
     let mut memory = Aligned([b'z'; BLOCK]);
     let bytes = memory.0.as_mut_ptr().cast::<libc::c_void>();
@@ -81,9 +81,9 @@ fn all_fail(name: &CStr) {
     close(synchronous);
 }
 
-/// Writes a file and finds where on the device it is, in one piece: first sector and how many.
+/// Writes a file and finds its contiguous place on the device: the first sector and the number of sectors.
 fn place(name: &Path) -> (u64, u64) {
-    // From include/uapi/linux/fs.h: a block of a file as a block of the device, and how large blocks are.
+    // From include/uapi/linux/fs.h: the device block of a file's block, and the block size.
     const FIBMAP: libc::c_ulong = 1;
     const FIGETBSZ: libc::c_ulong = 2;
     let file = File::options().read(true).write(true).create_new(true).open(name).expect("a file");
@@ -124,7 +124,7 @@ fn what_a_device_refuses_is_an_error_of_the_call_that_needed_it() {
     assert_nothing_lost(&watchers);
 }
 
-/// What a tier says of calls that took at least so long; what fio reads beside its work, its libraries, is
+/// An attach mode's histogram of calls that took at least this long; fio's other reads, of its libraries, are
 /// faster.
 fn slow_only(latency: &HistogramSample, nanoseconds: u64) -> HistogramSample {
     let first = hist::bucket_of(nanoseconds);

@@ -1,4 +1,4 @@
-//! fio by other ways than system calls that read and write.
+//! fio with I/O engines other than plain read and write system calls.
 
 use std::fs;
 
@@ -13,8 +13,8 @@ use super::support::tiers::{Watcher, kernel, watchers};
 use super::support::totals::workload;
 use super::{ROOM, sees_functions};
 
-/// What fio does beyond its own beginning and end, which are the same in both runs: by its own account, and
-/// by each tier.
+/// fio's work without its start and end, which are the same in both runs: its own report, and the counts of
+/// each attach mode.
 fn beyond<'a>(
     watchers: &'a [Watcher],
     storage: &Storage,
@@ -31,7 +31,7 @@ fn beyond<'a>(
     (large.less(&small), watchers.iter().zip(less).collect())
 }
 
-/// What is mapped is read by faults, which have no bytes.
+/// Mapped files are read by page faults, which have no bytes.
 fn seen(watcher: &Watcher, cgroup: &Cgroup, job: &Job) -> Report {
     let snapshot = watcher.agent.snapshot();
     let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
@@ -43,7 +43,7 @@ fn seen(watcher: &Watcher, cgroup: &Cgroup, job: &Job) -> Report {
     }
 }
 
-/// Whether a tier can see what an engine reads and writes.
+/// Whether an attach mode can see an engine's reads and writes.
 pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
     match engine {
         "libaio" | "mmap" => sees_functions(tier),
@@ -52,7 +52,7 @@ pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
     }
 }
 
-/// How many synchronisations a tier sees. fio makes the system call itself beside `libaio`.
+/// The number of syncs that an attach mode sees. With `libaio`, fio makes the system call itself.
 fn synchronisations(watcher: &Watcher, engine: &str, theirs: u64) -> u64 {
     if engine == "libaio" || sees_functions(watcher.tier) || sees(watcher.tier, engine) { theirs } else { 0 }
 }
@@ -61,10 +61,10 @@ fn synchronisations(watcher: &Watcher, engine: &str, theirs: u64) -> u64 {
 fn fio_counts_the_same_asynchronous_readings_writings_and_synchronisations() {
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
-    // The files that are read are there already: fio has written them.
+    // The files to read exist already: fio has written them.
     for direction in ["write", "read"] {
         for (engine, direct) in [("libaio", "1"), ("io_uring", "0"), ("io_uring", "1")] {
-            // One at a time: of several synchronisations that wait, a kretprobe may miss some.
+            // One at a time: if several syncs wait, a kretprobe may miss some.
             let options = ["--iodepth=1", &format!("--direct={direct}")];
             let job = Job { engine, direction, size: "", options: &options };
             let name = format!("{engine}-{direct}-{direction}");
@@ -73,7 +73,7 @@ fn fio_counts_the_same_asynchronous_readings_writings_and_synchronisations() {
     }
 }
 
-/// The flush of a synchronous writing is a part of it, also where a kernel thread does it.
+/// The flush of a synchronous write is a part of the write, even if a kernel thread does it.
 #[test]
 fn fio_synchronous_writings_are_writings_alone() {
     let watchers = watchers("vfs");
@@ -93,14 +93,14 @@ fn fio_synchronous_writings_are_writings_alone() {
                     "{name} by {}: {kernels} of the kernel, {flushes} flushes",
                     watcher.tier.name()
                 ));
-                // A loop device synchronises its file to flush. One more for each writing would stand out.
+                // A loop device syncs its file for a flush. One more sync for each write would stand out.
                 assert!(kernels < flushes + calls / 2, "{name} by {}", watcher.tier.name());
             }
         }
     }
 }
 
-/// Flushes that all loop devices have completed: `Documentation/block/stat.rst`, since 5.5.
+/// Flushes that all loop devices have completed (`Documentation/block/stat.rst`, since 5.5).
 fn flushes_of_loops() -> u64 {
     let devices = fs::read_dir("/sys/block").expect("block devices").flatten();
     let loops = devices.filter(|device| device.file_name().to_string_lossy().starts_with("loop"));
@@ -111,7 +111,7 @@ fn flushes_of_loops() -> u64 {
     flushes.sum()
 }
 
-/// Many at once, so that completions come in another order, and in interrupts.
+/// Many requests at once, so that completions come in a different order, and in interrupts.
 #[test]
 fn fio_counts_the_same_of_many_requests_at_once() {
     let watchers = watchers("vfs");
@@ -119,7 +119,7 @@ fn fio_counts_the_same_of_many_requests_at_once() {
         let storage = Storage::of(kind, ROOM);
         for direction in ["randwrite", "randread"] {
             for engine in ["libaio", "io_uring"] {
-                // What libaio reads through the page cache it waits for.
+                // libaio's buffered reads are synchronous.
                 let direct = u8::from(matches!(kind, Kind::Ext4 | Kind::Xfs));
                 let options = ["--iodepth=32", "--fsync=0", &format!("--direct={direct}")];
                 let job = Job { engine, direction, size: "", options: &options };
@@ -137,7 +137,7 @@ fn fio_reads_what_is_mapped_as_often_as_there_are_major_faults() {
     assert_equal(&watchers, &storage, &job, "mmap-randread");
 }
 
-/// Returns what fio says.
+/// Asserts equal counts; returns fio's report.
 fn assert_equal(watchers: &[Watcher], storage: &Storage, job: &Job, name: &str) -> Report {
     let (theirs, ours) = beyond(watchers, storage, job, name);
     figure(&format!("{name}: {theirs:?}"));

@@ -1,4 +1,4 @@
-//! fio, which counts and measures what it does by itself.
+//! fio, which counts and measures its own operations.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use super::counts::Counts;
 use super::support::cgroup::Cgroup;
 use super::support::process::inside;
 
-/// What fio says of one run.
+/// fio's report of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) calls: u64,
@@ -21,13 +21,13 @@ pub(crate) struct Report {
     pub(crate) fsync_p99_ns: u64,
 }
 
-/// One thread that reads or writes a file from end to end, and has every eighth write reach the device.
+/// One thread that reads or writes a file from end to end, and syncs every eighth write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) engine: &'a str,
     pub(crate) direction: &'a str,
     pub(crate) size: &'a str,
-    /// More, such as `--direct=1`, or in the place of those.
+    /// More options, such as `--direct=1`, which may override the others.
     pub(crate) options: &'a [&'a str],
 }
 
@@ -41,12 +41,12 @@ impl Job<'_> {
     }
 }
 
-/// One call after the other.
+/// Runs one call after the other.
 pub(crate) fn run(cgroup: &Cgroup, directory: &Path, direction: &str, size: &str) -> Report {
     Job { engine: "psync", direction, size, options: &[] }.run(cgroup, directory)
 }
 
-/// So many readings of a device, past the page cache or of what is not in it.
+/// Reads a device this many times, with direct I/O or from outside of the page cache.
 pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, engine: &str, times: u64) -> Report {
     let mut fio = Command::new("fio");
     let direct = u8::from(engine != "mmap");
@@ -56,8 +56,8 @@ pub(crate) fn run_on_device(cgroup: &Cgroup, device: &Path, engine: &str, times:
     report(fio, cgroup, "read")
 }
 
-/// Has the program and its libraries in memory: on a machine where it has not run yet, they come from a slow
-/// device, too.
+/// Loads the program and its libraries into memory: on a machine where fio has not run yet, they would come
+/// from a slow device too.
 pub(crate) fn warm_up() {
     let status =
         Command::new("fio").arg("--version").stdout(Stdio::null()).status().expect("fio can be started");
@@ -86,7 +86,7 @@ fn report(mut fio: Command, cgroup: &Cgroup, direction: &str) -> Report {
 }
 
 impl Report {
-    /// The same from an agent's counts.
+    /// The same report from an agent's counts.
     pub(crate) fn of_counts(counts: &Counts, direction: &str) -> Self {
         let writes = direction.ends_with("write");
         Self {
@@ -97,7 +97,7 @@ impl Report {
         }
     }
 
-    /// Calls and bytes beyond another run's.
+    /// The calls and bytes beyond those of another run.
     pub(crate) fn less(&self, other: &Self) -> Self {
         Self {
             calls: self.calls - other.calls,

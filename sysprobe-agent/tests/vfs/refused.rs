@@ -9,7 +9,7 @@ use super::support::storage::{Kind, Storage};
 use super::support::tiers::watchers;
 use super::{ROOM, assert_nothing_lost, assert_same, sees_functions, watch};
 
-/// What [`after_it`] does.
+/// The expected counts of [`after_it`].
 const AFTER_IT: Counts = Counts {
     read: failed(3),
     write: failed(3),
@@ -19,7 +19,7 @@ const AFTER_IT: Counts = Counts {
     ..Counts::NONE
 };
 
-/// Every tier sees these.
+/// Calls that every attach mode sees.
 fn after_it(name: &CStr, directory: &CStr) {
     let mut bytes = [0_u8; 8];
     let buffer = bytes.as_mut_ptr().cast::<libc::c_void>();
@@ -28,7 +28,7 @@ fn after_it(name: &CStr, directory: &CStr) {
     close(open(name, exclusive));
     // SAFETY: names, descriptors and memory that live.
     unsafe {
-        // It makes nothing, so it is an open that failed.
+        // It creates nothing, so it counts as a failed open.
         fails(libc::open(name.as_ptr(), exclusive, 0o600).into(), libc::EEXIST);
         fails(libc::open(name.as_ptr(), libc::O_DIRECTORY | libc::O_RDONLY).into(), libc::ENOTDIR);
         fails(libc::open(directory.as_ptr(), libc::O_WRONLY).into(), libc::EISDIR);
@@ -49,12 +49,12 @@ fn after_it(name: &CStr, directory: &CStr) {
     }
 }
 
-/// What [`before_it`] does, as those see it that see system calls: a read, a write, and opens without a
-/// descriptor, with a name that fits no page and with flags that make no sense.
+/// The expected counts of [`before_it`] in attach modes that see system calls: a read, a write, and opens
+/// without a free descriptor, with a name longer than a page and with invalid flags.
 const BEFORE_IT: Counts =
     Counts { read: failed(1), write: failed(1), open: Count { calls: 4, errors: 3 }, ..Counts::NONE };
 
-/// `absent` has no file, so in no attach mode are its read and its write storage operations.
+/// `absent` is not a file, so no attach mode counts its read and its write as storage operations.
 fn before_it(name: &CStr, long: &CStr) {
     let mut bytes = [0_u8; 8];
     let buffer = bytes.as_mut_ptr().cast::<libc::c_void>();
@@ -68,7 +68,7 @@ fn before_it(name: &CStr, long: &CStr) {
         fails(libc::pread(file, buffer, 8, -1) as _, libc::EINVAL);
         fails(libc::pwrite(file, buffer, 8, -1) as _, libc::EINVAL);
         fails(libc::open(long.as_ptr(), libc::O_RDONLY).into(), libc::ENAMETOOLONG);
-        // A file without a name has to be writable.
+        // A file without a name must be writable.
         fails(libc::open(name.as_ptr(), libc::O_TMPFILE | libc::O_RDONLY).into(), libc::EINVAL);
         let none_left = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         worked(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none_left).into());

@@ -1,4 +1,4 @@
-//! Reads of a file by `io_uring`.
+//! Reads a file through `io_uring`.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use super::support::tiers::kernel;
 
 pub(crate) const BLOCK: usize = 4096;
 
-/// How many of them are seen. Requests are told apart since then.
+/// The number of reads that the agent sees. It can distinguish requests from 6.0 on.
 pub(crate) fn seen(times: u64) -> u64 {
     if kernel() >= (6, 0) { times } else { 0 }
 }
@@ -27,7 +27,7 @@ pub(crate) fn push(ring: &mut IoUring, entry: &Entry) {
     unsafe { ring.submission().push(entry) }.expect("there is room");
 }
 
-/// One block so many times, one after the other.
+/// Reads one block this many times, one after the other.
 pub(crate) fn read_block(path: &Path, times: u64) {
     let mut ring = IoUring::new(4).expect("a ring");
     let file = File::open(path).expect("a file");

@@ -1,4 +1,4 @@
-//! stress-ng, and strace, which counts what that does: the two know nothing of each other.
+//! stress-ng as the load, and strace as an independent count of its calls.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ const CALLS: &str = "read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwr
     open,openat,openat2,creat,mkdir,mkdirat,mknod,\
     mknodat,link,linkat,symlink,symlinkat,rename,renameat,renameat2,unlink,unlinkat,rmdir,execve";
 
-/// A job of each kind of operation, and how large it is.
+/// A job for each kind of operation, with its size.
 const JOBS: [(&str, &[&str]); 5] = [
     ("hdd", &["--hdd-ops", "200", "--hdd-bytes", "1m", "--hdd-write-size", "4k", "--hdd-opts", "fdatasync"]),
     ("seek", &["--seek-ops", "100", "--seek-size", "1m"]),
@@ -24,7 +24,8 @@ const JOBS: [(&str, &[&str]); 5] = [
     ("dir", &["--dir-ops", "20"]),
 ];
 
-/// What strace has seen. An open that made its file looks like any other to it: both are `open` here.
+/// The calls that strace has seen. strace cannot tell an open that creates the file from any other: both are
+/// `open` here.
 #[derive(Debug, Default)]
 struct Seen {
     counts: Counts,
@@ -70,27 +71,27 @@ impl Seen {
     }
 }
 
-/// `-1 ENOENT (No such file or directory)`, `3</etc/passwd>`.
+/// Parses `-1 ENOENT (No such file or directory)` and `3</etc/passwd>`.
 fn number(result: &str) -> i64 {
     let digits = result.split(|character: char| character != '-' && !character.is_ascii_digit()).next();
     digits.and_then(|digits| digits.parse().ok()).unwrap_or_else(|| panic!("no number: {result}"))
 }
 
-/// The file of the descriptor that a text begins with: `3</etc/passwd>`.
+/// The path of a descriptor at the start of a text: `3</etc/passwd>`.
 fn within(text: &str) -> Option<&str> {
     let (descriptor, rest) = text.split_once('<')?;
     let is_one = !descriptor.is_empty() && descriptor.bytes().all(|byte| byte.is_ascii_digit());
     is_one.then(|| rest.split('>').next()).flatten()
 }
 
-/// Pipes and sockets have no path.
+/// Whether a path belongs to storage; pipes and sockets have no path.
 fn is_storage(path: &str) -> bool {
     let is_device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     path.starts_with('/') && !path.starts_with("/proc/") && !path.starts_with("/sys/") && !is_device
 }
 
-/// Of two names the last decides. One that is relative to a descriptor without a file leads nowhere: `20001,
-/// "bad", 0600`.
+/// Whether the named file is on storage. With two names, the last one decides. A name relative to a
+/// descriptor without a file leads nowhere: `20001, "bad", 0600`.
 fn names_storage(arguments: &str) -> bool {
     let leads_nowhere = arguments.rsplit_once(", \"").is_some_and(|(before, name)| {
         let directory = before.rsplit(", ").next().unwrap_or(before);
@@ -99,7 +100,7 @@ fn names_storage(arguments: &str) -> bool {
     !leads_nowhere && !arguments.contains("\"/proc") && !arguments.contains("\"/sys")
 }
 
-/// Returns how many bytes that were, if it is a reading or a writing.
+/// Counts a call; returns its bytes if it reads or writes.
 fn count(count: &mut Count, counts: bool, returned: i64) -> u64 {
     if counts {
         count.calls += 1;
@@ -115,7 +116,7 @@ fn run(cgroup: &Cgroup, options: &[&str]) -> Seen {
     let traces = tempfile::tempdir().expect("a directory");
     let entrances: Vec<String> = cgroup.entrances().iter().map(|path| path.display().to_string()).collect();
     let mut strace = Command::new("strace");
-    // One file for each process: a call is one line then.
+    // One file for each process, so that a call is always on one line.
     strace.args(["-ff", "-y", "-s", "0", "-e", &format!("trace={CALLS}")]);
     strace.arg("-o").arg(traces.path().join("trace")).args(["/bin/sh", "-c", ENTER, "sh"]);
     let output = strace.args(options).env("ENTRANCES", entrances.join(" ")).stdin(Stdio::null()).output();
@@ -124,7 +125,7 @@ fn run(cgroup: &Cgroup, options: &[&str]) -> Seen {
     let mut seen = Seen::default();
     for trace in fs::read_dir(traces.path()).expect("a directory") {
         let text = fs::read_to_string(trace.expect("a file").path()).expect("text");
-        // The first process is inside once it has written itself there, the others have been from the start.
+        // The first process is inside once it has written to the file; the others are inside from the start.
         let entered = text.find(&*entrances[0]).map_or(0, |opened| {
             opened + text[opened..].find("\nwrite(").expect("it enters") + "\nwrite(".len()
         });
@@ -133,7 +134,7 @@ fn run(cgroup: &Cgroup, options: &[&str]) -> Seen {
     seen
 }
 
-/// As [`Seen`] has it.
+/// The counts in the terms of [`Seen`].
 fn with_made_as_opened(counts: Counts) -> Counts {
     let both = |one: Count, other: Count| Count {
         calls: one.calls + other.calls,
@@ -152,9 +153,9 @@ fn without_errors(counts: Counts) -> Counts {
     each(counts, |count| Count { calls: count.calls - count.errors, errors: 0 })
 }
 
-/// What a tier by functions says of a job, without what the kernel itself does to start its program: it opens
-/// the program and the one that loads its libraries, and where an overlay calls the file system below, their
-/// beginnings are read too. A program that does nothing shows how much that is.
+/// The part of a job's counts, in function-based attach modes, that is due to the kernel starting the
+/// program. The kernel opens the program and its loader; if an overlay calls the file system below, their
+/// first bytes are read too. A program that does nothing shows how much that is.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     opens: u64,
@@ -179,8 +180,8 @@ impl Start {
     }
 }
 
-/// By a tier, in the terms of [`Seen`]. What does not reach the VFS fails in the system call only, so errors
-/// are left out where functions are hooked.
+/// An attach mode's counts, in the terms of [`Seen`]. A call that does not reach the VFS fails only in the
+/// system call, so errors are left out where functions are hooked.
 fn of_tier(watcher: &Watcher, cgroup: &Cgroup) -> Counts {
     let counts = with_made_as_opened(of_workload(&watcher.agent.snapshot(), &cgroup.name));
     if sees_functions(watcher.tier) { without_errors(counts) } else { counts }

@@ -1,5 +1,5 @@
-//! What the kernel moves without the caller's memory: from files and to files, once for each side that is
-//! one, however many pieces it takes.
+//! Data that the kernel moves without the caller's memory: from files and to files. A call counts once for
+//! each side that is a file, however many pieces it takes.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -11,11 +11,11 @@ use super::support::storage::{Kind, Storage};
 use super::support::tiers::watchers;
 use super::{ROOM, assert_nothing_lost, assert_same, watch};
 
-/// What a pipe has room for, in pages of 4096 bytes.
+/// The capacity of a pipe, in pages of 4096 bytes.
 const PIPE: usize = 16 * 4096;
-/// More than goes through the kernel's own pipe at a time.
+/// More than the kernel's internal pipe holds.
 const LARGE: usize = 4 * PIPE;
-/// Where a second transfer begins.
+/// The offset at which a second transfer begins.
 const OFFSET: i64 = 4096;
 
 struct Files {
@@ -41,7 +41,7 @@ fn pipe() -> [i32; 2] {
     pair(|pair| unsafe { libc::pipe(pair) })
 }
 
-/// Reads so many bytes, of which nothing is storage's.
+/// Reads this many bytes, none of them from storage.
 fn empty(pipe: i32, bytes: usize) {
     let mut page = [0_u8; 4096];
     for _ in 0..bytes / page.len() {
@@ -50,12 +50,12 @@ fn empty(pipe: i32, bytes: usize) {
     }
 }
 
-/// `worked` for a transfer that has to be whole.
+/// Like `worked`, for a transfer that must be complete.
 fn whole(result: isize, bytes: usize) {
     worked(if usize::try_from(result) == Ok(bytes) { 0 } else { -1 });
 }
 
-/// What [`to_and_from_files`] does: the file's content is written by one `write`.
+/// The expected counts of [`to_and_from_files`]; one `write` creates the file's content.
 const TO_AND_FROM_FILES: Counts = Counts {
     read: times(3),
     write: times(4),
@@ -65,7 +65,7 @@ const TO_AND_FROM_FILES: Counts = Counts {
     ..Counts::NONE
 };
 
-/// From a file to a file, whole and in one call each, and by way of a pipe.
+/// From a file to a file, complete and in one call each, and through a pipe.
 fn to_and_from_files(files: &Files) {
     static BYTES: [u8; LARGE] = [b'x'; LARGE];
     let (from, to) =
@@ -87,7 +87,7 @@ fn to_and_from_files(files: &Files) {
     }
 }
 
-/// What [`one_side`] does, on the files of the above.
+/// The expected counts of [`one_side`], on the same files.
 const ONE_SIDE: Counts = Counts {
     read: times(4),
     write: times(2),
@@ -97,7 +97,7 @@ const ONE_SIDE: Counts = Counts {
     ..Counts::NONE
 };
 
-/// Where the other side is no storage: pipes, sockets, the caller's memory.
+/// Transfers whose other side is not storage: pipes, sockets, the caller's memory.
 fn one_side(files: &Files) {
     let (from, to) = (open(&files.from, libc::O_RDONLY), open(&files.to, libc::O_WRONLY));
     let (pipe, other) = (pipe(), pipe());
@@ -128,7 +128,7 @@ fn one_side(files: &Files) {
     }
 }
 
-/// What [`nothing_moves`] does.
+/// The expected counts of [`nothing_moves`].
 const NOTHING_MOVES: Counts = Counts {
     read: super::counts::Count { calls: 5, errors: 2 },
     write: super::counts::Count { calls: 4, errors: 2 },
@@ -136,7 +136,7 @@ const NOTHING_MOVES: Counts = Counts {
     ..Counts::NONE
 };
 
-/// At the end of the file there is nothing to move. What is refused is an error of both sides.
+/// At the end of the file, there is nothing to move. A refused call is an error on both sides.
 fn nothing_moves(files: &Files) {
     let (from, to) = (open(&files.from, libc::O_RDONLY), open(&files.to, libc::O_RDWR));
     let pipe = pipe();

@@ -1,5 +1,5 @@
-//! Calls that wait exactly as long as the test has them wait: how long they were, where their task went
-//! meanwhile, and what is left of them if it is killed.
+//! Calls that wait exactly as long as the test makes them: their latency, migrations of their task meanwhile,
+//! and the counts that remain if the task is killed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use super::{assert_nothing_lost, assert_same, watch};
 
 const ONCE: Count = Count { calls: 1, errors: 0 };
 
-/// Far longer than what a busy machine adds by itself.
+/// Far longer than a busy machine adds by itself.
 const HELD: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum Way {
     Fsync,
 }
 
-/// What the child says of its call.
+/// The child's report of its call.
 #[derive(Debug, Default)]
 struct Account {
     waited_ns: AtomicU64,
@@ -44,28 +44,28 @@ struct Account {
 // SAFETY: numbers, of which zero is a value.
 unsafe impl SharedNumbers for Account {}
 
-/// What keeps the call from ending.
+/// The resource that keeps the call from ending.
 enum Hold {
     Memory(Wanted),
     Storage(Frozen),
 }
 
-/// A child in a call that goes on until it is let go. What holds it goes first, for it could not be killed
-/// otherwise.
+/// A child in a call that lasts until it is released. `hold` is dropped first, because the child cannot be
+/// killed before.
 struct Waiting {
     hold: Option<Hold>,
     load: Load,
     cgroup: Cgroup,
     way: Way,
     account: &'static Account,
-    /// A moment at which it was inside for certain.
+    /// A time at which the child was certainly in the call.
     inside: Instant,
 }
 
 impl Way {
     const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Fsync];
 
-    /// What the child does, when it comes to its end.
+    /// The expected counts if the child runs to its end.
     const fn counts(self) -> Counts {
         let opened = Counts { open: ONCE, ..Counts::NONE };
         let written = Counts { write: ONCE, bytes_written: PAGE as u64, ..opened };
@@ -76,7 +76,8 @@ impl Way {
         }
     }
 
-    /// The same if it is killed in its call. Nothing ends a synchronisation before the device has answered.
+    /// The expected counts if the child is killed in its call. A sync cannot be interrupted before the device
+    /// has answered.
     const fn counts_killed(self) -> Counts {
         let counts = self.counts();
         match self {
@@ -103,11 +104,11 @@ fn this_cpu() -> i32 {
     unsafe { libc::sched_getcpu() }
 }
 
-/// The child: one page read, written, or written and brought to the device.
+/// The child's work: one page is read, written, or written and synced to the device.
 fn body(way: Way, name: &std::ffi::CStr, account: &Account) {
     let there = [b'x'; PAGE];
     let file = open(name, libc::O_RDWR);
-    // SAFETY: a descriptor and memory that live. A page that is not there yet comes in time.
+    // SAFETY: a descriptor and memory that live. A missing page is provided in time.
     unsafe {
         match way {
             Way::Read => {
@@ -147,7 +148,7 @@ impl Waiting {
         Self { hold: Some(hold), load, cgroup, way, account, inside: Instant::now() }
     }
 
-    /// Lets the call end. Returns for how long it was inside at least.
+    /// Lets the call end. Returns the minimum time that it took.
     fn release(&mut self) -> Duration {
         sleep(HELD.saturating_sub(self.inside.elapsed()));
         let held = self.inside.elapsed();
@@ -159,8 +160,8 @@ impl Waiting {
         held
     }
 
-    /// Asserts that a tier has the call's length: no shorter than it was held, no longer than its caller
-    /// waited.
+    /// Asserts an attach mode's latency of the call: at least the time that it was held, and at most the time
+    /// that its caller waited.
     fn assert_length(&self, watcher: &Watcher, held: Duration) {
         let waited = self.account.waited_ns.load(Ordering::Relaxed);
         let held = u64::try_from(held.as_nanos()).expect("no centuries");
@@ -177,20 +178,20 @@ impl Waiting {
     }
 }
 
-/// A file whose page is on the device and in memory.
+/// Creates a file whose page is on the device and in memory.
 fn make(file: &Path) {
     std::fs::write(file, [b'y'; PAGE]).expect("a file");
     std::fs::File::open(file).and_then(|file| file.sync_all()).expect("it reaches the device");
 }
 
-/// Whether a child sleeps in this system call, deaf to signals.
+/// Whether a child sleeps uninterruptibly in this system call.
 fn is_in(load: &Load, call: libc::c_long) -> bool {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", load.pid)).unwrap_or_default();
     let sleeps = read("stat").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'));
     sleeps && read("syscall").split(' ').next() == Some(&call.to_string())
 }
 
-/// What a tier says of the calls of one way.
+/// An attach mode's histogram of one kind of call.
 fn of_way(watcher: &Watcher, cgroup: &str, way: Way) -> HistogramSample {
     let snapshot = watcher.agent.snapshot();
     let vfs =
@@ -239,7 +240,7 @@ fn a_caller_that_is_killed_in_a_call_leaves_nothing_behind() {
         let mut waiting = Waiting::begin(way, &storage, &format!("killed-{way:?}"));
         waiting.load.kill();
         if way == Way::Fsync {
-            // It dies when its call is over.
+            // The child dies when its call is over.
             waiting.release();
         }
         waiting.load.wait();

@@ -87,7 +87,7 @@ fn extremes_stay_inside() {
 fn neighbouring_bounds_are_a_quarter_octave_apart() {
     for pair in UPPER_NS.windows(2) {
         let ratio = pair[1] as f64 / pair[0] as f64;
-        // Whole nanoseconds near 477 ns are the coarsest: one of them is 0.2 %.
+        // Rounding to whole nanoseconds matters most near 477 ns, where one is 0.2 %.
         assert!((ratio / 2_f64.powf(0.25) - 1.0).abs() < 0.003, "ratio {ratio}");
     }
 }

@@ -1,42 +1,42 @@
-//! What took long, one by one: the record that is sent of each while a command asks for them.
+//! Slow requests: the record that is sent for each one while a command asks for them.
 
 use super::Point;
 use crate::sched::Stretch;
 
-/// How many stretches of its CPU come with a record.
+/// The number of the CPU's run intervals in a record.
 pub const STRETCHES_TOLD: usize = 16;
 /// The longest name of a thread, with its terminator (`TASK_COMM_LEN`).
 pub const NAME_SIZE: usize = 16;
-/// Of the ring that they are sent through. A power of two, and whole pages.
+/// The size of the ring buffer in bytes: a power of two, and whole pages.
 pub const RING_BYTES: u32 = 256 << 10;
 
-/// One request, or whatever else was received and read.
+/// One request, or any other data that was received and read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Slow {
-    /// As in [`super::Unread`], all of them.
+    /// As in [`super::Unread`], including the reader's points.
     pub moments: [u64; Point::ALL.len()],
-    /// Its reader's cgroup, as in [`super::Key`].
+    /// The reader's cgroup, as in [`super::Key`].
     pub owner: u64,
-    /// The reader's process (the upper half) and thread.
+    /// The reader's process id (upper half) and thread id (lower half).
     pub thread: u64,
     pub name: [u8; NAME_SIZE],
-    /// As in a packet of version 6; one of version 4 is mapped. 0 if the socket is not connected.
+    /// As in an IPv6 packet; an IPv4 address is mapped. 0 if the socket is not connected.
     pub peer: [u32; 4],
     pub peer_port: u16,
     pub own_port: u16,
     /// A [`super::Protocol`] as a number.
     pub protocol: u32,
-    /// The points that can be seen: bits of [`Point::bit`].
+    /// The observable points: bits of [`Point::bit`].
     pub points: u32,
-    /// On which it was read.
+    /// The CPU on which it was read.
     pub cpu: u32,
-    /// When the reader waited for this CPU the last time before it read; both 0 if that is not known.
+    /// The reader's last wait for this CPU before the read; both 0 if it is not known.
     pub waited_from: u64,
     pub waited_to: u64,
     /// See [`crate::sched::Timeline`].
     pub clock_offset: u64,
-    /// The last of that CPU, the latest first. All 0 where `sched` cannot tell.
+    /// The CPU's last run intervals, the latest first. All 0 if `sched` does not know them.
     pub stretches: [Stretch; STRETCHES_TOLD],
 }
 

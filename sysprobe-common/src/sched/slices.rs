@@ -1,19 +1,19 @@
-//! When a task had a CPU of late: what the time between two moments of it is told by.
+//! The last time slices of a task, by which other domains divide the time between two timestamps.
 
 use super::SchedTask;
 
-/// How many slices of a task are remembered beside the one that is going on.
+/// The number of slices kept for a task, beside the current one.
 pub const SLICES: usize = 4;
 
-/// A time for which a task had a CPU. All in `CLOCK_MONOTONIC`, and as exact as the run queue's clock is kept
-/// in step with it: some microseconds.
+/// A time slice of a task. Timestamps are converted from the run queue's clock to `CLOCK_MONOTONIC`, which is
+/// exact to some microseconds.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     pub arrived: u64,
-    /// How long it had been runnable before.
+    /// The wait before the slice, in nanoseconds.
     pub waited: u64,
-    /// 0 as long as it has the CPU.
+    /// 0 while the task has the CPU.
     pub left: u64,
 }
 
@@ -29,7 +29,7 @@ impl Slices {
     pub const NONE: Self = Self { last: 0, ring: [Slice { arrived: 0, waited: 0, left: 0 }; SLICES] };
 }
 
-/// What lies in a task's storage.
+/// The value in task storage.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct StoredTask {

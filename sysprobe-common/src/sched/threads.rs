@@ -1,17 +1,17 @@
-//! How many threads are in which state, as `/proc/PID/task/TID/stat` tells it, and how many of them are load.
+//! Threads by state, as in `/proc/PID/task/TID/stat`, and the number of them that count as load.
 //!
 //! The kernel's own rules: `task_state_index` and `TASK_REPORT` of include/linux/sched.h, and for the load
 //! `task_contributes_to_load` (since 5.14 `sched_contributes_to_load`). The values have been the same from
 //! 5.10 on; later kernels only took bits that were free before.
 //! <https://github.com/torvalds/linux/blob/v6.12/include/linux/sched.h#L97>
 
-/// What a thread is doing.
+/// The state of a thread.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// On a CPU.
     Running = 0,
-    /// Waiting for one.
+    /// Waiting for a CPU.
     Runnable = 1,
     Interruptible = 2,
     Uninterruptible = 3,
@@ -32,17 +32,17 @@ const EXIT_DEAD: u32 = 0x0010;
 const EXIT_ZOMBIE: u32 = 0x0020;
 const TASK_PARKED: u32 = 0x0040;
 const TASK_NOLOAD: u32 = 0x0400;
-/// Waits for a lock on a real-time kernel (5.15), which shows as uninterruptible.
+/// Waiting for a lock on a real-time kernel (5.15). Shown as uninterruptible.
 const TASK_RTLOCK_WAIT: u32 = 0x1000;
-/// Held by the freezer (6.1), which shows as uninterruptible.
+/// Frozen (6.1). Shown as uninterruptible.
 const TASK_FROZEN: u32 = 0x8000;
-/// The same before 6.1. From 6.15 on the bit is a kernel thread's (`PF_KCOMPACTD`).
+/// The same before 6.1. Since 6.15 the bit marks a kernel thread (`PF_KCOMPACTD`).
 const PF_FROZEN: u32 = 0x0001_0000;
 const PF_KTHREAD: u32 = 0x0020_0000;
 
 const TASK_IDLE: u32 = TASK_UNINTERRUPTIBLE | TASK_NOLOAD;
 
-/// What the kernel says of one thread.
+/// The kernel's data about one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread {
     /// `task_struct.__state`, `state` before 5.14.
@@ -77,15 +77,15 @@ impl Thread {
         }
     }
 
-    /// Whether it is a part of the load average.
+    /// Whether the thread counts towards the load average.
     #[inline]
     #[must_use]
     pub const fn is_load(self) -> bool {
-        // The cgroup freezer of v1 holds only what is no kernel thread.
+        // The v1 cgroup freezer does not freeze kernel threads.
         let was_frozen = self.flags & (PF_FROZEN | PF_KTHREAD) == PF_FROZEN;
         match self.what() {
             State::Running | State::Runnable => true,
-            // `what` may call it so although the kernel's bit is not set.
+            // `what` may return this state although the kernel's bit is not set.
             State::Uninterruptible => {
                 self.state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD | TASK_FROZEN) == TASK_UNINTERRUPTIBLE
                     && !was_frozen
@@ -128,13 +128,13 @@ impl State {
     }
 }
 
-/// The threads of a slot's cgroup at one moment. Whole words, as the agent reads it.
+/// The threads of a slot's cgroup at one moment. Aligned to whole words, because the agent reads words.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threads {
     /// By state.
     pub states: [u32; State::COUNT],
-    /// How many of them are load.
+    /// How many of them count as load.
     pub load: u32,
     _pad: u32,
 }

@@ -1,19 +1,19 @@
-//! How long groups of tasks were throttled at a time.
+//! Single throttles of task groups, and their lengths.
 
 use crate::hist;
 
-/// What is kept of one cgroup that has a quota. A throttling is one on one CPU, as in the kernel's own
-/// account.
+/// The statistics of one cgroup with a quota. A group is throttled on each CPU separately, and each throttle
+/// counts, as in the kernel's own statistics.
 ///
-/// The 32-bit numbers wrap, as those of `SchedStats` do.
+/// The 32-bit counters wrap, as those of `SchedStats` do.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ThrottleStats {
-    /// The sum over all of `lengths`, in nanoseconds.
+    /// The total length of all throttles in `lengths`, in nanoseconds.
     pub throttled_ns: u64,
-    /// How many threads were held up, summed over all of them.
+    /// Throttled threads, summed over all throttles.
     pub threads: u64,
-    /// Throttlings by length.
+    /// Throttles by length.
     pub lengths: [u32; hist::BUCKETS],
 }
 
@@ -23,18 +23,19 @@ const _: () = assert!(size_of::<ThrottleStats>() == 440);
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
-    /// Since when, by the run queue's clock.
+    /// When the throttle began, by the run queue's clock.
     pub since: u64,
-    /// Until when; 0 as long as it is not over.
+    /// When it ended; 0 while it lasts.
     pub until: u64,
-    /// The same of the time before.
+    /// The same for the throttle before this one.
     pub earlier_since: u64,
     pub earlier_until: u64,
-    /// How long it had been throttled before, in nanoseconds.
+    /// The queue's throttled time before this throttle, in nanoseconds. For a group: the part of its total
+    /// that is already accounted for.
     pub before: u64,
-    /// How many threads it holds up.
+    /// Throttled threads.
     pub threads: u64,
-    /// Of a group: its cgroup. The address of one that has gone may come back as another's.
+    /// For a group: its cgroup's id, because the address of a freed group may be reused.
     pub cgroup: u64,
 }
 

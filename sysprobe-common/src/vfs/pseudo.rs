@@ -1,7 +1,8 @@
-//! Which file systems are no storage: windows into the kernel, and what is only a file by name.
+//! Pseudo file systems, which are not storage: interfaces to the kernel, and objects that are files only by
+//! name.
 //!
-//! Told apart by the magic number of the super block (`include/uapi/linux/magic.h`, and the file systems
-//! themselves), which never changes. What is not in the list is storage: a new file system shows up rather
+//! The magic number of the super block identifies them (`include/uapi/linux/magic.h`, and the file systems
+//! themselves). It never changes. A file system that is not in the list is storage: a new one shows up rather
 //! than vanishes.
 
 macro_rules! pseudo {
@@ -9,8 +10,8 @@ macro_rules! pseudo {
         /// Their names and magic numbers.
         pub const PSEUDO: &[(&str, u32)] = &[$(($name, $magic)),+];
 
-        /// Whether a super block's magic number is that of a pseudo file system. The compiler makes a tree of
-        /// comparisons of it, where a search of the table would be a loop.
+        /// Whether a super block's magic number is that of a pseudo file system. The compiler turns this into
+        /// a tree of comparisons; a search of the table would be a loop.
         #[inline]
         #[must_use]
         pub const fn is_pseudo(magic: u32) -> bool {
@@ -56,8 +57,8 @@ pseudo! {
     "xenfs" 0xabba_1974,
 }
 
-/// Whether a name, of which these are the first eight bytes (zeros after its end), leads to where the pseudo
-/// file systems are usually mounted: for calls that end without a file that could be asked.
+/// Whether a name leads to a usual mount point of a pseudo file system, for calls that end without a file to
+/// check. `name` has its first eight bytes, padded with zeros.
 #[inline]
 #[must_use]
 pub const fn leads_to_pseudo(name: [u8; 8]) -> bool {

@@ -1,25 +1,25 @@
-//! What a system call does to storage, as one number: the agent fills a table of them by system call, the
-//! program that sees every call looks it up.
+//! The effect of a system call on storage, encoded in one number. The agent fills a table with them by system
+//! call, and the program that sees every call looks it up.
 
-/// How many numbers the table has. The highest of a call that matters is below 450 on every architecture.
+/// The size of the table. All calls that matter have numbers below 450 on every architecture.
 pub const TABLE: usize = 512;
 
-/// What a call does, and in which argument it says to what.
+/// The operations of a call, and the arguments with their target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syscall {
-    /// Nothing that is counted.
+    /// A call that is not counted.
     None,
-    /// These operations (bits of `Operation::bit`) on the file of one descriptor.
+    /// These operations (bits of `Operation::bit`) on the file of a descriptor.
     File { operations: u32, descriptor: u32 },
-    /// From one descriptor to another.
+    /// A transfer from one descriptor to another.
     Transfer { from: u32, to: u32 },
-    /// On memory that some file may be behind.
+    /// These operations on memory that may be mapped from a file.
     Memory { operations: u32 },
-    /// On a name; `directory` is [`WORKING`] without one.
+    /// These operations on a name. `directory` is [`WORKING`] if the call has no such argument.
     Name { operations: u32, directory: u32, name: u32 },
 }
 
-/// The directory of a name that is relative to the working directory.
+/// Stands for the working directory, for a name without a directory argument.
 pub const WORKING: u32 = 7;
 
 const FILE: u32 = 1;

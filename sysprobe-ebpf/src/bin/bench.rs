@@ -1,10 +1,9 @@
-//! What `sched` could have been: the alternatives that `cargo xtask bench` measures it against. Never in the
-//! agent.
+//! Alternatives to `sched`, which `cargo xtask bench` compares with it. The agent never loads them.
 //!
-//! `bench_empty_*` cost what any program costs. The first group differs in where a wait comes from and books
-//! per CPU: stamps in a hash by pid, stamps in task storage, or the kernel's own totals (`bench_info`). The
-//! second group takes the totals and differs in where a cgroup's numbers are kept. All find buckets alike and
-//! keep the same numbers.
+//! `bench_empty_*` show the cost of any program. The first group counts per CPU and differs in the source of
+//! a wait: timestamps in a hash by pid, timestamps in task storage, or the kernel's own totals
+//! (`bench_info`). The second group uses the totals and differs in the map with a cgroup's numbers. All find
+//! buckets alike and keep the same numbers.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -51,7 +50,7 @@ globals!(
     CFG_SHARD_BITS,
 );
 
-/// What a task was last seen with, and what its cgroup was found to be: an id or a slot.
+/// A task's last totals, and its cgroup as an id or a slot.
 #[repr(C)]
 struct Seen {
     totals: SchedTask,
@@ -70,7 +69,7 @@ static BENCH_PCPU: PerCpuArray<SchedStats, 1> = PerCpuArray::new();
 static BENCH_MMAP: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
 static BENCH_SLOTS: HashMap<u64, u32, 1> = HashMap::new();
-/// The slot that was given out last. Two CPUs may give out the same, which costs what it costs otherwise.
+/// The last slot that was assigned. Two CPUs may assign the same one, which does not change the cost.
 #[btf_map]
 static BENCH_LAST: Array<u32, 1> = Array::new();
 /// A new entry's value, too large for the stack.
@@ -91,7 +90,7 @@ fn bench_empty_wk(_ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// No cgroup at all.
+/// Without cgroups.
 #[btf_tracepoint(function = "sched_switch")]
 fn bench_info(ctx: BtfTracePointContext) -> i32 {
     book::<false>(argument(&ctx, 1), |_, _| this_cpu());
@@ -104,7 +103,7 @@ fn bench_hash(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// As `bench_hash`, but the way from the task to its cgroup is walked at every switch.
+/// As `bench_hash`, but the cgroup is looked up at every switch.
 #[btf_tracepoint(function = "sched_switch")]
 fn bench_walk(ctx: BtfTracePointContext) -> i32 {
     book::<true>(argument(&ctx, 1), |_, css_set| hash_element(cgroup_id(css_set)));
@@ -141,7 +140,7 @@ fn bench_mmap(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Makes every task known: its past is the baseline.
+/// Records every task, with its totals as the baseline.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
 extern "C" fn bench_seed(ctx: *mut c_void) -> i32 {
@@ -168,8 +167,8 @@ fn totals(task: Typed) -> SchedTask {
     SchedTask {
         run_delay: task.load_u64(&OFF_TASK_RUN_DELAY),
         on_cpu: task.load_u64(&OFF_TASK_ON_CPU_TIME),
-        // Not the id but the `css_set`'s address, by which these programs tell that a task has moved. That is
-        // cheap and wrong once the memory is used again: the product compares ids.
+        // The address of the `css_set` instead of the id. These programs detect a move by it, which is cheap,
+        // but wrong once the memory is reused. The product does not rely on it alone.
         cgroup: task.load_u64(&OFF_TASK_CGROUPS),
         arrivals: task.load_u64(&OFF_TASK_RUN_COUNT) as u32,
         voluntary: task.load_u64(&OFF_TASK_NVCSW) as u32,
@@ -181,7 +180,7 @@ fn totals(task: Typed) -> SchedTask {
 #[inline(always)]
 fn book<const SHARED: bool>(task: Typed, place: impl FnOnce(&mut Seen, u64) -> Option<*mut SchedStats>) {
     let Some(seen) = BENCH_TASKS.get(task) else { return };
-    // SAFETY: task storage stays valid while the task does, and only its own CPU books a task.
+    // SAFETY: task storage stays valid while the task does, and only the task's own CPU accounts for it.
     let seen = unsafe { &mut *seen };
     let now = totals(task);
     if let Some(stats) = place(seen, now.cgroup) {
@@ -230,7 +229,7 @@ fn this_cpu() -> Option<*mut SchedStats> {
     BENCH_CPU.get_ptr_mut(cpu())
 }
 
-/// What stands for the task's cgroup: found once, and again when the task has moved.
+/// The id or slot of the task's cgroup, looked up once, and again after the task has moved.
 #[inline(always)]
 fn cached(seen: &mut Seen, css_set: u64, find: impl FnOnce(u64) -> u64) -> u64 {
     if seen.cgroup == 0 || css_set != seen.totals.cgroup {
@@ -239,7 +238,7 @@ fn cached(seen: &mut Seen, css_set: u64, find: impl FnOnce(u64) -> u64) -> u64 {
     seen.cgroup
 }
 
-/// 0 where a member cannot be read.
+/// The cgroup's id, 0 if it cannot be read.
 #[inline(always)]
 fn cgroup_id(css_set: u64) -> u64 {
     let link = read_u64(css_set, &OFF_CSS_SET_LINK).unwrap_or(0);

@@ -1,8 +1,8 @@
-//! Cgroups: births, deaths and renames in the hierarchy that is the key, as events.
+//! Sends events for created, removed and renamed cgroups of the key hierarchy.
 //!
-//! Every hook leads to the directory's `kernfs_node`, which has the id, the name and the parent. It also
-//! leads to its file system's root, which is compared with that of the cgroup that the calling task is in:
-//! that tells the key hierarchy from the others, and from sysfs, whose directories pass the same functions.
+//! Every hook gets the directory's `kernfs_node`, which has the id, the name and the parent. It also leads to
+//! the root of the file system, which is compared with the root of the current task's cgroup. This excludes
+//! the other hierarchies, and sysfs, whose directories pass through the same functions.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -52,8 +52,8 @@ fn cgroup_name_tp(ctx: BtfTracePointContext) -> i32 {
 
 /// proto: v5.10- `void kernfs_activate(struct kernfs_node *kn)`
 ///
-/// The last step of making a cgroup. A new hierarchy's root, which has no parent, passes it too. So does a
-/// cgroup whose `cgroup.subtree_control` is written, which has been active for long.
+/// The last step of creating a cgroup. It also runs for a new hierarchy's root, which has no parent, and for
+/// a cgroup whose `cgroup.subtree_control` is written, which is already active.
 #[fentry(function = "kernfs_activate")]
 fn cgroup_born_fe(ctx: FEntryContext) -> i32 {
     activated(Some(Address(ctx.arg(0))))
@@ -101,7 +101,7 @@ fn activated(node: Option<Address>) -> i32 {
     }
 }
 
-/// Sends one event; always 0, as a program's result.
+/// Sends one event. Returns 0, the program's result.
 #[inline(always)]
 fn tell(node: Option<Address>, kind: u32) -> i32 {
     if node.and_then(|node| try_tell(node, kind)).is_none() {
@@ -114,7 +114,7 @@ fn tell(node: Option<Address>, kind: u32) -> i32 {
 #[inline(always)]
 fn try_tell(node: Address, kind: u32) -> Option<()> {
     let parent = node.follow(&OFF_KN_PARENT)?;
-    // Roots have no parent, and files have no root of their own to compare.
+    // Roots have no parent. The parent's root is compared, because a file has none of its own.
     if parent.0 == 0 || parent.u64(&OFF_KN_ROOT)? != key_root()? {
         return Some(());
     }
@@ -126,12 +126,12 @@ fn try_tell(node: Address, kind: u32) -> Option<()> {
     let event: *mut CgroupEvent = entry.as_mut_ptr();
     // SAFETY: the ring buffer's memory, of the event's size, until it is submitted; every member is written.
     let complete = unsafe { describe(&mut *event, node, parent, kind) };
-    // An event that lacks something is sent nevertheless: its kind makes the agent walk.
+    // An incomplete event is sent as well, because its kind makes the agent walk the hierarchy.
     entry.submit(0);
     complete
 }
 
-/// The root of the file system that the key hierarchy is.
+/// The root of the key hierarchy's file system.
 #[inline(always)]
 fn key_root() -> Option<u64> {
     // SAFETY: the helper only returns an address.

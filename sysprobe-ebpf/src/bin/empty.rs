@@ -1,8 +1,7 @@
-//! What `cargo xtask cost` subtracts: programs that do nothing, one for each kind of hook. Their run time is
-//! that of the kernel's own clock reads. Never in the agent.
+//! Empty programs, one for each kind of hook, whose run time `cargo xtask cost` subtracts. It is that of the
+//! kernel's own clock reads. The agent never loads them.
 //!
-//! The hooks named here are only defaults: each program is attached where the one is that it is compared
-//! with.
+//! The hooks named here are only defaults: each program is attached where the measured program is.
 #![no_std]
 #![no_main]
 
@@ -38,7 +37,7 @@ fn empty_kretprobe(_ctx: RetProbeContext) -> u32 {
     0
 }
 
-/// Also what is run on demand.
+/// Also the baseline of programs that run on demand.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn empty_raw_tp(_ctx: RawTracePointContext) -> i32 {
     0

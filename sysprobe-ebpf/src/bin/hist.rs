@@ -1,6 +1,5 @@
-//! For the agent's tests only: the bucket search as the BPF compiler and the kernel see it, run over values
-//! that a test puts into a map. It is compared with the same function in user space
-//! (`sysprobe-agent/tests/hist.rs`).
+//! For the agent's tests only: runs the bucket search in the kernel over values that a test puts into a map.
+//! The test compares the results with the same function in user space (`sysprobe-agent/tests/hist.rs`).
 #![no_std]
 #![no_main]
 
@@ -10,8 +9,8 @@ use aya_ebpf::macros::{btf_map, raw_tracepoint};
 use aya_ebpf::programs::RawTracePointContext;
 use sysprobe_common::hist;
 
-/// Values per run. The verifier walks every round of the loop (`bpf_loop` is from 5.17), each with all ways
-/// through the search: so many are half of the million instructions it has patience for (509,624 on 6.18).
+/// Values per run. The verifier walks every iteration of the loop (`bpf_loop` needs 5.17), and in each all
+/// paths through the search. This many take half of its limit of a million instructions (509,624 on 6.18).
 const VALUES: u32 = 512;
 
 #[btf_map]
@@ -20,7 +19,7 @@ static HIST_VALUES: Array<u64, { VALUES as usize }, { BPF_F_MMAPABLE as usize }>
 #[btf_map]
 static HIST_BUCKETS: Array<u64, { VALUES as usize }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// Never attached: a test runs it (`BPF_PROG_TEST_RUN`). Returns 1 where a map is not as large as it says.
+/// Never attached: a test runs it (`BPF_PROG_TEST_RUN`). Returns 1 if a map is smaller than declared.
 #[raw_tracepoint(tracepoint = "sched_switch")]
 fn hist_buckets(_ctx: RawTracePointContext) -> i32 {
     for index in 0..VALUES {

@@ -1,9 +1,9 @@
-//! `cargo xtask bench overhead`: what requests of well-known programs cost with the agent, with parts of it,
-//! and with other tools.
+//! `cargo xtask bench overhead`: measures what requests of well-known programs cost with the agent, with
+//! parts of it, and with other tools.
 //!
-//! Parts of a load with something beside it alternate with parts without ([`plan`]). What this starts and
-//! makes ends with it: processes are its children and networks have no names. Cgroups and files of a run that
-//! was killed are removed by the next ([`crate::leftovers`]).
+//! Parts of a load with a variant alternate with parts without one ([`plan`]). Everything that this starts
+//! ends with it: processes are its children, and network namespaces have no names. Cgroups and files of a
+//! killed run are removed by the next run ([`crate::leftovers`]).
 
 mod agent;
 mod cgroup;
@@ -37,7 +37,7 @@ use plan::Part;
 use report::{Report, Results, Setting};
 use variant::Variant;
 
-/// The kernel patches code and frees programs for a while after they were attached or detached.
+/// After programs are attached or detached, the kernel patches code and frees programs for a while.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Fills caches before the first part.
@@ -48,13 +48,14 @@ pub(crate) struct Args {
     /// Pairs of parts with and without each variant
     #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = at_least_one())]
     pairs: u32,
-    /// How long a part lasts: of a small share of packets the agent looks at one second of eight
+    /// How many seconds a part lasts: at low sampling rates, the agent looks at packets in one second of
+    /// eight
     #[arg(long, value_name = "NUMBER", default_value = "8", value_parser = at_least_one())]
     seconds: u32,
-    /// How long a load runs with a variant before the part begins, so that the agent has adapted to it
+    /// How many seconds a load runs with a variant before the part begins, so that the agent adapts to it
     #[arg(long, value_name = "NUMBER", default_value = "5", value_parser = at_least_one())]
     lead: u32,
-    /// Loads to run (all without any), such as nginx,nginx-veth-1,fio; a wrong name lists them
+    /// Loads to run (default: all), such as nginx,nginx-veth-1,fio; a wrong name lists them
     #[arg(long = "load", value_name = "LOAD", value_delimiter = ',')]
     loads: Vec<String>,
     /// Domains that are on: default, each (alone), all-but-each, sched+tcp (these), default-vfs (all but it)
@@ -63,16 +64,16 @@ pub(crate) struct Args {
     /// Measure another tool as well, if it is installed: `ebpf_exporter`, `bpftrace` or `rezolus`
     #[arg(long, value_name = "TOOL[=PROGRAM[,CONFIG]]")]
     against: Vec<String>,
-    /// Measure empty programs at the hooks of the default as well
+    /// Also measure empty programs at the hooks of the default configuration
     #[arg(long)]
     floor: bool,
-    /// Have this program attach them instead of building the one of `cargo xtask cost`
+    /// Attach them with this program instead of the one that `cargo xtask cost` builds
     #[arg(long, value_name = "PROGRAM", requires = "floor")]
     floor_program: Option<PathBuf>,
     /// Use this program instead of building the agent
     #[arg(long, value_name = "PROGRAM")]
     agent: Option<PathBuf>,
-    /// Write the report into docs/overhead.md as well
+    /// Also write the report into docs/overhead.md
     #[arg(long)]
     write: bool,
 }
@@ -165,7 +166,8 @@ fn setting(args: &Args, bench: &Bench, agent: &Agent) -> Result<Setting> {
     })
 }
 
-/// A against A first. Domains are those that work in the default configuration and can be turned off.
+/// The variants, A against A first. The domains are those that work in the default configuration and can be
+/// turned off.
 fn variants(
     args: &Args,
     floor: Option<Floor>,
@@ -225,7 +227,7 @@ fn measure(
     Ok(results)
 }
 
-/// Says what the pair changed that the last part completes.
+/// Reports the change of the pair that the last part completes.
 fn tell(results: &Results, variants: &[Variant]) {
     let [.., (part, _), (Part::Without, _)] = &results.parts[..] else { return };
     let Part::With(number) = part else { return };

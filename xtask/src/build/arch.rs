@@ -1,10 +1,10 @@
-//! The processors that the agent is built for, and what each tool calls them.
+//! The processor architectures that the agent is built for, and what each tool calls them.
 
 use std::path::PathBuf;
 
 use crate::paths;
 
-/// By the names that Go gives them, which images have too.
+/// Named as Go names them; images use the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Arch {
     Amd64,
@@ -15,7 +15,7 @@ impl Arch {
     /// This machine's own.
     pub(crate) const HOST: Self = if cfg!(target_arch = "aarch64") { Self::Arm64 } else { Self::Amd64 };
 
-    /// As Go, Debian and images call it.
+    /// The name that Go, Debian and images use.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Amd64 => "amd64",
@@ -23,7 +23,7 @@ impl Arch {
         }
     }
 
-    /// As Rust and QEMU call it.
+    /// The name that Rust and QEMU use.
     pub(crate) const fn machine(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64",
@@ -31,7 +31,7 @@ impl Arch {
         }
     }
 
-    /// The target whose C library can be linked statically.
+    /// The Rust target whose C library can be linked statically.
     pub(crate) const fn target(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64-unknown-linux-gnu",
@@ -39,7 +39,7 @@ impl Arch {
         }
     }
 
-    /// The C compiler for it on machines that are of another kind.
+    /// The C cross compiler for it, on machines of another architecture.
     pub(super) const fn compiler(self) -> &'static str {
         match self {
             Self::Amd64 => "x86_64-linux-gnu-gcc",
@@ -47,7 +47,7 @@ impl Arch {
         }
     }
 
-    /// What brings that compiler and the C library, by package.
+    /// The packages with that compiler and the C library.
     pub(super) const fn packages(self) -> [&'static str; 2] {
         match self {
             Self::Amd64 => ["gcc-x86-64-linux-gnu", "libc6-dev-amd64-cross"],
@@ -55,18 +55,18 @@ impl Arch {
         }
     }
 
-    /// The agent that cargo builds for it: the static one, unless this machine is of the same kind and builds
-    /// its own.
+    /// The path of the agent for this architecture: the ordinary build on this machine's own, otherwise the
+    /// static one.
     pub(crate) fn agent(self, profile: &str) -> PathBuf {
         if self == Self::HOST { paths::agent(profile) } else { self.static_agent(profile) }
     }
 
-    /// The agent that cargo builds for the target by its name.
+    /// The path of the agent that is built for the explicit target.
     pub(crate) fn static_agent(self, profile: &str) -> PathBuf {
         paths::target().join(self.target()).join(profile).join("sysprobe")
     }
 
-    /// A directory for what is made for it: `name` for this machine's own, and for others one beside it.
+    /// A directory for output of this architecture: `name` for this machine's own, otherwise one beside it.
     pub(crate) fn beside(self, name: &str) -> PathBuf {
         let other = || format!("{name}-{}", self.machine());
         paths::root().join(if self == Self::HOST { name.to_owned() } else { other() })

@@ -1,8 +1,7 @@
-//! Compiling the agent for one kind of processor on a machine of another: C compiler, C library and Rust's
-//! standard library.
+//! Cross-compiling the agent: C compiler, C library and Rust's standard library for another architecture.
 //!
-//! Rust's is used where the compiler has it for that target (`rustup target add`). Rustup's server may be out
-//! of reach; then it is compiled by the compiler of the eBPF programs, which has the source at hand.
+//! A prebuilt standard library is used if the compiler has one for the target (`rustup target add`). If
+//! rustup's server is out of reach, the compiler of the eBPF programs, which has the source, builds it.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,15 +12,15 @@ use anyhow::Result;
 use super::arch::Arch;
 use crate::{apt, cmd, paths, say, toolchain};
 
-/// What compiles for one kind of processor.
+/// The cross compiler for one architecture.
 pub(crate) struct Compiler {
-    /// Cargo with its command and the target's name.
+    /// Cargo with the subcommand and the target already set.
     pub(crate) cargo: Command,
-    /// Where the standard library's source is, if that is compiled too.
+    /// The standard library's source, if it is compiled too.
     pub(crate) source: Option<PathBuf>,
 }
 
-/// Finds or installs what cargo's `build` or `test` for `arch` takes.
+/// Finds or installs what cargo's `build` or `test` needs for `arch`.
 pub(crate) fn compiler(arch: Arch, command: &str) -> Result<Compiler> {
     if arch == Arch::HOST {
         return Ok(Compiler { cargo: with_target(cmd::cargo(), arch, command), source: None });
@@ -48,12 +47,12 @@ fn with_target(mut cargo: Command, arch: Arch, command: &str) -> Command {
     cargo
 }
 
-/// By the compiler in `sysroot`. Tests want the standard library's part for them, programs leave it out.
+/// Builds with the compiler in `sysroot`. Tests need the `test` crate too; programs ignore it.
 fn with_source(sysroot: &Path, arch: Arch, command: &str) -> Compiler {
     let mut cargo = with_target(cmd::tool(sysroot.join("bin/cargo")), arch, command);
     cargo.args(["-Z", "build-std=std,panic_abort,test", "--target-dir"]).arg(paths::target());
     cargo.env("RUSTC", sysroot.join("bin/rustc"));
-    // `-Z` flags are for nightly compilers; any other one obeys them under this name.
+    // `-Z` flags need a nightly compiler; with this variable, every compiler accepts them.
     cargo.env("RUSTC_BOOTSTRAP", "1");
     Compiler { cargo, source: Some(sysroot.join("lib/rustlib/src/rust")) }
 }

@@ -1,8 +1,8 @@
-//! Takes the debug information out of an object. bpf-linker needs it to make BTF and leaves it in. Nothing
-//! reads it afterwards, and the agent would carry five times as much in its memory. What the loader reads
-//! stays: code, maps, licence, BTF, symbols.
+//! Removes the debug information from an object. bpf-linker makes BTF from it and leaves it in. Nothing reads
+//! it afterwards, and the agent would need five times the memory for its objects. Everything that the loader
+//! reads stays: code, maps, licence, BTF, symbols.
 //!
-//! Done here and not by LLVM's `objcopy`, which need not be installed where a prebuilt `bpf-linker` is.
+//! LLVM's `objcopy` could do this, but it may be missing on machines with a prebuilt `bpf-linker`.
 
 use anyhow::{Result, bail};
 use object::build::elf::{Builder, Section, SectionData};
@@ -17,7 +17,7 @@ pub(super) fn strip(object: &[u8]) -> Result<Vec<u8>> {
     if builder.sections.iter().all(|section| section.delete || &section.name[..] != b".BTF") {
         bail!("it has no BTF");
     }
-    // LLVM keeps the names of sections and of symbols in one table, the library each in its own.
+    // LLVM keeps the names of sections and symbols in one table; the `object` library writes two.
     if !builder.sections.iter().any(|section| matches!(section.data, SectionData::SectionString)) {
         let names = builder.sections.add();
         names.name = b".shstrtab"[..].into();
@@ -45,8 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Sections of the four bytes that are their contents, each with a symbol in it and a relocation to that
-    /// symbol.
+    /// An object with the named sections. Each holds four bytes, a symbol, and a relocation to that symbol.
     fn object(names: &'static [&'static str]) -> Vec<u8> {
         let mut builder = Builder::new(Endianness::Little, true);
         (builder.header.e_type, builder.header.e_machine) = (ET_REL, EM_BPF);

@@ -1,6 +1,6 @@
-//! What `docs/install.md` shows: what helm is to install is rendered with the same arguments and with each
-//! value that the page names, and its kustomization is built, with this repository's manifests in the place
-//! of a server's.
+//! Checks the examples of `docs/install.md`. The chart is rendered with the arguments of each helm command
+//! and with each value that the page names. The page's kustomization is built with this repository's
+//! manifests in place of a server's.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn installed(tools: &Tools, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// The values in the second column of its table, as `--set` takes them.
+/// The values in the second column of the page's table, as `--set` arguments.
 fn values(page: &str) -> Vec<String> {
     let cells = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").nth(1));
     let codes = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
@@ -51,7 +51,7 @@ fn values(page: &str) -> Vec<String> {
     values.map(|code| code.trim_matches('\'').to_owned()).collect()
 }
 
-/// It takes the place of the manifests' `ConfigMap` and of their image.
+/// Builds the page's kustomization, which replaces the manifests' `ConfigMap` and image.
 fn kustomized(tools: &Tools, page: &str) -> Result<()> {
     let text = blocks(page, "yaml").join("\n");
     let server = text.lines().find(|line| line.contains("//deploy/kustomize/base?ref="));
@@ -67,7 +67,7 @@ fn kustomized(tools: &Tools, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// The lines of blocks of one language; what is continued is one.
+/// The lines of the code blocks of one language, with continued lines joined.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let begin = format!("```{language}\n");
     let blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());

@@ -1,5 +1,5 @@
-//! Plain manifests for kustomize, made from the chart: `base` with its defaults, and components for what a
-//! cluster may have.
+//! Plain manifests for kustomize, made from the chart: `base` with the chart's defaults, and components for
+//! optional parts of a cluster.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use super::tools::Tools;
 use crate::cmd::output;
 use crate::{paths, say};
 
-/// Where the base puts it.
+/// The namespace of the base.
 const NAMESPACE: &str = "sysprobe";
 
-/// A file, and which templates of the chart it holds with which values.
+/// A file, with the chart's templates and values that it is made from.
 struct File {
     path: &'static str,
     templates: &'static [&'static str],
@@ -35,14 +35,14 @@ const FILES: [File; 2] = [
     },
 ];
 
-/// What is built from them.
+/// The directories that are built to check the manifests.
 const BUILT: [&str; 2] = ["base", "overlays/prometheus-operator"];
 
 fn directory() -> PathBuf {
     paths::root().join("deploy/kustomize")
 }
 
-/// Writes the manifests, or fails where one is not as the chart makes it.
+/// Writes the manifests, or with `check` fails if one differs from the chart's output.
 pub(super) fn write(tools: &Tools, check: bool) -> Result<()> {
     for file in &FILES {
         let path = directory().join(file.path);
@@ -62,7 +62,7 @@ pub(super) fn write(tools: &Tools, check: bool) -> Result<()> {
 
 fn manifests(tools: &Tools, file: &File) -> Result<String> {
     let mut command = render::template(tools, NAMESPACE);
-    // The cluster that they are applied to may be the oldest.
+    // The manifests may be applied to the oldest supported cluster.
     command.args(["--kube-version", render::OLDEST]);
     for name in file.templates {
         command.args(["--show-only", &format!("templates/{name}.yaml")]);
@@ -71,7 +71,7 @@ fn manifests(tools: &Tools, file: &File) -> Result<String> {
         command.args(["--set", value]);
     }
     let printed = output(&mut command).with_context(|| format!("rendering {}", file.path))?;
-    // These objects are not managed by Helm, and Helm's own labels say nothing here.
+    // Helm does not manage these objects, so Helm's own labels would be wrong.
     let is_ours = |line: &&str| !line.contains("managed-by: Helm") && !line.contains("helm.sh/chart:");
     let lines: Vec<_> = printed.lines().filter(is_ours).map(str::trim_end).collect();
     Ok(format!(
@@ -80,7 +80,7 @@ fn manifests(tools: &Tools, file: &File) -> Result<String> {
     ))
 }
 
-/// What `kustomize build` makes of each, by its name.
+/// The output of `kustomize build` for each directory, with its name.
 pub(super) fn built(tools: &Tools) -> Result<Vec<(String, String)>> {
     let build = |name: &str| {
         let manifests = output(tools.command("kustomize").arg("build").arg(directory().join(name)));

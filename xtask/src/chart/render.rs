@@ -1,4 +1,4 @@
-//! The chart with every set of values that it is to work with, and with some that it has to refuse.
+//! Renders the chart with every set of values that has to work, and with some that it has to refuse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use super::tools::Tools;
 use crate::cmd::output;
 use crate::say;
 
-/// Where it is installed to.
+/// The namespace that it is installed into.
 const NAMESPACE: &str = "observability";
 
 /// The one value that has no default.
 pub(super) const IMAGE: &str = "image.repository=registry.example.org/sysprobe";
 
-/// The oldest Kubernetes that the chart takes, and what it does not know.
+/// The oldest Kubernetes that the chart supports, and a field that it does not know yet.
 pub(super) const OLDEST: &str = "1.25.0";
 const SINCE_1_30: &str = "recursiveReadOnly";
 
-/// Values that make no sense, and a part of what has to be said of them.
+/// Invalid values, and a part of the error message that each must cause.
 const REFUSED: [(&str, &str); 16] = [
     ("image.repository=", "image.repository"),
     ("podNames.source=docker", "source"),
@@ -43,14 +43,14 @@ const REFUSED: [(&str, &str); 16] = [
     ("image.digest=latest", "digest"),
 ];
 
-/// What one set of values makes.
+/// The manifests of one set of values.
 #[derive(Debug)]
 pub(super) struct Rendered {
     pub(super) name: String,
     pub(super) manifests: String,
 }
 
-/// Lints and renders all; the first is without any values.
+/// Lints and renders the chart with every set of values; the first set is empty.
 pub(super) fn all(tools: &Tools) -> Result<Vec<Rendered>> {
     let mut found = vec![one(tools, "defaults", &["--set".into(), IMAGE.into()])?];
     for file in values()? {
@@ -65,8 +65,8 @@ fn one(tools: &Tools, name: &str, words: &[String]) -> Result<Rendered> {
     let mut lint = tools.command("helm");
     lint.args(["lint", "--strict", "--quiet"]).arg(super::directory()).args(words);
     output(&mut lint).with_context(|| format!("linting the chart with {name}"))?;
-    // What the oldest Kubernetes does not know yet it must not be given: there this is only rendered, its
-    // types are not at hand.
+    // The oldest Kubernetes must not get fields that it does not know. This is rendered only: its schemas are
+    // not available.
     let oldest = output(template(tools, NAMESPACE).args(words).args(["--kube-version", OLDEST]));
     let oldest = oldest.with_context(|| format!("rendering {name} for Kubernetes {OLDEST}"))?;
     ensure!(!oldest.contains(SINCE_1_30), "{name} has {SINCE_1_30} for Kubernetes {OLDEST}");
@@ -80,12 +80,12 @@ pub(super) fn template(tools: &Tools, namespace: &str) -> Command {
     command
 }
 
-/// What cannot work is said before anything is installed.
+/// Checks that invalid values are refused before anything is installed.
 pub(super) fn refused(tools: &Tools) -> Result<()> {
     for (values, part) in REFUSED {
         let tried = output(template(tools, NAMESPACE).args(["--set", IMAGE, "--set", values]));
         let said = tried.err().with_context(|| format!("the chart takes {values}"))?.to_string();
-        // What was asked for is in the message as well.
+        // The message also repeats the values.
         let said = said.rsplit("Error:").next().unwrap_or_default();
         ensure!(said.contains(part), "with {values} nothing is said of {part}: {said}");
     }

@@ -1,6 +1,6 @@
-//! JSON schemas of what manifests may hold, in the form that kubeconform reads: of Kubernetes' own types out
-//! of its OpenAPI document, and of the Prometheus operator's out of its custom resources. Both come with the
-//! Go modules of these projects.
+//! JSON schemas for manifests, in the form that kubeconform reads. Kubernetes' own types come from its
+//! OpenAPI document, the Prometheus operator's from its custom resource definitions. Both are in the Go
+//! modules of these projects.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ const KUBERNETES: &str = "k8s.io/kubernetes@v1.36.3";
 const OPERATOR: &str = "github.com/prometheus-operator/prometheus-operator@v0.85.0";
 const CUSTOM: [&str; 3] = ["podmonitors", "prometheusrules", "servicemonitors"];
 
-/// Writes them; returns their directory.
+/// Writes the schemas; returns their directory.
 pub(super) fn make() -> Result<PathBuf> {
     let directory = paths::root().join("target/chart/schemas");
     fs::create_dir_all(&directory)?;
@@ -39,8 +39,8 @@ pub(super) fn fetch() -> Result<()> {
     [KUBERNETES, OPERATOR].iter().try_for_each(|module| golang::download(module, &sources).map(drop))
 }
 
-/// A check that finds nothing would find nothing wrong with this either: words that no type knows, where they
-/// would do harm.
+/// Checks that validation rejects unknown fields, placed where they would do harm. A validation that never
+/// fails would not notice anything else either.
 pub(super) fn refused(tools: &Tools, schemas: &Path) -> Result<()> {
     for (name, spec) in [
         ("hostPid", json!({ "hostPid": true, "containers": [] })),
@@ -57,7 +57,7 @@ pub(super) fn refused(tools: &Tools, schemas: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files with the custom resources that the chart makes objects of.
+/// The custom resource definitions of the objects that the chart creates.
 pub(crate) fn custom_resources() -> Result<Vec<PathBuf>> {
     let module = golang::download(OPERATOR, &paths::root().join(SOURCES))?;
     let directory = module.join("jsonnet/prometheus-operator");
@@ -65,7 +65,7 @@ pub(crate) fn custom_resources() -> Result<Vec<PathBuf>> {
     Ok(CUSTOM.iter().map(file).collect())
 }
 
-/// Checks manifests strictly: what no type knows is a fault.
+/// Validates manifests strictly: an unknown field is a fault.
 pub(super) fn validate(tools: &Tools, schemas: &Path, name: &str, manifests: &str) -> Result<()> {
     let places = format!("{}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json", schemas.display());
     let mut check = tools.command("kubeconform");
@@ -85,10 +85,11 @@ pub(super) fn validate(tools: &Tools, schemas: &Path, name: &str, manifests: &st
 fn kubernetes(directory: &Path) -> Result<usize> {
     let module = golang::download(KUBERNETES, &paths::root().join(SOURCES))?;
     let text = fs::read_to_string(module.join("api/openapi-spec/swagger.json"))?;
-    // Types refer to each other within one document; here each is a document that refers to the others.
+    // In the document, types refer to each other locally. Here each type is a file of its own that refers to
+    // a common one.
     let text = text.replace("\"#/definitions/", "\"_definitions.json#/definitions/");
     let mut document: Value = serde_json::from_str(&text).context("reading the OpenAPI document")?;
-    // OpenAPI 2 has no word for this.
+    // OpenAPI 2 cannot express this type.
     document["definitions"]["io.k8s.apimachinery.pkg.util.intstr.IntOrString"] =
         json!({ "type": ["integer", "string"] });
     let types = document["definitions"].as_object_mut().context("the OpenAPI document has no types")?;
@@ -105,7 +106,7 @@ fn kubernetes(directory: &Path) -> Result<usize> {
     Ok(written)
 }
 
-/// As kubeconform's template puts it together.
+/// The file name that kubeconform's template results in.
 fn file_name(kind: &Value) -> String {
     let word = |name: &str| kind[name].as_str().unwrap_or_default().to_lowercase();
     let group = word("group");
@@ -127,10 +128,10 @@ fn custom(file: &Path, directory: &Path) -> Result<()> {
     fs::write(directory.join(file_name(&kind)), schema.to_string()).context("writing its schema")
 }
 
-/// The API server drops what is not described; here it is a fault.
+/// Rejects undescribed fields. The API server would drop them silently.
 fn close(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
-    // What has nothing described, such as a custom resource's metadata, is described elsewhere.
+    // An object without described fields, such as a custom resource's metadata, is described elsewhere.
     if object.contains_key("properties") {
         object.entry("additionalProperties").or_insert(json!(false));
     }

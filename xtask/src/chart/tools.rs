@@ -1,4 +1,4 @@
-//! helm, kubeconform and kustomize, of the versions in `xtask/chart/go.mod`.
+//! helm, kubeconform and kustomize in the versions of `xtask/chart/go.mod`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,24 +11,24 @@ use crate::{cmd, paths};
 /// The module that pins them.
 pub(super) const SOURCES: &str = "xtask/chart";
 
-/// They are built.
+/// The programs, built.
 #[derive(Debug)]
 pub(crate) struct Tools {
     directory: PathBuf,
 }
 
-/// Helm as it was built, which is asked only after [`Tools::ensure`].
+/// The helm that was built. Call [`Tools::ensure`] before this.
 pub(crate) fn helm() -> Result<Command> {
     Ok(cmd::tool(directory()?.join("helm")))
 }
 
-/// Clones of other versions have another one.
+/// Clones of other versions use another directory.
 fn directory() -> Result<PathBuf> {
     Ok(paths::tools().join(format!("chart-{}", golang::fingerprint(SOURCES)?)))
 }
 
 impl Tools {
-    /// Fetches what they are made of.
+    /// Fetches the programs' source modules.
     pub(super) fn fetch() -> Result<()> {
         golang::fetch(SOURCES)
     }

@@ -1,17 +1,17 @@
-//! New counts against those that are kept. Pure.
+//! Compares new counts with the stored ones. No side effects.
 
 use std::fmt;
 
 use super::golden::{Kernel, Row};
 
-/// How much dearer a program may become, in percent: a compiler's next version may need a few instructions
-/// more.
+/// The percentage by which a program may become dearer: the next compiler version may need a few more
+/// instructions.
 const TOLERANCE: u64 = 10;
 
-/// What is worth a sentence.
+/// A difference that is worth reporting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// Program or round trip, tier and kernel.
+    /// The program or round trip, with attach mode and kernel.
     what: String,
     news: News,
 }
@@ -26,13 +26,13 @@ enum News {
         was: u64,
         is: u64,
     },
-    /// There is nothing to compare it with.
+    /// There is no stored count to compare it with.
     New,
-    /// It had a count and has none any more.
+    /// It had a count before, but has none now.
     Lost {
         reason: String,
     },
-    /// It is not in the table of probes any more.
+    /// It is no longer in the table of probes.
     Gone,
     OtherRelease {
         was: String,
@@ -40,7 +40,7 @@ enum News {
     },
 }
 
-/// What is different on one kernel.
+/// The differences on one kernel.
 pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
     let mut findings = Vec::new();
     if known.release != new.release {
@@ -64,7 +64,7 @@ pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
         let news = news.map_or(Some(News::New), |was| of_counts(was.added, request.added));
         find(format!("{} with all programs ({})", request.call, request.with), news);
     }
-    // Those by tier are counted with the calls only.
+    // Requests with a single attach mode are counted only together with the calls.
     let default = known.requests.iter().filter(|request| request.with.starts_with("default"));
     for request in default.filter(|request| new.request(&request.with).is_none()) {
         let news = News::Lost { reason: "is nginx installed?".to_owned() };
@@ -81,7 +81,7 @@ pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
 fn of_program(was: Option<&Row>, is: &Row) -> Option<News> {
     let Some(was) = was else { return Some(News::New) };
     match (was.instructions, is.instructions) {
-        // One that wavers is compared with the most that is known of it.
+        // A count that varies between boots is compared with the highest stored one.
         (Some(least), Some(is)) => match (of_counts(least, is), was.most) {
             (Some(News::Dearer { .. }), Some(most)) => {
                 of_counts(most, is).filter(|news| matches!(news, News::Dearer { .. }))
@@ -104,7 +104,7 @@ fn of_counts(was: u64, is: u64) -> Option<News> {
     }
 }
 
-/// What has become dearer, a row each, the dearest first.
+/// The programs that became dearer, one row each, the largest increase first.
 pub(super) fn dearer(findings: &[Finding]) -> Vec<String> {
     let mut rows: Vec<_> = findings.iter().filter_map(Finding::as_dearer).collect();
     if rows.is_empty() {
@@ -137,7 +137,7 @@ impl Finding {
         }
     }
 
-    /// Whether another boot may tell otherwise.
+    /// Whether another boot may give a different result.
     pub(super) const fn may_be_chance(&self) -> bool {
         matches!(self.news, News::Dearer { .. })
     }
@@ -198,7 +198,7 @@ mod tests {
         Kernel { series: "6.12".to_owned(), release: "6.12.1".to_owned(), programs, ..Kernel::default() }
     }
 
-    /// Whether the comparison fails, and what it says.
+    /// Whether the comparison fails, and its messages.
     fn compare(known: Vec<Row>, new: Vec<Row>) -> (bool, Vec<String>) {
         let findings = kernels(&kernel(known), &kernel(new));
         (findings.iter().any(Finding::is_fault), findings.iter().map(ToString::to_string).collect())

@@ -1,4 +1,4 @@
-//! `docs/overhead.json`: the counts that can be repeated, by kernel. Pure.
+//! `docs/overhead.json`: the reproducible counts of each kernel. No side effects.
 
 use std::collections::BTreeMap;
 
@@ -13,57 +13,57 @@ pub(super) struct Golden {
     pub(super) kernels: Vec<Kernel>,
 }
 
-/// What was counted on one kernel.
+/// The counts of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kernel {
     pub(super) series: String,
     pub(super) release: String,
-    /// Which programs they are.
+    /// The version of the programs.
     #[serde(default, flatten)]
     pub(super) source: Source,
     pub(super) programs: Vec<Row>,
     pub(super) round_trips: Vec<Trip>,
-    /// What is not compared: others' tools change without us.
+    /// Counts that are not compared, because other projects' tools change independently.
     #[serde(default)]
     pub(super) calls: Vec<Watch>,
-    /// Whole requests.
+    /// Counts of whole requests.
     #[serde(default)]
     pub(super) requests: Vec<Watch>,
     pub(super) refused: Vec<Refused>,
 }
 
-/// Which programs were counted.
+/// The version of the programs that were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
-    /// With its day.
+    /// With its date.
     #[serde(default)]
     pub(super) commit: String,
-    /// The SHA-256 of each eBPF object, by its name. Equal objects need not be counted again.
+    /// The SHA-256 of each eBPF object, by name. Unchanged objects need no new count.
     #[serde(default)]
     pub(super) objects: BTreeMap<String, String>,
 }
 
-/// One program of one tier.
+/// One program in one attach mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) domain: String,
     pub(super) tier: String,
     pub(super) program: String,
     pub(super) hook: String,
-    /// Instructions of a run; none if it could not be made to run.
+    /// Instructions of a run; `None` if the program could not be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<u64>,
-    /// What the dearest boot counted, where it is more: what the program finds differs from boot to boot.
+    /// The highest count of all boots, if it differs: the data that a program finds varies from boot to boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) most: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) verified: Option<u32>,
-    /// Why it has no count.
+    /// Why there is no count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
 }
 
-/// Instructions that programs add to a round trip, which is two switches.
+/// Instructions that the programs add to a round trip, which is two context switches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trip {
     pub(super) tier: String,
@@ -71,7 +71,7 @@ pub(super) struct Trip {
     pub(super) product: u64,
 }
 
-/// Instructions that a call takes, and that the programs of one agent or tool add to it.
+/// Instructions of a call, and those that the programs of one agent or tool add to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watch {
     pub(super) call: String,
@@ -87,7 +87,7 @@ impl Golden {
         serde_json::from_str(text).context("docs/overhead.json has another form: run `cargo xtask cost`")
     }
 
-    /// A line for each row, so that a change of one is a change of one line.
+    /// One line for each row, so that a changed row is one changed line.
     pub(super) fn to_text(&self) -> String {
         let kernels: Vec<String> = self.kernels.iter().map(Kernel::to_text).collect();
         format!("{{\"kernels\": [\n{}\n]}}\n", kernels.join(",\n"))
@@ -97,7 +97,7 @@ impl Golden {
         self.kernels.iter().find(|kernel| kernel.series == series)
     }
 
-    /// Puts a kernel in the place of its older self.
+    /// Replaces the older counts of the same kernel.
     pub(super) fn replace(&mut self, kernel: Kernel) {
         self.kernels.retain(|known| known.series != kernel.series);
         self.kernels.push(kernel);
@@ -111,7 +111,7 @@ impl Golden {
 // === impl Kernel ===
 
 impl Kernel {
-    /// What one boot has told of these programs.
+    /// The counts of these programs from one boot.
     pub(super) fn of(series: &str, source: &Source, lines: &[Line]) -> Self {
         let mut kernel = Self { series: series.to_owned(), source: source.clone(), ..Self::default() };
         for line in lines {
@@ -120,7 +120,7 @@ impl Kernel {
                 Line::Program(program) => kernel.programs.push(Row::of(program)),
                 Line::RoundTrip(trip) => kernel.round_trips.push(Trip::of(trip)),
                 Line::Call(call) => kernel.calls.push(Watch::of(call)),
-                // Told, not kept: see `tables::parts`.
+                // Printed but not kept: see `tables::parts`.
                 Line::Part(_) => {}
                 Line::Request(request) => kernel.requests.push(Watch::of(request)),
                 Line::Refused(refused) => kernel.refused.push(refused.clone()),
@@ -129,7 +129,7 @@ impl Kernel {
         kernel
     }
 
-    /// The least of every count, for whatever disturbs a guest adds; and of programs the most as well.
+    /// The minimum of every count, because disturbances in a guest only add; for programs, the maximum too.
     pub(super) fn least(boots: Vec<Self>) -> Self {
         let mut boots = boots.into_iter();
         let mut least = boots.next().unwrap_or_default();
@@ -154,8 +154,8 @@ impl Kernel {
         least
     }
 
-    /// Takes over what only a longer measurement counts: calls, requests by tier, and between which counts a
-    /// program wavers.
+    /// Takes over the counts that need a longer measurement: calls, requests by attach mode, and the range in
+    /// which a program's count varies.
     pub(super) fn completed_by(mut self, older: &Self) -> Self {
         for row in &mut self.programs {
             let known = older.row(&row.tier, &row.program);
@@ -189,7 +189,7 @@ impl Kernel {
         self.requests.iter().find(|request| request.with == with)
     }
 
-    /// Why the kernel does not take a domain's tier.
+    /// Why the kernel rejects an attach mode of a domain.
     pub(super) fn refusal(&self, domain: &str, tier: &str) -> Option<&str> {
         let refused = self.refused.iter().find(|refused| refused.domain == domain && refused.tier == tier);
         refused.map(|refused| &*refused.reason)

@@ -1,13 +1,14 @@
-//! `docs/overhead.md`: the counts that are kept, as tables, and what only the last measurement knows. Pure.
+//! `docs/overhead.md`: the stored counts as tables, and the sections of the last measurement. No side
+//! effects.
 //!
-//! A section of the page that is not measured anew stays as it is.
+//! A section that is not measured again stays as it is.
 
 mod tables;
 
 use super::golden::{Golden, Kernel, Source};
 use super::report::Line;
 
-/// A heading and what is below it.
+/// A heading and the text below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     title: &'static str,
@@ -101,7 +102,7 @@ under load. Other places of tools are named as in `--against=rezolus=/opt/rezolu
 page says so: scripts are chosen by hook in the file named above.
 ";
 
-/// The page, from the counts and the sections that were measured now; `old` is the page as it was.
+/// Renders the page from the counts and the new sections; `old` is the page as it was.
 pub(super) fn render(golden: &Golden, mut measured: Vec<Section>, old: &str) -> String {
     measured.push(in_lab(golden));
     let section = |title: &'static str| {
@@ -117,7 +118,7 @@ pub(super) fn render(golden: &Golden, mut measured: Vec<Section>, old: &str) -> 
     format!("{TITLE}\n{requests}\n{INTRODUCTION}\n{sections}\n{BEFORE_AND_AFTER}\n{HOW}")
 }
 
-/// What stands below a heading up to the next one.
+/// The text between a heading and the next one.
 fn old_body(page: &str, title: &str) -> Option<String> {
     let (_, rest) = page.split_once(&format!("## {title}\n"))?;
     Some(rest.split("\n## ").next().unwrap_or(rest).trim().to_owned())
@@ -170,12 +171,12 @@ pub(super) fn requests_in_lab(golden: &Golden) -> String {
     tables::requests(golden)
 }
 
-/// The table of what each program takes of them.
+/// The table of each program's share of a request.
 pub(super) fn parts(lines: &[Line]) -> String {
     tables::parts(lines)
 }
 
-/// How well the counts repeat; each element holds the boots of one kernel.
+/// How far the counts differ between boots; each element holds the boots of one kernel.
 pub(super) fn differences(boots: &[Vec<Kernel>]) -> Section {
     let kernels: Vec<String> = boots
         .iter()
@@ -189,12 +190,12 @@ pub(super) fn differences(boots: &[Vec<Kernel>]) -> Section {
     Section { title: DIFFERENCES, body }
 }
 
-/// What `cargo xtask bench overhead` reports.
+/// The section with the report of `cargo xtask bench overhead`.
 pub(super) fn requests(report: &str) -> Section {
     Section { title: REQUESTS, body: report.to_owned() }
 }
 
-/// This host's nanoseconds, of the programs of a commit.
+/// The section with this host's nanoseconds, for the programs of one commit.
 pub(super) fn on_host(lines: &[Line], load: &str, commit: &str) -> Section {
     let host = lines.iter().find_map(|line| match line {
         Line::Host(host) => {

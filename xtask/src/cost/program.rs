@@ -13,10 +13,10 @@ use super::report::Line;
 use crate::build::Arch;
 use crate::{build, cmd, paths, say};
 
-/// The benchmark that it is a part of.
+/// The benchmark that the program is part of.
 const BENCH: &str = "cost";
 
-/// Builds objects and program.
+/// Builds the eBPF objects and the program.
 pub(super) fn build() -> Result<PathBuf> {
     build::objects()?;
     say::step("Building the measuring program.");
@@ -31,18 +31,18 @@ pub(super) fn build() -> Result<PathBuf> {
     executable(&String::from_utf8_lossy(&output.stdout)).context("cargo does not say where the program is")
 }
 
-/// What is counted.
+/// What to count.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
-    /// Programs, and requests with the default.
+    /// Programs, and requests with the default configuration.
     Programs,
-    /// Requests only, by each tier.
+    /// Only requests, in each attach mode.
     Requests,
-    /// Both, and what calls take longer, with other tools too.
+    /// Both, and how much longer calls take, also with other tools.
     All,
 }
 
-/// Of a measurement that takes so many turns.
+/// Arguments for a measurement of `times` repetitions.
 pub(super) fn arguments(times: u32, count: Count) -> Vec<String> {
     let also = match count {
         Count::Programs => None,
@@ -72,12 +72,12 @@ pub(super) fn parse(rows: &[String]) -> Result<Vec<Line>> {
     rows.iter().map(line).collect()
 }
 
-/// Which programs are measured, of objects that are built.
+/// The version of the measured programs, from the built objects.
 pub(super) fn source() -> Result<Source> {
     Ok(Source { commit: commit(), objects: digests()? })
 }
 
-/// The SHA-256 of each object, by its name.
+/// The SHA-256 of each object, by name.
 fn digests() -> Result<BTreeMap<String, String>> {
     let directory = paths::objects(Arch::HOST);
     let listed = fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))?;
@@ -88,7 +88,7 @@ fn digests() -> Result<BTreeMap<String, String>> {
     Ok(lines.filter_map(|(digest, file)| Some((name(file)?, digest.to_owned()))).collect())
 }
 
-/// The commit, with its day.
+/// The commit, with its date.
 pub(super) fn commit() -> String {
     let git = |words: &[&str]| cmd::capture(cmd::tool("git").args(words));
     let Some(commit) = git(&["log", "-1", "--format=`%h` (%cs)"]) else { return "unknown".to_owned() };
@@ -96,13 +96,13 @@ pub(super) fn commit() -> String {
     format!("{}{}", commit.trim(), if changes.trim().is_empty() { "" } else { " and changes" })
 }
 
-/// How busy this host is.
+/// The load average of the last minute.
 pub(super) fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// The program among what cargo says it has built.
+/// The program's path, from cargo's messages.
 fn executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut built = messages.filter(|message| {

@@ -1,4 +1,4 @@
-//! The agent as a node would run it, with a configuration that chooses where pods come from.
+//! The agent as a node runs it, with a configuration that selects its pod sources.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use crate::cmd;
 
 const PORT: u16 = 9937;
 
-/// What `pods.sources` may say.
+/// Values of `pods.sources`.
 pub(super) type Sources = &'static [&'static str];
-/// The API server, and the runtime's files for what it does not know yet.
+/// The API server, and the runtime's files for containers that it does not know yet.
 pub(super) const AUTO: Sources = &["auto"];
 pub(super) const KUBERNETES: Sources = &["kubernetes"];
 pub(super) const KUBELET: Sources = &["kubelet"];
@@ -32,14 +32,14 @@ pub(super) struct Access {
     pub(super) token: PathBuf,
 }
 
-/// Stopped when it is dropped.
+/// The running agent; stopped when it is dropped.
 #[derive(Debug)]
 pub(super) struct Agent {
     service: Service,
 }
 
 impl Agent {
-    /// Starts it and waits until it measures.
+    /// Starts the agent and waits until it measures.
     pub(super) fn start(access: &Access, sources: Sources) -> Result<Self> {
         let config = places::state().join("sysprobe.toml");
         fs::write(&config, access.configuration(sources))?;
@@ -51,12 +51,12 @@ impl Agent {
         Ok(Self { service })
     }
 
-    /// What it has in memory now, in bytes.
+    /// Its resident memory, in bytes.
     pub(super) fn memory(&self) -> Option<f64> {
         self.service.memory()
     }
 
-    /// It has no reason to end before it is told.
+    /// Stops the agent; fails if it has already ended by itself.
     pub(super) fn stop(mut self) -> Result<()> {
         self.service.running()?;
         self.service.stop()
@@ -75,7 +75,7 @@ pub(super) fn scrape_text() -> Result<String> {
     Ok(answer.body)
 }
 
-/// What the running agent answers to a command that asks for all there is.
+/// The running agent's answer to a command that asks for everything.
 pub(super) fn snapshot() -> Result<String> {
     let mut curl = cmd::tool("curl");
     curl.args(["--silent", "--fail", "--unix-socket"]).arg(socket());
@@ -89,13 +89,13 @@ fn socket() -> PathBuf {
 }
 
 impl Access {
-    /// A command of the agent's program that asks the running agent, as a shell has it.
+    /// A shell line that runs a command of the agent's program against the running agent.
     pub(super) fn line(&self, words: &[&str]) -> String {
         let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
         format!("{} {} --socket {}", self.program.display(), words.join(" "), socket().display())
     }
 
-    /// What a command of the agent's program prints that asks the running agent.
+    /// The output of a command of the agent's program that asks the running agent.
     pub(super) fn ask(&self, words: &[&str]) -> Result<String> {
         let mut command = cmd::tool(&self.program);
         let output = command.args(words).arg("--socket").arg(socket()).output()?;
@@ -105,7 +105,7 @@ impl Access {
         String::from_utf8(output.stdout).context("what it prints is no text")
     }
 
-    /// Makes the agent's account.
+    /// Creates the agent's service account.
     pub(super) fn grant(program: PathBuf) -> Result<Self> {
         let token = account()?;
         let file = places::pki().join("agent.token");
@@ -135,7 +135,7 @@ socket = "{CRI_SOCKET}"
     }
 }
 
-/// The account of the agent, with no right but to look at pods; returns its token.
+/// Creates the agent's service account, which may only read pods; returns its token.
 fn account() -> Result<String> {
     let (namespace, name) = AGENT;
     kube::namespace(namespace)?;

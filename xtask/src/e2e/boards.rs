@@ -1,5 +1,4 @@
-//! The queries of the dashboards, by the code with which the agent's own test asks them: its files are
-//! modules here, too.
+//! The dashboards' queries, evaluated by the code of the agent's own test, whose files are modules here too.
 
 #[path = "../../../sysprobe-agent/tests/dashboards/board.rs"]
 pub(super) mod board;

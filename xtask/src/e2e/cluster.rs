@@ -1,6 +1,6 @@
 //! A cluster of one node: etcd, API server, controllers, scheduler, container runtime, kubelet, and the two
-//! doors that the rig itself uses. Everything listens on loopback or on the node's address, inside the rig's
-//! own network.
+//! proxies that the rig itself uses. Everything listens on loopback or on the node's address, inside the
+//! rig's own network.
 
 pub(super) mod apiserver;
 pub(super) mod audit;
@@ -26,13 +26,13 @@ pub(super) use containerd::{Container, Runtime, SOCKET as CRI_SOCKET};
 
 pub(super) const NODE: &str = "node1";
 
-/// The kubelet takes no loopback address for its node.
+/// The kubelet rejects a loopback address for its node.
 const NODE_ADDRESS: &str = "10.243.0.1";
 
-/// What the agent runs as.
+/// The agent's service account: namespace and name.
 pub(super) const AGENT: (&str, &str) = ("sysprobe", "sysprobe");
 
-/// All of it; ends when it is dropped.
+/// The whole cluster; ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) parts: Parts,
@@ -67,7 +67,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Kills the API server at once, as a node that fails does.
+    /// Kills the API server without a graceful stop, as a node failure would.
     pub(super) fn kill_api(&mut self) {
         self.api = None;
     }
@@ -77,12 +77,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// In bytes.
+    /// The API server's resident memory, in bytes.
     pub(super) fn api_memory(&self) -> Option<f64> {
         self.api.as_ref()?.memory()
     }
 
-    /// From now on no pod is started or ended, and no cgroup without a pod is cleaned up.
+    /// From now on no pod starts or ends, and cgroups without a pod are not cleaned up.
     pub(super) fn stop_kubelet(&mut self) -> Result<()> {
         self.kubelet.take().map_or(Ok(()), Service::stop)
     }
@@ -93,11 +93,11 @@ impl Cluster {
     }
 }
 
-/// Covers what the parts write to with file systems in memory. The namespace of mounts goes with the last
-/// process.
+/// Mounts in-memory file systems over the directories that the parts write to. The mount namespace ends with
+/// its last process.
 fn hide() -> Result<()> {
-    // Container runtimes hand mounts on to pods, which only a shared root allows. Shared within the
-    // namespace, that is.
+    // Container runtimes propagate mounts to pods, which needs a shared root. The sharing stays within this
+    // mount namespace.
     cmd::run(cmd::tool("mount").args(["--make-rshared", "/"]))?;
     let state = places::state();
     let places = places::HIDDEN.iter().map(std::path::Path::new).chain([&*state]);

@@ -13,14 +13,14 @@ use super::samples::Workload;
 use super::{image, kube, machine, places, pods, processes, wait};
 use crate::cmd;
 
-/// Such a pod lives for a fifth of a second, give or take. It works for a small part of it only, so that even
-/// two CPUs have time to start ten of them a second.
+/// Such a pod lives for about a fifth of a second. It works for a small part of that only, so that even two
+/// CPUs can start ten of them a second.
 const WORK: &str = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; usleep 170000";
 
-/// The only container of such a pod.
+/// The name of the only container of such a pod.
 pub(super) const CONTAINER: &str = "main";
 
-/// What all of them share.
+/// The runc program and the root file system that all of these containers share.
 #[derive(Debug)]
 pub(super) struct Bundle {
     runc: PathBuf,
@@ -47,7 +47,7 @@ impl Bundle {
         command
     }
 
-    /// Writes what runc reads about one container.
+    /// Writes the runc configuration of one container.
     fn add(&self, id: &str, cgroup: &str) -> Result<PathBuf> {
         let config = json!({
             "ociVersion": "1.0.2",
@@ -55,7 +55,7 @@ impl Bundle {
                 "args": ["sh", "-c", WORK], "cwd": "/", "env": ["PATH=/bin"], "user": { "uid": 0, "gid": 0 }
             },
             "root": { "path": self.directory.join("root"), "readonly": true },
-            // runc fills /dev, which must not be in what all of them share.
+            // runc fills /dev, so it must not be in the shared root.
             "mounts": [
                 { "destination": "/proc", "type": "proc", "source": "proc" },
                 { "destination": "/dev", "type": "tmpfs", "source": "tmpfs" },
@@ -77,7 +77,7 @@ impl Short {
         Workload::new(self.namespace, &self.name, CONTAINER)
     }
 
-    /// Runs it from its creation to its removal; returns the seconds of CPU that its cgroup has used.
+    /// Runs the container from creation to removal; returns the CPU time of its cgroup in seconds.
     pub(super) fn run(&self, bundle: &Bundle) -> Result<f64> {
         let pod = Reported::create(self.namespace, &self.name)?;
         let pid = start(bundle, &pod.id, &pod.cgroup)?;
@@ -91,13 +91,13 @@ impl Short {
     }
 }
 
-/// A pod that the API server is told of by the rig, in a kubelet's place.
+/// A pod that the rig reports to the API server in a kubelet's place.
 #[derive(Debug)]
 pub(super) struct Reported {
     path: String,
-    /// Of its container.
+    /// The id of its container.
     id: String,
-    /// Where a kubelet would have its container.
+    /// The cgroup that a kubelet would give its container.
     pub(super) cgroup: String,
 }
 
@@ -106,7 +106,7 @@ impl Reported {
         let pod = pods::pod(namespace, name, &[pods::container(CONTAINER, 1, &json!({}))]);
         let pod = kube::create_pod(&pod)?;
         let uid = pod["metadata"]["uid"].as_str().context("a pod without UID")?;
-        // 64 digits, and no two alike.
+        // A container id has 64 hexadecimal digits and must be unique.
         let id = uid.replace('-', "").repeat(2);
         let cgroup = format!("{}/kubepods/besteffort/pod{uid}/{id}", places::CGROUP);
         Ok(Self { path: format!("/api/v1/namespaces/{namespace}/pods/{name}"), id, cgroup })
@@ -123,14 +123,14 @@ impl Reported {
         kube::patch_status(&self.path, &status)
     }
 
-    /// Where a kubelet would have its container, in every hierarchy.
+    /// The cgroup that a kubelet would give its container, in every hierarchy.
     pub(super) fn cgroups(&self) -> impl Iterator<Item = PathBuf> {
         let cgroup = self.cgroup.trim_start_matches('/');
         machine::hierarchies().into_iter().map(move |root| root.join(cgroup))
     }
 
-    /// The container's and the pod's own, as far as they are there. A pod's that stays is a workload without
-    /// a name as soon as the API server knows the pod no more.
+    /// Removes the container's and the pod's cgroups, as far as they exist. A pod cgroup that stays becomes a
+    /// workload without a name once the API server no longer knows the pod.
     pub(super) fn remove_cgroups(&self) -> Result<()> {
         for cgroup in self.cgroups() {
             remove_cgroup(&cgroup)?;
@@ -144,7 +144,7 @@ impl Reported {
     }
 }
 
-/// A task that has ended is in its cgroup for a moment yet.
+/// A task that has ended stays in its cgroup for a moment.
 fn remove_cgroup(cgroup: &Path) -> Result<()> {
     wait::until("a cgroup is empty", || match fs::remove_dir(cgroup) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
@@ -153,7 +153,7 @@ fn remove_cgroup(cgroup: &Path) -> Result<()> {
     })
 }
 
-/// Returns the container's first process, whose parent has gone when this returns.
+/// Starts a container and returns its first process, whose parent has already exited.
 fn start(bundle: &Bundle, id: &str, cgroup: &str) -> Result<u32> {
     let directory = bundle.add(id, cgroup)?;
     let pid_file = directory.join("pid");
@@ -163,7 +163,7 @@ fn start(bundle: &Bundle, id: &str, cgroup: &str) -> Result<u32> {
     fs::read_to_string(pid_file)?.trim().parse().context("runc told no process")
 }
 
-/// Whether nothing of it runs any more: it has gone, or waits to be buried by the supervisor.
+/// Whether the process has ended: it is gone, or it is a zombie that the supervisor will reap.
 fn has_ended(pid: u32) -> bool {
     processes::field(pid, 3).is_none_or(|state| state == "Z")
 }

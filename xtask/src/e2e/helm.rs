@@ -1,4 +1,4 @@
-//! The chart's release in the cluster, by helm itself.
+//! The chart's release in the cluster, managed with helm itself.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::{chart, cmd};
 pub(super) const NAMESPACE: &str = "observability";
 pub(super) const RELEASE: &str = "sysprobe";
 
-/// Longer than a node takes here to start an agent.
+/// Longer than this node takes to start an agent.
 const LIMIT: &str = "120s";
 
 /// Installs the chart with the image that was just built, and waits until the agent is ready.
@@ -20,7 +20,7 @@ pub(super) fn install(values: &[&str]) -> Result<()> {
     helm.arg(chart::directory()).args(["--create-namespace", "--wait", "--timeout", LIMIT]);
     let (repository, tag) = image::AGENT.rsplit_once(':').unwrap_or((image::AGENT, ""));
     let (repository, tag) = (format!("image.repository={repository}"), format!("image.tag={tag}"));
-    // There is no next node that could wait to be replaced.
+    // With a single node, a rollout has no next node to wait for.
     helm.args(sets(&[&repository, &tag, "image.pullPolicy=Never", "minReadySeconds=0"]));
     cmd::output(helm.args(sets(values))).map(drop)
 }
@@ -36,7 +36,7 @@ pub(super) fn uninstall() -> Result<()> {
     cmd::output(helm(&["uninstall", RELEASE])?.args(["--wait", "--timeout", LIMIT])).map(drop)
 }
 
-/// What a command in the agent's container prints, as `kubectl exec` shows it.
+/// The output of a command in the agent's container, as `kubectl exec` shows it.
 pub(super) fn exec(cluster: &Cluster, words: &[&str]) -> Result<String> {
     let mut kubectl = cluster.parts.kubernetes("kubectl");
     kubectl.arg("--kubeconfig").arg(pki::file("admin", "kubeconfig"));
@@ -54,7 +54,7 @@ fn helm(words: &[&str]) -> Result<Command> {
         .args(words)
         .args(["--namespace", NAMESPACE, "--kubeconfig"])
         .arg(pki::file("admin", "kubeconfig"));
-    // It keeps things in the user's home.
+    // By default, helm stores its data in the user's home.
     for place in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(place, places::state().join("helm"));
     }

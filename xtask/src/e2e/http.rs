@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as loopback needs: one request, one connection, the whole answer.
+//! A minimal HTTP/1.1 client for loopback: one request per connection, and the whole answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// Longer than any answer takes here: only a server that hangs reaches it.
+/// Longer than any answer takes: only a server that hangs reaches this limit.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
-/// What is sent.
+/// The body of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Body<'a> {
     pub(super) kind: &'a str,
@@ -64,7 +64,7 @@ fn answer(mut stream: impl BufRead) -> Result<Answer> {
     Ok(Answer { status, body: String::from_utf8(body)? })
 }
 
-/// Whether there are more after this one.
+/// Reads one chunk; returns whether more follow.
 fn chunk(stream: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
     let mut size = String::new();
     stream.read_line(&mut size)?;

@@ -1,5 +1,5 @@
-//! The images of the rig: the agent's own, and one that is made here, a static busybox in an archive of the
-//! OCI's layout. It serves the workloads, and as what keeps a pod's namespaces open.
+//! The images of the rig: the agent's own, and one that is made here, a static busybox in an OCI archive. The
+//! workloads use the second one, and it is also the pause image that keeps a pod's namespaces open.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,13 +14,13 @@ use crate::oci::{self, Image};
 
 pub(super) const NAME: &str = "sysprobe.test/busybox:1";
 
-/// The agent's own, as the chart gets it.
+/// The agent's image, under the name that the chart gets.
 pub(super) const AGENT: &str = "sysprobe.test/sysprobe:e2e";
 
-/// What the workloads call.
+/// The busybox commands that the workloads call.
 const LINKS: [&str; 7] = ["cat", "dd", "nc", "rm", "sh", "sleep", "usleep"];
 
-/// Where the agent's is once it has been built.
+/// Where the agent's image is once it has been built.
 pub(super) fn agent() -> PathBuf {
     places::laboratory().join("agent-image.tar")
 }

@@ -1,5 +1,5 @@
-//! The kernel's own numbers about a container, by its first process: where its cgroup is, and how much CPU it
-//! has had.
+//! The kernel's own numbers about a container, found through its first process: its cgroup, and the CPU time
+//! that it has used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::cluster::Container;
 use super::{places, report};
 
-/// The file with the CPU time of a cgroup.
+/// The cgroup hierarchy that accounts CPU time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hierarchy {
     root: PathBuf,
@@ -17,13 +17,13 @@ pub(super) struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Where this machine accounts CPU time.
+    /// Finds the hierarchy that accounts CPU time on this machine.
     pub(super) fn of_cpu_time() -> Result<Self> {
         let mounts = fs::read_to_string("/proc/mounts")?;
         hierarchy(&mounts).context("no cgroup hierarchy that accounts CPU time is mounted")
     }
 
-    /// Nanoseconds of CPU time of the cgroup with this path.
+    /// The CPU time of the cgroup at this path, in nanoseconds.
     pub(super) fn usage(&self, path: &str) -> Result<u64> {
         let cgroup = self.root.join(path.trim_start_matches('/'));
         let file = cgroup.join(if self.is_v1 { "cpuacct.usage" } else { "cpu.stat" });
@@ -42,7 +42,7 @@ impl Hierarchy {
         path.map(str::to_owned).with_context(|| format!("process {pid} has no cgroup"))
     }
 
-    /// `2:cpuacct,cpu:/path`, or `0::/path`.
+    /// The path from `2:cpuacct,cpu:/path` or `0::/path`, if the line belongs to this hierarchy.
     fn path_in<'a>(&self, line: &'a str) -> Option<&'a str> {
         let mut fields = line.splitn(3, ':');
         let controllers = fields.nth(1)?;
@@ -79,7 +79,7 @@ fn hierarchy(mounts: &str) -> Option<Hierarchy> {
     found(true).or_else(|| found(false))
 }
 
-/// Whether every running container is where the kubelet's rules say.
+/// Checks that every running container is in the cgroup that the kubelet's rules give it.
 pub(super) fn check_paths(containers: &[Container]) -> Result<String> {
     let hierarchy = Hierarchy::of_cpu_time()?;
     let begin = format!("{}/kubepods/", places::CGROUP);
@@ -87,7 +87,7 @@ pub(super) fn check_paths(containers: &[Container]) -> Result<String> {
     let running = containers.iter().filter_map(|container| Some((container, container.pid?)));
     let running: Vec<_> = running.collect();
     for (container, pid) in &running {
-        // One that has ended since is nowhere.
+        // A container that has ended since has no cgroup.
         let Ok(path) = hierarchy.path_of(*pid) else { continue };
         let end = format!("/pod{}/{}", container.uid, container.id);
         if !path.starts_with(&begin) || !path.ends_with(&end) {

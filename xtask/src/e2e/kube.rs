@@ -1,5 +1,5 @@
-//! The API, as its administrator: through `kubectl proxy`, which speaks plain HTTP and knows the
-//! certificates.
+//! The Kubernetes API with administrator rights, through `kubectl proxy`, which offers plain HTTP and handles
+//! the certificates.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(super) fn open_door(parts: &Parts) -> Result<Service> {
     Ok(service)
 }
 
-/// Where a pod in the rig's network finds the door.
+/// The URL at which a pod in the rig's network reaches the proxy.
 pub(super) fn url(path: &str) -> String {
     format!("http://127.0.0.1:{PORT}{path}")
 }
@@ -33,13 +33,13 @@ pub(super) fn create(path: &str, object: &Value) -> Result<Value> {
     send("POST", path, "application/json", object)
 }
 
-/// Changes what a part of the cluster would report, in its place.
+/// Sets a status in place of the part of the cluster that would report it.
 pub(super) fn patch_status(path: &str, status: &Value) -> Result<()> {
     let patch = json!({ "status": status });
     send("PATCH", &format!("{path}/status"), "application/merge-patch+json", &patch).map(drop)
 }
 
-/// At once, without waiting for a kubelet.
+/// Deletes an object at once, without waiting for a kubelet.
 pub(super) fn delete_now(path: &str) -> Result<()> {
     send("DELETE", path, "application/json", &json!({ "gracePeriodSeconds": 0 })).map(drop)
 }
@@ -51,7 +51,7 @@ fn send(method: &str, path: &str, kind: &str, object: &Value) -> Result<Value> {
 pub(super) fn namespace(name: &str) -> Result<()> {
     let namespace = json!({ "metadata": { "name": name } });
     create("/api/v1/namespaces", &namespace)?;
-    // Before it is there, no pod is taken.
+    // Until the account exists, the API server rejects pods.
     let account = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
     wait::until("the namespace has its account", || Ok(get(&account).is_ok().then_some(())))
 }
@@ -80,7 +80,7 @@ pub(super) fn delete_pods(namespace: &str) -> Result<()> {
     })
 }
 
-/// Deletes the pods of a namespace that no kubelet runs.
+/// Deletes the pods of a namespace that has no pods on a kubelet.
 pub(super) fn delete_pods_now(namespace: &str) -> Result<()> {
     delete_now(&format!("/api/v1/namespaces/{namespace}/pods"))
 }

@@ -1,5 +1,5 @@
-//! What a run may change on the machine outside of its own namespaces: noted before, put back after,
-//! compared.
+//! State of the machine outside the rig's namespaces that a run may change: saved before, restored and
+//! compared after.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::{places, processes};
 
-/// What a kubelet sets for the whole machine when it starts.
+/// Sysctls that a kubelet sets for the whole machine when it starts.
 const SYSCTLS: [&str; 6] = [
     "kernel/keys/root_maxbytes",
     "kernel/keys/root_maxkeys",
@@ -19,15 +19,15 @@ const SYSCTLS: [&str; 6] = [
     "vm/panic_on_oom",
 ];
 
-/// What has to be the same afterwards.
+/// State that must be the same after the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Machine {
     sysctls: BTreeMap<PathBuf, String>,
-    /// Those of the hidden places that were there.
+    /// The hidden places that existed before.
     directories: BTreeSet<PathBuf>,
 }
 
-/// What is there only while the rig runs.
+/// Traces that may exist only while the rig runs.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     cgroups: Vec<PathBuf>,
@@ -44,8 +44,8 @@ impl Machine {
         }
     }
 
-    /// Keeps the settings in a file until they have been put back, or takes over those that a run left there
-    /// whose supervisor was killed.
+    /// Keeps the settings in a file until they are restored. If a run whose supervisor was killed has left
+    /// such a file, its settings are used instead.
     pub(super) fn remember(&mut self) -> Result<()> {
         let file = memory();
         if let Ok(text) = fs::read_to_string(&file) {
@@ -56,7 +56,7 @@ impl Machine {
         fs::write(&file, text).with_context(|| format!("writing {}", file.display()))
     }
 
-    /// Puts back what can be: the numbers, and the places that were not there.
+    /// Restores the settings, and removes the hidden places that did not exist before.
     pub(super) fn restore(&self) -> Result<()> {
         for (path, value) in &self.sysctls {
             if setting(path).as_ref() != Some(value) {
@@ -65,14 +65,14 @@ impl Machine {
         }
         remove_cgroups();
         for made in hidden().filter(|path| !self.directories.contains(*path)) {
-            // What the rig wrote there it wrote into its own file system. If there is anything, another
-            // process wrote it, and it stays.
+            // The rig wrote only to its own file systems. If the directory is not empty, another process
+            // wrote to it, and it stays.
             drop(fs::remove_dir(made));
         }
         fs::remove_file(memory()).context("removing the file with the settings")
     }
 
-    /// What is not as it was before, as sentences.
+    /// Differences from the state before, as sentences.
     pub(super) fn differences(&self, now: &Self, traces: &Traces) -> Vec<String> {
         let mut found = Vec::new();
         for (path, value) in &self.sysctls {
@@ -98,13 +98,12 @@ impl Traces {
     }
 }
 
-/// The hidden places with the directories that they are in, the deepest first.
+/// The hidden places and their parent directories, each place before its parent.
 fn hidden() -> impl Iterator<Item = &'static Path> {
     places::HIDDEN.iter().flat_map(|path| Path::new(path).ancestors().take(2))
 }
 
-/// Makes the places that are hidden, so that something can be mounted there, and the cgroups that all pods
-/// are in.
+/// Creates the hidden places as mount points, and the cgroups that all pods are in.
 pub(super) fn make_places() -> Result<()> {
     let state = places::state();
     let places = places::HIDDEN.iter().map(Path::new).chain([&*state]);
@@ -123,15 +122,15 @@ fn setting(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
-/// Removes the rig's cgroups: a static pod has the same in every run, so that what is left in it would be
-/// taken for a part of the next.
+/// Removes the rig's cgroups. A static pod has the same cgroup in every run, so a leftover would be counted
+/// in the next run.
 pub(super) fn remove_cgroups() {
     for cgroup in cgroups() {
         remove(&cgroup);
     }
 }
 
-/// Removes a cgroup with those below it, as far as no process is in them; the comparison afterwards tells the
+/// Removes a cgroup and its children as far as they have no processes; the comparison afterwards reports the
 /// rest.
 fn remove(cgroup: &Path) {
     let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
@@ -141,25 +140,25 @@ fn remove(cgroup: &Path) {
     drop(fs::remove_dir(cgroup));
 }
 
-/// Where the rig's cgroups are, in all hierarchies.
+/// The rig's cgroups in all hierarchies.
 fn cgroups() -> Vec<PathBuf> {
     hierarchies().iter().map(|root| root.join(places::CGROUP.trim_start_matches('/'))).collect()
 }
 
-/// Where cgroups are, by the roots of all hierarchies.
+/// The roots of all cgroup hierarchies.
 pub(super) fn hierarchies() -> Vec<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     mounts.lines().filter_map(cgroup_root).collect()
 }
 
-/// Where a line of `/proc/mounts` has a cgroup hierarchy.
+/// The root of the cgroup hierarchy that a line of `/proc/mounts` describes.
 fn cgroup_root(line: &str) -> Option<PathBuf> {
     let mut fields = line.split(' ');
     let (place, kind) = (fields.nth(1)?, fields.next()?);
     ["cgroup", "cgroup2"].contains(&kind).then(|| PathBuf::from(place))
 }
 
-/// Mounts of the rig that are seen from here, where none should be.
+/// Mounts of the rig that are visible here, where none should be.
 fn mounts() -> Vec<String> {
     let ours = places::laboratory().display().to_string();
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();

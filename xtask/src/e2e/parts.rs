@@ -1,5 +1,5 @@
-//! The programs that the rig runs: found under `target/e2e`, else built or unpacked into it. Nothing is
-//! installed on the machine, so no service of a package ever starts.
+//! The programs that the rig runs: found under `target/e2e`, otherwise built or unpacked into it. Nothing is
+//! installed on the machine, so no package starts a service.
 
 mod kubeparts;
 mod packages;
@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 
 use crate::{apt, cmd};
 
-/// Programs of the machine itself.
+/// Packages of the machine itself.
 const TOOLS: [&str; 6] = ["curl", "iproute2", "iptables", "openssl", "tar", "util-linux"];
 
-/// Where they are.
+/// The directories of the programs.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
     kubeparts: PathBuf,
@@ -36,14 +36,14 @@ impl Parts {
         Self { kubeparts: kubeparts::program(), packages: packages::directory() }
     }
 
-    /// `etcd`, `kube-apiserver`, `kubelet`, `kubectl` or `proxy`.
+    /// One of `etcd`, `kube-apiserver`, `kubelet`, `kubectl` and `proxy`, among others.
     pub(super) fn kubernetes(&self, part: &str) -> Command {
         let mut command = cmd::tool(&self.kubeparts);
         command.arg(part);
         command
     }
 
-    /// A program of a package, such as `containerd`. It finds those of the other packages.
+    /// A program of a package, such as `containerd`. Its search path includes the other packages.
     pub(super) fn packaged(&self, name: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let ours = ["usr/sbin", "usr/bin", "bin"].map(|below| self.packages.join(below));
@@ -69,7 +69,7 @@ impl Parts {
     }
 }
 
-/// Whether `directory` holds what is described by `wanted`: it was written there when it was complete.
+/// Whether `directory` holds what `wanted` describes: the file `complete` is written last.
 fn is_complete(directory: &Path, wanted: &str) -> bool {
     std::fs::read_to_string(directory.join("complete")).is_ok_and(|have| have == wanted)
 }

@@ -1,5 +1,5 @@
-//! Certificates for one run: an authority, one certificate for each server and client, and files with which
-//! clients find the API server.
+//! Certificates for one run: an authority, a certificate for each server and client, and the clients'
+//! kubeconfig files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::cmd;
 /// Longer than any run.
 const DAYS: &str = "30";
 
-/// A certificate to be made.
+/// A certificate to create.
 struct Certificate {
     name: &'static str,
     subject: String,
@@ -28,8 +28,8 @@ pub(super) struct Node {
     pub(super) address: &'static str,
 }
 
-/// Makes everything in [`places::pki`]: `api` is the API server's URL, `service` its address for pods, and
-/// `parts` are clients of it.
+/// Creates everything in [`places::pki`]. `api` is the API server's URL, `service` its address for pods, and
+/// `parts` are its clients.
 pub(super) fn make(node: &Node, api: &str, service: &str, parts: [&'static str; 2]) -> Result<()> {
     fs::create_dir_all(places::pki())?;
     authority()?;
@@ -63,7 +63,7 @@ pub(super) fn make(node: &Node, api: &str, service: &str, parts: [&'static str; 
     Ok(())
 }
 
-/// How one user reaches an API server.
+/// Writes the kubeconfig of one user.
 pub(super) fn kubeconfig(name: &str, server: &str, user: &serde_json::Value) -> Result<PathBuf> {
     let config = json!({
         "apiVersion": "v1",
@@ -124,7 +124,7 @@ fn openssl() -> Command {
     cmd::tool("openssl")
 }
 
-/// openssl prints to its standard error even if all is well, so that is shown only when it fails.
+/// openssl prints to stderr even on success, so its output is shown only when it fails.
 fn run(command: &mut Command) -> Result<()> {
     let output = command.stdout(Stdio::null()).output().context("starting openssl")?;
     if !output.status.success() {

@@ -1,11 +1,11 @@
-//! Where the rig keeps what: programs across runs, everything else for one run.
+//! The rig's directories: programs are kept across runs, everything else lasts for one run.
 
 use std::path::PathBuf;
 
 use crate::paths;
 
-/// What the parts write to by themselves, whatever their configuration says. Within the rig each is an empty
-/// file system in memory, so the machine's own stay as they are and nothing is left in them.
+/// Directories that the parts write to whatever their configuration says. Within the rig, each is an empty
+/// in-memory file system, so the machine's own directories do not change.
 pub(super) const HIDDEN: [&str; 7] = [
     "/run/containerd",
     "/run/netns",
@@ -16,16 +16,16 @@ pub(super) const HIDDEN: [&str; 7] = [
     "/var/log/pods",
 ];
 
-/// The cgroup below which the kubelet has its pods, in all hierarchies. A kubelet ends whatever it finds
-/// among its pods and does not know; so neither disturbs the other where the machine has one of its own.
+/// The cgroup below which the kubelet puts its pods, in all hierarchies. A kubelet kills unknown pods below
+/// its own cgroup; with this one, the rig's kubelet and one of the machine's do not disturb each other.
 pub(super) const CGROUP: &str = "/sysprobe-e2e";
 
-/// Programs, and below them what a run leaves for its reader.
+/// Programs, and below them the files that a run leaves for its reader.
 pub(super) fn laboratory() -> PathBuf {
     paths::root().join("target/e2e")
 }
 
-/// What describes the Prometheus operator's kinds.
+/// The definitions of the Prometheus operator's custom resources.
 pub(super) fn custom_resources() -> PathBuf {
     laboratory().join("custom-resources")
 }
@@ -35,7 +35,7 @@ pub(super) fn state() -> PathBuf {
     laboratory().join("state")
 }
 
-/// What every part printed in the last run.
+/// The output of every part in the last run.
 pub(super) fn logs() -> PathBuf {
     laboratory().join("logs")
 }

@@ -1,5 +1,5 @@
-//! The pods that live as long as the rig: every class of service, and every way of being a pod that an agent
-//! might get wrong. Each container works a little all the time, so that each has something to show.
+//! The pods that live as long as the rig: every quality-of-service class, and every kind of pod that an agent
+//! might get wrong. Each container works a little all the time, so that each has data.
 
 use serde_json::{Value, json};
 
@@ -8,17 +8,17 @@ use super::image;
 use super::samples::Workload;
 
 pub(super) const HOME: &str = "e2e";
-/// Has a pod of the same name as the first.
+/// Has a pod with the same name as one in `HOME`.
 pub(super) const OTHER: &str = "e2e-other";
 pub(super) const NAMESPACES: [&str; 2] = [HOME, OTHER];
 
-/// Every pod has its own name for this label.
+/// Each pod has its own name as the value of this label.
 pub(super) const LABEL: &str = "app";
 
-/// The one that ends and is started again, over and over.
+/// The pod that ends and is restarted over and over.
 pub(super) const CRASHING: &str = "crash-loop";
 
-/// A container whose first process works `share` steps and sleeps, again and again.
+/// A container whose first process does `share` steps of work and sleeps, in a loop.
 pub(super) fn container(name: &str, share: u32, resources: &Value) -> Value {
     let work = format!(
         "while :; do i=0; while [ $i -lt {} ]; do i=$((i+1)); done; usleep 100000; done",
@@ -74,28 +74,29 @@ pub(super) fn residents() -> Vec<Value> {
     ]
 }
 
-/// The name of the file and the manifest; the node's name is added to that of the pod.
+/// The file name and the manifest of a static pod; the kubelet appends the node's name to the pod's name.
 pub(super) fn static_pod() -> (&'static str, Value) {
     let mut manifest = pod(HOME, "static", &[container("main", 7, &json!({}))]);
     remove_node(&mut manifest);
     ("static", manifest)
 }
 
-/// Another one, for a time without an API server.
+/// Another static pod, for the time without an API server.
 pub(super) fn late_static_pod() -> (&'static str, Value) {
     let mut manifest = pod(HOME, "late", &[container("main", 2, &json!({}))]);
     remove_node(&mut manifest);
     ("late", manifest)
 }
 
-/// Where a static pod runs goes without saying.
+/// A static pod needs no node name: it runs on the node that has its file.
 fn remove_node(manifest: &mut Value) {
     if let Some(spec) = manifest["spec"].as_object_mut() {
         spec.remove("nodeName");
     }
 }
 
-/// What has to run when all are up; the crashing one may be down at any moment.
+/// Containers that must run once all pods are up. The crashing pod is not among them: it may be down at any
+/// time.
 pub(super) fn residents_running() -> Vec<Workload> {
     let home = |pod: &str, container: &str| Workload::new(HOME, pod, container);
     vec![

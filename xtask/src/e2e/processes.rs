@@ -1,7 +1,8 @@
-//! Processes by their ids: which descends from which, and the end of all of them.
+//! Processes by id: finding all descendants, and ending them.
 //!
-//! Shims and containers leave the tree of the process that started them. As a subreaper, the supervisor
-//! inherits them, so what descends from it is what was started for it, and nothing else is ever signalled.
+//! Shims and containers leave the tree of the process that started them. The supervisor is a subreaper and
+//! inherits them, so its descendants are the processes that were started for it. Nothing else is ever
+//! signalled.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,11 +15,11 @@ use anyhow::{Context, Result, bail};
 /// Set by Ctrl-C.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// A killed process is gone as soon as it has left the kernel: only an uninterruptible one takes longer.
+/// A killed process is gone as soon as it leaves the kernel; only an uninterruptible one takes longer.
 const END_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// From now on, orphaned descendants become children of this process, and signals to stop are only noted.
+/// From now on, orphaned descendants become children of this process, and signals to stop are only recorded.
 pub(crate) fn supervise() -> Result<()> {
     // SAFETY: sets a flag of this process, touches no memory.
     let done = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
@@ -34,7 +35,7 @@ pub(crate) fn supervise() -> Result<()> {
     Ok(())
 }
 
-/// From now on, this process does not outlive its parent.
+/// From now on, the kernel kills this process when its parent ends.
 pub(super) fn end_with_parent() {
     // SAFETY: sets a number of this process, touches no memory. It cannot fail for a signal that exists.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -48,7 +49,7 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Buries every child that has ended. The status of `child`, if it is among them.
+/// Reaps every child that has ended. Returns the status of `child` if it is among them.
 pub(super) fn bury(child: u32) -> Option<i32> {
     let mut found = None;
     loop {
@@ -64,7 +65,7 @@ pub(super) fn bury(child: u32) -> Option<i32> {
     }
 }
 
-/// Kills all descendants of this process, and the ones that they leave behind, until there are none.
+/// Kills all descendants of this process, including those that are orphaned meanwhile, until there are none.
 pub(crate) fn end_descendants() -> Result<()> {
     let start = Instant::now();
     loop {
@@ -83,9 +84,9 @@ pub(crate) fn end_descendants() -> Result<()> {
     }
 }
 
-/// Kills what runs a program from below `directory`, and what descends from it, until there is nothing: a
-/// former run's, whose supervisor was killed. A runtime that loses its shims starts others to clean up after
-/// them.
+/// Kills the processes that run a program from below `directory`, and their descendants, until none is left.
+/// They belong to a former run whose supervisor was killed. A runtime that loses its shims starts others to
+/// clean up, so one pass is not enough.
 pub(super) fn end_programs_below(directory: &Path) -> Result<()> {
     let start = Instant::now();
     loop {
@@ -123,7 +124,7 @@ pub(crate) fn terminate(pid: u32) {
 }
 
 pub(super) fn signal(pid: u32, signal: libc::c_int) {
-    // SAFETY: touches no memory. That it has gone in between is as good.
+    // SAFETY: touches no memory. It does not matter if the process has already gone.
     unsafe { libc::kill(pid.cast_signed(), signal) };
 }
 
@@ -148,15 +149,15 @@ fn parents() -> HashMap<u32, u32> {
     pids.filter_map(|pid: u32| Some((pid, field(pid, 4)?.parse().ok()?))).collect()
 }
 
-/// A field of `/proc/PID/stat`, counted from one as in its manual. The name of a program may hold anything:
-/// what follows it is counted from the last bracket.
+/// A field of `/proc/PID/stat`, counted from one as in proc(5). The program's name may contain anything, so
+/// the fields after it are counted from the last bracket.
 pub(super) fn field(pid: u32, number: usize) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;
     rest.split(' ').nth(number.checked_sub(3)?).map(str::to_owned)
 }
 
-/// When a process began, in seconds since boot.
+/// The start time of a process, in seconds since boot.
 pub(super) fn started(pid: u32) -> Option<f64> {
     let ticks: u64 = field(pid, 22)?.parse().ok()?;
     // SAFETY: asks for a constant.
@@ -164,7 +165,7 @@ pub(super) fn started(pid: u32) -> Option<f64> {
     Some(ticks as f64 / ticks_per_second as f64)
 }
 
-/// Seconds since boot, the clock by which processes start.
+/// Seconds since boot, on the clock of process start times.
 pub(super) fn since_boot() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the address is of a live value.

@@ -1,9 +1,8 @@
-//! A real Prometheus beside the cluster. It chooses and names the agents' pods as
-//! `deploy/prometheus/README.md` says, word for word, and evaluates the rules that lie there, with shorter
-//! times.
+//! A real Prometheus beside the cluster. It selects and names the agents' pods with the configuration of
+//! `deploy/prometheus/README.md`, word for word, and evaluates the rules from there with shorter times.
 //!
-//! Debian builds it without the discovery of Kubernetes' pods. Instead the rig asks the API server and writes
-//! down what would have been found, labels included.
+//! Debian builds Prometheus without Kubernetes discovery. Instead, the rig asks the API server and writes the
+//! targets to a file, with the labels that discovery would have set.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,11 +18,11 @@ use crate::paths;
 
 const PORT: u16 = 9090;
 
-/// A scenario has no hours: everything that is said in minutes in the rules is said in seconds here.
+/// A scenario cannot run for hours, so the rules' minutes are replaced by these seconds.
 const WINDOW: &str = "30s";
 const HOLD: &str = "4s";
 
-/// Ends when it is dropped.
+/// The running server; ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Prometheus {
     port: u16,
@@ -46,7 +45,7 @@ impl Prometheus {
         Ok(Self { port: PORT, _service: service })
     }
 
-    /// The series of an expression, as of now.
+    /// The current series of an expression.
     pub(super) fn series(&self, expression: &str) -> Result<Vec<Value>> {
         let mut data = self.ask(&format!("/api/v1/query?query={}", escape(expression)))?;
         match data["result"].take() {
@@ -61,14 +60,14 @@ impl Prometheus {
         Ok(series.first().and_then(|one| one["value"][1].as_str()?.parse().ok()))
     }
 
-    /// All rules, with how their last evaluation went.
+    /// All rules, with the result of their last evaluation.
     pub(super) fn rules(&self) -> Result<Vec<Value>> {
         let data = self.ask("/api/v1/rules")?;
         let groups = data["groups"].as_array().context("no groups")?;
         Ok(groups.iter().filter_map(|group| group["rules"].as_array()).flatten().cloned().collect())
     }
 
-    /// The URLs that it scrapes.
+    /// The URLs that Prometheus scrapes.
     pub(super) fn targets(&self) -> Result<Vec<String>> {
         let data = self.ask("/api/v1/targets?state=active")?;
         let targets = data["activeTargets"].as_array().context("no targets")?;
@@ -79,7 +78,7 @@ impl Prometheus {
         read(&http::get(self.port, path)?.body)
     }
 
-    /// The labels of what fires under this name.
+    /// The labels of the firing alerts with this name.
     pub(super) fn firing(&self, alert: &str) -> Result<Vec<Value>> {
         self.series(&format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\"}}"))
     }
@@ -97,8 +96,8 @@ impl Server for Prometheus {
     }
 }
 
-/// Writes down every port of every pod that the API server knows, as Prometheus' own discovery does for
-/// `role: pod`. To be called when pods have changed.
+/// Writes a target for every port of every pod that the API server knows, as Prometheus' own discovery does
+/// for `role: pod`. Call it after pods have changed.
 pub(super) fn discover() -> Result<()> {
     let pods = kube::get("/api/v1/pods")?;
     let mut found = Vec::new();
@@ -108,8 +107,8 @@ pub(super) fn discover() -> Result<()> {
             for port in container["ports"].as_array().map(Vec::as_slice).unwrap_or_default() {
                 let port = &port["containerPort"];
                 let labels = json!({
-                    // Without a word of the scrape configuration the operator gives targets these, which
-                    // series must not take.
+                    // The operator sets these target labels unless the scrape configuration says otherwise;
+                    // they must not replace the series' own labels.
                     "namespace": pod["metadata"]["namespace"],
                     "pod": pod["metadata"]["name"],
                     "container": container["name"],
@@ -125,7 +124,7 @@ pub(super) fn discover() -> Result<()> {
     }
     let new = directory().join("targets.new");
     fs::write(&new, Value::from(found).to_string())?;
-    // It reads the file whenever it changes.
+    // Prometheus rereads the file whenever it changes.
     fs::rename(new, targets()).context("writing the targets")
 }
 
@@ -145,7 +144,7 @@ fn read(body: &str) -> Result<Value> {
     Ok(answer["data"].take())
 }
 
-/// For the query of a URL.
+/// Escapes text for the query of a URL.
 fn escape(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
@@ -172,7 +171,7 @@ fn configuration(rules: &[PathBuf]) -> Result<String> {
     ))
 }
 
-/// The rules of `deploy/prometheus`, hastened.
+/// The rules of `deploy/prometheus` with shorter times.
 fn rules(directory: &std::path::Path) -> Result<Vec<PathBuf>> {
     let hasten = |name: &str| {
         let text = fs::read_to_string(paths::root().join("deploy/prometheus").join(name))?;

@@ -1,4 +1,4 @@
-//! What was checked: a line each, and the sum.
+//! The results: one line for each check, and the total.
 
 use anyhow::{Result, bail};
 
@@ -11,7 +11,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// One line on stdout: the scenario, what had to hold, what was seen.
+    /// Prints one line to stdout: the scenario, the condition, and what was seen.
     pub(super) fn check(&mut self, scenario: &str, what: &str, seen: Result<String>) {
         match seen {
             Ok(seen) => {
@@ -34,7 +34,7 @@ impl Report {
     }
 }
 
-/// An error with the first of the faults and how many there are, or what was seen.
+/// Fails with the first fault and the number of faults; without faults, returns `seen`.
 pub(super) fn none_of(faults: &[String], seen: String) -> Result<String> {
     match faults {
         [] => Ok(seen),

@@ -1,4 +1,4 @@
-//! The inner process: brings the cluster up, runs the scenarios one after the other, judges.
+//! The inner process: starts the cluster, runs the scenarios one after the other, and judges the results.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use super::scenario::Scenario;
 use super::{Args, kube, places, processes, truth, wait};
 use crate::say;
 
-/// What scenarios work with.
+/// The environment that scenarios work in.
 #[derive(Debug)]
 pub(super) struct Rig {
     pub(super) cluster: Cluster,
     /// How an agent reaches its sources.
     pub(super) access: Access,
-    /// Everything that has been seen running, to know what series there may be.
+    /// Everything that was seen running so far, to know which series may exist.
     pub(super) history: truth::History,
-    /// How long pods shall come and go.
+    /// How long the scenario `churn` lasts.
     pub(super) churn: Duration,
 }
 
@@ -67,7 +67,7 @@ impl Rig {
         Ok(())
     }
 
-    /// What runs now, according to the runtime.
+    /// Asks the runtime for the containers that run now.
     pub(super) fn look(&mut self) -> Result<truth::Now> {
         let now =
             truth::Now { time: processes::since_boot(), containers: self.cluster.runtime.containers()? };
@@ -80,7 +80,7 @@ fn took(start: Instant) -> String {
     format!("took {:.1} s", start.elapsed().as_secs_f64())
 }
 
-/// Until Ctrl-C, which ends this process with all others.
+/// Keeps the rig up until Ctrl-C, which ends this process with all others.
 fn keep(rig: &Rig) -> Result<()> {
     let _agent = Agent::start(&rig.access, agent::AUTO)?;
     let pid = std::process::id();

@@ -1,4 +1,4 @@
-//! The text of a scrape as series and numbers.
+//! Parses the text of a scrape into series and numbers.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ impl Workload {
         Self { namespace: namespace.to_owned(), pod: pod.to_owned(), container: container.to_owned() }
     }
 
-    /// The pod that it is a container of.
+    /// The pod that the container belongs to.
     pub(super) fn whole_pod(&self) -> Self {
         Self::new(&self.namespace, &self.pod, "")
     }
 
-    /// What belongs to no pod.
+    /// A workload that belongs to no pod.
     pub(super) fn own(container: &str) -> Self {
         Self::new("", "", container)
     }
@@ -43,13 +43,13 @@ impl std::fmt::Display for Workload {
 }
 
 impl Sample {
-    /// `None` for what is no workload's, such as the agent's numbers about itself.
+    /// `None` for a series that belongs to no workload, such as the agent's self-metrics.
     pub(super) fn workload(&self) -> Option<Workload> {
         let label = |name| self.labels.get(name).map(String::as_str);
         Some(Workload::new(label("namespace")?, label("pod")?, label("container")?))
     }
 
-    /// Whether it may only grow.
+    /// Whether the value may only grow.
     pub(super) fn is_counter(&self) -> bool {
         ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| self.name.ends_with(suffix))
     }
@@ -65,7 +65,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Sample>> {
     lines.map(|line| sample(line).with_context(|| format!("no sample: {line}"))).collect()
 }
 
-/// The value of each workload in one family, kinds and causes added up.
+/// The sum of one family for each workload, over all kinds and causes.
 pub(super) fn by_workload(samples: &[Sample], name: &str) -> BTreeMap<Workload, f64> {
     let mut found = BTreeMap::new();
     for sample in samples.iter().filter(|sample| sample.name == name) {
@@ -86,7 +86,7 @@ fn sample(line: &str) -> Option<Sample> {
     Some(Sample { name: name.to_owned(), labels, value })
 }
 
-/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
+/// Parses `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
 fn labels(mut text: &str) -> Option<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     while !text.is_empty() {
@@ -98,7 +98,7 @@ fn labels(mut text: &str) -> Option<BTreeMap<String, String>> {
     Some(found)
 }
 
-/// The value up to its closing quote, and how long it was with that.
+/// The value up to its closing quote, and the length that was read, with the quote.
 fn unescape(text: &str) -> Option<(String, usize)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

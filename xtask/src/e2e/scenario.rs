@@ -1,5 +1,4 @@
-//! What is tried on the cluster. Each scenario starts agents of its own and leaves the cluster as it found
-//! it.
+//! The scenarios on the cluster. Each one starts its own agents and leaves the cluster as it found it.
 
 mod blame;
 mod burst;
@@ -28,19 +27,19 @@ pub(crate) enum Scenario {
     Labels,
     /// Labels from the kubelet, the CRI and the runtime's files, each alone
     Sources,
-    /// From the start of a container to its first series
+    /// Time from the start of a container to its first series
     First,
-    /// What makes a pod wait, by the command
+    /// What makes a pod wait, according to `sysprobe blame`
     Blame,
     /// Every pod in every table of the command line
     Views,
-    /// By the chart, from the image, into the hands of a Prometheus
+    /// The chart, the image, and a Prometheus that scrapes the agent
     Chart,
-    /// Writes the pictures of docs/screens; only if it is named
+    /// Writes the pictures of docs/screens; runs only if it is named
     Screens,
-    /// The API server goes, comes back without its history, and is busy
+    /// The API server goes down, comes back without its history, and is busy
     Outage,
-    /// 500 agents' clients at one API server
+    /// The clients of 500 agents at one API server
     Fleet,
     /// Pods that live for 200 ms, ten a second
     Burst,
@@ -49,7 +48,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    /// In the order in which they are run: the ones that stop parts of the cluster come last.
+    /// The chosen scenarios in running order: those that stop parts of the cluster come last.
     pub(super) fn chosen(names: &[Self]) -> Vec<Self> {
         Self::value_variants()
             .iter()
@@ -58,12 +57,12 @@ impl Scenario {
             .collect()
     }
 
-    /// As on the command line.
+    /// The name on the command line.
     pub(super) fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// As in the command line's help.
+    /// The description in the command line's help.
     pub(super) fn about(self) -> String {
         let help = self.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
         help.unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Scrapes the agent all the time, as Prometheus would, and remembers what only the whole course of scrapes
-//! can show: when a series was there first, whether a counter has ever become smaller, the last value of what
+//! Scrapes the agent all the time, as Prometheus would, and records what only the sequence of scrapes shows:
+//! when a series first appeared, whether a counter ever went backwards, and the last value of a series that
 //! has gone.
 
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use std::time::Duration;
 use super::samples::{Sample, Workload, by_workload};
 use super::{agent, processes, truth};
 
-/// What has been seen so far.
+/// The observations so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) scrapes: usize,
-    /// Scrapes that were not answered.
+    /// Scrapes that failed.
     pub(super) failures: Vec<String>,
-    /// When a workload had its first series, in seconds since boot.
+    /// When each workload's first series appeared, in seconds since boot.
     pub(super) first: BTreeMap<Workload, f64>,
-    /// The last time on CPU of each workload, in seconds.
+    /// The last on-CPU time of each workload, in seconds.
     pub(super) on_cpu: BTreeMap<Workload, f64>,
     pub(super) backwards: Vec<String>,
     last: BTreeMap<String, f64>,
 }
 
-/// Ends when it is dropped.
+/// The running scraper; stops when it is dropped.
 #[derive(Debug)]
 pub(super) struct Scraper {
     seen: Arc<Mutex<Seen>>,
@@ -59,7 +59,7 @@ impl Drop for Scraper {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say at its end.
+            // The thread has no result to report.
             drop(thread.join());
         }
     }
@@ -77,12 +77,12 @@ impl Seen {
             self.first.entry(workload.clone()).or_insert(now);
             self.on_cpu.insert(workload, on_cpu);
         }
-        // A culprit that lost its name begins at zero when it is named again.
+        // A culprit's counter restarts at zero when the culprit lost its name and is named again.
         self.last.retain(|series, _| !series.starts_with(truth::BLAME));
         self.last.extend(samples.iter().map(|sample| (sample.series(), sample.value)));
     }
 
-    /// What is wrong with the course of all scrapes.
+    /// Faults in the sequence of all scrapes.
     pub(super) fn faults(&self) -> Vec<String> {
         self.failures.iter().chain(&self.backwards).cloned().collect()
     }

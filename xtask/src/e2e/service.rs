@@ -1,4 +1,4 @@
-//! A part that runs for as long as it is wanted: its process, and the file with what it printed.
+//! A part of the cluster that runs until it is stopped: its process and its log file.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use super::{places, processes, wait};
 /// How much of a log is shown when its part has failed.
 const SHOWN_LINES: usize = 12;
 
-/// Killed when it is dropped.
+/// The running part; killed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Service {
     name: &'static str,
@@ -25,13 +25,13 @@ impl Service {
         let log = places::logs().join(format!("{name}.log"));
         let file = OpenOptions::new().create(true).append(true).open(&log);
         let file: File = file.with_context(|| format!("opening {}", log.display()))?;
-        // A group of its own: Ctrl-C is for the supervisor, which ends all of them.
+        // A process group of its own: Ctrl-C is for the supervisor, which ends all parts.
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         let child = command.spawn().with_context(|| format!("starting {name}"))?;
         Ok(Self { name, child, log })
     }
 
-    /// Waits until it is ready, or says why it is not.
+    /// Waits until the part is ready; otherwise fails with the reason.
     pub(super) fn ready(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<()> {
         let what = format!("{} is ready", self.name);
         let ready = wait::until(&what, || {
@@ -42,7 +42,7 @@ impl Service {
         ready.with_context(|| self.last_words())
     }
 
-    /// An error if it has ended.
+    /// Fails if the part has ended.
     pub(super) fn running(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!("{} has ended ({status}): {}", self.name, self.last_words());
@@ -54,13 +54,13 @@ impl Service {
         self.child.id()
     }
 
-    /// Lets it end by itself.
+    /// Asks the part to end, and waits until it has.
     pub(super) fn stop(mut self) -> Result<()> {
         processes::terminate(self.pid());
         wait::until(&format!("{} ends", self.name), || Ok(self.child.try_wait()?.map(drop)))
     }
 
-    /// What it has in memory now, in bytes.
+    /// Its resident memory, in bytes.
     pub(super) fn memory(&self) -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -77,7 +77,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // That it has ended already is as good.
+        // It does not matter if the process has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,5 +1,5 @@
-//! The outer process: prepares, starts the rig in namespaces of its own, and cleans up after it, whatever
-//! happened to it. It stays in the machine's namespaces and does nothing that can fail halfway.
+//! The outer process: prepares, starts the rig in its own namespaces, and always cleans up after it. It stays
+//! in the machine's namespaces and does nothing that can fail halfway.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     say::step(format_args!("Everything is built after {} s.", start.elapsed().as_secs()));
 
-    // What a run left whose supervisor was killed.
+    // Ends programs of an earlier run whose supervisor was killed.
     processes::end_programs_below(&places::laboratory())?;
     let mut before = Machine::look();
     before.remember()?;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// The agent's clients without the agent.
+/// Builds the program that runs the agent's API clients without the agent.
 fn build_fleet() -> Result<()> {
     say::step("Building the clients of many agents.");
     let mut cargo = cmd::cargo();
@@ -68,8 +68,8 @@ fn build_fleet() -> Result<()> {
     cmd::run(&mut cargo)
 }
 
-/// The agent's image, helm, and what the chart's objects are besides Kubernetes' own: inside there is no
-/// network to fetch anything by.
+/// Prepares the agent's image, helm, and the chart's custom resource definitions: inside, there is no network
+/// to fetch them.
 fn build_chart() -> Result<()> {
     fs::copy(image::make(super::image::AGENT)?.0, super::image::agent()).context("keeping the image")?;
     chart::Tools::ensure()?;
@@ -77,30 +77,30 @@ fn build_chart() -> Result<()> {
     fs::create_dir_all(&directory)?;
     for file in chart::custom_resources()? {
         let name = file.file_name().context("a file without a name")?;
-        // The modules' files are read-only, which a copy would be as well.
+        // The modules' files are read-only, and a plain copy would be too.
         fs::write(directory.join(name), fs::read(&file)?).context("keeping a custom resource")?;
     }
     Ok(())
 }
 
-/// Two runs at once would end each other's pods.
+/// Two runs at once would kill each other's pods.
 fn lock() -> Result<File> {
     let path = places::laboratory().join("lock");
     let file = File::create(&path).with_context(|| format!("creating {}", path.display()))?;
-    // SAFETY: the descriptor is open; the kernel lets the lock go when it is closed.
+    // SAFETY: the descriptor is open; the kernel releases the lock when it is closed.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
         bail!("another `cargo xtask e2e` is running");
     }
     Ok(file)
 }
 
-/// Starts this program again, in a network and with mounts of its own.
+/// Starts this program again in its own network and mount namespaces.
 fn enter(words: &[OsString]) -> Result<Child> {
     let program = std::env::current_exe().context("finding this program")?;
     let mut command = cmd::tool("unshare");
     command.args(["--net", "--mount", "--propagation", "private", "--"]).arg(program);
     command.args(["e2e", "--inside"]).args(words);
-    // The root of the repository was cargo's to tell.
+    // The inner process finds the repository's root by this variable, which `cmd::tool` has removed.
     command.env("CARGO_MANIFEST_DIR", crate::paths::root().join("xtask"));
     if let Some(target) = std::env::var_os("CARGO_TARGET_DIR") {
         command.env("CARGO_TARGET_DIR", target);
@@ -108,11 +108,11 @@ fn enter(words: &[OsString]) -> Result<Child> {
     command.stdin(Stdio::null()).spawn().context("starting the rig with `unshare`")
 }
 
-/// Waits for its end and buries the orphans meanwhile. `None` if Ctrl-C came first.
+/// Waits for the inner process to end, and reaps orphans meanwhile. Returns `None` if Ctrl-C came first.
 fn attend(inside: &Child) -> Option<i32> {
     loop {
         let status = processes::bury(inside.id());
-        // The terminal tells both of Ctrl-C, and the rig may have ended of it by now.
+        // The terminal sends Ctrl-C to both processes, so the rig may have ended because of it already.
         if processes::interrupted() {
             return None;
         }
@@ -123,7 +123,7 @@ fn attend(inside: &Child) -> Option<i32> {
     }
 }
 
-/// Ends every process; mounts, networks and files in memory go with the last of them.
+/// Ends every process; mounts, networks and in-memory files end with the last of them.
 fn clean_up(before: &Machine) -> Result<()> {
     processes::end_descendants()?;
     before.restore()?;

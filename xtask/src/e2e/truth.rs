@@ -1,32 +1,32 @@
-//! What the runtime says runs, and what follows for the agent's series. Pure.
+//! What the runtime reports as running, and what it implies for the agent's series. No side effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::Container;
 use super::samples::{Sample, Workload, by_workload};
 
-/// The name of what holds a pod's namespaces, in the agent's series.
+/// The container name of a pod's sandbox in the agent's series.
 pub(super) const SANDBOX: &str = "POD";
 
-/// Families that each running container has.
+/// Families that every running container has.
 pub(super) const FAMILIES: [&str; 3] =
     ["sysprobe_sched_context_switches_total", ON_CPU, "sysprobe_cpu_usage_seconds_total"];
 
-/// Families that each pod with a running container has: histograms are of whole pods, with an empty
+/// Families that every pod with a running container has: histograms cover whole pods and have an empty
 /// `container`.
 pub(super) const POD_FAMILIES: [&str; 1] = ["sysprobe_sched_wakeup_latency_seconds_count"];
 
 pub(super) const ON_CPU: &str = "sysprobe_sched_on_cpu_seconds_total";
 pub(super) const BLAME: &str = "sysprobe_sched_blame_seconds_total";
 
-/// How much of all time on CPU may be charged to `unknown`.
+/// The share of all on-CPU time that may be charged to `unknown`.
 const UNKNOWN: f64 = 0.001;
 
-/// Seconds after which an agent has to know a container, whatever its sources: the kubelet looks at its
-/// containers once a second, and is asked as often at most.
+/// Seconds after which an agent must know a container, whatever its sources: the kubelet checks its
+/// containers once a second, and the agent asks it no more often than that.
 const KNOWN_AFTER: f64 = 3.0;
 
-/// The containers at one moment.
+/// The containers at one point in time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Now {
     /// In seconds since boot.
@@ -34,7 +34,7 @@ pub(super) struct Now {
     pub(super) containers: Vec<Container>,
 }
 
-/// Everything that has been seen.
+/// Everything that was seen so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     workloads: BTreeSet<Workload>,
@@ -42,12 +42,12 @@ pub(super) struct History {
     ids: BTreeMap<String, (String, String)>,
 }
 
-/// When a container's id may stand for its name.
+/// Whether a container's id may stand in for its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ids {
     Never,
-    /// In its own pod. Without an API server, the kubelet does not tell the ids of containers that it has
-    /// started since.
+    /// In its own pod only. Without an API server, the kubelet does not report the ids of containers that it
+    /// has started since.
     InOwnPod,
 }
 
@@ -58,7 +58,7 @@ impl Container {
 }
 
 impl Now {
-    /// Running containers that are no sandboxes.
+    /// Running containers, without sandboxes.
     pub(super) fn running(&self) -> BTreeSet<Workload> {
         let running = self.containers.iter().filter(|container| container.pid.is_some());
         running.filter(|container| container.name.is_some()).map(Container::workload).collect()
@@ -68,7 +68,7 @@ impl Now {
         self.running().contains(workload)
     }
 
-    /// Those that had run for a while and still did later: whatever else ran has begun only now, or ended.
+    /// Containers that had run for a while and still run later. The others have just started, or have ended.
     pub(super) fn throughout(&self, later: &Self) -> BTreeSet<Workload> {
         let known = self
             .containers
@@ -93,7 +93,7 @@ impl History {
         }
     }
 
-    /// What is wrong with the labels of a scrape, when these containers ran all the time.
+    /// Faults in the labels of a scrape during which these containers ran.
     pub(super) fn faults(
         &self,
         samples: &[Sample],
@@ -114,7 +114,7 @@ impl History {
         found
     }
 
-    /// What is wrong with one set of labels.
+    /// The fault in one set of labels, if there is one.
     fn fault(&self, workload: &Workload, ids: Ids) -> Option<String> {
         let pod = (workload.namespace.clone(), workload.pod.clone());
         if ids == Ids::InOwnPod && self.ids.get(&workload.container) == Some(&pod) {
@@ -134,13 +134,13 @@ pub(super) fn is_of_pod(sample: &Sample) -> bool {
     sample.workload().is_some_and(|workload| !workload.pod.is_empty())
 }
 
-/// The share of time on CPU that is charged to `unknown`.
+/// The share of on-CPU time that is charged to `unknown`.
 pub(super) fn unknown_share(samples: &[Sample]) -> f64 {
     let all: f64 = by_workload(samples, ON_CPU).values().sum();
     unknown_time(samples) / all
 }
 
-/// Seconds on CPU that are charged to `unknown`.
+/// The on-CPU time that is charged to `unknown`, in seconds.
 pub(super) fn unknown_time(samples: &[Sample]) -> f64 {
     by_workload(samples, ON_CPU).get(&Workload::own("unknown")).copied().unwrap_or_default()
 }
@@ -150,7 +150,7 @@ fn unknown_fault(samples: &[Sample]) -> Option<String> {
     (share > UNKNOWN).then(|| format!("{:.2} % of the time on CPU is unknown", share * 100.0))
 }
 
-/// Series of counters that have become smaller from one scrape to the next.
+/// Counter series that became smaller from one scrape to the next.
 pub(super) fn backwards(before: &BTreeMap<String, f64>, after: &[Sample]) -> Vec<String> {
     let counters = after.iter().filter(|sample| sample.is_counter());
     let smaller = counters.filter_map(|sample| {

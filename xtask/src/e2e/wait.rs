@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// Far longer than any step takes here, on a machine with other work too.
+/// Far longer than any step takes, even on a busy machine.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks again and again until there is an answer. An error ends the wait.
+/// Repeats the check until it has an answer. An error ends the wait.
 pub(super) fn until<T>(what: &str, condition: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     until_within(LIMIT, what, condition)
 }

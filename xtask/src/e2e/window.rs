@@ -1,4 +1,4 @@
-//! Time on CPU over a while: what the agent counted, beside what the kernel accounted to the same containers'
+//! On-CPU time over a window: the agent's count against the kernel's accounting of the same containers'
 //! cgroups.
 
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use super::rig::Rig;
 use super::samples::{Workload, by_workload};
 use super::{agent, report, truth};
 
-/// The kernel brings a running task's time up to date at its ticks, 100 in a second at least.
+/// The kernel updates a running task's time at its ticks, at least 100 a second.
 const TICK: f64 = 0.01;
 
 type Times = BTreeMap<Workload, f64>;
 
-/// The begin of the while: a scrape between two looks at the kernel's files.
+/// The start of a window: a scrape between two reads of the kernel's files.
 #[derive(Debug)]
 pub(super) struct Window {
     containers: BTreeMap<Workload, u32>,
@@ -34,7 +34,7 @@ impl Window {
         Ok(Self { containers, outer, ours, inner })
     }
 
-    /// Whether each container's time since is as the kernel has it.
+    /// Checks each container's time in the window against the kernel's.
     pub(super) fn close(self) -> Result<String> {
         let inner = kernel_times(&self.containers)?;
         let ours = by_workload(&agent::scrape()?, truth::ON_CPU);
@@ -59,8 +59,8 @@ impl Window {
     }
 }
 
-/// The containers of which there has only ever been one, with its first process: their numbers are those of
-/// one cgroup.
+/// Containers of which there has been only one instance, with its first process: their series cover a single
+/// cgroup.
 pub(super) fn lasting(rig: &mut Rig) -> Result<BTreeMap<Workload, u32>> {
     let now = rig.look()?;
     let of = |workload: &Workload| now.containers.iter().filter(|c| c.workload() == *workload).count();
@@ -69,7 +69,7 @@ pub(super) fn lasting(rig: &mut Rig) -> Result<BTreeMap<Workload, u32>> {
     Ok(only.filter_map(|container| Some((container.workload(), container.pid?))).collect())
 }
 
-/// In seconds.
+/// The kernel's CPU times, in seconds.
 pub(super) fn kernel_times(containers: &BTreeMap<Workload, u32>) -> Result<Times> {
     let hierarchy = Hierarchy::of_cpu_time()?;
     let time = |(workload, pid): (&Workload, &u32)| {

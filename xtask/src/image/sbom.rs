@@ -1,5 +1,5 @@
-//! What the agent's program is made of, as `CycloneDX`: every crate that is linked into it, from cargo's own
-//! plan.
+//! The SBOM of the agent's program in `CycloneDX` format: every crate that is linked into it, from cargo's
+//! own dependency graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::cmd;
 
 const ROOT: &str = "sysprobe-agent";
 
-/// What `cargo metadata` says, as far as it is of use here.
+/// The part of `cargo metadata` output that is used here.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -47,7 +47,7 @@ struct Dependency {
 
 #[derive(Deserialize)]
 struct Kind {
-    /// Nothing for what is linked; else `dev` or `build`.
+    /// `None` for a linked dependency, otherwise `dev` or `build`.
     kind: Option<String>,
 }
 
@@ -86,7 +86,7 @@ fn document(metadata: &Metadata) -> Result<Value> {
     }))
 }
 
-/// Whatever can be reached without tests and build scripts.
+/// The crates that can be reached without dev and build dependencies.
 fn linked<'a>(nodes: &BTreeMap<&'a str, &'a Node>, root: &'a str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut next = vec![root];

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{is_left_over, succeeds};
 
-/// How long killed processes may take to leave.
+/// How long killed processes may take to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -18,7 +18,7 @@ pub(super) fn remove() -> Vec<String> {
     ours.filter(|path| is_removed(path)).map(|path| format!("cgroup {}", path.display())).collect()
 }
 
-/// Where hierarchies are mounted.
+/// Mount points of the cgroup hierarchies.
 fn roots(mounts: &str) -> Vec<PathBuf> {
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let cgroups = fields.filter(|fields| matches!(fields.get(2), Some(&("cgroup" | "cgroup2"))));
@@ -34,12 +34,12 @@ fn directories(parent: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Kills what runs in a cgroup and below, then removes it, the innermost first.
+/// Kills the processes in a cgroup and below, then removes it, the innermost cgroups first.
 fn is_removed(cgroup: &Path) -> bool {
     let end = Instant::now() + PATIENCE;
     loop {
         kill_below(cgroup);
-        // It goes down by descriptors: the path of a deep cgroup is longer than the kernel takes.
+        // `find` descends by file descriptors: a deep cgroup's path can exceed the kernel's limit.
         if succeeds("find", &[&cgroup.to_string_lossy(), "-depth", "-type", "d", "-delete"]) {
             return true;
         }

@@ -1,5 +1,5 @@
-//! Block devices of tests and what is mounted of them, from the top to the bottom: mounts, the device mapper,
-//! loop devices, `null_blk`.
+//! Block devices of tests and their mounts, in the order of removal: mounts, device mapper, loop devices,
+//! `null_blk`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ pub(super) fn remove() -> Vec<String> {
     steps.into_iter().flat_map(|remove| remove()).collect()
 }
 
-/// Lets writes to frozen file systems go on. One that is not frozen says so, and nothing else happens.
+/// Thaws frozen file systems. On a file system that is not frozen, the command fails without effect.
 pub(super) fn thaw() {
     for point in mount_points() {
         succeeds("fsfreeze", &["--unfreeze", &point]);
     }
 }
 
-/// The last ones first: they may lie on others.
+/// The latest mounts first: they may be on top of others.
 fn mount_points() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let points: Vec<&str> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();

@@ -19,7 +19,8 @@ pub(super) fn remove() -> Vec<String> {
     removed
 }
 
-/// `sp17` of `sp17@sp17p  DOWN ...`: the kernel has no room for a longer name, so its peer's counts, too.
+/// Returns `sp17` for `sp17@sp17p  DOWN ...`. A device name is too short for the full prefix, so the peer's
+/// name is checked as well.
 fn device(line: &str) -> Option<(&str, u32)> {
     let (name, peer) = line.split(' ').next()?.split_once('@')?;
     let is_ours = peer.strip_suffix('p') == Some(name);

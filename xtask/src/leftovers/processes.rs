@@ -1,4 +1,4 @@
-//! Processes that a killed run started: agents, loads, servers. They inherit the run's variable.
+//! Processes that a killed run started: agents, loads, servers. They inherit the run's environment variable.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use super::{RUN, is_ours};
 
-/// Killed processes take a moment to go, and what they were forking meanwhile is found the next time.
+/// How long killed processes may take to exit. The next scan finds processes that they forked meanwhile.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Kills those whose run is gone.
+/// Kills the processes whose run is gone.
 pub(super) fn remove() -> Vec<String> {
     kill_all(|run| !is_ours(run))
 }
 
-/// Kills those of one run.
+/// Kills the processes of one run.
 pub(super) fn remove_of(run: u32) -> Vec<String> {
     kill_all(|other| other == run)
 }
@@ -37,12 +37,12 @@ fn kill_all(is_wanted: impl Fn(u32) -> bool) -> Vec<String> {
     killed.into_iter().map(|(pid, name)| format!("process {pid} ({name})")).collect()
 }
 
-/// Living processes with their names, of runs that are wanted.
+/// Living processes of the wanted runs, with their names.
 fn processes(is_wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, String> {
     let Ok(entries) = fs::read_dir("/proc") else { return BTreeMap::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let process = |pid: u32| {
-        // That of a process that has ended is empty.
+        // The environment of a process that has ended is empty.
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         is_wanted(run_of(&environment)?).then(|| (pid, name.trim().to_owned()))

@@ -1,9 +1,10 @@
-//! Reads what one test program printed, both streams in one: how many of its tests passed, and what those
-//! that failed have to say. Pure.
+//! Parses the output of one test program, both streams in one: how many tests passed, and what the failed
+//! ones printed. No side effects.
 
 use crate::results::{Account, Failure, Report, Results};
 
-/// `source` names the program, `selection` are the arguments by which cargo runs it alone.
+/// Parses one program's output. `source` names the program; `selection` holds the cargo arguments that run it
+/// alone.
 pub(super) fn results(source: &str, selection: &str, lines: &[String], succeeded: bool) -> Results {
     let mut account = Account::default();
     for line in lines {
@@ -21,7 +22,7 @@ pub(super) fn results(source: &str, selection: &str, lines: &[String], succeeded
     let left_out = lines.iter().filter_map(|line| line.strip_prefix(LEFT_OUT));
     results.left_out.extend(left_out.map(str::to_owned));
     if results.failures.is_empty() && !succeeded {
-        // It was killed, or did not get to its first test. The last lines may say why.
+        // The program was killed or did not reach its first test. The last lines may say why.
         let said = lines.iter().rev().take(LAST_LINES).rev().cloned();
         let report =
             Report::of(["the test program did not get to its end".to_owned()].into_iter().chain(said));
@@ -31,10 +32,10 @@ pub(super) fn results(source: &str, selection: &str, lines: &[String], succeeded
     results
 }
 
-/// How tests begin to say what they cannot check here, and why.
+/// The prefix of the line in which a test says what it cannot check here, and why.
 const LEFT_OUT: &str = "left out: ";
 
-/// How much is shown of a program that broke off.
+/// How many lines are shown of a program that broke off.
 const LAST_LINES: usize = 20;
 
 /// The names of the tests that failed: the list between the last `failures:` and the result.
@@ -44,7 +45,7 @@ fn failed(lines: &[String]) -> impl Iterator<Item = &str> {
     names.iter().map_while(|line| line.strip_prefix("    "))
 }
 
-/// Adds `ok. 3 passed; 0 failed; 1 ignored; ...`.
+/// Adds counts from `ok. 3 passed; 0 failed; 1 ignored; ...`.
 fn add_counts(results: &mut Results, counts: &str) {
     let counts = counts.split_once(". ").map_or("", |(_, counts)| counts);
     for count in counts.split("; ") {

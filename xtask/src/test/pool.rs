@@ -1,4 +1,5 @@
-//! Runs test programs, one or several at a time. Each program's output is shown in one piece when it has ended.
+//! Runs test programs, one or several at a time. Each program's output is shown as one block when it has
+//! ended.
 
 use std::panic::resume_unwind;
 use std::process::Command;
@@ -13,10 +14,10 @@ use super::programs::Program;
 use crate::results::Results;
 use crate::{cmd, say};
 
-/// The programs that take longest. They begin first, so that none of them is the only one left at the end.
+/// The programs that take longest. They start first, so that none of them runs alone at the end.
 const LONGEST: [&str; 6] = ["rxpath", "port", "kernel_bugs", "command_memory", "cgroup", "rights"];
 
-/// Runs them all; `prepare` gets each command before it starts. An error is one of starting a program.
+/// Runs all programs; `prepare` gets each command before it starts. An error means that one did not start.
 pub(super) fn run(
     programs: Vec<Program>,
     at_once: usize,
@@ -43,7 +44,7 @@ pub(super) fn run(
     Ok(all)
 }
 
-/// The longest first, the others as they are.
+/// Orders the longest programs first; the others keep their order.
 fn ordered(mut programs: Vec<Program>) -> Vec<Program> {
     programs.sort_by_key(|program| {
         let place = LONGEST.iter().position(|target| program.is_integration() && program.target == *target);

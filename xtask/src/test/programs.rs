@@ -1,5 +1,5 @@
-//! The test programs that cargo has built, from its messages: which there are, where each runs, and by which
-//! arguments cargo would run it alone. Pure.
+//! Finds the test programs that cargo has built in its messages: where each runs, and which arguments make
+//! cargo run it alone. No side effects.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,15 +11,15 @@ use crate::{cmd, paths};
 /// A program with tests in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// Of a file of integration tests its stem (`sched`), else the name of the library or program.
+    /// For integration tests the file's stem (`sched`), else the name of the library or program.
     pub(crate) target: String,
-    /// The file that it is made from, below the repository: `sysprobe-agent/tests/sched.rs`.
+    /// The source file, relative to the repository: `sysprobe-agent/tests/sched.rs`.
     pub(crate) source: String,
     pub(crate) executable: PathBuf,
-    /// For `cargo test`: `-p sysprobe-agent --test sched`.
+    /// Arguments for `cargo test`: `-p sysprobe-agent --test sched`.
     pub(crate) selection: String,
     is_integration: bool,
-    /// Its package's: there cargo runs it.
+    /// The package's directory, where cargo runs the program.
     directory: PathBuf,
 }
 
@@ -29,7 +29,7 @@ impl Program {
         self.is_integration
     }
 
-    /// Runs it as cargo would.
+    /// The command that runs it as cargo would.
     pub(super) fn command(&self) -> Command {
         let mut command = cmd::tool(&self.executable);
         command.current_dir(&self.directory);
@@ -37,7 +37,7 @@ impl Program {
     }
 }
 
-/// Those among what `cargo test --message-format json` prints, in a fixed order.
+/// The test programs in the output of `cargo test --message-format json`, in a fixed order.
 pub(crate) fn found(messages: &str) -> Vec<Program> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut found: Vec<Program> = messages.filter_map(|message| program(&message)).collect();
@@ -68,8 +68,8 @@ fn program(message: &Value) -> Option<Program> {
     })
 }
 
-/// `xtask-init` of `path+file:///work/xtask/init#xtask-init@0.1.0`; where the directory has the package's
-/// name there is only the version behind the `#`.
+/// Returns `xtask-init` for `path+file:///work/xtask/init#xtask-init@0.1.0`. If the directory has the
+/// package's name, only the version follows the `#`.
 fn package(id: &str) -> &str {
     let (place, name) = id.rsplit_once('#').unwrap_or((id, id));
     let directory = place.rsplit('/').next().unwrap_or(place);
@@ -95,7 +95,7 @@ mod tests {
         let messages = [
             message("test", "tcp", "sysprobe-agent/tests/tcp.rs", true),
             message("lib", "sysprobe_agent", "sysprobe-agent/src/lib.rs", true),
-            // What tests start.
+            // The program that tests start; it is not a test.
             message("bin", "sysprobe", "sysprobe-agent/src/main.rs", false),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];

@@ -66,5 +66,13 @@ fn prose_is_narrow_and_names_its_subject() {
         ["docs/commands/top.md:1: says `nobody`: name the subject"]
     );
     assert!(check("README.md", &format!("```text\n{0}\n```\n| {0} |\n", long.trim())).is_empty());
-    assert!(check("docs/rxpath.md", &format!("{} nobody\n", long.trim())).is_empty());
+    assert!(check("docs/rxpath.md", &format!("{}\n", long.trim())).is_empty());
+}
+
+#[test]
+fn comments_name_their_subject() {
+    let code = "//! A.\n/// Whoever asks.\nlet nobody = 0;\n";
+    assert_eq!(check("src/a.rs", code), ["src/a.rs:2: says `whoever`: name the subject"]);
+    assert_eq!(check("a.yaml", "a: nobody\n# Somebody.\n"), ["a.yaml:2: says `somebody`: name the subject"]);
+    assert!(check("a.md", "```text\nnobody\n```\n").is_empty());
 }

@@ -1,4 +1,5 @@
-//! What this machine offers for building eBPF programs. Looks only: nothing is changed, nothing is decided.
+//! What this machine offers for building eBPF programs. This module only looks; it changes and decides
+//! nothing.
 
 use std::env;
 use std::fmt;
@@ -26,7 +27,8 @@ pub(crate) struct Facts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Compiler {
     pub(crate) origin: Origin,
-    /// Holds `bin/rustc` and `bin/cargo`: called directly, rustup's proxies cannot choose another toolchain.
+    /// Holds `bin/rustc` and `bin/cargo`. They are called directly, so rustup's proxies cannot choose another
+    /// toolchain.
     pub(crate) sysroot: PathBuf,
     pub(crate) version: Version,
     pub(crate) llvm: Version,
@@ -34,7 +36,7 @@ pub(crate) struct Compiler {
     pub(crate) source: bool,
 }
 
-/// What installed a compiler, hence what can add its library source.
+/// How a compiler was installed, and therefore how to add its library source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Rustup(String),
@@ -46,15 +48,15 @@ pub(crate) enum Origin {
 pub(crate) struct Linker {
     pub(crate) path: PathBuf,
     pub(crate) version: String,
-    /// The LLVM it is linked with; unknown if that is inside the binary.
+    /// The LLVM that it is linked with; unknown if LLVM is linked statically.
     pub(crate) llvm: Option<u32>,
 }
 
-/// A version as far as it matters here.
+/// The first three numbers of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version(pub(crate) u32, pub(crate) u32, pub(crate) u32);
 
-/// Looks at this machine.
+/// Inspects this machine.
 pub(crate) fn collect() -> Facts {
     let known = RUST_PACKAGES.iter().chain(&LINKER_PACKAGES).copied();
     Facts {
@@ -106,7 +108,8 @@ fn linker(path: PathBuf) -> Option<Linker> {
     Some(Linker { llvm: linked_llvm(&libraries), path, version })
 }
 
-/// Finds the LLVM among the shared libraries: `libLLVM.so.22.1` or, before LLVM 18, `libLLVM-17.so.1`.
+/// Finds the LLVM version among the shared libraries: `libLLVM.so.22.1` or, before LLVM 18,
+/// `libLLVM-17.so.1`.
 fn linked_llvm(libraries: &str) -> Option<u32> {
     let name = libraries.lines().find_map(|line| line.trim().strip_prefix("libLLVM"))?;
     let digits = name.trim_start_matches(".so").trim_start_matches(['.', '-']);
@@ -127,7 +130,7 @@ fn is_pinned_llvm(prefix: &Path) -> bool {
 // === impl Version ===
 
 impl Version {
-    /// Reads `1.97.0-nightly` as 1.97.0, and what is missing as zero.
+    /// Parses `1.97.0-nightly` as 1.97.0; missing parts are zero.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let plain = text.trim().split(['-', '+', ' ']).next()?;
         let mut parts = plain.split('.').map(|part| part.parse().ok());

@@ -1,4 +1,4 @@
-//! Carries the toolchain plan out, one announced step after the other.
+//! Carries out the toolchain plan step by step, and announces each step.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::plan::{self, LINKER_PACKAGES, LinkerStep, Plan, RUST_PACKAGES, Way};
 use super::{LINKER_VERSION, LLVM, Toolchain};
 use crate::{apt, cmd, say};
 
-/// Rustup's `rust-src` is a few megabytes: a download that takes longer will not end.
+/// Rustup's `rust-src` is a few megabytes: a download that takes longer is stuck.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Installs what the plan says and returns the complete toolchain.
@@ -37,14 +37,14 @@ fn compiler(ways: &[Way]) -> Result<Compiler> {
     bail!("{}", plan::no_compiler(&Facts { apt: apt::available(), ..Facts::default() }))
 }
 
-/// Asks rustup for the library source. A failure is no error: there may be another way.
+/// Asks rustup for the library source. A failure is not an error: there may be another way.
 fn add_source(toolchain: &str, compiler: &Compiler) -> Option<Compiler> {
     say::step(format_args!(
         "The BPF target needs the library source of rustc: asking rustup to add it to {toolchain}."
     ));
     let mut rustup = cmd::tool("rustup");
     rustup.args(["component", "add", "rust-src", "--toolchain", toolchain]);
-    // With it, rustup answers a failed download with a page of stack.
+    // With this variable, rustup prints a page of stack for a failed download.
     rustup.env_remove("RUST_BACKTRACE");
     if let Err(error) = cmd::run_within(&mut rustup, RUSTUP_LIMIT) {
         say::step(format_args!("Rustup could not add it: {error}."));
@@ -84,7 +84,7 @@ fn build_linker(llvm: &Path) -> Result<PathBuf> {
     ));
     let mut install = cmd::tool("cargo");
     install.env("LLVM_PREFIX", llvm).args(["install", "bpf-linker", "--version", LINKER_VERSION, "--locked"]);
-    // The plan found no usable one: whatever has its name may be replaced.
+    // The plan found no usable linker, so an existing one of this name may be replaced.
     install.args(["--force", "--no-default-features", "--features", &format!("llvm-{LLVM}")]);
     cmd::run(&mut install)?;
     let installed = facts::collect().linkers.into_iter().find(|linker| linker.version == LINKER_VERSION);

@@ -1,8 +1,8 @@
-//! Decides how this machine gets its eBPF toolchain: a pure function of the facts.
+//! Decides how this machine gets its eBPF toolchain, as a pure function of the facts.
 //!
 //! For the compiler, in this order: one that is complete (nothing to install), library source through rustup,
-//! the distribution's packages. Rustup's server may be out of reach, so that step may fail and the next one
-//! is tried.
+//! the distribution's packages. Rustup's server may be out of reach; if that step fails, the next one is
+//! tried.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     /// Ways to a compiler, the preferred one first.
     pub(crate) compiler: Vec<Way>,
     pub(crate) linker: LinkerStep,
-    /// Why something that is installed is not used.
+    /// Reasons why an installed component is not used.
     pub(crate) notes: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) enum Way {
     Packages,
 }
 
-/// How to come by `bpf-linker`.
+/// How to get `bpf-linker`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LinkerStep {
     Ready(PathBuf),
@@ -48,7 +48,7 @@ pub(crate) enum LinkerStep {
     PackagesAndBuild,
 }
 
-/// Decides; the error is the one sentence for a machine that cannot build eBPF programs.
+/// Makes the plan; the error tells the user why this machine cannot build eBPF programs.
 pub(crate) fn plan(facts: &Facts) -> Result<Plan> {
     let mut notes = Vec::new();
     let compiler = ways(facts, &mut notes);
@@ -123,7 +123,7 @@ fn linker_step(facts: &Facts, notes: &mut Vec<String>) -> Result<LinkerStep> {
     }
     let complete = LINKER_PACKAGES.iter().all(|package| facts.packages.contains(package));
     match &facts.llvm {
-        // Without apt the packages are unknown: an LLVM that answers is taken at its word.
+        // Without apt the packages are unknown: an LLVM that answers is assumed to be complete.
         Some(prefix) if complete || !facts.apt => Ok(LinkerStep::Build(prefix.clone())),
         _ if can_install(facts) => Ok(LinkerStep::PackagesAndBuild),
         _ => bail!("{}", no_llvm(facts)),

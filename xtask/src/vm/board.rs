@@ -1,4 +1,4 @@
-//! QEMU's machines: what is called differently where processors are of another kind.
+//! QEMU's machine types: the settings that differ between architectures.
 
 use crate::build::Arch;
 
@@ -7,13 +7,13 @@ use crate::build::Arch;
 pub(super) struct Board {
     pub(super) program: &'static str,
     pub(super) machine: &'static str,
-    /// What is emulated.
+    /// The emulated CPU model.
     pub(super) processor: &'static str,
     /// Where the kernel finds the first serial port.
     pub(super) console: &'static str,
-    /// How to plug the second one in, whose other end is the character device `reports`.
+    /// QEMU arguments for the second serial port, which is connected to the character device `reports`.
     pub(super) reports: [&'static str; 2],
-    /// What the kernel has to be told about its clock.
+    /// A kernel argument about the clock.
     pub(super) clock: &'static str,
 }
 
@@ -28,8 +28,8 @@ impl Board {
                 reports: ["-serial", "chardev:reports"],
                 clock: " tsc=reliable",
             },
-            // As many nodes of clouds have it. `max` signs pointers, and 7.2 takes half of its time for that.
-            // The board has one serial port; another comes as a card.
+            // Many cloud nodes have this CPU. `max` has pointer authentication, which takes half of the time
+            // in QEMU 7.2. The board has one serial port; the second comes as a PCI card.
             Arch::Arm64 => Self {
                 program: "qemu-system-aarch64",
                 machine: "virt,gic-version=3",

@@ -1,7 +1,6 @@
-//! Archives in the form that the kernel unpacks as its first root file system: cpio "newc".
+//! Archives in the format of the kernel's initramfs: cpio "newc".
 //!
-//! The kernel asks for little: a header of hexadecimal numbers, a name, the content, each filled up to four
-//! bytes.
+//! The format is simple: a header of hexadecimal numbers, a name and the content, each padded to four bytes.
 
 /// Type bits of a file's mode.
 const DIRECTORY: u32 = 0o04_0000;
@@ -15,7 +14,7 @@ pub(super) struct Archive {
     entries: u32,
 }
 
-/// What the header says about an entry, beside its sizes.
+/// The header fields of an entry, except for its sizes.
 struct Entry<'a> {
     name: &'a str,
     mode: u32,
@@ -28,7 +27,7 @@ impl Archive {
         self.add(&Entry { name, mode: DIRECTORY | 0o755, device: (0, 0), content: &[] });
     }
 
-    /// A file that may be executed.
+    /// Adds an executable file.
     pub(super) fn file(&mut self, name: &str, content: &[u8]) {
         self.add(&Entry { name, mode: FILE | 0o755, device: (0, 0), content });
     }
@@ -46,8 +45,8 @@ impl Archive {
         self.entries += 1;
         let (major, minor) = entry.device;
         let size = length(entry.content);
-        // Inode, mode, user, group, links, time, size, the device it lies on, the device it is, name, no
-        // checksum.
+        // Inode, mode, user, group, links, time, size, device of the file system, device number, name length,
+        // no checksum.
         let fields = [
             self.entries,
             entry.mode,

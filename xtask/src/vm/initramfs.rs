@@ -1,4 +1,4 @@
-//! The first root file system of the guest: our own first process, its orders, and the modules it loads.
+//! The guest's initramfs: our own init program, its orders, and the modules it loads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::modules::Module;
 use crate::build::{Arch, cross};
 use crate::{cmd, paths};
 
-/// Where the first process mounts things before it has the host's root.
+/// Mount points for the init program before it has the host's root.
 const DIRECTORIES: [&str; 6] = ["dev", "proc", "sys", "lower", "layer", "root"];
 
-/// Builds the guest's first process. It needs no other file, because it is linked with everything.
+/// Builds the guest's init program. It is linked statically and needs no other file.
 pub(super) fn init(arch: Arch) -> Result<PathBuf> {
     let mut cargo = cross::compiler(arch, "build")?.cargo;
     cargo.args(["--quiet", "--release", "--package", "xtask-init"]);

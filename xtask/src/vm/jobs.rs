@@ -10,9 +10,9 @@ use crate::build::{Arch, cross};
 use crate::test::programs::Program;
 use crate::{say, test};
 
-/// Files of tests that stay on the host unless they are asked for by name.
+/// Test files that run on the host only, unless they are named explicitly.
 ///
-/// Every other file runs in every guest, so that a new one cannot be forgotten.
+/// Every other file runs in every guest, so a new file cannot be forgotten.
 const HOST_ONLY: [(&str, &str); 6] = [
     ("config", "arguments, files and rights are judged alike on every kernel"),
     ("dashboards", "what a query means does not depend on the kernel"),
@@ -25,19 +25,19 @@ const HOST_ONLY: [(&str, &str); 6] = [
 /// The name of the job that is not a test.
 pub(super) const SHELL: &str = "shell";
 
-/// A part of what there is to run.
+/// Part of a test file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) file: &'static str,
-    /// Beginnings or other pieces of names; without any, the whole file.
+    /// Substrings of test names; empty for the whole file.
     pub(super) tests: &'static [&'static str],
-    /// On this kernel only.
+    /// The only kernel that runs it, if set.
     pub(super) kernel: Option<&'static str>,
 }
 
-/// What `cargo xtask test` has time for: every tier against the kernel and the others, the files of cgroups,
-/// and of storage what a host without device mapper, fentry and kprobes, or with cgroup v1, cannot show. Old
-/// kernels ask for more rights.
+/// The parts that `cargo xtask test` has time for: each attach mode against the kernel and the others, cgroup
+/// files, and the storage tests that need device mapper, fentry and kprobes, or cgroup v1, which a host may
+/// lack. Old kernels need more capabilities.
 pub(super) const SHORT: [Part; 12] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "memory", tests: &[], kernel: None },
@@ -57,14 +57,14 @@ pub(super) const SHORT: [Part; 12] = [
     },
 ];
 
-/// What every change is tried with: every domain by every tier on the oldest kernel. The newest needs longer
-/// than there is to load four agents at once, so two domains have to do there.
+/// The parts that every change is tested with: all domains and attach modes on the oldest kernel. On the
+/// newest, loading four agents at once takes too long, so only two domains run there.
 pub(super) const SMOKE: [Part; 2] = [
     Part { file: "smoke", tests: &[], kernel: Some("5.10") },
     Part { file: "tiers", tests: &[], kernel: Some("7.3") },
 ];
 
-/// Builds the tests that guests run, `only` the named ones if any are named.
+/// Builds the tests that guests run, or only the named ones if there are names.
 pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Program>> {
     say::step(format_args!("Building the agent's integration tests for {}.", arch.name()));
     let mut cargo = cargo(arch)?;
@@ -85,11 +85,11 @@ pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Program>> {
     Ok(tests.into_iter().filter(|test| !stays_on_host(&test.target)).collect())
 }
 
-/// For guests that cannot run this machine's programs, tests bring their C library with them.
+/// Guests that cannot run this machine's programs get statically linked tests.
 fn cargo(arch: Arch) -> Result<Command> {
     if arch == Arch::HOST {
-        // Chosen as for the host's own tests: of fewer packages, cargo would build crates with other
-        // features.
+        // Selects the same packages as the host's own tests: with fewer packages, cargo would build crates
+        // with other features.
         return Ok(test::cargo_test());
     }
     let mut cargo = cross::compiler(arch, "test")?.cargo;
@@ -102,7 +102,7 @@ fn stays_on_host(name: &str) -> bool {
     HOST_ONLY.iter().any(|(file, _)| *file == name)
 }
 
-/// Which of the parts is in these tests.
+/// The part that belongs to this test program.
 pub(super) fn part(parts: &[Part], tests: &Program) -> Option<Part> {
     parts.iter().copied().find(|part| part.file == tests.target)
 }
@@ -115,12 +115,12 @@ pub(super) fn job(tests: &Program, filters: &[&str]) -> Job {
     }
 }
 
-/// One test at a time: two CPUs in emulation are soon at their limits, and a hang has a name.
+/// One test at a time: two emulated CPUs soon reach their limit, and a hang can be tied to one test.
 fn arguments(filters: &[&str]) -> Vec<String> {
     ["--test-threads=1"].iter().chain(filters).map(|&argument| argument.to_owned()).collect()
 }
 
-/// A line for the shell instead of tests.
+/// A job that runs a shell command line instead of tests.
 pub(super) fn shell(line: &str) -> Job {
     Job {
         name: SHELL.to_owned(),
@@ -129,7 +129,7 @@ pub(super) fn shell(line: &str) -> Job {
     }
 }
 
-/// Where jobs find programs: a line for the shell finds the agent. Tests know where theirs is.
+/// The jobs' search path: a shell command line finds the agent on it. Tests know the path of their agent.
 pub(super) fn search_path(arch: Arch) -> String {
     let agent = arch.agent("release");
     let directory = agent.parent().unwrap_or(Path::new("/"));

@@ -1,20 +1,20 @@
-//! Which kernels there are, and which packages make one. Pure: package names go in, a choice comes out.
+//! Which kernels there are, and which packages make one. No side effects: package names in, a choice out.
 //!
-//! Versions roll, so a kernel is named by its series, and the newest package of that series is taken. All are
-//! the distribution's "cloud" kernels: small, and with everything the tests need.
+//! Versions change often, so a kernel is named by its series, and the newest package of that series is used.
+//! All are the distribution's "cloud" kernels: small, and with everything the tests need.
 
 use anyhow::{Context, Result};
 
 use crate::build::Arch;
 
-/// A series and the suites that have it, the best first.
+/// A kernel series and the suites that have it, in order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Series {
     pub(super) label: &'static str,
     pub(super) suites: &'static [&'static str],
 }
 
-/// From the oldest to the newest. 5.10 is the oldest that the agent supports.
+/// The series from oldest to newest. 5.10 is the oldest that the agent supports.
 pub(super) const SERIES: [Series; 4] = [
     Series { label: "5.10", suites: &["bullseye-security", "bullseye"] },
     Series { label: "6.1", suites: &["bookworm", "bookworm-security"] },
@@ -22,10 +22,10 @@ pub(super) const SERIES: [Series; 4] = [
     Series { label: "7.3", suites: &["trixie-backports", "forky"] },
 ];
 
-/// What is run unless kernels are chosen: the oldest, one in the middle, the newest.
+/// The default choice: the oldest, one in the middle, the newest.
 pub(super) const SHORT: [&str; 3] = ["5.10", "6.1", "7.3"];
 
-/// What apt-cache shall look for.
+/// The search pattern for apt-cache.
 pub(super) fn pattern(arch: Arch) -> String {
     format!("^linux-(image|binary|modules|base)-.*{}$", suffix(arch))
 }
@@ -34,7 +34,7 @@ fn suffix(arch: Arch) -> String {
     format!("-cloud-{}", arch.name())
 }
 
-/// The kernels asked for, in the table's order.
+/// The requested kernels, in the table's order.
 pub(super) fn select(labels: &[String], all: bool) -> Result<Vec<Series>> {
     let known = || SERIES.map(|series| series.label).join(", ");
     for label in labels {
@@ -55,8 +55,8 @@ pub(super) fn select(labels: &[String], all: bool) -> Result<Vec<Series>> {
 pub(super) fn newest(arch: Arch, label: &str, names: &[&str]) -> Option<Vec<String>> {
     let suffix = &*suffix(arch);
     let of = |prefix: &'static str| names.iter().filter_map(move |name| version(name, prefix, suffix));
-    // Kernels from 6.19 on come in parts, and `linux-image` only refers to them: the image, the modules, and
-    // (not in all versions) lists of what is built in.
+    // From 6.19 on, kernels are split into packages, and `linux-image` only depends on them: the image, the
+    // modules, and (not in all versions) lists of built-in modules.
     let split =
         of("linux-modules-").filter(|version| is_of(version, label)).max_by_key(|found| numbers(found));
     if let Some(version) = split {
@@ -71,17 +71,17 @@ pub(super) fn newest(arch: Arch, label: &str, names: &[&str]) -> Option<Vec<Stri
     Some(vec![format!("linux-image-{whole}{suffix}")])
 }
 
-/// `6.12.117+deb12` of `linux-image-6.12.117+deb12-cloud-amd64`.
+/// Extracts `6.12.117+deb12` from `linux-image-6.12.117+deb12-cloud-amd64`.
 fn version<'a>(name: &'a str, prefix: &str, suffix: &str) -> Option<&'a str> {
     name.strip_prefix(prefix)?.strip_suffix(suffix)
 }
 
-/// Whether a version is one of the series: 6.12.3 is not of 6.1.
+/// Whether a version belongs to the series: 6.12.3 does not belong to 6.1.
 fn is_of(version: &str, label: &str) -> bool {
     version.strip_prefix(label).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// All numbers of a version in their order, which is the order of versions of one series.
+/// All numbers of a version in order; comparing them orders the versions of one series.
 fn numbers(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }

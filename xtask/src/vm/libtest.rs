@@ -1,4 +1,4 @@
-//! Reads what a Rust test binary prints, line by line, as it prints it.
+//! Parses the output of a Rust test binary line by line, while it runs.
 
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     Verdict(String, Verdict),
-    /// Part of the account of failed tests, which follows the last test.
+    /// Part of the output of failed tests, which follows the last test.
     Detail(String),
     Nothing,
 }
@@ -20,7 +20,7 @@ pub(super) enum Heard {
 /// The state between lines.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
-    /// A test that has begun and not ended. Tests run one after the other.
+    /// The test that is running. Tests run one after the other.
     pending: Option<String>,
     accounting: bool,
 }
@@ -32,7 +32,7 @@ impl Listener {
             return self.judge(name, rest);
         }
         if let Some(name) = self.pending.take() {
-            // The verdict comes behind whatever the test's own processes have printed.
+            // The verdict follows anything that the test's own processes have printed on the line.
             return self.judge(name, line);
         }
         if line.starts_with("test result: ") {
@@ -45,7 +45,7 @@ impl Listener {
         Heard::Nothing
     }
 
-    /// The test that had begun when the output ended.
+    /// The test that was still running when the output ended.
     pub(super) fn unfinished(&mut self) -> Option<String> {
         self.pending.take()
     }

@@ -1,4 +1,4 @@
-//! One program in guests whose clock counts instructions, and the rows of data that it prints.
+//! Runs one program in guests whose clock counts instructions, and returns the rows of data that it prints.
 
 use std::fs;
 use std::panic::resume_unwind;
@@ -18,13 +18,13 @@ use super::{initramfs, kernels, prepare, run, tree};
 use crate::build::Arch;
 use crate::say;
 
-/// A measurement says nothing while it loads programs, which takes seconds in emulation, and while it
-/// compares calls with and without all of a tier's programs, which takes minutes.
+/// A measurement prints nothing while it loads programs, which takes seconds in emulation, or while it
+/// compares calls with and without all programs of an attach mode, which takes minutes.
 const SILENCE: Duration = Duration::from_secs(420);
-/// One takes a quarter of an hour on a machine that has nothing else to do.
+/// A measurement takes a quarter of an hour on an otherwise idle machine.
 const LIMIT: Duration = Duration::from_secs(2400);
 
-/// Kernels on disk, and what boots them.
+/// Kernels on disk, and the init program that boots with them.
 pub(crate) struct Laboratory {
     kernels: Vec<Kernel>,
     init: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct Laboratory {
 pub(crate) type Told = (&'static str, Vec<Vec<String>>);
 
 impl Laboratory {
-    /// Of the named kernels, or of all.
+    /// Opens the named kernels, or all of them if none is named.
     pub(crate) fn open(labels: &[String]) -> Result<Self> {
         let chosen = kernels::select(labels, labels.is_empty())?;
         prepare(Arch::HOST)?;
@@ -43,8 +43,8 @@ impl Laboratory {
         Ok(Self { kernels, init: initramfs::init(Arch::HOST)? })
     }
 
-    /// Boots each kernel so many times and runs the program there. Boots go side by side: what the host does
-    /// beside them does not show in their counts.
+    /// Boots each kernel `boots` times and runs the program there. Boots run in parallel: other load on the
+    /// host does not change instruction counts.
     pub(crate) fn boot_all(&self, boots: u32, program: &Path, arguments: &[String]) -> Result<Vec<Told>> {
         let orders: Vec<_> =
             self.kernels.iter().flat_map(|kernel| (0..boots).map(move |boot| (kernel, boot))).collect();
@@ -73,8 +73,8 @@ impl Laboratory {
 
     fn boot(&self, kernel: &Kernel, boot: u32, program: &Path, arguments: &[String]) -> Result<Vec<String>> {
         let mut kernel = kernel.clone();
-        // Tests may run in the same kernel at the same time, and so may other boots: each has files of its
-        // own.
+        // Tests and other boots may run on the same kernel at the same time, so each boot has its own
+        // directory.
         kernel.directory.push(format!("cost-{boot}"));
         fs::create_dir_all(&kernel.directory)
             .with_context(|| format!("creating {}", kernel.directory.display()))?;
@@ -92,8 +92,8 @@ fn processors() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// From a copy in memory: to wait for a page from the host takes no instructions, but for the guest an
-/// uncertain time.
+/// Runs the program from a copy in memory: waiting for a page from the host executes no instructions but
+/// takes an unpredictable time in the guest.
 fn job(program: &Path, arguments: &[String]) -> Job {
     const COPY: &str = "/dev/shm/measurement";
     let line = format!("cp '{}' {COPY} && exec {COPY} {}", program.display(), arguments.join(" "));

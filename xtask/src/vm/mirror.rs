@@ -1,7 +1,8 @@
-//! Packages from other releases of the distribution, without a trace in this machine's own package lists.
+//! Fetches packages from other releases of the distribution without touching this machine's own package
+//! lists.
 //!
-//! Where the mirror is, the machine's own sources say. Every suite has a list, a cache and a state below one
-//! directory of ours; apt checks signatures as it always does.
+//! The machine's own sources name the mirror. Every suite has its own list, cache and state in our directory;
+//! apt checks signatures as usual.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,10 +15,10 @@ use super::kernels;
 use crate::build::Arch;
 use crate::{cmd, say};
 
-/// Signs all of the distribution's releases; package `debian-archive-keyring`.
+/// The keys that sign all of the distribution's releases; package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// One suite of the mirror, its packages for one kind of processor.
+/// One suite of the mirror, for one architecture.
 pub(super) struct Suite {
     name: &'static str,
     arch: Arch,
@@ -65,7 +66,7 @@ impl Suite {
         cmd::run(command.args(["--quiet=2", "download"]).args(packages).current_dir(directory))
     }
 
-    /// Downloads packages with all that they depend on; returns the directory of them.
+    /// Downloads packages with all of their dependencies; returns the directory that holds them.
     pub(super) fn download_whole(&self, packages: &[&str]) -> Result<PathBuf> {
         say::step(format_args!(
             "Downloading {} for {} from {}, with what they depend on.",
@@ -91,8 +92,8 @@ impl Suite {
             setting.push(self.directory.join(place));
             command.arg("-o").arg(setting);
         }
-        // No other source, no package of this machine, no user for downloads that may not enter our
-        // directory, and no lock, which would lie beside the status.
+        // No other sources, none of this machine's packages, no sandbox user (it may not write to our
+        // directory), and no lock (it would be created beside the status file).
         let none = ["Dir::Etc::SourceParts=-", "Dir::State::Status=/dev/null", "APT::Sandbox::User=root"];
         for setting in none.into_iter().chain(["Debug::NoLocking=1"]) {
             command.args(["-o", setting]);
@@ -104,7 +105,7 @@ impl Suite {
     }
 }
 
-/// Everything that this machine has under `sources.list`, as one text.
+/// All source lists of this machine, as one text.
 fn machine_sources() -> String {
     let parts = fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = parts.map(|entry| entry.path()).collect();
@@ -114,7 +115,7 @@ fn machine_sources() -> String {
     texts.map(|text| text + "\n\n").collect()
 }
 
-/// Reads both forms of sources.
+/// Parses both formats of source lists.
 fn sources(text: &str) -> Vec<Source> {
     let mut found = Vec::new();
     let mut uri = None;
@@ -141,7 +142,7 @@ fn one_line(line: &str) -> Option<Source> {
     Some(Source { uri: words.next()?.to_owned(), suites: vec![words.next()?.to_owned()] })
 }
 
-/// The mirror for a suite. Security updates have one of their own.
+/// The mirror for a suite. Security updates have their own mirror.
 fn mirror<'a>(sources: &'a [Source], suite: &str) -> Option<&'a str> {
     let is_security = |name: &str| name.ends_with("-security");
     let debian = sources.iter().filter(|source| source.uri.trim_end_matches('/').contains("debian"));

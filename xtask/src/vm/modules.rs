@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cmd;
 
-/// Transport, file system, and what is laid over it; then what tests mount and wire up. Kernels have some of
-/// them built in.
+/// Transport, file system and overlay, then modules that tests mount and connect. Some are built into some
+/// kernels.
 const WANTED: [&str; 11] = [
     "virtio_pci",
     "virtiofs",
@@ -30,15 +30,14 @@ pub(super) struct Module {
     pub(super) image: Vec<u8>,
 }
 
-/// The modules of the tree at `directory` (`lib/modules/VERSION`) in the order in which they have to be
-/// loaded.
+/// The modules of the tree at `directory` (`lib/modules/VERSION`), in load order.
 pub(super) fn boot(directory: &Path) -> Result<Vec<Module>> {
     let file = directory.join("modules.dep");
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     order(&text, &WANTED).into_iter().map(|path| load(&directory.join(path))).collect()
 }
 
-/// Paths of modules, dependencies first, each once. What `modules.dep` does not know is built in.
+/// Module paths in load order, each once. A module that `modules.dep` does not list is built in.
 fn order<'a>(modules_dep: &'a str, wanted: &[&str]) -> Vec<&'a str> {
     let rows: Vec<(&str, &str)> = modules_dep.lines().filter_map(|line| line.split_once(':')).collect();
     let mut found = Vec::new();
@@ -63,7 +62,7 @@ fn stem(path: &str) -> String {
     name.split(".ko").next().unwrap_or(name).replace('-', "_")
 }
 
-/// Reads a module, decompressed: not every kernel can do that itself.
+/// Reads and decompresses a module: not every kernel can decompress it.
 fn load(path: &Path) -> Result<Module> {
     let name = format!("{}.ko", stem(&path.to_string_lossy()));
     let program = match path.extension().and_then(|extension| extension.to_str()) {

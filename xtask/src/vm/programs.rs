@@ -1,6 +1,6 @@
-//! What guests of another kind of processor have instead of this machine's programs: packages of the
-//! distribution, unpacked over each other and laid over this machine's files. Nothing is configured: what
-//! their installation would set up, this machine's own configuration stands for.
+//! Programs for guests of another architecture, in place of this machine's: packages of the distribution,
+//! unpacked into one directory that is laid over this machine's files. They are not configured; this
+//! machine's own configuration applies.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,10 +14,10 @@ use super::tree;
 use crate::build::Arch;
 use crate::{cmd, say};
 
-/// Any release will do, as the agent and its tests bring their C library with them.
+/// Any release will do: the agent and its tests are statically linked.
 const SUITE: &str = "bookworm";
 
-/// The usual commands, then what tests start.
+/// The usual commands, then the programs that tests start.
 const PACKAGES: [&str; 23] = [
     "bash",
     "coreutils",
@@ -44,11 +44,11 @@ const PACKAGES: [&str; 23] = [
     "xfsprogs",
 ];
 
-/// Directories that are links into `usr` on every machine of today. A directory in their place would hide
+/// Directories that are links into `usr` on every current machine. A real directory in their place would hide
 /// this machine's.
 const MERGED: [&str; 3] = ["bin", "lib", "sbin"];
 
-/// Written when all is unpacked.
+/// Written when everything is unpacked.
 const COMPLETE: &str = "programs.packages";
 
 /// Finds the root directory with the programs, or fetches them. This machine's own kind needs none.
@@ -67,7 +67,7 @@ pub(super) fn ensure(arch: Arch, refresh: bool) -> Result<Option<PathBuf>> {
     Ok(Some(root))
 }
 
-/// Unpacks all packages into an empty directory and removes them.
+/// Unpacks all packages into an empty directory and deletes the archives.
 fn unpack(archives: &Path, root: &Path) -> Result<()> {
     say::step(format_args!("Unpacking the packages into {}.", root.display()));
     if root.exists() {
@@ -87,7 +87,7 @@ fn unpack(archives: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `dpkg-deb --extract` would make directories of the links to directories.
+/// `dpkg-deb --extract` would replace links to directories with directories.
 fn extract(package: &Path, root: &Path) -> Result<()> {
     let mut unpacker = cmd::tool("dpkg-deb");
     let mut unpacker = unpacker.arg("--fsys-tarfile").arg(package).stdout(Stdio::piped()).spawn()?;

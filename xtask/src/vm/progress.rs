@@ -1,5 +1,5 @@
-//! What is known of one kernel's run, from the lines of its two serial ports. Pure: lines go in, lines to
-//! show and verdicts come out.
+//! The state of one kernel's run, from the lines of its two serial ports. No side effects: lines go in, lines
+//! to show and verdicts come out.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ pub(super) const MEASUREMENT: &str = "cost";
 /// How much of the console is shown when a run ends badly.
 const CONSOLE: usize = 40;
 
-/// What a kernel says when something is wrong with it. A panic ends the machine; with the others it might go
-/// on for a while, and nothing it reports would count.
+/// Kernel messages that end the run. A panic stops the machine; after any other, the kernel might go on for a
+/// while, but its results would be worthless.
 const ALARMS: [&str; 6] = [
     "Kernel panic - not syncing",
     "BUG: ",
@@ -27,17 +27,17 @@ const ALARMS: [&str; 6] = [
     "blocked for more than",
 ];
 
-/// What a job's lines are.
+/// How to read a job's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Tests,
     /// A plain program, whose lines are shown.
     Shell,
-    /// Rows of data for the command that ordered them, and other lines to be shown.
+    /// Rows of data for the command that started the job, and other lines to show.
     Measurement,
 }
 
-/// One run.
+/// The progress of one run.
 pub(super) struct Progress {
     kernel: &'static str,
     job: Option<(String, Kind)>,
@@ -70,7 +70,7 @@ impl Progress {
         }
     }
 
-    /// A line of the kernel's.
+    /// Handles a line of the kernel's console.
     pub(super) fn console(&mut self, line: &str) {
         if self.alarm.is_none() && ALARMS.iter().any(|alarm| line.contains(alarm)) {
             self.alarm = Some(line.trim().to_owned());
@@ -85,7 +85,7 @@ impl Progress {
         self.console.iter().map(|line| &**line)
     }
 
-    /// A line of the first process or of a job; returns what to show of it.
+    /// Handles a line of the init program or of a job; returns the line to show, if any.
     pub(super) fn report(&mut self, line: &str) -> Option<String> {
         match Report::parse(line) {
             Some(Report::Begin(job)) => {
@@ -126,7 +126,7 @@ impl Progress {
         }
     }
 
-    /// The job's end. Tests that fail were heard of; what remains is a job that ended in the middle.
+    /// Handles the end of a job. Failed tests are already recorded; this records a job that broke off.
     fn ended(&mut self, status: i32) -> Option<String> {
         let (job, kind) = self.job.take()?;
         if kind != Kind::Tests {
@@ -145,7 +145,7 @@ impl Progress {
         Some(self.judge(test, Verdict::Failed))
     }
 
-    /// The machine is gone or will be: the test that was running has failed.
+    /// Records the running test as failed because the machine is going down.
     pub(super) fn broke_off(&mut self) -> Option<String> {
         let (job, kind) = self.job.take()?;
         let name = self.listener.unfinished();
@@ -156,7 +156,7 @@ impl Progress {
         Some(self.judge(test, Verdict::Failed))
     }
 
-    /// What failed, with what it printed.
+    /// The failed tests, with their output.
     pub(super) fn failures(&mut self) -> Vec<Failure> {
         let failed = self.outcomes.iter().filter(|outcome| outcome.verdict == Verdict::Failed);
         let failed: Vec<String> = failed.map(|outcome| outcome.test.clone()).collect();
@@ -165,7 +165,7 @@ impl Progress {
 
     fn failure(&mut self, test: &str) -> Failure {
         let kernel = self.kernel;
-        // `sched::name`, or `sched (status 127)` of a binary that did not get to its tests.
+        // `sched::name`, or `sched (status 127)` for a binary that did not reach its tests.
         let (file, name) = test.split_once("::").unwrap_or((test.split(' ').next().unwrap_or(test), ""));
         let mut report = self.account.take(name);
         if report == results::Report::default() {

@@ -1,6 +1,6 @@
-//! The machine: QEMU, and the process that shares the host's files with it.
+//! The QEMU machine, and the process that shares the host's files with it.
 //!
-//! Both are ended by their process ids when they go out of scope, and by the kernel if we are killed.
+//! Both are killed by process id when they go out of scope, and by the kernel if we are killed.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,33 +17,33 @@ use super::run::Settings;
 use super::tree::Kernel;
 use crate::{cmd, paths};
 
-/// In MiB: enough for an agent, its tests and a Prometheus, and for what the kernel has for each CPU beyond
-/// the first few.
+/// In MiB. Enough for an agent, its tests and a Prometheus; the second value is for the kernel's own
+/// memory for each CPU.
 const MEMORY: u32 = 2048;
 const MEMORY_PER_CPU: u32 = 32;
-/// Programs on several CPUs meet here as they do on a node.
+/// With two CPUs, programs run concurrently as they do on a node.
 pub(super) const CPUS: u32 = 2;
-/// With more CPUs they are in sockets of so many, each with a last-level cache of its own.
+/// With more CPUs, each socket has this many and its own last-level cache.
 const CPUS_PER_SOCKET: u32 = 8;
 
-/// What carries out a guest's instructions.
+/// How a guest's instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Processor {
     Emulated,
     /// The host's own, which is faster.
     Virtualised,
     /// Emulated, one CPU. Its clock advances by a nanosecond with each instruction and jumps over idle time,
-    /// so what is measured in time is counted in instructions, whatever else the host does.
+    /// so measured times are instruction counts that do not depend on the host's load.
     Counting,
 }
 
-/// All CPUs take turns in one thread. With a thread for each (QEMU 7.2), kernels of all series die when a
-/// busy function such as `rcu_note_context_switch` is traced and released a few times; with one they take
-/// that hundreds of times. It cost no time where that was measured, on two busy cores.
+/// One thread runs all CPUs. With a thread per CPU (QEMU 7.2), kernels of all series crash after a busy
+/// function such as `rcu_note_context_switch` is traced and released a few times; with one thread they
+/// survive hundreds of times. Measured on two busy cores, it is not slower.
 const EMULATION: &str = "tcg,thread=single";
 
-/// One instruction takes two to the power of zero nanoseconds, and QEMU does not sleep through idle time.
-/// Random numbers and the time of day are the same in each run.
+/// One instruction takes 2^0 nanoseconds, and QEMU does not sleep through idle time. Random numbers and the
+/// time of day are the same in each run.
 const COUNTING: [&str; 12] = [
     "-accel",
     "tcg,thread=single",
@@ -62,9 +62,9 @@ const COUNTING: [&str; 12] = [
 /// How long the file server may take to be ready.
 const SERVER: Duration = Duration::from_secs(10);
 
-/// Without the console. Warnings shown, as some faults of the kernel are no more than that. A panic ends the
-/// machine at once. Watchdogs wait long, since everything is slow in emulation and other work may slow the
-/// host down.
+/// The kernel command line without the console. It shows warnings, because some kernel faults only warn. A
+/// panic ends the machine at once. Watchdog limits are long, because emulation is slow and the host may be
+/// busy.
 const COMMAND_LINE: &str = "loglevel=5 oops=panic panic=-1 watchdog_thresh=60 \
     rcupdate.rcu_cpu_stall_timeout=100 mitigations=off nokaslr no_timer_check random.trust_cpu=on psi=1";
 
@@ -119,7 +119,7 @@ impl Machine {
         Ok(self.qemu.0.try_wait()?)
     }
 
-    /// What QEMU itself complained about.
+    /// QEMU's own error output.
     pub(super) fn complaints(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -137,15 +137,15 @@ impl Processor {
         arguments.into_iter().map(str::to_owned).chain(topology).collect()
     }
 
-    /// The clock that counts instructions needs no vouching for, and with it the kernel does not start.
+    /// The instruction-counting clock needs no clock argument; with one, the kernel does not start.
     fn command_line(self, board: Board) -> String {
         let clock = if self == Self::Counting { "" } else { board.clock };
         format!("console={} {COMMAND_LINE}{clock}", board.console)
     }
 }
 
-/// Serves a directory of the host. QEMU brings the server up to version 7; later it is a package, with other
-/// options.
+/// Serves a directory of the host. Up to version 7, QEMU includes the server; later it is a separate package
+/// with other options.
 fn share(directory: &Path, socket: &Path, log: &Path) -> Result<Guarded> {
     if socket.exists() {
         std::fs::remove_file(socket)?;
@@ -175,7 +175,7 @@ fn share(directory: &Path, socket: &Path, log: &Path) -> Result<Guarded> {
     Ok(files)
 }
 
-/// A program that is killed when we are. `setpriv` becomes the program, so its process id is the program's.
+/// A program that is killed when we are. `setpriv` execs the program, so the process id stays the same.
 fn with_us(program: impl AsRef<OsStr>) -> Command {
     let mut command = cmd::tool("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program).current_dir(paths::root());

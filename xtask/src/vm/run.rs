@@ -1,4 +1,5 @@
-//! One kernel's run: boots it with its orders and listens until it is off or cannot be trusted any more.
+//! One kernel's run: boots it with its orders and follows its output until it is off or no longer
+//! trustworthy.
 
 use std::path::Path;
 use std::thread;
@@ -17,31 +18,31 @@ use crate::build::Arch;
 use crate::results::Failure;
 use crate::{paths, say};
 
-/// How often the serial ports are looked at.
+/// How often the serial ports are read.
 const POLL: Duration = Duration::from_millis(50);
 /// How long a kernel in trouble may go on writing to its console.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long the machine may take to turn itself off.
 const OFF: Duration = Duration::from_secs(10);
 
-/// How a run is made.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings<'a> {
     pub(super) processor: Processor,
     pub(super) cpus: u32,
-    /// What guests have instead of programs that they cannot run.
+    /// Programs of the guest's architecture, if it cannot run this machine's.
     pub(super) programs: Option<&'a Path>,
     pub(super) hybrid: bool,
-    /// More for the kernel's command line.
+    /// Extra words for the kernel's command line.
     pub(super) append: &'a str,
     /// Show the console as it comes.
     pub(super) console: bool,
-    /// A run is broken off after this time without a sound, and after this time in any case.
+    /// A run is aborted after `silence` without output, and after `limit` in any case.
     pub(super) silence: Duration,
     pub(super) limit: Duration,
 }
 
-/// What became of a run.
+/// The outcome of a run.
 pub(super) struct Ran {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) failures: Vec<Failure>,
@@ -83,23 +84,24 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
     Ok(Ran { failures, outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
 }
 
-/// Tests look for the agent of their own profile. Without optimisation it needs ten seconds to start in
-/// emulation, and the optimised one is nearer to what is shipped. What counts instructions is no test and
-/// needs no agent, and a line for the shell has the optimised one, also where no test was ever built.
+/// Tests look for the agent of their own profile; this replaces it with the optimised one. The unoptimised
+/// agent needs ten seconds to start in emulation, and the optimised one is closer to what is shipped.
+/// Measurements need no agent. Without test builds there is nothing to replace; a shell command line finds
+/// the optimised agent by its path.
 fn agents(arch: Arch, processor: Processor) -> Option<(String, String)> {
     let (optimised, own) = (arch.agent("release"), arch.agent("debug"));
     let replaced = processor != Processor::Counting && own.exists();
     replaced.then(|| (optimised.display().to_string(), own.display().to_string()))
 }
 
-/// Follows the serial ports to the end; returns what went wrong with the machine, if something did.
+/// Follows the serial ports to the end; returns the machine's fault, if there is one.
 fn listen(machine: &mut Machine, progress: &mut Progress, settings: Settings<'_>) -> Result<Option<String>> {
     let (mut console, mut reports) = (Tail::open(&machine.console)?, Tail::open(&machine.reports)?);
     let start = Instant::now();
     let mut heard = start;
     let mut until = start + settings.limit;
     loop {
-        // Looked at first, so that what was written before the end is read after it was seen.
+        // Checked before reading, so that output written before the end is not missed.
         let ended = machine.ended()?.is_some();
         for line in console.lines()? {
             if settings.console {
@@ -119,7 +121,7 @@ fn listen(machine: &mut Machine, progress: &mut Progress, settings: Settings<'_>
             }
         }
         if ended || Instant::now() > until || heard.elapsed() > settings.silence {
-            // A test's name stands before its verdict, on a line that is not complete while it runs.
+            // A running test's name is on an incomplete line, because the verdict follows it.
             progress.report(&reports.rest());
             return Ok(fault(progress, ended, heard.elapsed() > settings.silence));
         }
@@ -127,7 +129,7 @@ fn listen(machine: &mut Machine, progress: &mut Progress, settings: Settings<'_>
     }
 }
 
-/// Why the run has ended, unless it ended well.
+/// The reason for an abnormal end, if any.
 fn fault(progress: &Progress, ended: bool, silent: bool) -> Option<String> {
     let wrong = progress.error.clone().or_else(|| progress.alarm.clone());
     match (progress.done, ended) {

@@ -2,7 +2,7 @@
 
 use super::libtest::Verdict;
 
-/// One cell before it is in its place.
+/// One cell of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) kernel: &'static str,
@@ -10,7 +10,7 @@ pub(super) struct Outcome {
     pub(super) verdict: Verdict,
 }
 
-/// The table as lines. A test that a kernel's run did not come to has a dash there.
+/// The table as lines. A dash marks a test that a kernel's run did not reach.
 pub(super) fn table(kernels: &[&str], outcomes: &[Outcome]) -> Vec<String> {
     let mut tests: Vec<&str> = Vec::new();
     for outcome in outcomes {

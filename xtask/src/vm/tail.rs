@@ -1,4 +1,4 @@
-//! Lines of a file that another process is writing.
+//! Reads lines of a file that another process is writing.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,7 +18,7 @@ impl Tail {
         Ok(Self { file, rest: Vec::new() })
     }
 
-    /// The lines that have been completed since the last call, without what a serial port adds to them.
+    /// The lines completed since the last call, without the characters that a serial port adds.
     pub(super) fn lines(&mut self) -> Result<Vec<String>> {
         self.file.read_to_end(&mut self.rest)?;
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Ok(Vec::new()) };
@@ -27,7 +27,7 @@ impl Tail {
         Ok(text.lines().map(|line| line.trim_end_matches('\r').to_owned()).collect())
     }
 
-    /// The line that will not be completed, when the writer has gone.
+    /// The last, incomplete line, for when the writer has gone.
     pub(super) fn rest(self) -> String {
         String::from_utf8_lossy(&self.rest).into_owned()
     }

@@ -1,6 +1,6 @@
 //! A kernel on disk: its image and all of its modules, unpacked from packages and kept under `target/vm`.
 //!
-//! What was fetched once is used until `--refresh`, so a run needs no network.
+//! Fetched packages are used until `--refresh`, so a run needs no network.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::{cmd, say};
 /// Written when a tree is complete, with the names of its packages.
 const COMPLETE: &str = "packages";
 
-/// A kernel that can be started.
+/// A kernel that can be booted.
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     pub(super) label: &'static str,
@@ -24,11 +24,11 @@ pub(super) struct Kernel {
     pub(super) image: PathBuf,
     /// `lib/modules` of the unpacked packages.
     pub(super) modules: PathBuf,
-    /// For the files of a run.
+    /// Directory for the files of a run.
     pub(super) directory: PathBuf,
 }
 
-/// Where everything of the laboratory is.
+/// The directory with all files of the test kernels.
 pub(super) fn laboratory(arch: Arch) -> PathBuf {
     arch.beside("target/vm")
 }
@@ -48,7 +48,7 @@ pub(super) fn ensure(series: &Series, arch: Arch, refresh: bool) -> Result<Kerne
     open(series.label, arch, &directory)
 }
 
-/// The newest kernel in the first suite that has one of the series.
+/// The newest kernel of the series, from the first suite that has one.
 fn newest(series: &Series, arch: Arch) -> Result<(Suite, Vec<String>)> {
     for name in series.suites {
         let suite = Suite::open(name, arch, &laboratory(arch))?;

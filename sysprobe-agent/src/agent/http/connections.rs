@@ -1,5 +1,5 @@
-//! The connections of one listener: each a task, closed when its reader is silent for too long, or silent and
-//! in the way.
+//! The connections of one listener. Each is a task, which is closed when its reader is silent for too long,
+//! or is silent and another connection needs the room.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -26,8 +26,8 @@ use super::peer::{Peer, Watched};
 use super::places::{Limits, Places};
 use super::server::stopped;
 
-/// What hyper keeps of what was read, or not yet written, beside the body's current part. A request's head is
-/// far smaller; the default of 400 KiB would be a client's to fill.
+/// hyper's buffer for data that was read, or not yet written, besides the body's current part. A request's
+/// head is far smaller, and a client could fill the default of 400 KiB.
 const BUFFER: usize = 16 * 1024;
 
 pub(super) struct Connections {
@@ -37,7 +37,7 @@ pub(super) struct Connections {
     places: Arc<Places>,
 }
 
-/// The connection that a request came by.
+/// The connection that a request came from.
 #[derive(Clone)]
 pub(super) struct Seat {
     places: Arc<Places>,
@@ -45,7 +45,7 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// A place for an answer that is large. The connection keeps it.
+    /// Takes a place for a large answer. The connection keeps it.
     pub(super) fn take(&self) -> bool {
         self.places.take(self.id)
     }
@@ -95,7 +95,7 @@ impl Connections {
         self.places.forget(id);
     }
 
-    /// Lets the answers under way come to their end.
+    /// Lets answers in progress finish.
     pub(super) async fn finish(mut self) {
         self.places.close_where(Peer::close_unasked);
         while !self.is_empty() {
@@ -104,7 +104,7 @@ impl Connections {
     }
 }
 
-/// One connection, to its end.
+/// One connection, until it ends.
 struct Connection {
     router: TowerToHyperService<Router>,
     peer: Arc<Peer>,
@@ -115,8 +115,8 @@ impl Connection {
     async fn answer_all(self, stream: impl AsyncRead + AsyncWrite + Unpin, stop: Receiver<bool>) {
         let stream = Watched::new(stream, Arc::clone(&self.peer));
         let service = service_fn(|request: hyper::Request<Incoming>| self.answer(request));
-        // hyper's own limit for a request's head also runs between requests, so a scraper could keep no
-        // connection: the limits are the peer's.
+        // hyper's own limit for a request's head also runs between requests, so a scraper could not keep its
+        // connection. `Peer` has the limits instead.
         let mut connection = http1::Builder::new();
         let connection = connection.max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
@@ -137,7 +137,7 @@ impl Connection {
         mut request: hyper::Request<Incoming>,
     ) -> Result<hyper::Response<Sent>, Infallible> {
         if !self.peer.asked() {
-            // It was closed this very moment; the task is about to be aborted, and must not begin an answer.
+            // It was closed just now. The task is about to be aborted, and must not begin an answer.
             return pending().await;
         }
         request.extensions_mut().insert(Seat { places: Arc::clone(&self.places), id: tokio::task::id() });
@@ -147,8 +147,8 @@ impl Connection {
     }
 }
 
-/// An answer's body, which tells when it was handed over whole: hyper drops it then, before it flushes the
-/// last of it.
+/// An answer's body, which reports when all of it is handed over: hyper drops it at that point, before it
+/// flushes the last part.
 struct Sent {
     body: Body,
     peer: Arc<Peer>,

@@ -1,5 +1,5 @@
-//! What a connection's reader has to do next, and since when: the time limits, and what else tells whether it
-//! may be closed.
+//! What a connection's reader has to do next, and since when. The time limits and the choice of the
+//! connection to close depend on it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,29 +10,28 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// A request's head is one packet; a client that needs longer has no request.
+/// A request's head is one packet. A client that needs longer is not sending a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// Prometheus keeps its connection from scrape to scrape, which are up to a minute apart.
+/// Prometheus keeps its connection between scrapes, which are up to a minute apart.
 const IDLE_AT_MOST: Duration = Duration::from_secs(120);
-/// As long as Prometheus waits for an answer by default. From end to end, so that reading byte by byte is no
-/// way out.
+/// The default scrape timeout of Prometheus. It covers the whole answer, so a client cannot extend it by
+/// reading byte by byte.
 const TAKE_WITHIN: Duration = Duration::from_secs(10);
 /// A reader that takes nothing for so long is not reading: the kernel's buffer has room for more as soon as a
-/// third of it was acknowledged, which takes a link of 10 Mbit/s some 50 ms.
+/// third of it is acknowledged, which takes some 50 ms on a link of 10 Mbit/s.
 const STALLED_AFTER: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// A request is due: the first one, or one whose first byte has come.
+    /// A request is expected: the first one, or one whose first byte has come.
     Head,
     /// Between two requests.
     Idle,
-    /// The agent's turn, not the reader's.
+    /// The agent is making the answer.
     Making,
-    /// The answer is on its way, and not all of it was handed over yet: what is flushed meanwhile is a part
-    /// of it.
+    /// The answer is being sent and not all of it is handed over, so a flush covers only a part of it.
     Sending,
-    /// The whole answer was handed over; the next flush is its end.
+    /// The whole answer was handed over; the next flush completes it.
     Flushing,
     /// No answer may begin any more.
     Closed,
@@ -57,11 +56,11 @@ impl Phase {
 struct State {
     phase: Phase,
     since: Instant,
-    /// When bytes of an answer were last taken.
+    /// When the reader last took bytes of an answer.
     taken: Instant,
-    /// Answers that were taken whole.
+    /// Answers that the reader took completely.
     answers: u32,
-    /// Its request may have come with it: that is not known before the stream was read once.
+    /// The stream has not been read yet, so the request may already be there.
     is_unread: bool,
 }
 
@@ -84,18 +83,18 @@ impl State {
     }
 }
 
-/// What a connection is doing. In the order in which connections give way to others.
+/// What a connection is doing, in the order in which connections give way to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Activity {
-    /// Its reader takes nothing of its answer.
+    /// Its reader is not taking the answer.
     Stalled,
     /// It has asked for nothing.
     Silent,
-    /// An answer is being made, or taken; or it was not read yet.
+    /// An answer is being made or taken, or the stream has not been read yet.
     Busy,
 }
 
-/// What tells whether a connection gives way to another.
+/// What decides whether a connection gives way to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standing {
     pub(super) activity: Activity,
@@ -103,7 +102,7 @@ pub(super) struct Standing {
     pub(super) since: Instant,
 }
 
-/// The reader at the other end. Shared by the connection's task and by what may close it.
+/// The reader at the other end. Shared by the connection's task and the code that may close it.
 #[derive(Debug)]
 pub(super) struct Peer(Mutex<State>);
 
@@ -140,7 +139,7 @@ impl Peer {
         }
     }
 
-    /// The answer's head is made; its body is being handed over.
+    /// The answer's head is ready, and its body is being handed over.
     pub(super) fn answered(&self) {
         let mut state = self.state();
         if state.phase == Phase::Making {
@@ -149,7 +148,7 @@ impl Peer {
         }
     }
 
-    /// The answer's last byte was handed over. Its time goes on.
+    /// The answer's last byte was handed over. The time limit continues.
     pub(super) fn handed_over(&self) {
         let mut state = self.state();
         if state.phase == Phase::Sending {
@@ -157,7 +156,7 @@ impl Peer {
         }
     }
 
-    /// A request is there; false if the connection is closed already.
+    /// A request has come. Returns false if the connection is already closed.
     pub(super) fn asked(&self) -> bool {
         let mut state = self.state();
         if state.phase == Phase::Closed {
@@ -171,7 +170,7 @@ impl Peer {
         self.state().standing(now)
     }
 
-    /// Closes a connection that is still doing what made it give way.
+    /// Closes a connection whose activity is still the one for which it was chosen.
     pub(super) fn close_while(&self, activity: Activity, now: Instant) -> bool {
         self.close_if(|state| state.standing(now).activity == activity)
     }
@@ -197,7 +196,7 @@ impl Peer {
     }
 }
 
-/// A stream that tells its peer's state what goes over it.
+/// A stream that reports its traffic to the peer's state.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,

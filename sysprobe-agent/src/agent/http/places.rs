@@ -1,11 +1,11 @@
 //! Which connections a listener has, and which one gives way when there are too many.
 //!
-//! Before its request was read, nothing is known of a connection but its peer's address. So there are two
-//! kinds of places. A new connection waits in the *room*, where it costs a descriptor and little else, and
-//! where probes are answered at once; it takes one of the *places* when it asks for something large, and
-//! keeps that between its requests. What waits in the room pushes out only what waits there, so silent
-//! connections never end one that is being answered, nor one that has been. In either kind, the address that
-//! has most gives way first.
+//! Before the first request of a connection is read, only its peer's address is known. So there are two
+//! stages. A new connection waits in the *room*, where it costs a descriptor and little else, and where
+//! probes are answered at once. It takes one of the *places* when it asks for something large, and keeps it
+//! between requests. A connection in the room pushes out only others in the room, so silent connections never
+//! end one that is being answered, or has been. In either stage, the address with the most connections gives
+//! way first.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use super::peer::{Activity, Peer, Standing};
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Those that have not asked for anything large.
+    /// Connections that have not asked for anything large.
     pub(super) room: usize,
     pub(super) places: usize,
     /// Places of one address.
@@ -29,12 +29,12 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// At 2,000 connects a second from one address a client has 128 ms for its request, which usually comes
-    /// with the handshake's last packet. Of the places each holds up to twice
-    /// [`SEND_BUFFER`](super::server::SEND_BUFFER) of kernel memory: 24 MiB in all. A quarter of them is for
-    /// others than the busiest address.
+    /// At 2,000 connections a second from one address, a client has 128 ms for its request, which usually
+    /// comes with the handshake's last packet. Each place holds up to twice
+    /// [`SEND_BUFFER`](super::server::SEND_BUFFER) of kernel memory: 24 MiB in all. A quarter of the places
+    /// is reserved for others than the busiest address.
     pub(super) const PORT: Self = Self { room: 256, places: 96, per_address: 72 };
-    /// Root alone asks there: commands, each for an answer of its own.
+    /// Only root can connect: commands, each for its own answer.
     pub(super) const SOCKET: Self = Self { room: 32, places: 16, per_address: 16 };
 }
 
@@ -62,9 +62,9 @@ impl Places {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a new connection can be taken in, or one that is silent can make room for it. If neither, all
-    /// that wait are new themselves: each is read once before another may push it out, for its request may
-    /// have come with it.
+    /// Whether there is room for a new connection, or a silent one can make room. If not, all that wait are
+    /// new as well: each is read once before another may push it out, because its request may have come with
+    /// it.
     pub(super) fn have_room(&self) -> bool {
         let members = self.members();
         let waiting = || members.values().filter(|member| !member.has_place);
@@ -73,8 +73,8 @@ impl Places {
         waiting().count() < self.limits.room || waiting().any(can_leave)
     }
 
-    /// Takes in a new connection. It is spawned while nothing else is decided, so its task is known when it
-    /// asks.
+    /// Takes in a new connection. Its task is spawned under the lock, so it is known before it asks for a
+    /// place.
     pub(super) fn admit(
         &self,
         address: Option<IpAddr>,
@@ -85,7 +85,7 @@ impl Places {
         let now = Instant::now();
         if members.values().filter(|member| !member.has_place).count() >= self.limits.room {
             let leave = first_to_leave_the_room(of(&members, false, now));
-            // Several at a time, so that a flood does not have all looked at for each connection.
+            // Several at a time, so that a flood does not cost a look at all of them for each new connection.
             for victim in leave.into_iter().take((self.limits.room / 8).max(1)) {
                 close(&mut members, victim, now);
             }
@@ -94,7 +94,7 @@ impl Places {
         members.insert(task.id(), Member { address, has_place: false, peer, task });
     }
 
-    /// A place for a connection that asks for something large; false if there is none.
+    /// Takes a place for a connection that asks for something large; false if there is none.
     pub(super) fn take(&self, id: Id) -> bool {
         let mut members = self.members();
         let now = Instant::now();
@@ -122,7 +122,7 @@ impl Places {
         self.members().remove(&id);
     }
 
-    /// Closes those for which this says so.
+    /// Aborts the connections that `closes` has closed.
     pub(super) fn close_where(&self, closes: impl Fn(&Peer) -> bool) {
         self.members().retain(|_, member| {
             let closes = closes(&member.peer);
@@ -135,7 +135,7 @@ impl Places {
     }
 }
 
-/// What is known of a connection when it is chosen or spared.
+/// A connection that may be chosen to give way.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     id: Id,
@@ -153,7 +153,7 @@ fn of(members: &HashMap<Id, Member>, has_place: bool, now: Instant) -> Vec<Candi
     chosen.map(candidate).collect()
 }
 
-/// False if it has begun something else meanwhile.
+/// False if its activity has changed meanwhile.
 fn close(members: &mut HashMap<Id, Member>, victim: Candidate, now: Instant) -> bool {
     let Some(member) = members.get(&victim.id) else { return false };
     let closes = member.peer.close_while(victim.standing.activity, now);
@@ -173,7 +173,7 @@ fn count_by_address(candidates: &[Candidate]) -> HashMap<Option<IpAddr>, usize> 
     counts
 }
 
-/// Those of the address that has most, the one that has been silent longest first.
+/// The connections of the address with the most, the longest silent first.
 fn first_to_leave_the_room(waiting: Vec<Candidate>) -> Vec<Candidate> {
     let counts = count_by_address(&waiting);
     let mut leave = waiting;
@@ -184,7 +184,7 @@ fn first_to_leave_the_room(waiting: Vec<Candidate>) -> Vec<Candidate> {
     leave
 }
 
-/// What there is for one more.
+/// Whether there is a place for one more.
 #[derive(Clone, Copy, Debug)]
 enum Room {
     Free,
@@ -193,9 +193,10 @@ enum Room {
 }
 
 impl Limits {
-    /// A reader that has stalled gives way to any other; a connection that is kept between two scrapes to an
-    /// address that has fewer; what is being answered to one that has fewer still. The address that has most
-    /// gives way first, and of its connections the one that was answered least often.
+    /// A stalled reader gives way unless the new connection's address has more places. A connection that is
+    /// kept between two scrapes gives way to an address with fewer, and one that is being answered to an
+    /// address with at least two fewer. The address with the most gives way first. Of its connections,
+    /// stalled ones come first, then silent ones, then those with the fewest answers.
     fn room_for(self, address: Option<IpAddr>, taken: &[Candidate]) -> Room {
         let counts = count_by_address(taken);
         let count = |address| counts.get(&address).copied().unwrap_or_default();

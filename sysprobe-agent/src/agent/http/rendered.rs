@@ -1,6 +1,6 @@
-//! A scrape as it is kept: compressed as it is written, family by family, and shared by all that asked for
-//! it. The text of a full node is twenty times as large and is never whole in memory: a reader that does not
-//! take gzip gets it unpacked, a part at a time.
+//! A rendered scrape: compressed while it is written, family by family, and shared by all requests for it.
+//! The text of a full node is twenty times as large and is never in memory as a whole. A reader that does not
+//! accept gzip gets it decompressed, one part at a time.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::config::metrics::MetricsConfig;
 use crate::metrics::{self, Format};
 use crate::snapshot::Snapshot;
 
-/// What is unpacked at a time: it waits in memory for a slow reader.
+/// The size of a decompressed part, which waits in memory for a slow reader.
 const PART: u64 = 64 * 1024;
 
 /// Cheap to clone.
@@ -26,7 +26,7 @@ const PART: u64 = 64 * 1024;
 pub(super) struct Rendered {
     format: Format,
     gzip: Bytes,
-    /// Unpacked.
+    /// Length of the decompressed text.
     length: u64,
 }
 
@@ -45,7 +45,7 @@ impl Rendered {
         Ok(Self { format, gzip: gzip.into(), length: out.bytes })
     }
 
-    /// For a reader that asks with these headers.
+    /// The response to a request with these headers.
     pub(super) fn answer(self, headers: &HeaderMap) -> Response {
         let Self { format, gzip, length } = self;
         let kind = [(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept, accept-encoding")];
@@ -57,7 +57,7 @@ impl Rendered {
     }
 }
 
-/// Counts what goes through.
+/// Counts the bytes that are written.
 struct Counted<W> {
     out: W,
     bytes: u64,
@@ -86,14 +86,14 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     quality("gzip").or_else(|| quality("*")).is_some_and(|quality| quality > 0.0)
 }
 
-/// `gzip;q=0.5`, with the quality that goes without saying.
+/// Parses `gzip;q=0.5`. The default quality is 1.
 fn coding(text: &str) -> (&str, f32) {
     let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
     let quality = parameters.trim().strip_prefix("q=").map(|quality| quality.parse().unwrap_or(0.0));
     (name.trim(), quality.unwrap_or(1.0))
 }
 
-/// The text, unpacked as its reader takes it.
+/// The text, decompressed as its reader takes it.
 struct Unpacked {
     decoder: GzDecoder<io::Cursor<Bytes>>,
     left: u64,

@@ -1,7 +1,7 @@
 //! Accepts connections until the agent stops, however clients behave.
 //!
 //! A new connection is always accepted, so that the kubelet's probe is answered at once, however many
-//! connections hang: which one gives way to it is said in [`places`](super::places).
+//! connections hang. [`places`](super::places) decides which one gives way to it.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,16 +18,16 @@ use tracing::warn;
 use super::connections::Connections;
 use super::places::Limits;
 
-/// How often time limits are looked at, and how soon after an error connections are accepted again.
+/// How often time limits are checked, and how soon after an error connections are accepted again.
 const SWEEP: Duration = Duration::from_millis(500);
-/// Of an answer that its reader does not take, the kernel keeps twice this, for its own records are counted
-/// too; by default it is up to 4 MiB. It makes 2.5 MiB a second over a link of 50 ms.
+/// The kernel keeps up to twice this of an answer that its reader does not take, because it counts its own
+/// records too; the default is up to 4 MiB. It allows 2.5 MiB a second at a round-trip time of 50 ms.
 pub(super) const SEND_BUFFER: u32 = 128 * 1024;
-/// Connections that were made and not yet accepted: two seconds of 2,000 a second. The kernel has as many by
-/// default (`net.core.somaxconn`); beyond, a client tries again a second later.
+/// Connections that are not accepted yet: two seconds' worth at 2,000 a second. It is also the kernel's
+/// default limit (`net.core.somaxconn`). Beyond it, a client tries again a second later.
 const BACKLOG: u32 = 4096;
 
-/// A listening socket of either kind.
+/// A listening socket, TCP or Unix.
 pub(super) trait Door {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
@@ -52,37 +52,37 @@ impl Door for UnixListener {
     }
 }
 
-/// The port, with a small buffer for each of its connections.
+/// Opens the port, with a small send buffer for each connection.
 pub(in crate::agent) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // The agent's successor must not wait for the last connections' `TIME_WAIT`.
+    // The agent's successor must not have to wait for the last connections' `TIME_WAIT`.
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// Returns when the agent stops and the answers under way are out.
+/// Returns when the agent stops and the answers in progress are sent.
 pub(super) async fn serve(door: impl Door, router: Router, limits: Limits, stop: Receiver<bool>) {
     let mut connections = Connections::new(router, limits, stop.clone());
     let mut stopped = std::pin::pin!(stopped(stop));
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // Without descriptors every try fails at once: trying again without a pause would take a whole CPU.
+    // Without free descriptors every attempt fails at once. Retrying without a pause would take a whole CPU.
     let mut paused = false;
     loop {
         let has_room = connections.have_room();
         tokio::select! {
             accepted = door.accept(), if has_room && !paused => match accepted {
                 Ok((stream, address)) => connections.admit(stream, address),
-                // The client has gone already.
+                // The client has already gone.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     warn!(%error, "Connections cannot be accepted; retrying.");
                     paused = true;
                 }
             },
-            // Those that were just accepted are read meanwhile.
+            // Lets the connections that were just accepted be read.
             () = yield_now(), if !has_room => {}
             () = connections.one_ended(), if !connections.is_empty() => {}
             _ = sweep.tick(), if paused || !connections.is_empty() => {

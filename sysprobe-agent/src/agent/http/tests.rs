@@ -1,4 +1,5 @@
-//! Answers that are longer than what is between the agent and its reader, by a clock that the tests move.
+//! Answers that are longer than the buffer between the agent and its reader, with a clock that the tests
+//! advance.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +16,7 @@ use super::*;
 const FRAME: usize = 64 * 1024;
 const FRAMES: usize = 50;
 
-/// Streams that a test hands in.
+/// Accepts the streams that a test hands in.
 struct Door(Mutex<mpsc::Receiver<DuplexStream>>);
 
 impl server::Door for Door {
@@ -29,7 +30,7 @@ impl server::Door for Door {
     }
 }
 
-/// A server whose answers are made while they are sent, with pauses in which hyper flushes what it has.
+/// A server that makes its answers while it sends them, with pauses in which hyper flushes.
 struct Server {
     door: mpsc::Sender<DuplexStream>,
     stop: watch::Sender<bool>,
@@ -52,7 +53,7 @@ impl Server {
         Self { door, stop, task }
     }
 
-    /// A reader that has taken so much of a long answer.
+    /// A reader that has taken this many bytes of a long answer.
     async fn reader(&self, taken: usize) -> DuplexStream {
         let (mut client, server) = duplex(FRAME);
         self.door.send(server).await.expect("it accepts");

@@ -1,4 +1,4 @@
-//! Who may use the socket, from its first moment on.
+//! Access to the socket, from the moment it exists.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::*;
 
-/// What the kernel tells of changes to the attributes of a directory's files.
+/// inotify events for attribute changes of a directory's files.
 fn attributes_of(directory: &Path) -> File {
     let path = CString::new(directory.as_os_str().as_bytes()).expect("no NUL");
     // SAFETY: no address is given; a new descriptor is returned.
     let descriptor = unsafe { libc::inotify_init1(libc::IN_NONBLOCK) };
     assert!(descriptor >= 0);
-    // SAFETY: the descriptor was just made and is owned by none.
+    // SAFETY: a new descriptor without another owner.
     let events = unsafe { File::from_raw_fd(descriptor) };
     // SAFETY: the descriptor is open and the path lives.
     let watch = unsafe { libc::inotify_add_watch(events.as_raw_fd(), path.as_ptr(), libc::IN_ATTRIB) };
@@ -42,14 +42,14 @@ async fn of_agents_that_start_at_once_one_has_the_socket() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("agent.sock");
     for _ in 0..50 {
-        // An agent that died has left it.
+        // Left behind by an agent that died.
         drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
         let agents = (0..4).map(|_| {
             let path = path.clone();
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let socket = runtime.expect("a runtime").block_on(Socket::bind(&path));
-                // Both are there at a time.
+                // Keeps this agent alive while others start.
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 socket
                     .map(|socket| socket.is_still_ours().unwrap_or(false))

@@ -26,7 +26,7 @@ rw,nsdelegate,memory_recursiveprot
 36 22 0:31 / /sys/fs/bpf rw,nosuid,nodev,noexec,relatime shared:11 - bpf bpf rw,mode=700
 ";
 
-/// systemd with the hybrid hierarchy, labels included.
+/// systemd with the hybrid hierarchy and `SELinux` labels.
 const HYBRID: &str = "\
 30 24 0:27 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:4 - tmpfs tmpfs ro,seclabel,mode=755,inode64
 31 30 0:28 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - cgroup2 cgroup2 \
@@ -56,7 +56,7 @@ rw,cpu,cpuacct
 rw,lowerdir=/var/lib/docker/overlay2/l/AB
 ";
 
-/// A virtual machine whose init mounts every controller on its own.
+/// A virtual machine that mounts every controller separately.
 const SEPARATE: &str = "\
 27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard,resv_strict,resuid=65534,resgid=65534
 31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
@@ -69,7 +69,7 @@ const SEPARATE: &str = "\
 41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 ";
 
-/// A container with a cgroup namespace that sees its own cgroup only.
+/// A container with a cgroup namespace, which sees only its own cgroup.
 const NAMESPACED: &str = "\
 1190 1187 0:30 / /sys ro,nosuid,nodev,noexec,relatime - sysfs sysfs ro
 1196 1190 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup \
@@ -83,7 +83,7 @@ const HOST_MOUNTED: &str = "\
 2296 2208 0:28 /../../../../system.slice /host/units ro,relatime - cgroup2 cgroup2 rw,nsdelegate
 ";
 
-/// The same on a v1 host: all of the host's `/sys`, in a container without a cgroup namespace.
+/// The same on a v1 host: the host's whole `/sys`, in a container without a cgroup namespace.
 const HOST_MOUNTED_V1: &str = "\
 900 880 0:60 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime - tmpfs tmpfs rw,mode=755
 901 900 0:28 /kubepods/burstable/podaaaa/bbbb /sys/fs/cgroup/cpu,cpuacct ro,nosuid,relatime master:11 - \

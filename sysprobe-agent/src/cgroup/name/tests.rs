@@ -1,4 +1,4 @@
-//! Cgroup paths of every runtime and driver, and junk.
+//! Cgroup paths of every runtime and driver, and malformed ones.
 
 use proptest::prelude::*;
 
@@ -8,12 +8,12 @@ use WorkloadKind::{Path, Unit};
 const A: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
 const B: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const UID: &str = "2c48913c-b29f-11e7-9350-020968147796";
-/// The same as systemd's slices have it.
+/// `UID` as systemd's slices write it.
 const UID_: &str = "2c48913c_b29f_11e7_9350_020968147796";
-/// The hash that is a static pod's UID.
+/// A static pod's UID, which is a hash.
 const HASH: &str = "e7f9012b4c6d8e0f1a2b3c4d5e6f7081";
 
-/// What stands between braces in a path.
+/// What the names in braces stand for in a path.
 const NAMES: &[(&str, &str)] = &[
     ("{BURSTABLE}", "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"),
     ("{BEST_EFFORT}", "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod"),
@@ -55,7 +55,7 @@ const CONTAINERS: &[(&str, &str, bool)] = &[
     ("{BURSTABLE}{HASH}.slice/cri-containerd-{A}.scope", HASH, TOP),
     ("{BURSTABLE}{UID}.slice/docker-{A}.scope", UID, TOP),
     ("{KUBELET}{UID_}.slice/cri-containerd-{A}.scope", UID, TOP),
-    // A runtime that takes systemd's syntax for a directory.
+    // A runtime that takes systemd's syntax for the name of a directory.
     ("/system.slice/containerd.service/kubepods-besteffort-pod{UID_}.slice:cri-containerd:{A}", UID, TOP),
     ("/kubepods-burstable-pod{HASH}.slice:cri-containerd:{A}/sub", HASH, PART),
     // The kubelet with the cgroupfs driver.
@@ -82,7 +82,7 @@ const CONTAINERS: &[(&str, &str, bool)] = &[
     ("/system.slice/web.service/libpod-payload-{A}", "", TOP),
     ("{USER}/user.slice/libpod-{A}.scope/container", "", PART),
     ("{USER}/user.slice/docker-{A}.scope", "", TOP),
-    // What a container makes inside belongs to it: an init system, further containers, a whole node.
+    // Cgroups created inside a container belong to it: an init system, further containers, a whole node.
     ("/kubepods.slice/kubepods-pod{UID_}.slice/cri-containerd-{A}.scope/init.scope", UID, PART),
     ("/docker/{A}/system.slice/foo.service", "", PART),
     ("/docker/{A}/docker/{B}", "", PART),
@@ -98,7 +98,7 @@ fn containers_of_every_runtime_and_driver() {
     }
 }
 
-/// The kubelet's own levels, above the runtime's: the same for every runtime, and for containers and
+/// The kubelet's own levels, above the runtime's. They are the same for every runtime, and for containers and
 /// sandboxes alike.
 fn pods_of_every_class_and_driver() -> Vec<(String, &'static str)> {
     let mut pods = Vec::new();
@@ -177,7 +177,7 @@ fn lxc_containers_have_names_and_hide_the_units_inside() {
     }
 }
 
-/// Path, name, kind, whether it is the cgroup of all that bears the name.
+/// Path, name, kind, whether it is the top cgroup of that name.
 const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     ("/", "/", Path, TOP),
     ("", "/", Path, TOP),
@@ -213,11 +213,11 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     ("{NSPAWN}/system.slice/nginx.service", "systemd-nspawn@web.service", Unit, PART),
     ("{NSPAWN}/system.slice", "systemd-nspawn@web.service", Unit, PART),
     ("/machine.slice", "machine.slice", Unit, TOP),
-    // The monitor of a container is not in it.
+    // A container's monitor process is not in the container.
     ("/machine.slice/libpod-conmon-{A}.scope", "libpod-conmon-{A}.scope", Unit, TOP),
     ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", "crio-conmon-{A}.scope", Unit, TOP),
     ("/kubepods/pod{UID}/crio-conmon-{A}", "/kubepods/pod{UID}/crio-conmon-{A}", Path, TOP),
-    // The levels of the kubelet and the pods of Podman are no containers.
+    // The kubelet's levels and Podman's pods are not containers.
     ("/kubepods", "/kubepods", Path, TOP),
     ("/kubepods/burstable/pod{UID}", "/kubepods/burstable/pod{UID}", Path, TOP),
     ("/kubepods.slice/kubepods-pod{UID_}.slice", "kubepods-pod{UID_}.slice", Unit, TOP),
@@ -226,7 +226,7 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     ("/lxc.monitor.web", "/lxc.monitor.web", Path, TOP),
     ("/lxc", "/lxc", Path, TOP),
     ("/lxc.payload.", "/lxc.payload.", Path, TOP),
-    // Nearly something.
+    // Names that nearly match.
     ("/system.slice/loose", "/system.slice/loose", Path, TOP),
     ("/my/.service", "/my/.service", Path, TOP),
     ("/docker/{A}0", "/docker/{A}0", Path, TOP),
@@ -284,7 +284,7 @@ fn what_could_steer_a_terminal_or_a_log_is_replaced() {
     assert_eq!(name_of("/system.slice/a\tb.service").name, "a\u{fffd}b.service");
 }
 
-/// Parts of real paths and junk, mixed.
+/// Parts of real paths, mixed with malformed ones.
 fn any_path() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         proptest::sample::select(vec![
@@ -321,7 +321,7 @@ fn what_turns_or_hides_its_surroundings_is_replaced_and_letters_are_not() {
 }
 
 proptest! {
-    /// The categories are those of another table than ours.
+    /// The categories come from another table than ours.
     #[test]
     fn no_control_and_no_format_character_is_printed(name in "[\\p{Cf}\\p{Cc}\\p{Zl}\\p{Zp}]{1,16}") {
         prop_assert!(printable(&name).chars().all(|shown| shown == char::REPLACEMENT_CHARACTER));

@@ -1,4 +1,4 @@
-//! Births, deaths, renames and walks, and what they may not cost.
+//! Creations, removals, renames and walks, and the limits of their cost.
 
 use sysprobe_common::cgroup::ROOT_ID;
 
@@ -6,14 +6,14 @@ use super::super::walk::Found;
 use super::*;
 use crate::heap_meter;
 
-/// Events of cgroups in the root or one below it, which has the id of its first letter.
+/// An event for a cgroup in the root or one level below. The parent's id is the first letter of its name.
 fn event(id: u64, change: Change, path: &str) -> Event {
     let (parent, name) = path.rsplit_once('/').expect("absolute");
     let parent = parent.rsplit_once('/').map_or(ROOT_ID, |(_, name)| name.as_bytes()[0].into());
     Event { id, change, parent, name: name.into() }
 }
 
-/// Without the root.
+/// The ids of living cgroups, without the root.
 fn alive(tree: &Tree) -> Vec<u64> {
     let mut alive: Vec<_> = tree.alive().map(|(id, _)| id).filter(|id| *id != ROOT_ID).collect();
     alive.sort_unstable();
@@ -117,7 +117,7 @@ fn what_the_first_walk_finds_is_older_and_what_is_told_of_is_born() {
     let start = Instant::now();
     let mut tree = Tree::default();
     tree.reconcile(walk(&[(ROOT_ID, "/"), (7, "/a")]), start);
-    // Its birth fell between the programs' start and the walk.
+    // It was created between the programs' start and the walk.
     apply(&mut tree, &[(7, Change::Born, "/a"), (8, Change::Born, "/b")], start);
     assert_eq!((origin(&tree, 7), origin(&tree, 8)), (Origin::Older, Origin::Born));
 }
@@ -183,7 +183,7 @@ fn a_walk_notices_a_rename_that_was_missed() {
     assert_eq!(tree.get(2).map(|cgroup| cgroup.name.name.as_str()), Some("/z/b"));
 }
 
-/// A chain of cgroups with the longest names that there are, the first with the id 1000.
+/// A chain of cgroups with the longest possible names. The first has the id 1000.
 fn chain(tree: &mut Tree, top: &str, levels: u64) {
     for level in 0..levels {
         let parent = if level == 0 { ROOT_ID } else { 999 + level };
@@ -214,7 +214,7 @@ fn what_has_too_long_a_path_is_a_part_of_what_is_above_it() {
     let reachable: Vec<_> = (1000..1100).filter_map(|id| tree.path(id)).collect();
     assert!(reachable.iter().all(|path| path.len() <= PATH_MAX));
     assert_eq!(tree.too_long(), 100 - reachable.len() as u64);
-    // A rename far above it may make it reachable, or not.
+    // A rename far above may make it reachable, or not.
     let renamed = Event { id: 1000, change: Change::Renamed, parent: ROOT_ID, name: "e.scope".into() };
     assert!(tree.apply(&renamed, Instant::now()));
     assert_eq!(tree.get(1099).map(|cgroup| cgroup.name.name.as_str()), Some("e.scope"));

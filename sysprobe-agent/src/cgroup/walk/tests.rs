@@ -1,4 +1,4 @@
-//! Walks over made trees, with holes in them.
+//! Walks over synthetic trees, with unreadable parts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, OsStr};
@@ -18,7 +18,7 @@ fn tree(directories: &[&str]) -> tempfile::TempDir {
     root
 }
 
-/// The ids by paths, which are put together from the names; parents come before their children.
+/// Ids by path. Paths are built from the names; parents come before their children.
 fn by_path(walk: &Walk) -> BTreeMap<String, u64> {
     let mut paths: HashMap<u64, String> = HashMap::new();
     for found in &walk.found {
@@ -97,10 +97,11 @@ fn a_tree_may_vanish_during_the_walk() {
 fn what_cannot_be_listed_is_counted_and_the_rest_found() {
     let root = tree(&["open/child", "closed/child"]);
     let closed = root.path().join("closed");
-    // Temporary directories are for their maker alone.
+    // A temporary directory is accessible only to its owner.
     fs::set_permissions(root.path(), Permissions::from_mode(0o755)).expect("permissions");
     fs::set_permissions(&closed, Permissions::from_mode(0o000)).expect("permissions");
-    // SAFETY: it changes by which user this thread, and no other, is judged. Root could look into everything.
+    // SAFETY: it changes the user that file accesses are checked against, for this thread only. Root could
+    // read everything.
     let before = unsafe { libc::setfsuid(65_534) };
     let walk = walk(root.path()).expect("readable");
     // SAFETY: as above.
@@ -110,7 +111,7 @@ fn what_cannot_be_listed_is_counted_and_the_rest_found() {
     assert_eq!(paths(&walk), ["", "/closed", "/open", "/open/child"]);
 }
 
-/// The system takes paths of 4096 bytes, but does not keep directories from being deeper.
+/// The kernel accepts paths of 4096 bytes, but directories may be deeper.
 #[test]
 fn no_path_is_too_long() {
     const LEVELS: usize = 300;
@@ -118,13 +119,13 @@ fn no_path_is_too_long() {
     let name = CString::new("n".repeat(250)).expect("no zero");
     let mut at = OwnedFd::from(File::open(root.path()).expect("there"));
     for _ in 0..LEVELS {
-        // SAFETY: an open directory and a name that ends.
+        // SAFETY: an open directory and a NUL-terminated name.
         let made = unsafe { libc::mkdirat(at.as_raw_fd(), name.as_ptr(), 0o700) };
         assert_eq!(made, 0, "{}", io::Error::last_os_error());
         // SAFETY: as above.
         let below = unsafe { libc::openat(at.as_raw_fd(), name.as_ptr(), libc::O_DIRECTORY) };
         assert!(below >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: it was opened above and belongs to no other.
+        // SAFETY: a new descriptor without another owner.
         at = unsafe { OwnedFd::from_raw_fd(below) };
     }
     let before = heap_meter::begin();

@@ -1,4 +1,4 @@
-//! What a record becomes for those who ask.
+//! The conversion of a record to a sample.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use crate::snapshot::Culprit;
 
 const MS: u64 = 1_000_000;
 
-/// Its reader was woken after two milliseconds and waited for ten more.
+/// The reader was woken after two milliseconds and waited for a CPU for ten more.
 fn slow() -> Slow {
     let mut name = [0; 16];
     name[..5].copy_from_slice(b"nginx");

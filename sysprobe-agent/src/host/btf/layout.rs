@@ -1,5 +1,5 @@
-//! Offsets of members and places of their bits, values of enumerators, and how many parameters a tracepoint
-//! has. Members of anonymous structs and unions count as their parent's, as in C.
+//! Offsets of members and positions of their bits, values of enumerators, and the number of a tracepoint's
+//! parameters. Members of anonymous structs and unions count as their parent's, as in C.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::Types;
 
-/// Offsets by path (`task_struct.sched_info.run_delay`), with `.#` behind it the number of the member's first
-/// bit within its byte, values of enumerators likewise, numbers of parameters by `btf_trace_NAME.()`, the
-/// first of which is the kernel's own. What is missing is absent.
+/// Kernel type information (BTF) by path. `STRUCT.MEMBER` is the offset of a member in bytes
+/// (`task_struct.sched_info.run_delay`), and `STRUCT.MEMBER.#` the number of its first bit within that byte.
+/// `ENUM.NAME` is the value of an enumerator. `btf_trace_NAME.()` is the number of parameters of a
+/// tracepoint, including the kernel's own first one. A path that this kernel does not have is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Layout(BTreeMap<String, u32>);
 
@@ -25,7 +26,7 @@ impl Layout {
         let found = types.named(by_type.keys().copied());
         let mut layout = Self::default();
         for (name, members) in by_type {
-            // The same name may stand for several types; the one that has the member is meant.
+            // Several types may have the same name; the one with the member is meant.
             let candidates = found.get(name).into_iter().flatten();
             let value = |members| candidates.clone().find_map(|ty| value_of(&types.0, ty, members));
             let found = members.into_iter().filter_map(|path| Some((format!("{name}.{path}"), value(path)?)));
@@ -58,7 +59,7 @@ fn value_of(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
 const PARAMETERS: &str = "()";
 const BIT: &str = "#";
 
-/// Of a function that a typedef points to.
+/// The number of parameters of the function that a typedef points to.
 fn parameters(btf: &Btf, typedef: &Type) -> Option<u32> {
     let pointer = btf.resolve_chained_type(typedef.as_btf_type()?).ok()?;
     match btf.resolve_chained_type(pointer.as_btf_type()?).ok()? {

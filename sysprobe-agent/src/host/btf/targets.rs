@@ -1,4 +1,4 @@
-//! Which functions and tracepoints the kernel has, of those that the probes hook.
+//! Which of the functions and tracepoints that the probes hook exist in the kernel.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Types;
 use crate::probe::Target;
 
 impl Types {
-    /// Those that are there. A function that the compiler has inlined everywhere has no type.
+    /// The wanted targets that exist. A function that the compiler has inlined everywhere has no type.
     pub(in crate::host) fn targets(&self, wanted: impl Iterator<Item = Target>) -> BTreeSet<Target> {
         let wanted: BTreeSet<Target> = wanted.collect();
         let names: Vec<String> = wanted.iter().map(|target| type_of(*target)).collect();
@@ -18,11 +18,11 @@ impl Types {
     }
 }
 
-/// The name of the type by which a target is known to be there.
+/// The name of the type that exists if the target does.
 fn type_of(target: Target) -> String {
     match target {
         Target::Function(name) => name.to_owned(),
-        // What a typed program for the tracepoint takes its arguments' types from.
+        // A typed program for the tracepoint takes its arguments' types from this one.
         Target::Tracepoint(name) => format!("btf_trace_{name}"),
     }
 }

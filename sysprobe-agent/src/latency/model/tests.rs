@@ -54,7 +54,7 @@ fn what_a_kernel_cannot_tell_apart_is_the_readers() {
     let merged = path_of(&[("device_to_tcp", &[10]), ("tcp_to_ready", &[20]), ("ready_to_read", &[70])]);
     assert_whole(&merged);
     assert_eq!(seconds_of(&merged), [(Whose::Network, 30.0), (Whose::Reader, 70.0)]);
-    // One stage alone does not say whose the rest is.
+    // A single separate stage does not tell the owners of the others.
     let partly = path_of(&[("device_to_ready", &[10]), ("ready_to_run", &[20]), ("run_to_read", &[70])]);
     assert_whole(&partly);
     assert_eq!(seconds_of(&partly), [(Whose::Network, 10.0), (Whose::Reader, 90.0)]);

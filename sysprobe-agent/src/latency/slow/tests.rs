@@ -17,7 +17,7 @@ fn hog() -> Culprit {
     Culprit { namespace: "batch".to_owned(), pod: "hog".to_owned(), container: String::new() }
 }
 
-/// It waited for a CPU most of the time.
+/// A request that waited for a CPU most of the time.
 fn request(pod: &str, read_ns: u64, took_ns: u64) -> SlowRequest {
     let waited = took_ns - 2 * MS;
     SlowRequest {
@@ -44,7 +44,7 @@ fn request(pod: &str, read_ns: u64, took_ns: u64) -> SlowRequest {
     }
 }
 
-/// Two snapshots that are two seconds apart, and what is found of `web` between them.
+/// The slow requests of `web` between two snapshots that are two seconds apart.
 fn found(requests: Vec<SlowRequest>, lost: [u64; 2]) -> Slow {
     let (mut earlier, mut later) = window();
     let sample = |lost, requests| Some(SlowSample { from_ns: 10 * MS, lost, requests });
@@ -62,7 +62,7 @@ fn text(slow: &Slow, width: Width) -> String {
     slow.lines(&form).iter().map(|line| line.to_string() + "\n").collect()
 }
 
-/// When the windows of the fixture end.
+/// The end of the fixture's windows.
 fn end() -> u64 {
     window().1.monotonic_ns
 }

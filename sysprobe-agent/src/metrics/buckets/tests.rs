@@ -1,10 +1,10 @@
-//! Both forms hold what the kernel's buckets hold.
+//! Both forms hold the same counts as the kernel's buckets.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// By native index; the zero bucket apart.
+/// The count of the zero bucket, and the other counts by native index.
 fn decoded(native: &NativeHistogram) -> (u64, Vec<(i32, u64)>) {
     let (mut index, mut count, mut deltas) = (0, 0_i64, native.positive.deltas.iter());
     let mut buckets = Vec::new();
@@ -54,7 +54,7 @@ proptest! {
             prop_assert_eq!(positive, expected);
             let all: u64 = buckets.classic.iter().map(|(_, count)| count).sum();
             prop_assert_eq!(all, sample.count());
-            // Cumulative, each is what the kernel has up to that bound.
+            // Cumulatively, each bucket equals the kernel's count up to its bound.
             let mut so_far = 0;
             for (bound, count) in &buckets.classic {
                 so_far += count;

@@ -120,7 +120,7 @@ fn a_workload_has_no_more_series_than_it_may() {
     let mut second = snapshot.workloads[0].clone();
     second.workload.container = "b".into();
     snapshot.workloads.push(second);
-    // The histogram has 25, switches two, time on CPU one.
+    // The histogram has 25 series, switches two, time on CPU one.
     let text = with("series_per_workload = 50", snapshot.clone());
     let of = |text: &str, name: &str| {
         text.lines().filter(|line| line.contains(&format!("container=\"{name}\""))).count()
@@ -175,7 +175,7 @@ fn families(snapshot: Snapshot) -> Vec<MetricFamily> {
     families
 }
 
-/// A workload and the agent itself, each counted since a time of its own.
+/// A workload and the agent itself, each counted since a different time.
 fn since(workload_ms: u64, agent_ms: u64) -> Snapshot {
     let mut snapshot = snapshot("a", &[5]);
     snapshot.workloads[0].created_ms = workload_ms;
@@ -226,7 +226,7 @@ fn openmetrics_has_lines_of_it_if_they_are_wanted_and_plain_text_never() {
     assert!(with.contains(line), "{with}");
     assert!(with.contains("\nprocess_cpu_seconds_created 1600000000.000\n"), "{with}");
     let without = text(Format::OpenMetrics, &MetricsConfig::default());
-    // What the process itself took goes on meanwhile.
+    // The process's own numbers change meanwhile.
     let others = |line: &&str| !line.contains("_created") && !line.starts_with("process_");
     let kept: Vec<_> = with.lines().filter(others).collect();
     assert_eq!(kept, without.lines().filter(others).collect::<Vec<_>>(), "they change nothing else");

@@ -1,22 +1,22 @@
-//! One pod out of what several sources say of it, the most trustworthy first: each fills in what those before
-//! it do not know, and contradicts nothing.
+//! Merges the views that several sources have of one pod, the most trustworthy first: each fills in what the
+//! earlier ones do not know, and contradicts nothing.
 
 use std::sync::Arc;
 
 use crate::pods::id::ContainerId;
 use crate::pods::pod::Pod;
 
-/// What a container of a pod is.
+/// The role of a container in its pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Container(Arc<str>),
     Sandbox,
 }
 
-/// `None` if nobody says anything.
+/// `None` if no source knows the pod.
 pub(super) fn merge<'a>(mut views: impl Iterator<Item = &'a Arc<Pod>>) -> Option<Arc<Pod>> {
     let best = views.next()?;
-    // One source alone is the usual case, and then nothing is copied.
+    // Usually there is one source, and then nothing is copied.
     let Some(second) = views.next() else { return Some(Arc::clone(best)) };
     let mut pod = Pod::clone(best);
     for view in std::iter::once(second).chain(views) {
@@ -39,7 +39,7 @@ fn fill(pod: &mut Pod, view: &Pod) {
     pod.sandboxes.extend(sandboxes);
 }
 
-/// Whose each id of a pod is.
+/// The role of each id of a pod.
 pub(super) fn roles(pod: &Pod) -> Vec<(ContainerId, Role)> {
     let containers = pod.containers.iter().flat_map(|container| {
         container.ids.iter().map(|id| (*id, Role::Container(Arc::clone(&container.name))))

@@ -1,4 +1,4 @@
-//! One pod in the directory: what each source says of it, and the ids that were asked for and that nobody
+//! One pod in the directory: the view of each source, and the ids that were asked for and that no source
 //! knows.
 
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::pods::id::ContainerId;
 use crate::pods::pod::Pod;
 use crate::pods::source::SourceKind;
 
-/// A container's id is in the pod's status within a second, of a busy node's within some. What is unknown for
-/// longer in a pod whose containers are all known is its sandbox.
+/// A container's id is in the pod's status within a second, or a few on a busy node. An id that stays unknown
+/// for longer, in a pod whose containers are all known, is the sandbox.
 pub(crate) const SANDBOX_AFTER: Duration = Duration::from_secs(10);
-/// Nobody asks for what has died.
+/// An id that was not asked for in this time is forgotten, because its container has gone.
 const STRANGER_FORGOTTEN: Duration = Duration::from_secs(120);
-/// A pod that makes cgroups with names like ids must not fill the memory.
+/// A pod that creates cgroups with names like ids must not fill the memory.
 const STRANGERS_MAX: usize = 16;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Record {
     views: [Option<Arc<Pod>>; SourceKind::ALL.len()],
     merged: Arc<Pod>,
     gone: Option<Instant>,
-    /// When somebody last wanted to know.
+    /// When the pod was last asked for.
     pub(super) asked: Instant,
     strangers: Vec<Stranger>,
     sandbox: Option<ContainerId>,
@@ -65,7 +65,8 @@ impl Record {
         self.gone = None;
     }
 
-    /// Takes back what the source and all less trustworthy ones say. What was last known stays for the grace.
+    /// Drops the views of the source and of all less trustworthy ones. The last merged view stays for the
+    /// grace period.
     pub(super) fn remove_from(&mut self, source: SourceKind, now: Instant) {
         self.views[source as usize..].fill(None);
         if self.views.iter().all(Option::is_none) {
@@ -73,13 +74,13 @@ impl Record {
         }
     }
 
-    /// Only files of the runtime tell of it, and nobody will say when it goes.
+    /// Whether only the runtime's files name it. No source will report its end.
     pub(super) fn is_found_only(&self) -> bool {
         let better = &self.views[..SourceKind::Runtime as usize];
         better.iter().all(Option::is_none)
     }
 
-    /// Merges what is said now. Returns whose the ids are, and the ids that are no longer spoken of.
+    /// Merges the current views. Returns the roles of the ids, and the ids that are no longer reported.
     pub(super) fn merge(&mut self) -> (Vec<(ContainerId, Role)>, Vec<ContainerId>) {
         let before = roles(&self.merged).into_iter().map(|(id, _)| id);
         let Some(merged) = merge(self.views.iter().flatten()) else {
@@ -92,10 +93,10 @@ impl Record {
         (roles(&self.merged), given_up)
     }
 
-    /// Whether an id that no source knows can only be the sandbox. The API and the kubelet never tell of
-    /// sandboxes, and of a container only some time after its cgroup was made.
+    /// Whether an id that no source knows can only be the sandbox. The API and the kubelet never report
+    /// sandboxes, and report a container only some time after its cgroup was created.
     pub(super) fn must_be_sandbox(&mut self, id: ContainerId, now: Instant) -> bool {
-        // Only these two list every container that there should be.
+        // Only these two list every container that the pod should have.
         let is_listed = self.view(SourceKind::Kubernetes).or(self.view(SourceKind::Kubelet)).is_some();
         if !is_listed || !self.merged.sandboxes.is_empty() {
             return false;
@@ -115,7 +116,7 @@ impl Record {
         is_sandbox
     }
 
-    /// Since when the id has been asked for.
+    /// When the id was first asked for.
     fn meet(&mut self, id: ContainerId, now: Instant) -> Instant {
         self.strangers.retain(|stranger| now.duration_since(stranger.last) < STRANGER_FORGOTTEN);
         if let Some(stranger) = self.strangers.iter_mut().find(|stranger| stranger.id == id) {

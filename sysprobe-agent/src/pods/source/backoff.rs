@@ -1,16 +1,16 @@
-//! How long to wait before trying again, and chance, so that ten thousand agents do not try at the same
+//! How long to wait before trying again, with jitter, so that ten thousand agents do not try at the same
 //! moment.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The first pause, before chance.
+/// The first pause, before jitter.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// A server that comes back is found again within this time, on average.
+/// On average, a server that comes back is found again within this time.
 const LONGEST: Duration = Duration::from_secs(30);
-/// What ran for so long had recovered.
+/// A source that ran for so long had recovered.
 const RECOVERED: Duration = Duration::from_secs(60);
-/// No server keeps an agent away for longer than this.
+/// The longest pause that a server can ask for, before jitter.
 const LONGEST_ASKED_FOR: Duration = Duration::from_secs(300);
 
 /// Pauses that double, each between half and one and a half times its length.
@@ -20,7 +20,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// The pause after another failure, `ran` after the last start.
+    /// The pause after another failure, if the source ran for `ran`.
     pub(super) fn next(&mut self, ran: Duration) -> Duration {
         if ran >= RECOVERED {
             self.failures = 0;
@@ -30,25 +30,24 @@ impl Backoff {
         doubled.min(LONGEST).mul_f64(0.5 + random())
     }
 
-    /// The pause when the other side asks for one: never shorter, and longer by chance.
+    /// The pause if the other side asks for one: at least that long, up to a limit, and jitter on top.
     pub(super) fn next_after(&mut self, asked_for: Duration) -> Duration {
         self.failures = self.failures.saturating_add(1);
         asked_for.clamp(SHORTEST, LONGEST_ASKED_FOR).mul_f64(1.0 + random() / 2.0)
     }
 
-    /// The first, second, fourth, eighth... failure in a row.
+    /// True for the first, second, fourth, eighth... failure in a row.
     pub(super) const fn is_worth_a_line(&self) -> bool {
         self.failures.is_power_of_two()
     }
 }
 
-/// Between nothing and all of it.
+/// A random part of a duration.
 pub(super) fn random_part(whole: Duration) -> Duration {
     whole.mul_f64(random())
 }
 
-/// From 0 to 1. The standard library's hasher is keyed by the system's random numbers, anew for each
-/// instance.
+/// From 0 to 1. The standard library's hasher has random keys, which differ for each instance.
 fn random() -> f64 {
     let bits = RandomState::new().hash_one(0) >> 11;
     bits as f64 / (1_u64 << 53) as f64

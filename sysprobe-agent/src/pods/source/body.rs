@@ -1,5 +1,5 @@
-//! Requests to servers of Kubernetes and what they answer: lists and lines, cut down while they arrive, and
-//! what a refusal says about when to come back.
+//! Requests to Kubernetes servers and their answers: lists and lines, reduced while they arrive, and the
+//! retry time of a refusal.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use tokio::time::timeout;
 use super::Failure;
 use super::sieve::{Sieve, Sifted, Want};
 
-/// Until the answer begins. The API server gives a request up after 60 s.
+/// Limit until the answer begins. The API server gives a request up after 60 s.
 const ANSWER_WITHIN: Duration = Duration::from_secs(70);
-/// For the rest of an answer that has an end.
+/// Limit for the rest of an answer of finite length.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
-/// What is kept of one object. etcd takes 1.5 MiB of it, and what is wanted is names and ids, which JSON does
-/// not make longer. What is not wanted has no bound: each `<` of an argument becomes six bytes.
+/// The most that is kept of one object. etcd accepts 1.5 MiB, and the wanted parts are names and ids, which
+/// JSON does not make longer. Unwanted parts have no bound: each `<` of an argument becomes six bytes.
 const OBJECT_MAX: usize = 2 << 20;
-/// As much of a refusal as a log line needs, and what of its body is looked at for that.
+/// Enough of a refusal for a log line, and the part of its body that is read for that.
 const EXCERPT_MAX: usize = 200;
 const REFUSAL_MAX: usize = 16 << 10;
 
-/// A request whose answer may begin. `Gone` stands for the status of that name.
+/// An answer that has begun. `Gone` stands for the status of that name.
 pub(super) enum Answer {
     Begun(Body),
     Gone,
@@ -45,8 +45,8 @@ pub(super) async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<An
     }
 }
 
-/// Reads an answer that has an end. What is wanted of its elements goes to `element` one by one, and that of
-/// the document around them comes back.
+/// Reads an answer of finite length. Passes the wanted part of each element to `element`, and returns that of
+/// the document around them.
 pub(super) async fn sift(
     body: Body,
     want: &'static Want,
@@ -61,7 +61,7 @@ pub(super) async fn sift(
     Ok(sieve.end())
 }
 
-/// Hands over the pieces of a body until it ends or `take` has enough.
+/// Passes the pieces of a body to `take`, until it ends or `take` has enough.
 async fn each_piece(mut body: Body, mut take: impl FnMut(&[u8]) -> bool) -> anyhow::Result<()> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| anyhow!(error)).context("reading the answer")?;
@@ -72,14 +72,14 @@ async fn each_piece(mut body: Body, mut take: impl FnMut(&[u8]) -> bool) -> anyh
     Ok(())
 }
 
-/// How an answer that is no list begins, as far as it arrives.
+/// The beginning of an answer that is not a list, as far as it arrives.
 async fn beginning(body: Body) -> Vec<u8> {
     let mut text = Vec::new();
     let reading = each_piece(body, |piece| {
         text.extend_from_slice(&piece[..piece.len().min(REFUSAL_MAX - text.len())]);
         text.len() < REFUSAL_MAX
     });
-    // What has arrived by then is what there is to say.
+    // After a timeout, the text that has arrived has to do.
     drop(timeout(BODY_WITHIN, reading).await);
     text
 }
@@ -95,13 +95,13 @@ async fn refusal(path: &str, response: Response<Body>) -> Failure {
     }
 }
 
-/// Servers of Kubernetes give seconds, never a date.
+/// Kubernetes servers send seconds, never a date.
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let seconds = response.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 
-/// The message of a `Status`, or the beginning of whatever it is.
+/// The message of a `Status`, or the beginning of any other body.
 pub(super) fn excerpt(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Status {
@@ -114,10 +114,10 @@ pub(super) fn excerpt(body: &[u8]) -> String {
     crate::cgroup::name::printable(text.trim()).chars().take(EXCERPT_MAX).collect()
 }
 
-/// Splits a body that does not end into lines, and keeps of each what is wanted.
+/// Splits an endless body into lines, and keeps the wanted part of each.
 pub(super) struct Lines<B> {
     body: B,
-    /// What has been received and not yet been looked at.
+    /// Received, and not yet processed.
     received: Bytes,
     sieve: Sieve,
 }
@@ -131,10 +131,10 @@ where
         Self { body, received: Bytes::new(), sieve: Sieve::new(want, OBJECT_MAX) }
     }
 
-    /// The next line without its end; `None` when the body has ended. May be dropped while it waits.
+    /// The next line without its line break; `None` when the body has ended. Cancel-safe.
     pub(super) async fn next(&mut self) -> anyhow::Result<Option<Sifted>> {
         loop {
-            // JSON has no bare end of a line inside a string.
+            // A JSON string contains no bare line break.
             let end = self.received.iter().position(|byte| *byte == b'\n');
             let piece = self.received.split_to(end.unwrap_or(self.received.len()));
             self.sieve.push(&piece, &mut |_| {});
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Arrives in these parts.
+    /// A body that arrives in these parts.
     fn lines(
         parts: impl Iterator<Item = &'static [u8]>,
     ) -> Lines<impl hyper::body::Body<Data = Bytes, Error = io::Error>> {

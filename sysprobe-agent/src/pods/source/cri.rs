@@ -1,10 +1,10 @@
-//! The container runtime (containerd, CRI-O) through its CRI socket: its lists of sandboxes and containers,
-//! when somebody asks for a container that nobody knows, and now and then. A container is in the list before
-//! its cgroup is made.
+//! The container runtime (containerd, CRI-O) through its CRI socket. Reads its lists of sandboxes and
+//! containers when an unknown container is asked for, and at long intervals. A container is in the list
+//! before its cgroup is created.
 //!
-//! The stream of events that runtimes offer (`GetContainerEvents`) is left alone. containerd 1.7 gives each
-//! event to one reader only, which takes it away from the kubelet; containerd 2 waits for the slowest reader,
-//! so that an agent that is stopped or throttled keeps the whole node from starting containers.
+//! The stream of events that runtimes offer (`GetContainerEvents`) is not used. containerd 1.7 gives each
+//! event to one reader only, so the kubelet would lose it. containerd 2 waits for the slowest reader, so an
+//! agent that is stopped or throttled would keep the whole node from starting containers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,16 +28,16 @@ mod items;
 mod list;
 mod messages;
 
-/// What the runtime has forgotten is found out by this, and that it is still there.
+/// Shows which containers the runtime has forgotten, and that the runtime is still there.
 const LIST_EVERY: Duration = Duration::from_secs(60);
-/// It answers from memory, in a millisecond or two.
+/// The runtime answers from memory, in a millisecond or two.
 const LIST_AT_MOST_EVERY: Duration = Duration::from_millis(300);
 
 pub(in crate::pods) struct Cri {
     plan: CriPlan,
     demand: Arc<Demand>,
     vitality: Vitality,
-    /// The socket at which a container runtime answered last: it is tried first.
+    /// The socket at which a container runtime last answered. It is tried first.
     answered: Option<PathBuf>,
 }
 
@@ -52,7 +52,7 @@ impl Cri {
             debug!(pods = pods.pods.len(), "The container runtime listed its pods.");
             feed.send_list(pods).await;
             let listed = Instant::now();
-            // Nobody asking for so long is no failure.
+            // A timeout only means that no question came.
             drop(timeout(LIST_EVERY, self.demand.asked()).await);
             sleep_until(listed + LIST_AT_MOST_EVERY).await;
             pods = list(&client).await?;
@@ -60,7 +60,7 @@ impl Cri {
     }
 
     /// The first socket at which a container runtime answers, and its pods. Docker's containerd has a socket
-    /// in the usual place and no CRI behind it.
+    /// in the usual place, but no CRI behind it.
     async fn find(&mut self) -> Result<(Client, Listed), Failure> {
         let mut failures = Vec::new();
         for socket in self.in_order() {
@@ -92,7 +92,7 @@ impl Cri {
         }
     }
 
-    /// What the socket that answered once does now says whether it was replaced.
+    /// A failure of the socket that answered before shows whether it was replaced.
     fn note(&self, socket: &Path, failure: &Failure) {
         if self.answered.as_deref() != Some(socket) {
             return;
@@ -117,7 +117,7 @@ async fn ask(socket: &Path) -> Result<(Client, Listed), Failure> {
 }
 
 async fn list(client: &Client) -> Result<Listed, Failure> {
-    // Containers first: one that is made in between has a sandbox that is in the second list.
+    // Lists containers first, so that the second list has the sandbox of each container in the first.
     let containers = client.list::<Container>().await.map_err(|status| failure(&status))?;
     let sandboxes = client.list::<PodSandbox>().await.map_err(|status| failure(&status))?;
     let unread = containers.unread.into_iter().chain(sandboxes.unread).collect();
@@ -127,20 +127,21 @@ async fn list(client: &Client) -> Result<Listed, Failure> {
 fn failure(status: &Status) -> Failure {
     let error = anyhow!("querying the container runtime: {}", status.message());
     match status.code() {
-        // containerd as Docker ships it has this part turned off.
+        // The containerd that Docker ships has the CRI turned off.
         Code::Unimplemented => Failure::Never(error),
         _ => Failure::Again(error),
     }
 }
 
-/// No process listens at the socket.
+/// Whether no process listens at the socket.
 fn is_refusal(failure: &Failure) -> bool {
     let (Failure::Again(error) | Failure::Never(error) | Failure::After { error, .. }) = failure;
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kinds.into_iter().any(|kind| kind == io::ErrorKind::ConnectionRefused)
 }
 
-/// Of all candidates. Only if each of them said that it is no container runtime it is of no use to ask again.
+/// Combines the failures of all candidates. Trying again is useless only if each of them is no container
+/// runtime.
 fn together(mut failures: Vec<Failure>) -> Failure {
     if failures.len() == 1 {
         return failures.remove(0);

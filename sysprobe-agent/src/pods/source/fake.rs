@@ -1,5 +1,5 @@
-//! A fake of an API server or kubelet for tests of what the sources ask for and when. It answers from a
-//! script: what a real server answers is tested against a real one.
+//! A fake API server or kubelet, to test what the sources ask for and when. It answers from a script; the
+//! answers of real servers are tested against real ones.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -27,11 +27,11 @@ pub(super) enum Reply {
     Status(u16, Option<u64>, String),
     /// Lines, after which the body ends.
     Lines(Vec<String>),
-    /// Lines, after which the body goes on without a word.
+    /// Lines, after which the body stays open and silent.
     Open(Vec<String>),
-    /// Pieces that are made as they are read, after which the body ends or goes on without a word.
+    /// Pieces that are made as they are read, after which the body ends or stays open and silent.
     Pieces { pieces: Pieces, stays_open: bool },
-    /// No connection.
+    /// The connection is refused.
     Refused,
 }
 
@@ -48,11 +48,11 @@ impl Reply {
 pub(super) struct Asked {
     pub(super) uri: String,
     pub(super) token: Option<String>,
-    /// Since the start.
+    /// Time since the start.
     pub(super) at: Duration,
 }
 
-/// The server's side. Without a reply left, it refuses.
+/// The server's side. It refuses connections when no reply is left.
 #[derive(Clone)]
 pub(super) struct Fake {
     started: Instant,
@@ -124,7 +124,7 @@ pub(super) fn start<S: Source>(source: S) -> mpsc::Receiver<Update> {
     receiver
 }
 
-/// The next news, in short.
+/// The next report, abbreviated.
 pub(super) async fn next(updates: &mut mpsc::Receiver<Update>) -> String {
     let names = |pods: &[Arc<crate::pods::pod::Pod>]| {
         pods.iter().map(|pod| pod.name.to_string()).collect::<Vec<_>>().join(" ")

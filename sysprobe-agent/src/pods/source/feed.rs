@@ -1,5 +1,5 @@
-//! What runs between a source's task and the engine: news in one direction, wishes in the other. Neither side
-//! ever waits for the other's work: news are buffered, wishes are a flag.
+//! The channels between a source's task and the engine: reports in one direction, requests in the other.
+//! Neither side ever waits for the other's work: reports are buffered, a request is a flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,34 +12,34 @@ use crate::pods::pod::Pod;
 use crate::pods::unread::Unread;
 use crate::pods::wire::Listed;
 
-/// News of one source.
+/// A report of one source.
 #[derive(Clone, Debug)]
 pub(in crate::pods) struct Update {
     pub(in crate::pods) source: SourceKind,
-    /// When the source heard it, however late it is taken in.
+    /// When the source received it, however late it is taken in.
     pub(in crate::pods) at: Instant,
     pub(in crate::pods) change: Change,
 }
 
 #[derive(Clone, Debug)]
 pub(in crate::pods) enum Change {
-    /// These are all pods that the source knows.
+    /// All pods that the source knows.
     Synced(Vec<Arc<Pod>>),
-    /// A new pod, or a known one as it is now.
+    /// A new pod, or the current state of a known one.
     Applied(Arc<Pod>),
-    /// A part of a pod: what was said of it before stays true.
+    /// A part of a pod. Earlier reports of the pod stay valid.
     Found(Arc<Pod>),
-    /// The pod as it was last; it is no more.
+    /// The last state of a pod that is gone.
     Deleted(Arc<Pod>),
-    /// Nothing has changed, says the source.
+    /// Nothing has changed, and the source is alive.
     Alive,
-    /// The source told of something that this agent cannot read.
+    /// The source reported an object that this agent cannot read.
     Unread(Unread),
-    /// The source cannot tell for now, and why.
+    /// The source cannot report for now, and why.
     Failed(String),
 }
 
-/// The source's end.
+/// The source's end of the channel.
 #[derive(Clone, Debug)]
 pub(in crate::pods) struct Feed {
     source: SourceKind,
@@ -51,7 +51,7 @@ impl Feed {
         Self { source, updates }
     }
 
-    /// Waits while the engine is behind; what is sent when nobody listens any more is dropped.
+    /// Waits while the engine is behind. Without an engine the change is dropped.
     pub(super) async fn send(&self, change: Change) {
         let update = Update { source: self.source, at: Instant::now(), change };
         drop(self.updates.send(update).await);
@@ -69,7 +69,7 @@ impl Feed {
     }
 }
 
-/// What a source that is only asked when needed is asked by.
+/// Asks a source that only reports on request.
 #[derive(Debug, Default)]
 pub(in crate::pods) struct Demand {
     wanted: Notify,
@@ -77,12 +77,12 @@ pub(in crate::pods) struct Demand {
 }
 
 impl Demand {
-    /// Something is unresolved that the source could know.
+    /// Asks for something unresolved that the source may know.
     pub(in crate::pods) fn ask(&self) {
         self.wanted.notify_one();
     }
 
-    /// How many containers wait for an answer.
+    /// How many containers are waiting for a name.
     pub(in crate::pods) fn set_unresolved(&self, count: usize) {
         self.unresolved.store(count, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ impl Demand {
         self.unresolved.load(Ordering::Relaxed) == 0
     }
 
-    /// Waits until somebody asks. A question that was asked before counts.
+    /// Waits for a question. One that was asked before the call counts.
     pub(in crate::pods) async fn asked(&self) {
         self.wanted.notified().await;
     }

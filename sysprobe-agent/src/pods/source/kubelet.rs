@@ -1,5 +1,5 @@
-//! The kubelet of this node: `GET /pods`, only while somebody asks for a container that nobody knows. It
-//! costs the API server nothing, and each answer is whole, so there is nothing to keep up.
+//! The kubelet of this node: `GET /pods`, only while an unknown container is asked for. It costs the API
+//! server nothing, and each answer is complete, so no state has to be kept in step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use super::{Demand, Failure, Feed, Source, SourceKind};
 use crate::pods::plan::KubeletPlan;
 use crate::pods::wire::{LIST, Listed, WireList};
 
-/// The kubelet writes the whole list anew for each answer.
+/// The kubelet generates the whole list for each answer.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// A container is in the status some 100 ms after its cgroup is made.
+/// A container is in the status some 100 ms after its cgroup is created.
 const STATUS_LAG: Duration = Duration::from_millis(250);
-/// On a busy node it takes seconds. Whoever asked need not ask again for that.
+/// On a busy node it takes seconds, so the source asks again by itself.
 const AGAIN_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 pub(in crate::pods) struct Kubelet {
@@ -88,7 +88,7 @@ impl Kubelet {
         Ok(self.client.insert(client).clone())
     }
 
-    /// Read each time: a token lives for an hour, and the file is small.
+    /// Read for each request: a token lives for an hour, and the file is small.
     fn authorization(&self) -> anyhow::Result<HeaderValue> {
         let path = &self.plan.token;
         let token =
@@ -100,7 +100,7 @@ impl Kubelet {
     }
 }
 
-/// Says what to do where the library only says what is wrong.
+/// Adds what to do about it, since the library only says what is wrong.
 fn explained(failure: Failure) -> Failure {
     match failure {
         Failure::Again(error) if format!("{error:#}").contains("invalid peer certificate") => {
@@ -112,7 +112,7 @@ fn explained(failure: Failure) -> Failure {
     }
 }
 
-/// Without a length, for ever.
+/// Waits for ever without a length.
 async fn pause(length: Option<&Duration>) {
     match length {
         Some(length) => sleep(*length).await,
@@ -127,7 +127,7 @@ impl Source for Kubelet {
         match self.answer(feed).await {
             Ok(()) => anyhow!("there are no more requests for names").into(),
             Err(failure) => {
-                // Whoever asked still wants to know.
+                // The question is still open.
                 self.demand.ask();
                 failure
             }

@@ -1,8 +1,8 @@
-//! The files that container runtimes keep of each running container, asked for one id at a time. They are
-//! there before the container's cgroup is, so this source is never late.
+//! The files that container runtimes keep of each running container, read for one id at a time. They exist
+//! before the container's cgroup does, so this source is never late.
 //!
-//! The id is the only part of a path that comes from a cgroup, and cannot be anything but digits. The files
-//! are root's, but much in them is the user's: they are read up to a size, and only names are taken from
+//! The id is the only part of a path that comes from a cgroup, and it consists of digits only. The files are
+//! root's, but much of their content is the user's: they are read up to a size, and only names are taken from
 //! them.
 
 use std::fs::OpenOptions;
@@ -27,12 +27,12 @@ mod podman;
 /// A specification with ten thousand environment variables is smaller.
 const FILE_MAX: u64 = 4 << 20;
 
-/// What the files say of an id.
+/// What the files say about an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::pods) enum Found {
-    /// A container or sandbox of this pod, which has no other.
+    /// A part of a pod, with this container or sandbox only.
     InPod(Arc<Pod>),
-    /// A container that is in no pod.
+    /// A container outside of pods.
     Plain(Arc<str>),
 }
 
@@ -46,7 +46,7 @@ impl Runtime {
         Self { plan }
     }
 
-    /// `pod_uid` is that of the cgroup's path.
+    /// `pod_uid` comes from the cgroup's path.
     pub(in crate::pods) fn look_up(&self, id: ContainerId, pod_uid: Option<&str>) -> Option<Found> {
         let RuntimePlan { containerd, crio, docker, podman } = &self.plan;
         let found = containerd.iter().find_map(|state| containerd::look_up(state, id, pod_uid));
@@ -56,10 +56,10 @@ impl Runtime {
     }
 }
 
-/// `None` if there is no such file. One that cannot be read or understood is worth a line for whoever looks
-/// for it.
+/// `None` if there is no such file. A file that cannot be read or parsed is logged at level debug.
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    // Neither a link nor a pipe, should anybody but the runtime ever have a hand in the directory.
+    // Refuses links and does not wait for pipes, should a process other than the runtime ever write into the
+    // directory.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,

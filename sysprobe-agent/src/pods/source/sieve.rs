@@ -1,30 +1,28 @@
-//! Cuts JSON down while it arrives: of members that the reader does not want only `null` stays, so that
-//! memory is taken by what is wanted and not by what a pod's author wrote. Pure; the text comes in pieces of
-//! any size.
+//! Reduces JSON while it arrives: an unwanted member keeps only `null`, so memory depends on what the reader
+//! wants and not on what a pod's author wrote. Pure; the text comes in pieces of any size.
 //!
-//! It follows strings and brackets and leaves the judgement to the parser: what is no JSON comes out as no
-//! JSON.
+//! It follows strings and brackets, and leaves validation to the parser: invalid JSON stays invalid.
 
-/// Which part of a value is wanted. An array has no names: what is said of it holds for each of its elements.
+/// The part of a value that is wanted. For an array, it applies to each element.
 #[derive(Debug)]
 pub(in crate::pods) enum Want {
     All,
-    /// Of an object these members.
+    /// These members of an object.
     Members(&'static [(&'static str, Self)]),
-    /// An array whose elements, of which this is wanted, are handed over one by one.
+    /// An array whose elements are handed over one by one, each reduced to this.
     Elements(&'static Self),
 }
 
-/// No member that is wanted has a longer name.
+/// No wanted member has a longer name.
 const KEY_MAX: usize = 64;
-/// What a pod consists of has a dozen levels.
+/// A pod has a dozen levels.
 const DEPTH_MAX: usize = 64;
 
-/// What was wanted of a whole document, or of one element.
+/// The wanted part of a whole document, or of one element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::pods) struct Sifted {
     pub(in crate::pods) text: Vec<u8>,
-    /// There was more than may be kept: this is its beginning.
+    /// The limit was exceeded: this is only the beginning.
     pub(in crate::pods) is_cut: bool,
 }
 
@@ -34,14 +32,14 @@ pub(in crate::pods) struct Sieve {
     /// The most that is kept of a document or an element.
     limit: usize,
     kept: Sifted,
-    /// The brackets that are open, as far as their content is wanted.
+    /// The open brackets whose contents are wanted.
     open: Vec<Level>,
     string: Option<Quoted>,
-    /// How many brackets are open in what is not wanted; `None` outside of it.
+    /// How many brackets are open inside an unwanted value; `None` outside of one.
     unwanted: Option<usize>,
-    /// The name of the member that comes next.
+    /// The name of the member whose value comes next.
     key: Vec<u8>,
-    /// Brackets do not match, or are too many. All that comes is dropped.
+    /// Brackets do not match, or nest too deeply. The rest of the input is dropped.
     is_broken: bool,
 }
 
@@ -49,7 +47,7 @@ pub(in crate::pods) struct Sieve {
 struct Level {
     want: &'static Want,
     bracket: Bracket,
-    /// The next string is the name of a member.
+    /// The next string is a member's name.
     expects_key: bool,
 }
 
@@ -57,7 +55,7 @@ struct Level {
 enum Bracket {
     Object,
     Array,
-    /// An array whose elements are handed over; what is kept of the document before them.
+    /// An array whose elements are handed over, and the length of the kept text before them.
     Elements(usize),
 }
 
@@ -81,7 +79,7 @@ impl Sieve {
         }
     }
 
-    /// Takes in the next piece. Elements go to `element` as they end.
+    /// Takes in the next piece. Each element is passed to `element` as it ends.
     pub(in crate::pods) fn push(&mut self, piece: &[u8], element: &mut impl FnMut(Sifted)) {
         let mut rest = piece;
         while let Some((byte, after)) = rest.split_first() {
@@ -89,7 +87,7 @@ impl Sieve {
             if let Some(quoted) = self.string {
                 self.in_string(quoted, *byte);
                 if self.unwanted.is_some() && self.string.is_some_and(|quoted| !quoted.escaped) {
-                    // An unwanted string may be long.
+                    // Skips ahead, because an unwanted string may be long.
                     let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
                     rest = &rest[end.unwrap_or(rest.len())..];
                 }
@@ -145,7 +143,7 @@ impl Sieve {
         }
     }
 
-    /// `false` where something that is wanted goes on.
+    /// Skips an unwanted byte. Returns `false` if the byte is wanted.
     fn skip(&mut self, byte: u8) -> bool {
         let Some(depth) = &mut self.unwanted else { return false };
         match byte {
@@ -161,7 +159,7 @@ impl Sieve {
         true
     }
 
-    /// What is wanted of the value that comes next.
+    /// The wanted part of the value that comes next.
     fn wanted_value(&self) -> Option<&'static Want> {
         let Some(level) = self.open.last() else { return Some(self.root) };
         match level.want {

@@ -1,4 +1,4 @@
-//! Pods as a real API server and a real kubelet write them, and odd ones.
+//! Pods as a real API server and a real kubelet write them, and unusual ones.
 
 use super::*;
 use crate::heap_meter;
@@ -8,7 +8,7 @@ use crate::pods::source::Sieve;
 const A: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f708192a3b4c5d6";
 const B: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// As it arrives in a list, of which nothing is lost that is wanted.
+/// Parses a pod on its own and in a list, and checks that the list loses nothing that is wanted.
 fn trim(text: &str) -> Option<Pod> {
     let text = text.replace("{A}", A).replace("{B}", B);
     let whole = serde_json::from_str::<WirePod>(&text).expect("a pod").trim();

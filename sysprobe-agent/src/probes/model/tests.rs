@@ -1,4 +1,4 @@
-//! What two snapshots tell.
+//! Windows between two snapshots.
 
 use super::*;
 use crate::probes::fixture::window;

@@ -1,4 +1,4 @@
-//! What is measured of each resource, and from where on it is too much.
+//! The measures of each resource, and their thresholds.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::{
 
 use Sort::{Errors, Saturation, Utilisation};
 
-/// Above this, queues grow.
+/// Queues grow above this utilization.
 const MUCH: f64 = 0.9;
 const MUCH_STOLEN: f64 = 0.05;
 const MUCH_THROTTLED: f64 = 0.1;
 const MUCH_RECLAIM: f64 = 0.01;
 const MANY_REQUESTS: f64 = 4.0;
 const MANY_SENT_AGAIN: f64 = 0.01;
-/// Of what should not happen at all.
+/// For events that should never happen.
 const ANY: f64 = f64::MIN_POSITIVE;
 
-/// Of a number that is alarming or not by itself.
+/// A number with its unit, and its threshold if it has one.
 struct Value {
     number: Option<f64>,
     unit: Unit,
@@ -42,7 +42,7 @@ impl Value {
     }
 }
 
-/// A slice, or a cgroup that is only a path, has the memory of all below it again.
+/// The memory of slices, and of cgroups that are only a path, includes that of everything below them.
 fn is_leaf(sample: &WorkloadSample) -> bool {
     let is_slice = sample.workload.container.rsplit_once('.').is_some_and(|(_, kind)| kind == "slice");
     matches!(sample.kind, WorkloadKind::Container | WorkloadKind::Unit) && !is_slice
@@ -106,7 +106,7 @@ impl Window<'_> {
         let kills = |then: Option<&WorkloadSample>, now: &WorkloadSample| {
             let kills =
                 |sample: &WorkloadSample| sample.memory.as_ref().filter(|_| is_leaf(sample))?.oom_kills;
-            // Of one that was there and could not be read nothing is known.
+            // If a workload existed but could not be read before, its kills in this window are unknown.
             let before = then.map_or(Some(0), kills)?;
             Some(kills(now)?.saturating_sub(before) as f64 / self.seconds)
         };
@@ -143,7 +143,7 @@ impl Window<'_> {
             };
             let busy = per_second(before.busy_ns, after.busy_ns).map(|share| share.min(1.0));
             let busy = Value::of(busy, Unit::Share).from(MUCH);
-            // What has not ended yet is not booked: a disk that hangs has none of it.
+            // The kernel accounts for requests when they end, so the mean misses those of a disk that hangs.
             let mean = per_second(before.requests_ns, after.requests_ns);
             let waiting = Value::of(mean.map(|mean| mean.max(after.requests_in_flight as f64)), Unit::Number);
             let failed = Value::of(self.sum(of(DeviceRow::error_rate)), Unit::PerSecond).from(ANY);
@@ -179,15 +179,16 @@ impl Window<'_> {
             let received = per_second(before.received_bytes, after.received_bytes)?;
             let sent = per_second(before.sent_bytes, after.sent_bytes)?;
             let resource = format!("link {name}");
-            // Each direction has the speed for itself.
+            // Each direction has the full speed.
             let used = match after.bits_per_second {
                 Some(bits) => Value::of(Some(received.max(sent) * 8.0 / bits as f64), Unit::Share).from(MUCH),
                 None => Value::of(Some(received + sent), Unit::BytesPerSecond),
             };
-            // Frames of protocols that nobody here speaks are among them: any network has some.
+            // The drops include frames of protocols that this host does not speak, which occur in any
+            // network.
             let dropped = Value::of(per_second(before.drops, after.drops), Unit::PerSecond);
             let failed = Value::of(per_second(before.errors, after.errors), Unit::PerSecond).from(ANY);
-            // Whose payload goes where is not known: of several links nobody is behind one.
+            // Which workload uses which link is unknown, so with several links none is named.
             let behind = (now.links.len() == 1).then(|| self.most(Unit::BytesPerSecond, traffic)).flatten();
             Some([
                 used.measure(&resource, Utilisation, "in use", behind),
@@ -198,11 +199,11 @@ impl Window<'_> {
         now.links.keys().filter_map(of_link).flatten().collect()
     }
 
-    /// What no device knows of.
+    /// Measures of the network that no device knows.
     fn network(&self) -> Vec<Measure> {
         let again = |row: &Row| row.tcp()?.retransmit_rate;
         let sent = self.sum(|row| row.tcp()?.segment_rate).filter(|rate| *rate > 0.0);
-        // Who hears nothing sends only what he has sent before.
+        // A sender whose peer does not answer only retransmits.
         let all_again = self.sum(again).filter(|again| *again > 0.0 || sent.is_some());
         let ratio = all_again.map(|again| again / sent.unwrap_or(again));
         let dropped = |row: &Row| row.network?.drop_rate;
@@ -243,24 +244,25 @@ impl Window<'_> {
         ]
     }
 
-    /// `None` where the machine is not told of, or a total went backwards.
+    /// `None` if the machine's counters are missing, or if a total went backwards.
     fn rate(&self, total: fn(&NodeSample) -> u64) -> Option<f64> {
         let (then, now) = self.nodes?;
         Some(total(now).checked_sub(total(then))? as f64 / self.node_seconds()?)
     }
 
-    /// Between the readings of the machine's own counters, which are not those of the rest.
+    /// The time between the two readings of the machine's own counters, which differs from that of the
+    /// snapshots.
     fn node_seconds(&self) -> Option<f64> {
         let (then, now) = self.nodes?;
         Some(seconds(now.monotonic_ns.checked_sub(then.monotonic_ns)?)).filter(|length| *length > 0.0)
     }
 
-    /// `None` where nobody has such a number.
+    /// `None` if no row has the number.
     fn sum(&self, number: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
         self.rows.iter().filter_map(number).reduce(|sum, number| sum + number)
     }
 
-    /// Who has most of something, if anybody has any.
+    /// The workload with the largest part, if any has one.
     fn most(&self, unit: Unit, number: impl Fn(&Row) -> Option<f64>) -> Option<Behind> {
         let amounts =
             self.rows.iter().filter_map(|row| Some((row, number(row).filter(|number| *number > 0.0)?)));
@@ -268,7 +270,7 @@ impl Window<'_> {
         Some(Behind { who: row.workload.as_culprit(), amount, unit })
     }
 
-    /// Of what no table has, container by container.
+    /// A number that no table has, by container.
     fn samples(
         &self,
         number: impl Fn(Option<&WorkloadSample>, &WorkloadSample) -> Option<f64>,

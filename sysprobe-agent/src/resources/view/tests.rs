@@ -1,4 +1,4 @@
-//! How a window looks.
+//! Rendered windows.
 
 use super::*;
 use crate::{

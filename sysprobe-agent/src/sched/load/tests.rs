@@ -1,10 +1,10 @@
-//! The arithmetic against series that were computed apart from it, and against what has to be true of any
-//! such average.
+//! The arithmetic against series that were computed independently, and against properties of any such
+//! average.
 
 use super::*;
 
-/// Three spinning threads for a minute from zero, then none for half of one, by hand from `calc_load`'s
-/// formula (bc, integers): the averages over one minute.
+/// The averages over one minute with three spinning threads for a minute from zero, then with none for half a
+/// minute. Computed from `calc_load`'s formula by hand (bc, integers).
 const UP: [u64; 12] = [492, 945, 1362, 1745, 2098, 2422, 2721, 2996, 3249, 3481, 3695, 3892];
 const DOWN: [u64; 6] = [3580, 3293, 3029, 2786, 2562, 2356];
 
@@ -36,7 +36,7 @@ fn a_constant_load_is_reached_and_zero_again() {
     assert_eq!(averages, [0; 3]);
 }
 
-/// The kernel rounds differently there: `calc_load_n` damps once by a power.
+/// The kernel rounds differently here: `calc_load_n` damps once, by a power.
 #[test]
 fn missed_samples_are_made_up_for() {
     assert_eq!(power(1884, 0), 2048);
@@ -68,7 +68,7 @@ fn a_late_sample_stands_for_those_that_were_missed() {
     let mut take = |periods: f64| pace.take(start + period.mul_f64(periods), period);
     assert_eq!(take(0.0), 1);
     assert_eq!(take(1.01), 1);
-    // Less late than the one before.
+    // Less late than the sample before.
     assert_eq!(take(1.99), 1);
     assert_eq!(take(3.1), 1);
     // 4 and 5 are missed; 6 comes early, and again.

@@ -1,4 +1,4 @@
-//! The live view as a state machine: events in, actions out. `view` shows what is here.
+//! The live view as a state machine: events in, actions out. `view` draws this state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,20 +22,20 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct App<P: Page> {
     pub(crate) settings: Settings,
-    /// What the windows are of.
+    /// The subject of the windows.
     pub(super) of: P::Of,
-    /// By how many lines the help overlay is scrolled down, if it is shown.
+    /// The scroll position of the help overlay, if it is shown.
     pub(super) help: Option<u16>,
     pub(crate) frozen: bool,
     /// Why there is no newer sample.
     pub(crate) error: Option<String>,
-    /// Whether what they are of had gone when it was last looked for.
+    /// Whether the subject had been deleted at the last sample.
     pub(super) gone: bool,
-    /// The last window, or an older one: while frozen, and of what has gone.
+    /// The last window, or an older one while frozen or after the subject was deleted.
     pub(super) shown: Option<P>,
-    /// The first on the screen of the lines that scroll.
+    /// The first visible one of the scrolling lines.
     pub(super) offset: usize,
-    /// Up to the last sample. While frozen, newer than what is shown.
+    /// The samples up to the last one. While frozen, newer than what is shown.
     history: History,
     size: (u16, u16),
 }
@@ -46,7 +46,7 @@ impl<P: Page> App<P> {
         Self::after(settings, of, history, size)
     }
 
-    /// One whose first windows begin with samples that are there already.
+    /// A view whose first windows begin with samples of `history`.
     pub(crate) const fn after(settings: Settings, of: P::Of, history: History, size: (u16, u16)) -> Self {
         Self {
             settings,
@@ -76,7 +76,7 @@ impl<P: Page> App<P> {
         self.size.1
     }
 
-    /// The last picture of what has gone stays: it is what led there.
+    /// The last window of a deleted subject stays on the screen: it shows what led to the deletion.
     fn sample(&mut self, sample: &Arc<Snapshot>) {
         let earlier = self.history.add(sample);
         self.error = None;
@@ -135,7 +135,7 @@ impl<P: Page> App<P> {
         Action::SetInterval(interval)
     }
 
-    /// There is always as much on the screen as fits.
+    /// Limits the scroll position so that the screen stays filled.
     fn keep_in_sight(&mut self) {
         let last = view::rows(self).saturating_sub(view::page(self));
         self.offset = self.offset.min(last);

@@ -1,5 +1,5 @@
-//! The JSON form of one window, for scripts: what all have around what a command has to say. Fields keep
-//! their names and meanings within a version; new ones may come.
+//! The JSON form of one window, for scripts: the envelope around a command's own part. Within a version,
+//! fields keep their names and meanings; new ones may be added.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,15 +10,15 @@ use crate::snapshot::{DomainState, Snapshot};
 /// One window.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct Document<'a, N> {
-    /// Of the form; it changes when a field goes or changes its meaning.
+    /// Version of this document format. It changes when a field is removed or changes its meaning.
     pub version: u32,
-    /// Where the numbers come from, in words for people: a running agent, or programs of the command itself.
+    /// Where the numbers come from, in words: a running agent, or programs that the command loaded itself.
     pub source: &'a str,
-    /// The measured length of the window, which differs a little from the interval asked for.
+    /// Measured length of the window in seconds. It differs slightly from the requested length.
     pub window_seconds: f64,
-    /// What is measured, and why something is not.
+    /// State of each domain: whether it is measured, how, and if not, why.
     pub domains: &'a [DomainState],
-    /// What the command is about.
+    /// The command's own part.
     #[serde(flatten)]
     pub numbers: N,
 }

@@ -6,7 +6,7 @@ use crate::show::input::{
 
 pub(super) static BINDINGS: [Binding; 11] = leaving_by(QUIT);
 
-/// By importance: the footer shows as many hints, from the first on, as fit.
+/// In order of importance: the footer shows as many hints, from the first on, as fit.
 pub(crate) const fn leaving_by(quit: Binding) -> [Binding; 11] {
     [HELP, quit, FREEZE, LONGER, SHORTER, SCROLL_UP, SCROLL_DOWN, PAGE_UP, PAGE_DOWN, TO_TOP, BOTTOM]
 }

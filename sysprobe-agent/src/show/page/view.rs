@@ -1,5 +1,5 @@
-//! The live view on the screen: a line of context, notices, what the command has to say, of which the lower
-//! part scrolls; a line of key hints; the help overlay on top.
+//! Draws the live view: a line of context, notices, the command's lines, of which the lower part scrolls, a
+//! line of key hints, and the help overlay on top.
 
 use std::time::Duration;
 
@@ -43,30 +43,30 @@ pub(super) fn draw<P: Page>(frame: &mut Frame, app: &App<P>) {
     }
 }
 
-/// Every key, and every word of the command.
+/// Every key, and every term of the command.
 pub(super) fn help<P: Page>() -> Help {
     Help::new(P::bindings(), P::terms().into_iter())
 }
 
-/// How many of the lines that scroll fit on the screen.
+/// Number of scrolling lines that fit on the screen.
 pub(super) fn page<P: Page>(app: &App<P>) -> usize {
     let above = FRAME_LINES + notices_of(app).len() + body(app, String::new()).fixed.len();
     usize::from(app.height()).saturating_sub(above)
 }
 
-/// How many lines scroll.
+/// Number of scrolling lines.
 pub(super) fn rows<P: Page>(app: &App<P>) -> usize {
     body(app, String::new()).rows.len()
 }
 
-/// One line each: what the source says, and that there is nothing new to come.
+/// One line each: the source's error, and the deletion of the subject.
 fn notices_of<P: Page>(app: &App<P>) -> Vec<String> {
     let error = app.error.as_deref().map(chrome::failed);
     let gone = app.gone.then(|| format!("{}: {GONE}", P::name(None, &app.of)));
     error.into_iter().chain(gone).collect()
 }
 
-/// By importance: those that do not fit are left out.
+/// In order of importance: parts that do not fit are left out.
 fn context_parts<P: Page>(app: &App<P>) -> Vec<String> {
     let seconds = |duration: Duration| format::duration(duration.as_secs_f64());
     let mut parts = vec![P::name(app.shown.as_ref(), &app.of)];
@@ -89,7 +89,7 @@ fn lines<P: Page>(app: &App<P>) -> Vec<Line<'static>> {
     fixed.into_iter().chain(rows.into_iter().skip(app.offset)).collect()
 }
 
-/// Says where one is, if not all fit.
+/// The visible lines by number, if not all of them fit.
 fn position<P: Page>(app: &App<P>) -> String {
     let (page, count) = (page(app), rows(app));
     if count <= page {

@@ -1,4 +1,4 @@
-//! Which pods a selector has, compared with what `kubectl -l` selects.
+//! The pods that a selector selects, compared with `kubectl -l`.
 
 use std::sync::Arc;
 

@@ -1,14 +1,14 @@
-//! How the waits for a CPU are shown: in a sentence, and as a table with a line for each cause or culprit.
+//! Renders waits for a CPU: as a sentence, and as a table with a line for each cause or culprit.
 
 use ratatui::text::{Line, Span};
 
 use super::{Division, Finding, Part, Waits};
 use crate::show::{Width, format, page::Form, watch::Subject};
 
-/// A bar of more columns says nothing more.
+/// A longer bar says nothing more.
 const LONGEST_BAR: usize = 40;
 const SHORTEST_BAR: usize = 20;
-/// Every cause has a shorter one; a pod's in fewer columns is no longer recognised.
+/// Causes have shorter names, and a pod's name is not recognizable in fewer columns.
 const SHORTEST_NAME: usize = 16;
 /// The letter and a space before the name; then a space and a number, twice, and the gap before the bar.
 const LETTER: usize = 2;
@@ -16,12 +16,12 @@ const TIME: usize = 6;
 const SHARE: usize = 5;
 const NUMBERS: usize = 1 + TIME + 1 + SHARE + 2;
 
-/// The widths of what has no fixed one.
+/// The widths that depend on the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     name: usize,
     bar: usize,
-    /// Of the bar of all causes.
+    /// The width of the bar of all causes.
     pub(crate) whole: usize,
     color: bool,
 }
@@ -56,13 +56,13 @@ impl Table {
 }
 
 impl Division {
-    /// All that is told apart.
+    /// All causes and culprits.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.causes.iter().chain(&self.culprits)
     }
 }
 
-/// Everything in one line.
+/// The waits in one sentence.
 pub(crate) fn summary(waits: &Waits, subject: &Subject) -> String {
     let rate = milliseconds(waits.total, subject);
     let quantile = |q| format::or_nothing(q, format::duration);
@@ -71,12 +71,12 @@ pub(crate) fn summary(waits: &Waits, subject: &Subject) -> String {
     format!("Waited {rate} ms/s for a CPU: {count} {noun}, p50 {p50}, p99 {p99}.")
 }
 
-/// Per second of the window.
+/// Milliseconds per second of the window.
 pub(crate) fn milliseconds(seconds: f64, subject: &Subject) -> String {
     format::or_nothing(subject.per_second(seconds), |rate| format::cores(rate * 1e3))
 }
 
-/// What there is to say instead of numbers, or below the summary where they are not divided.
+/// The text instead of numbers, or below the summary if the waits are not divided.
 pub(crate) fn remark(finding: &Finding) -> Option<String> {
     match finding {
         Finding::Off(reason) => Some(format!("sched is off: {}", format::clean(reason))),

@@ -77,7 +77,7 @@ fn only_what_came_in_the_window_counts() {
     assert_eq!(division.culprits.iter().map(Part::name).collect::<Vec<_>>(), ["shop/search-0"]);
 }
 
-/// Who ran is read after the waits, and a culprit without a name yet is left for the next time.
+/// Interference is read after the waits, and a culprit without a name yet is left for the next time.
 #[test]
 fn the_parts_are_the_whole_where_they_are_read_at_two_moments() {
     let causes = CausesSample { system_ns: 30 * MS, ..CausesSample::default() };

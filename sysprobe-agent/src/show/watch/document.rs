@@ -1,5 +1,4 @@
-//! What the JSON form of one window of one workload has beyond what every window's has: what it is of, and
-//! what it waited for a CPU.
+//! The additional JSON fields of windows of one workload: the workload, and its waits for a CPU.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,26 +10,28 @@ mod waits;
 
 pub use waits::{CauseDocument, CulpritDocument, PartDocument, WaitsDocument};
 
-/// What a command has to say of one workload.
+/// A command's numbers about one workload.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct OfWorkload<'a, N> {
+    /// The workload that the window is about.
     pub workload: WorkloadDocument<'a>,
     #[serde(flatten)]
     pub numbers: N,
 }
 
+/// The workload that the window is about.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct WorkloadDocument<'a> {
-    /// Empty for what is no pod.
+    /// Kubernetes namespace. Empty outside of pods.
     pub namespace: &'a str,
-    /// Empty for what is no pod.
+    /// Pod name. Empty outside of pods.
     pub pod: &'a str,
-    /// Of a pod the container asked for, empty for all of them; else the systemd unit or the cgroup path:
-    /// untrusted text.
+    /// For a pod, the container chosen with `--container`, or empty for all of them. Outside of pods, the
+    /// container name or id, systemd unit or cgroup path (untrusted text).
     pub container: &'a str,
-    /// How many containers are summed; zero for what is no pod.
+    /// Number of the pod's containers that are summed; 0 outside of pods.
     pub containers: usize,
-    /// Whether no cgroup of it is left.
+    /// Whether the workload is gone: none of its cgroups is left.
     pub gone: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a window is of.
+//! The workload that a window shows.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::{show::target::Target, snapshot::Snapshot};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) window: Duration,
-    /// How many containers are summed; zero for what is no pod.
+    /// Number of summed containers; zero outside of pods.
     pub(crate) containers: usize,
     /// Whether no cgroup of it is left.
     pub(crate) gone: bool,
 }
 
 impl Subject {
-    /// `None` if nothing of it is known any more.
+    /// `None` if nothing is known about it any more.
     pub(crate) fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
         let containers = target.samples(later).filter(|sample| {
             let workload = &sample.workload;
@@ -29,7 +29,7 @@ impl Subject {
         })
     }
 
-    /// Of something in the window.
+    /// An amount per second of the window.
     pub(crate) fn per_second(&self, amount: f64) -> Option<f64> {
         let window = self.window.as_secs_f64();
         (window > 0.0).then(|| amount / window)

@@ -1,4 +1,4 @@
-//! Quantiles and differences of histograms, and what they take.
+//! Quantiles, differences and memory use of histograms.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Differences and sums of what was received.
+//! Differences and sums of receive latencies.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Differences and sums of who made whom wait.
+//! Differences and sums of interference.
 
 use super::*;
 

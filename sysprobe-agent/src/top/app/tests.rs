@@ -30,7 +30,7 @@ fn app() -> App {
     app
 }
 
-/// A node with workloads `w00`, `w01` ..., the busiest first, at a moment.
+/// A snapshot with workloads `w00`, `w01` ..., the busiest first.
 fn crowd(count: u64, seconds: u64) -> Arc<Snapshot> {
     let busy = |index| (count - index) * seconds * 1_000;
     let one =
@@ -108,7 +108,7 @@ fn each_table_keeps_its_order() {
     assert_eq!((app.selection.view, app.selection.sort), (View::Net, SortKey::Srtt99));
 }
 
-/// A moment of a workload that calls fsync once a second, a millisecond each time.
+/// A sample of a workload that calls fsync once a second, for a millisecond each time.
 fn flushed(seconds: u64) -> Event {
     let calls = vec![1_000_000; usize::try_from(seconds).expect("it fits")];
     Event::Sample(Arc::new(snapshot(seconds, vec![flushing(workload("", "", "db"), &calls)])))

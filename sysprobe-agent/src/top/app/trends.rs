@@ -1,5 +1,5 @@
-//! What latencies were in the last windows, workload by workload, and which are far above that now. What has
-//! gone is forgotten with its last window.
+//! The latencies of each workload in the last windows, and those that are far above them now. A deleted
+//! workload is forgotten with its last window.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// What is remembered, and from where on it can be unusual: seconds, but for the share of segments that were
-/// sent again. What is less is nobody's trouble, however rare it is.
+/// The columns with a trend, and the least value that can be unusual: seconds, except for the share of
+/// retransmitted segments. A smaller value is no problem, however rare it is.
 const WATCHED: [(SortKey, f32); 9] = [
     (SortKey::P99, 0.001),
     (SortKey::Read99, 0.001),
@@ -24,12 +24,12 @@ const WATCHED: [(SortKey, f32); 9] = [
     (SortKey::Received99, 0.001),
     (SortKey::Retransmitted, 0.001),
 ];
-/// Of fewer windows nobody knows what is usual.
+/// Fewer windows do not show what is usual.
 const ENOUGH: usize = 10;
-/// So many times what nine of ten windows had at most.
+/// This multiple of the 90th percentile of the windows is far above the usual.
 const FAR: f32 = 3.0;
 
-/// Of each workload, the numbers of as many windows as can be shown, the latest last.
+/// The numbers of each workload in as many windows as can be shown, the latest last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trends(HashMap<Workload, History>);
 
@@ -52,14 +52,14 @@ impl Trends {
         }
     }
 
-    /// Empty for a workload or a number that is not known.
+    /// Empty for an unknown workload or number.
     pub(super) fn of(&self, workload: &Workload, key: SortKey) -> Vec<Option<f64>> {
         let at = WATCHED.iter().position(|(watched, _)| *watched == key);
         let windows = at.and_then(|at| Some(&self.0.get(workload)?[at]));
         windows.into_iter().flatten().map(|number| number.map(f64::from)).collect()
     }
 
-    /// What in the last window was far above what it was before.
+    /// The numbers that in the last window were far above the ones before.
     pub(super) fn unusual(&self, workload: &Workload) -> Vec<SortKey> {
         let Some(history) = self.0.get(workload) else { return Vec::new() };
         let watched = history.iter().zip(WATCHED);

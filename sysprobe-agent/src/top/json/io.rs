@@ -1,4 +1,4 @@
-//! What the JSON form of `io` has of a workload: an object for each operation that there was.
+//! A workload in the JSON form of `io`: an object for each operation that occurred.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,78 +10,89 @@ use crate::{
     top::rows::{DeviceRow, OperationRow, RequestRow, Row},
 };
 
-/// One workload in the window of `io`. An operation that it did not do is left out; while the domain `vfs` is
-/// off, all of them are.
+/// One workload in the window of `sysprobe io`. An operation that did not occur is absent. If the domain
+/// `vfs` is off, all operations are.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct StorageDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
+    /// Reads from storage, including those that the page cache served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<OperationDocument>,
+    /// Writes to storage, including those that only reached the page cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<OperationDocument>,
-    /// `fsync`, `fdatasync`, `sync_file_range`, `msync`.
+    /// Calls of `fsync`, `fdatasync`, `sync_file_range` and `msync`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fsync: Option<OperationDocument>,
-    /// Opens that found the file.
+    /// Opens that did not create the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<OperationDocument>,
-    /// Whatever makes a name.
+    /// Calls that create a name: opens that created the file, `mkdir`, `mknod`, `link`, `symlink`, `rename`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub create: Option<OperationDocument>,
-    /// Whatever removes one.
+    /// Calls that remove a name: `unlink`, `rmdir`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlink: Option<OperationDocument>,
-    /// Major page faults: what is mapped was read from storage.
+    /// Major page faults: a task waited until a mapped page was read from storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<OperationDocument>,
-    /// The block devices of which it asked something; none while the domain `block` is off.
+    /// Block devices to which the workload sent requests. Absent if there are none, or if the domain `block`
+    /// is off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceDocument<'a>>,
 }
 
-/// The requests to one block device, by kind; a kind that there was not is left out.
+/// The workload's requests to one block device, by kind. A kind that did not occur is absent.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct DeviceDocument<'a> {
-    /// As in `/sys/block`.
+    /// Name of the device, as in `/sys/block`.
     pub device: &'a str,
+    /// Read requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<RequestDocument>,
+    /// Write requests, including other changes of stored data, such as writing zeroes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write: Option<RequestDocument>,
+    /// Discard (TRIM) requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<RequestDocument>,
-    /// Flushes of the device's cache that have no data.
+    /// Flushes of the device's cache that carry no data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flush: Option<RequestDocument>,
 }
 
-/// One kind of request; from its beginning in the device's queue to its end.
+/// One kind of request to a block device. Latency is the time from the request's start in the device's queue
+/// to its completion.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct RequestDocument {
     #[serde(flatten)]
     pub requests: OperationDocument,
-    /// Time per second that they waited before the device's driver got them; not of flushes.
+    /// Seconds per second that requests waited before the device's driver received them: the mean number of
+    /// queued requests. Absent for flushes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queued_seconds_per_second: Option<f64>,
 }
 
-/// One kind of operation, of which there was at least one in the window.
+/// One kind of operation that occurred in the window.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct OperationDocument {
-    /// Those that failed included.
+    /// Operations or requests per second, including failed ones.
     pub operations_per_second: Option<f64>,
+    /// Failed operations or requests per second.
     pub errors_per_second: Option<f64>,
-    /// Of reads and writes only.
+    /// Bytes per second that the operations or requests read, wrote or discarded. Absent for kinds without
+    /// bytes, such as `fsync` and `flush`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
-    /// A quantile, as are all with `_pNN_`, wrong by at most 9.1 %.
+    /// Median latency in seconds. Like all quantiles, it is off by at most 9.1 %.
     pub latency_p50_seconds: Option<f64>,
-    /// As `latency_p50_seconds`.
+    /// 99th percentile of the latency, in seconds.
     pub latency_p99_seconds: Option<f64>,
-    /// No operation took longer, unless `latency_above_range`: then at least one did.
+    /// Upper bound of the longest latency, in seconds. If `latency_above_range` is true, at least one was
+    /// longer.
     pub latency_max_seconds: f64,
-    /// Whether an operation took longer than the histogram reaches (32 s).
+    /// Whether a latency was longer than the histogram's range of 32 s.
     pub latency_above_range: bool,
 }
 
@@ -103,7 +114,7 @@ impl<'a> StorageDocument<'a> {
 }
 
 impl<'a> DeviceDocument<'a> {
-    /// `None` if there was no request at all.
+    /// `None` without any request.
     fn new(row: &'a DeviceRow) -> Option<Self> {
         let of = |operation| RequestDocument::new(row.of(operation));
         let document = Self {
@@ -128,7 +139,7 @@ impl RequestDocument {
 }
 
 impl OperationDocument {
-    /// `None` if there was no such operation.
+    /// `None` without any such operation.
     fn new(row: &OperationRow) -> Option<Self> {
         let max = row.max?;
         Some(Self {

@@ -1,4 +1,4 @@
-//! What the JSON form of `top --view latency` has of a workload.
+//! A workload in the JSON form of `top --view latency`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,32 +7,39 @@ use sysprobe_common::vfs::Operation;
 use super::WhoDocument;
 use crate::{show::format, top::rows::Row};
 
-/// One workload in the window. Quantiles are wrong by at most 9.1 %; `null` where a domain is off, or nothing
-/// was measured.
+/// One workload in the window of `sysprobe top --view latency`. Quantiles are off by at most 9.1 %. A number
+/// is `None` if its domain is off or nothing was measured.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct LatencyDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
-    /// What was followed from the network device to its reader.
+    /// Requests read per second, estimated from the sampled ones. A request is data that arrives at an empty
+    /// socket.
     pub received_per_second: Option<f64>,
-    /// From the network device to its reader.
+    /// Median time of a request from the network device to its reader, in seconds.
     pub received_p50_seconds: Option<f64>,
-    /// From the network device to its reader.
+    /// 99th percentile of the time of a request from the network device to its reader, in seconds.
     pub received_p99_seconds: Option<f64>,
-    /// Nothing was read later, unless `received_above_range`.
+    /// Upper bound of the longest time of a request from the network device to its reader, in seconds. If
+    /// `received_above_range` is true, at least one was longer.
     pub received_max_seconds: Option<f64>,
-    /// Whether something was read later than the histogram reaches (32 s).
+    /// Whether a request took longer than the histogram's range of 32 s.
     pub received_above_range: bool,
-    /// For a CPU.
+    /// 99th percentile of the waits for a CPU, in seconds.
     pub wait_p99_seconds: Option<f64>,
+    /// 99th percentile of the latency of reads from storage, in seconds.
     pub read_p99_seconds: Option<f64>,
+    /// 99th percentile of the latency of writes to storage, in seconds.
     pub write_p99_seconds: Option<f64>,
+    /// 99th percentile of the latency of `fsync` and related calls, in seconds.
     pub fsync_p99_seconds: Option<f64>,
-    /// Of requests to block devices.
+    /// 99th percentile of the latency of requests to block devices, in seconds.
     pub disk_p99_seconds: Option<f64>,
-    /// Round-trip times as the kernel smooths them (`srtt_us`).
+    /// 99th percentile of the smoothed round-trip times of TCP connections (the kernel's `srtt_us`), in
+    /// seconds.
     pub tcp_srtt_p99_seconds: Option<f64>,
-    /// Of connections made: from the first segment to the answer.
+    /// 99th percentile of the time from the first SYN of an outgoing TCP connection until it was established,
+    /// in seconds.
     pub tcp_connect_p99_seconds: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the JSON form of `net` has of a workload.
+//! A workload in the JSON form of `net`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,37 +6,43 @@ use serde::Serialize;
 use super::WhoDocument;
 use crate::top::rows::Row;
 
-/// One workload in the window of `net`. `null` where a domain is off or a number does not apply.
+/// One workload in the window of `sysprobe net`. A number is `None` if its domain is off or it does not
+/// apply.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct NetworkDocument<'a> {
     #[serde(flatten)]
     pub who: WhoDocument<'a>,
-    /// Payload of all protocols.
+    /// Payload bytes received per second, over all protocols.
     pub received_bytes_per_second: Option<f64>,
-    /// Payload of all protocols.
+    /// Payload bytes sent per second, over all protocols.
     pub sent_bytes_per_second: Option<f64>,
-    /// Packets that the kernel dropped.
+    /// IP packets per second that the kernel dropped.
     pub drops_per_second: Option<f64>,
-    /// Segments of TCP that were sent for the first time.
+    /// TCP segments sent per second, without retransmissions.
     pub tcp_sent_segments_per_second: Option<f64>,
-    /// Segments that were sent again divided by those; `null` without any.
+    /// Retransmitted TCP segments divided by segments sent for the first time. It can exceed 1. `None` if no
+    /// segment was sent.
     pub tcp_retransmitted_ratio: Option<f64>,
-    /// A quantile of round-trip times as the kernel smooths them (`srtt_us`), wrong by at most 9.1 %; `null`
-    /// without any in the window.
+    /// Median of the smoothed round-trip times of TCP connections (the kernel's `srtt_us`), in seconds. Like
+    /// all quantiles, it is off by at most 9.1 %. `None` without a measurement in the window.
     pub tcp_srtt_p50_seconds: Option<f64>,
-    /// As `tcp_srtt_p50_seconds`.
+    /// 99th percentile of the smoothed round-trip times of TCP connections, in seconds. `None` without a
+    /// measurement in the window.
     pub tcp_srtt_p99_seconds: Option<f64>,
-    /// Of connections made: from the first segment to the answer.
+    /// 99th percentile of the time from the first SYN of an outgoing TCP connection until it was established,
+    /// in seconds. `None` if none was established in the window.
     pub tcp_connect_p99_seconds: Option<f64>,
-    /// Connections that could not be made.
+    /// Outgoing TCP connections per second that could not be established.
     pub tcp_connect_failures_per_second: Option<f64>,
-    /// Sent and received.
+    /// TCP resets per second, sent and received.
     pub tcp_resets_per_second: Option<f64>,
-    /// By listening sockets.
+    /// SYNs and final handshake ACKs per second that listening TCP sockets dropped.
     pub tcp_accept_drops_per_second: Option<f64>,
-    /// At the end of the window; `null` where sockets are not counted, or there are none.
+    /// Number of established TCP sockets at the end of the window. `None` if sockets are not counted, or the
+    /// workload has no TCP socket.
     pub tcp_established_sockets: Option<u64>,
-    /// How full the fullest accept queue is, from 0 to 1.
+    /// How full the fullest accept queue is at the end of the window, from 0 to 1. `None` without a listening
+    /// TCP socket.
     pub tcp_accept_queue_fullest: Option<f64>,
 }
 

@@ -14,7 +14,7 @@ use crate::{
     snapshot::{NetSample, TcpSample},
 };
 
-/// What is printed of a window, which is what its schema says.
+/// The printed document of a window, checked against its schema.
 pub(super) fn printed(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Value {
     let line = line(earlier, later, selection, "agent at /run/a").unwrap();
     assert_eq!(line.matches('\n').count(), 1, "one document per line");
@@ -46,7 +46,7 @@ fn every_table_is_what_its_schema_says() {
     }
 }
 
-/// Each workload with something of every domain of the network.
+/// Every workload with data in every domain of the network.
 fn rxpath(later: &Snapshot) -> Snapshot {
     let mut later = later.clone();
     for sample in &mut later.workloads {

@@ -13,13 +13,13 @@ use crate::snapshot::{BlockSample, DeviceSample, OperationSample, RequestSample,
 /// The requests of one workload in one window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskRow {
-    /// Of every kind, to every device.
+    /// All kinds of requests to all devices.
     pub all: OperationRow,
-    /// By the devices' names.
+    /// By name.
     pub devices: Vec<DeviceRow>,
 }
 
-/// Those to one device.
+/// The requests to one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceRow {
     pub name: String,
@@ -30,10 +30,10 @@ pub struct DeviceRow {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestRow {
     pub requests: OperationRow,
-    /// Seconds per second that requests took: how many there were, on average.
+    /// Seconds per second that requests took: the mean number of requests in flight.
     pub took: Option<f64>,
-    /// Seconds per second that requests waited before the driver got them: how many waited there, on average.
-    /// `None` for what does not wait there.
+    /// Seconds per second that requests waited for the driver: the mean number of requests that waited there.
+    /// `None` if that kind of request does not wait there.
     pub queued: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ impl DeviceRow {
         self.operations.iter().map(|operation| operation.requests.error_rate).sum()
     }
 
-    /// How many there were at a time, on average.
+    /// The mean number of requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> Option<f64> {
         self.operations.iter().map(|operation| operation.took).sum()
@@ -86,8 +86,8 @@ fn request_row(operation: Operation, since: &RequestSample, window: Window) -> R
     }
 }
 
-/// These totals start at zero like those of `vfs`; a device that was not known before has all of its own in
-/// the window. `None` where the domain is off, or the workload never asked anything of a device.
+/// Like those of `vfs`, these totals start at zero; for a device that is new, all of them belong to the
+/// window. `None` if the domain is off, or if the workload never made a request to a device.
 pub(super) fn since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<BlockSample> {
     let later = later.block.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.block.as_ref()) else { return Some(later.clone()) };

@@ -1,5 +1,4 @@
-//! A row's network: the difference of two samples of the domains `tcp` and `net`, and what sockets there are
-//! in the end.
+//! A row's network: the difference of two samples of the domains `tcp` and `net`, and the sockets at the end.
 
 use super::window::{self, Window};
 use crate::snapshot::{TcpSample, TrafficSample, WorkloadSample};
@@ -16,31 +15,31 @@ pub struct NetworkRow {
     pub tcp: Option<TcpRow>,
 }
 
-/// What its connections did.
+/// The numbers of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TcpRow {
     pub segment_rate: Option<f64>,
-    /// Segments that were sent again, per second.
+    /// Retransmitted segments, per second.
     pub retransmit_rate: Option<f64>,
-    /// Segments that were sent again, of one that was sent for the first time; `None` without any.
+    /// Retransmitted segments per segment that was sent for the first time; `None` without any.
     pub retransmitted_ratio: Option<f64>,
     /// Seconds.
     pub srtt_p50: Option<f64>,
     pub srtt_p99: Option<f64>,
     pub connect_p99: Option<f64>,
-    /// Connections that could not be made, per second.
+    /// Failed connection attempts, per second.
     pub failure_rate: Option<f64>,
     /// Resets sent and received, per second.
     pub reset_rate: Option<f64>,
-    /// What listening sockets dropped, per second.
+    /// Drops by listening sockets, per second.
     pub accept_drop_rate: Option<f64>,
-    /// At the end of the window. `None` where sockets are not counted, or there are none.
+    /// At the end of the window. `None` if sockets are not counted, or if there are none.
     pub established: Option<u64>,
     /// How full the fullest accept queue is, from 0 to 1.
     pub accept_queue: Option<f64>,
 }
 
-/// What is counted in a window, and what sockets there are in the end.
+/// The counters of a window, and the sockets at its end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NetworkDone {
     traffic: TrafficSample,
@@ -49,8 +48,9 @@ pub(super) struct NetworkDone {
 }
 
 impl NetworkDone {
-    /// The agent starts these totals at zero: what was not known before is all of the window, and what went
-    /// backwards is new. `None` where both domains are off, or the workload never had to do with the network.
+    /// The agent starts these totals at zero: for a new workload, all of them belong to the window, and a
+    /// total that went backwards is new. `None` if both domains are off, or if the workload never used the
+    /// network.
     pub(super) fn of(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Self> {
         if later.tcp.is_none() && later.net.is_none() {
             return None;
@@ -74,7 +74,7 @@ impl NetworkDone {
     }
 }
 
-/// Of all protocols, and what was dropped.
+/// The traffic of all protocols, and the number of drops.
 fn totals(sample: &WorkloadSample) -> (TrafficSample, u64) {
     let of_tcp = sample.tcp.iter().flat_map(|tcp| [&tcp.ipv4, &tcp.ipv6]);
     let others =

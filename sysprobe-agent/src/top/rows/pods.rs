@@ -1,19 +1,19 @@
-//! Pods as one: the sum of what their containers did.
+//! Whole pods: the sums over their containers.
 
 use std::collections::HashMap;
 
 use super::window::Done;
 use crate::snapshot::{Workload, WorkloadKind};
 
-/// What there is of a pod.
+/// The parts of a pod.
 #[derive(Default)]
 struct Parts {
     containers: Vec<Done>,
-    /// What the pod's own cgroup did, where that has a limit.
+    /// The pod's own cgroup, if it has a limit.
     own: Option<Done>,
 }
 
-/// Pods, and what is in no pod; and the containers of each pod.
+/// Returns pods and workloads outside of pods, and the containers of each pod.
 pub(super) fn whole(each: Vec<Done>) -> (Vec<Done>, HashMap<Workload, Vec<Done>>) {
     let (mut whole, mut pods) = (Vec::new(), HashMap::<Workload, Parts>::new());
     for done in each {

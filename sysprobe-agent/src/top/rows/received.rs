@@ -1,18 +1,17 @@
-//! How long what a row's workload read had been on its way: the difference of two samples of the domain
-//! `rxpath`, all protocols together.
+//! A row's receive latencies: the difference of two samples of the domain `rxpath`, all protocols together.
 
 use super::window::Window;
 use crate::snapshot::{HistogramSample, RxpathSample};
 
-/// What was followed from the device to its reader, in one window.
+/// Data that was followed from the device to its reader, in one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReceivedRow {
-    /// How many per second; `None` in a window without length.
+    /// Number per second; `None` in a window without length.
     pub rate: Option<f64>,
     /// Seconds.
     pub p50: Option<f64>,
     pub p99: Option<f64>,
-    /// The upper bound of the longest one's bucket; infinite above the histogram's range.
+    /// The upper bound of the longest latency's bucket; infinite above the histogram's range.
     pub max: Option<f64>,
 }
 

@@ -1,5 +1,4 @@
-//! What rows can be sorted by, and the order that follows. Which of it a table offers is the table's
-//! business.
+//! The sort keys of rows, and the order of each. Each table decides which of them it offers.
 
 use std::cmp::Ordering;
 
@@ -28,37 +27,37 @@ pub enum SortKey {
     Read,
     /// Bytes read per second.
     ReadBytes,
-    /// 99th percentile of the length of a read.
+    /// 99th percentile of the read latency.
     Read99,
     /// Writes per second.
     Write,
     /// Bytes written per second.
     WriteBytes,
-    /// 99th percentile of the length of a write.
+    /// 99th percentile of the write latency.
     Write99,
-    /// Calls of fsync and its kin per second.
+    /// Calls of fsync, fdatasync, msync and the like per second.
     Fsync,
-    /// Median length of an fsync.
+    /// Median fsync latency.
     Fsync50,
-    /// 99th percentile of the length of an fsync.
+    /// 99th percentile of the fsync latency.
     Fsync99,
     /// Files opened per second.
     Open,
-    /// Names made per second.
+    /// Files, links and other names created per second.
     Create,
     /// Names removed per second.
     Unlink,
     /// Major page faults per second.
     Fault,
-    /// 99th percentile of the length of a major page fault.
+    /// 99th percentile of the latency of major page faults.
     Fault99,
     /// Requests to block devices per second.
     Disk,
-    /// Bytes of such requests per second.
+    /// Bytes of requests to block devices per second.
     DiskBytes,
-    /// 99th percentile of the length of such a request.
+    /// 99th percentile of the latency of requests to block devices.
     Disk99,
-    /// Storage operations that failed per second.
+    /// Failed storage operations per second.
     Errors,
     /// Payload received per second.
     ReceivedBytes,
@@ -66,27 +65,27 @@ pub enum SortKey {
     SentBytes,
     /// TCP segments sent per second.
     Segments,
-    /// Share of TCP segments that were sent again.
+    /// Share of TCP segments that were retransmitted.
     Retransmitted,
     /// Median smoothed round-trip time of TCP.
     Srtt50,
     /// 99th percentile of the smoothed round-trip time of TCP.
     Srtt99,
-    /// 99th percentile of the time to connect by TCP.
+    /// 99th percentile of the TCP connect latency.
     Connect99,
-    /// Connections that could not be made per second.
+    /// Failed connection attempts per second.
     Failures,
     /// TCP resets sent and received per second.
     Resets,
-    /// Packets that the kernel dropped per second.
+    /// Packets dropped by the kernel per second.
     Drops,
     /// Established TCP sockets.
     Sockets,
     /// How full the fullest accept queue is.
     AcceptQueue,
-    /// What listening sockets dropped per second.
+    /// SYNs and final ACKs dropped by listening sockets per second.
     AcceptDrops,
-    /// What was followed to its reader per second.
+    /// Arrivals timed to their reader per second.
     Received,
     /// Median time from the network device to the reader.
     Received50,
@@ -147,7 +146,7 @@ impl Row {
     }
 }
 
-/// Workloads without the number come last in either direction: they are no candidates for the top.
+/// Workloads without the number come last in either direction, because they do not belong at the top.
 pub(super) fn compare(a: &Row, b: &Row, selection: &Selection) -> Ordering {
     let turn = |order: Ordering| if selection.reverse { order.reverse() } else { order };
     let by_name = a.workload.cmp(&b.workload);

@@ -12,14 +12,14 @@ pub struct StorageRow([OperationRow; Operation::COUNT]);
 /// One kind of operation or request. Rates are `None` in a window without length, latencies without a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OperationRow {
-    /// How many per second, those that failed included.
+    /// Number per second, including those that failed.
     pub rate: Option<f64>,
     pub error_rate: Option<f64>,
-    /// Bytes per second; `None` for what has none.
+    /// Bytes per second; `None` if the operation moves none.
     pub byte_rate: Option<f64>,
     pub p50: Option<f64>,
     pub p99: Option<f64>,
-    /// The upper bound of the longest one's bucket; infinite above the histogram's range.
+    /// The upper bound of the longest latency's bucket; infinite above the histogram's range.
     pub max: Option<f64>,
 }
 
@@ -58,8 +58,8 @@ pub(super) fn row(since: &OperationSample, has_bytes: bool, window: Window) -> O
     }
 }
 
-/// The agent starts these totals at zero, as it does the scheduler's: a workload that it did not know before
-/// has all of them in the window, and one that went backwards makes all of them new.
+/// The agent starts these totals at zero, like the scheduler's: for a new workload, all of them belong to the
+/// window. If one went backwards, all of them are new.
 pub(super) fn since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<VfsSample> {
     let later = later.vfs.as_ref()?;
     let Some(earlier) = earlier.and_then(|sample| sample.vfs.as_ref()) else { return Some(later.clone()) };

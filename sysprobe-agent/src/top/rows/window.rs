@@ -1,5 +1,5 @@
-//! What workloads did between two snapshots, as amounts that can be added up: those of a pod's containers are
-//! the pod's.
+//! The activity of workloads between two snapshots, as amounts that can be added up: a pod's amounts are the
+//! sums over its containers.
 
 use super::{disk, network::NetworkDone, storage};
 use crate::snapshot::{
@@ -25,7 +25,7 @@ impl Window {
     }
 }
 
-/// What a workload or a pod did in a window. A part is `None` where its domain is off or does not apply.
+/// The activity of a workload or a pod in a window. A part is `None` if its domain is off or does not apply.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) workload: Workload,
@@ -42,7 +42,7 @@ pub(super) struct Done {
     pub(super) rxpath: Option<RxpathSample>,
 }
 
-/// Of every workload that is wanted, in no order.
+/// The activity of every wanted workload, in any order.
 pub(super) fn each<'a>(
     earlier: &'a Snapshot,
     later: &'a Snapshot,
@@ -71,7 +71,7 @@ impl Done {
         }
     }
 
-    /// The pod of which this is a container; `None` for what is in no pod.
+    /// The pod that this is a container of; `None` outside of pods.
     pub(super) fn pod(&self) -> Option<Workload> {
         self.workload.whole_pod()
     }
@@ -84,15 +84,15 @@ impl Done {
         add(&mut self.network, other.network.as_ref(), NetworkDone::add);
         add(&mut self.rxpath, other.rxpath.as_ref(), RxpathSample::add);
         add(&mut self.throttled_ns, other.throttled_ns.as_ref(), |own, other| *own += other);
-        // A pod is as throttled as what of it is throttled most: what has no need of its quota makes nothing
-        // better.
+        // A pod is as throttled as its most throttled part: a part that does not need its quota does not
+        // improve that.
         add(&mut self.throttled_ratio, other.throttled_ratio.as_ref(), |own, other| *own = own.max(*other));
         add(&mut self.usage_ns, other.usage_ns.as_ref(), |own, other| *own += other);
-        // One container without a quota leaves the pod without.
+        // If one container has no quota, the pod has none.
         self.quota_cores = self.quota_cores.zip(other.quota_cores).map(|(own, other)| own + other);
     }
 
-    /// Adds what the pod's own cgroup did to the sum of the containers. Its files count theirs again.
+    /// Adds the pod's own cgroup to the sum of the containers. Its files already include theirs.
     pub(super) fn add_own(&mut self, own: &Self) {
         let (usage_ns, quota_cores) = (self.usage_ns, self.quota_cores);
         self.add(own);
@@ -101,7 +101,7 @@ impl Done {
     }
 }
 
-/// What one of them has not is the other's.
+/// If one of them is missing, the result is the other.
 pub(super) fn add<T: Clone>(own: &mut Option<T>, other: Option<&T>, add: impl FnOnce(&mut T, &T)) {
     match (own, other) {
         (_, None) => {}
@@ -120,8 +120,8 @@ fn sched_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Opti
     later.sched.as_ref().map(|later| SchedSample::in_window(earlier, later))
 }
 
-/// The kernel counts these since the cgroup was made: a cgroup that is new counts from zero, but of one that
-/// was there and could not be read nothing is known.
+/// The kernel counts these since the cgroup was created. A new cgroup therefore started at zero, but the
+/// earlier total of one that could not be read is unknown.
 fn cpu_before(earlier: Option<&WorkloadSample>) -> Option<CpuSample> {
     match earlier {
         None => Some(CpuSample {
@@ -139,7 +139,7 @@ fn usage_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Opti
     Some(now.checked_sub(before).unwrap_or(now))
 }
 
-/// `None` unless a period of a quota elapsed.
+/// `None` if no period of a quota elapsed.
 fn throttling_since(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<Throttling> {
     let before = cpu_before(earlier)?.throttling?;
     let now = later.cpu.as_ref()?.throttling?;

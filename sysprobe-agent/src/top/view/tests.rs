@@ -90,7 +90,7 @@ fn storage_has_its_own_help() {
     insta::assert_snapshot!("storage_help", screen(&app((80, 36), "i?"), (80, 36)));
 }
 
-/// Four databases of different load, all of which suffer every twentieth window.
+/// Four databases with different loads, all of which are slow in every twentieth window.
 fn databases(seconds: u64) -> Event {
     let fsync = |name: u32, window: u64| {
         if window.is_multiple_of(20) { 700_000_000 } else { 150_000 * 8_u64.pow(name) }

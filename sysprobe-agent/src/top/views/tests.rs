@@ -1,4 +1,4 @@
-//! What the tables differ in.
+//! The differences between the tables.
 
 use super::{
     super::{

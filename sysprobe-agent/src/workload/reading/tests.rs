@@ -1,11 +1,11 @@
-//! What files say of cgroups, added up by workload.
+//! Readings of cgroups, added up by workload.
 
 use super::*;
 use crate::cgroup::name::name_of;
 use crate::snapshot::MemoryLevels;
 use crate::workload::{Bearer, Registry};
 
-/// Of a cgroup that was made while the agent ran.
+/// For a cgroup that was created while the agent ran.
 fn new<S: AllSeen>() -> S {
     S::all(Seen(Some(0)))
 }
@@ -32,7 +32,7 @@ fn a_cgroup_takes_its_levels_along_and_leaves_its_totals() {
     let both = MemoryLevels { usage_bytes: 140, working_set_bytes: 70, limit_bytes: Some(1500) };
     assert_eq!((of(&registry).levels, of(&registry).oom_kills), (Some(both), Some(3)));
 
-    // The first has gone.
+    // The first cgroup was deleted.
     registry.forget_memory_levels();
     registry.add_reading(&bearer(), &memory(60, None, 1), &mut second);
     let one = MemoryLevels { usage_bytes: 60, working_set_bytes: 30, limit_bytes: None };
@@ -103,7 +103,7 @@ fn a_total_of_an_older_cgroup_that_is_told_later_begins_at_its_first_reading() {
         io: StallSample { waiting_ns, stalled_ns: None },
         ..PressureSample::default()
     };
-    // The kernel was told not to say.
+    // The kernel was configured not to report it at first.
     let mut seen = pressure(None).first_seen(Origin::Older);
     for waiting in [None, Some(700), Some(750)] {
         registry.add_reading(&bearer(), &pressure(waiting), &mut seen);

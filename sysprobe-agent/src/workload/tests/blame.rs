@@ -1,4 +1,4 @@
-//! Who made whom wait, as causes and by name.
+//! Interference, by cause and by name.
 
 use super::*;
 use crate::snapshot::{CausesSample, Culprit};

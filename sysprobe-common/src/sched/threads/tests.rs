@@ -1,4 +1,4 @@
-//! Against the letters that `/proc` has for such threads.
+//! States and load, compared with the letters that `/proc` shows.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn each_value_of_the_kernel_has_its_state() {
         (0x200, 0, State::Runnable, true),
         (0x800, 0, State::Runnable, true),
         (0x1, 0, State::Interruptible, false),
-        // TASK_FREEZABLE is no state.
+        // TASK_FREEZABLE is not a state.
         (0x2001, 0, State::Interruptible, false),
         (0x2, 0, State::Uninterruptible, true),
         // TASK_KILLABLE.

@@ -1,5 +1,5 @@
-//! A wait by time stamps: taken at the wakeup (and when a runnable task is preempted), compared at the
-//! switch. Kept in a hash by pid, or in the task's own storage. Booked per CPU.
+//! Waits by timestamps, taken at the wakeup (or when a runnable task is preempted) and subtracted at the
+//! switch. The timestamps are in a hash by pid or in task storage. Waits are counted per CPU.
 
 use aya_ebpf::btf_maps::{HashMap, PerCpuArray};
 use aya_ebpf::macros::{btf_map, btf_tracepoint};
@@ -10,7 +10,7 @@ use sysprobe_ebpf::storage::TaskStorage;
 
 use super::{OFF_TASK_PID, Typed, argument, this_cpu};
 
-/// When this CPU began to run the task that it runs.
+/// When this CPU began to run its current task.
 #[btf_map]
 static BENCH_SINCE: PerCpuArray<u64, 1> = PerCpuArray::new();
 /// When a task began to wait, by pid.
@@ -85,7 +85,7 @@ fn is_preempted(ctx: &BtfTracePointContext) -> bool {
     ctx.arg::<u32>(3) == 0
 }
 
-/// Says whether there was room; the idle task never waits.
+/// Returns whether there was room. The idle task never waits.
 #[inline(always)]
 fn stamp_by_pid(task: Typed) -> bool {
     let pid = task.load_u32(&OFF_TASK_PID);
@@ -100,7 +100,7 @@ fn stamp_in_task(task: Typed) {
     }
 }
 
-/// Books one wait, and the slice that ends.
+/// Counts one wait, and the slice that ends.
 #[inline(always)]
 fn switched(start: u64, preempted: bool) {
     let now = clock::now();

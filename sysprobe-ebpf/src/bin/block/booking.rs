@@ -1,4 +1,4 @@
-//! Adds what became of a request to the slot of its cgroup and device.
+//! Adds a finished request to the slot of its cgroup and device.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -47,7 +47,7 @@ pub(crate) fn book(key: Key, disk: impl Object, operation: Operation, done: &Don
     }
 }
 
-/// Each time, for the number may be another device's by now.
+/// Written each time, because the number may have been reused for another device.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "a name")]
 fn name(stats: &mut BlockStats, disk: impl Object) {
@@ -58,7 +58,7 @@ fn name(stats: &mut BlockStats, disk: impl Object) {
     }
 }
 
-/// How long ago something was.
+/// The time since `begun`, in nanoseconds.
 #[inline(always)]
 pub(crate) fn since(begun: u64, now: u64) -> u64 {
     now.checked_sub(begun).unwrap_or_else(|| {

@@ -1,8 +1,8 @@
-//! The block layer: which requests a cgroup's work makes of which device, how long each took from its
-//! beginning to its end, and how much of that it waited before the driver got it.
+//! The block layer: requests by cgroup, device and kind, how long they took, and how much of that passed
+//! before the driver got them.
 //!
-//! A request is remembered from its submission, where it is known whose it is, to its end, which comes on any
-//! CPU in the middle of anything. The kernel stamps its beginning itself, so most submissions need no clock.
+//! A request is recorded from its submission, where its owner is known, to its end, which may occur on any
+//! CPU during any task. Its duration begins with the kernel's own timestamp.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -21,15 +21,15 @@ use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::settings;
 
 settings!(
-    /// How many parameters the tracepoints have, counting the one that programs do not see. Kernels before
-    /// 5.11 (some before 5.10.137) hand over the queue first.
+    /// The number of parameters of each tracepoint, including the one that programs do not see. Kernels
+    /// before 5.11 (some before 5.10.137) pass the queue first.
     PARAMS_GETRQ,
     PARAMS_INSERT,
     PARAMS_ISSUE,
     PARAMS_MERGE,
 );
 
-/// The argument that matters, behind the queue where there is one.
+/// The request or bio. It comes after the queue where the kernel passes that.
 #[inline(always)]
 fn subject(ctx: impl EbpfContext, parameters: &Global<u32>) -> u64 {
     // SAFETY: the context of a tracepoint, and the kernel's types say how many arguments it has.
@@ -38,7 +38,7 @@ fn subject(ctx: impl EbpfContext, parameters: &Global<u32>) -> u64 {
 
 /// # Safety
 ///
-/// The same as of `Typed::new`.
+/// As for `Typed::new`.
 #[inline(always)]
 unsafe fn typed(argument: u64) -> Typed {
     // SAFETY: the caller's promise.

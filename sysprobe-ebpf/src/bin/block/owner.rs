@@ -1,5 +1,5 @@
-//! The owner of a request. The task that submits it is known where it is submitted; for what kernel threads
-//! submit (write-back, a loop device) the kernel may have noted whose work they do.
+//! The owner of a request. At the submission it is the current task's cgroup. For requests of kernel threads
+//! (write-back, a loop device) the kernel may have noted the cgroup in the bio.
 
 use aya_ebpf::helpers::generated::bpf_get_current_task;
 use sysprobe_common::block::BlockLoss;
@@ -17,7 +17,7 @@ settings!(
     OFF_BLKCG_CGROUP,
     OFF_BLKG_BLKCG,
     OFF_CGROUP_LEVEL,
-    /// Up to 6.0 the ids of the cgroups from the root down to this one; then pointers to them.
+    /// Up to 6.0 the ids of the cgroups from the root down to this one; later, pointers to them.
     OFF_CGROUP_LINE_IDS,
     OFF_CGROUP_LINE,
     OFF_CGROUP_ROOT,
@@ -47,9 +47,9 @@ pub(crate) fn of(bio: impl Object) -> u64 {
     }
 }
 
-/// The cgroup that the kernel has noted, 0 if it has not, or if the task's own is more exact. The kernel
-/// notes the nearest one in which the io controller is on, and the root where it knows no better. Only on the
-/// default hierarchy do its cgroups mean the same as ours.
+/// The cgroup that the kernel has noted in the bio; 0 if there is none, or if the task's own is more exact.
+/// The kernel notes the nearest cgroup with the io controller, or the root. Its cgroups can be compared with
+/// ours only on the default hierarchy.
 #[inline(always)]
 fn noted(bio: impl Object, own: Address, is_kernel: bool) -> u64 {
     if OFF_BIO_BLKG.load() == ABSENT || CFG_VIA_CONTROLLER.load() != 0 {
@@ -74,8 +74,8 @@ fn cgroup_of(bio: impl Object) -> Option<Address> {
     group.follow(&OFF_BLKG_BLKCG)?.follow(&OFF_BLKCG_CGROUP)
 }
 
-/// The id of the cgroup above this one, or itself, so many levels below the root; 0 for none. The helper for
-/// it came to programs of this kind after 5.10.
+/// The id of this cgroup's ancestor, or of itself, at a level below the root; 0 for none. In 5.10, programs
+/// of this kind have no helper for it.
 #[inline(always)]
 fn ancestor(cgroup: Address, level: u32) -> u64 {
     if cgroup.u32(&OFF_CGROUP_LEVEL).is_none_or(|own| own < level) {

@@ -1,4 +1,4 @@
-//! What a request is: its kind, its device, and what it is remembered by.
+//! Reads a request: its kind, its device and its timestamp.
 
 use sysprobe_common::block::{self, Operation};
 use sysprobe_ebpf::kernel::Object;
@@ -8,7 +8,7 @@ settings!(
     OFF_BIO_FLAGS,
     OFF_DISK_MAJOR,
     OFF_DISK_MINOR,
-    /// 5.15- ; before, the request itself knows its disk.
+    /// Since 5.15; before, the request itself points to its disk.
     OFF_QUEUE_DISK,
     OFF_RQ_BIO,
     OFF_RQ_DISK,
@@ -18,33 +18,33 @@ settings!(
     OFF_RQ_QUEUE,
     OFF_RQ_STARTED,
     OFF_RQ_STATE,
-    /// Numbers of bits.
+    /// Bit numbers.
     BIT_FUA,
-    /// Before 6.12 no enumerator tells it.
+    /// Before 6.12 there is no enumerator for it.
     BIT_IO_STAT,
     BIT_PREFLUSH,
 );
 
-/// What the agent sets where the kernel has no such member.
+/// The offset of a member that this kernel does not have.
 const ABSENT: u32 = u32::MAX;
-/// `REQ_OP_MASK`: the lowest byte of the flags says what the request asks for (`enum req_op`).
+/// `REQ_OP_MASK`: the lowest byte of the flags is the operation (`enum req_op`).
 const OPERATION: u32 = 0xff;
 /// `REQ_OP_DISCARD`.
 const DISCARD: u32 = 3;
-/// From here on come commands that a driver passes through. They are no accesses to what is stored.
+/// Operations from this one on are commands that a driver passes through. They do not access stored data.
 const PASSED_THROUGH: u32 = 32;
 
-/// A request, as far as it counts.
+/// A request that counts.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<T> {
     pub(crate) object: T,
-    /// The first that is in it.
+    /// Its first bio.
     pub(crate) bio: T,
     flags: u32,
 }
 
-/// `None` for a request without any task's data: a driver's command, or the flush that the block layer itself
-/// makes for several of those that ask for one.
+/// `None` for a request that is no task's: a driver's command, or the flush that the block layer makes on
+/// behalf of several requests.
 #[inline(always)]
 pub(crate) fn read<T: Object>(object: T) -> Option<Request<T>> {
     let flags = object.u32(&OFF_RQ_FLAGS)?;
@@ -58,9 +58,9 @@ pub(crate) fn read<T: Object>(object: T) -> Option<Request<T>> {
     Some(Request { object, bio, flags })
 }
 
-/// Whether a bio's request may have to be done in several steps (block/blk-flush.c): a flush, the data, a
-/// flush. It is inserted again for its data, by a kernel thread, and ends once for its data and once as a
-/// whole. Meanwhile the request itself has lost the flags.
+/// Whether a bio's request may be done in steps (block/blk-flush.c): a flush, the data, a flush. A kernel
+/// thread inserts it again for its data, and it ends twice: for its data and as a whole. Meanwhile the
+/// request itself has lost the flags.
 #[inline(always)]
 pub(crate) fn takes_steps(bio: impl Object) -> bool {
     let bits = 1 << (BIT_PREFLUSH.load() & 31) | 1 << (BIT_FUA.load() & 31);
@@ -75,20 +75,20 @@ pub(crate) fn device(disk: impl Object) -> u32 {
 }
 
 impl<T: Object> Request<T> {
-    /// Whether nothing is left of it after so many bytes.
+    /// Whether the request is complete after this many bytes.
     #[inline(always)]
     pub(crate) fn ends_with(&self, bytes: u32) -> bool {
         self.object.u32(&OFF_RQ_LENGTH).unwrap_or(0) <= bytes
     }
 
-    /// Whether its end is not that of its bios but the block layer's own, while it is done in steps.
+    /// Whether the request has the block layer's own handler (`end_io`), so that its end is only a step.
     #[inline(always)]
     pub(crate) fn is_step(&self) -> bool {
         self.object.u64(&OFF_RQ_END).unwrap_or(0) != 0
     }
 
-    /// The kernel's stamp of its beginning, if there is one. A queue whose statistics are off
-    /// (`queue/iostats`) stamps nothing: there is 0 then or, in recent kernels, what the memory held before.
+    /// The kernel's timestamp of its beginning, if there is one. A queue without statistics (`queue/iostats`)
+    /// sets none: the value is 0 then or, in recent kernels, left over from an earlier request.
     #[inline(always)]
     pub(crate) fn started(&self) -> u64 {
         if BIT_IO_STAT.load() != ABSENT {
@@ -100,7 +100,7 @@ impl<T: Object> Request<T> {
         self.object.u64(&OFF_RQ_STARTED).unwrap_or(0)
     }
 
-    /// As the kernel's own statistics tell them apart, but for the flush.
+    /// The kinds of the kernel's own statistics, except for the flush.
     #[inline(always)]
     pub(crate) fn operation(&self, flush: bool) -> Operation {
         match self.flags & OPERATION {

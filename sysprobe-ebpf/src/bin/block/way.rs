@@ -1,4 +1,4 @@
-//! A request's way: submitted, given to the driver, done.
+//! The lifecycle of a request: submitted, issued to the driver, completed.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
@@ -14,15 +14,15 @@ use crate::{booking, owner};
 
 settings!(OFF_BIO_SIZE);
 
-/// By the request's address; by its bio's for one that may be done in steps, since such a request
-/// is merged with no other and a kernel thread inserts it. Preallocated, and no LRU: an LRU hash
-/// reserves free entries for each CPU and evicts requests in flight to refill them. The agent sizes
-/// it and removes requests whose end was not seen.
+/// Requests in flight, by the request's address. One that may be done in steps is kept by its bio's address,
+/// because a kernel thread inserts it and it is never merged. Preallocated, and no LRU: an LRU hash reserves
+/// free entries for each CPU and evicts requests in flight to refill them. The agent sizes it and removes
+/// requests whose end was missed.
 #[btf_map]
 static BLOCK_IN_FLIGHT: HashMap<u64, Remembered, 1> = HashMap::new();
 
-/// A bio gets a request, in the context of the task that submits it. Only those that take steps are
-/// remembered from here.
+/// A bio gets a request, in the context of the task that submits it. Only requests that may be done in steps
+/// are recorded here.
 #[inline(always)]
 pub(crate) fn begun(bio: impl Object) {
     if bio.address() == 0 || !takes_steps(bio) {
@@ -32,20 +32,20 @@ pub(crate) fn begun(bio: impl Object) {
     remember(bio.address(), &Remembered { flush: u32::from(is_empty), begun: now(), ..submitted(bio) });
 }
 
-/// A request is put in a queue, by the task that submits it: also where that is done late, because several
-/// are submitted together, since the task does it before it sleeps.
+/// The submitting task puts a request in a queue. A batch is submitted later, but still by the same task,
+/// before it sleeps (`blk_plug`).
 #[inline(always)]
 pub(crate) fn queued(object: impl Object) {
     let Some(request) = request::read(object) else { return };
     let (started, now) = (request.started(), now());
-    // One that the driver refused for now is put there again, by any task. Without a stamp that cannot be
-    // told from a new one.
+    // A request that the driver refused for now is requeued, by any task. Without a timestamp it looks like a
+    // new one.
     if in_steps(&request).is_none() && (!is_stamp(started, now) || whole(&request, started).is_none()) {
         submit(&request, started, now, 0);
     }
 }
 
-/// The driver gets a request. One that was in no queue is submitted here.
+/// The driver gets a request. One that was in no queue is recorded here.
 #[inline(always)]
 pub(crate) fn issued(object: impl Object) {
     let Some(request) = request::read(object) else { return };
@@ -60,24 +60,23 @@ pub(crate) fn issued(object: impl Object) {
     }
 }
 
-/// A queue whose statistics are off (`queue/iostats`) stamps nothing: then there is 0, or the stamp of a
-/// request long ago.
+/// Whether this is the kernel's timestamp of the request. A queue without statistics (`queue/iostats`) sets
+/// none: the value is 0 then, or that of an old request.
 #[inline(always)]
 const fn is_stamp(started: u64, now: u64) -> bool {
-    /// No task is that slow between a request's beginning and its way to a queue or the driver.
+    /// No request takes that long to reach a queue or the driver.
     const MINUTE: u64 = 60_000_000_000;
-    // A machine that has just started has no long ago.
+    // An addition, because a subtraction would underflow in the first minute after boot.
     started != 0 && started.saturating_add(MINUTE) > now
 }
 
-/// A request has become a part of another, which keeps its own owner, and takes over the stamp of the older
-/// of both.
+/// A request is merged into another one, which keeps its own owner and takes the older of the two timestamps.
 #[inline(always)]
 pub(crate) fn merged(object: impl Object) {
     forget(object.address());
 }
 
-/// A part of a request is done, usually all of it.
+/// A part of a request is complete, usually all of it.
 #[inline(always)]
 pub(crate) fn done(object: impl Object, failed: bool, bytes: u32) {
     let Some(request) = request::read(object) else { return };
@@ -85,7 +84,7 @@ pub(crate) fn done(object: impl Object, failed: bool, bytes: u32) {
     if let Some(remembered) = in_steps(&request) {
         add(remembered, failed, bytes, ends);
         if ends && !request.is_step() {
-            // How long its data waited for the flush before it is the device's time, and not apart from it.
+            // Its data waited for the flush before it. That is the device's time and not queueing.
             end(&request, remembered, request.bio.address(), 0);
         }
     } else if let Some(remembered) = whole(&request, request.started()) {
@@ -98,7 +97,7 @@ pub(crate) fn done(object: impl Object, failed: bool, bytes: u32) {
     }
 }
 
-/// A driver may say that nothing is done yet and that there was an error, only to try again.
+/// A driver may report an error with no bytes only to try again, which is not a failure.
 #[inline(always)]
 fn add(remembered: &mut Remembered, failed: bool, bytes: u32, ends: bool) {
     if !failed {
@@ -110,7 +109,7 @@ fn add(remembered: &mut Remembered, failed: bool, bytes: u32, ends: bool) {
 
 #[inline(always)]
 fn end<T: Object>(request: &Request<T>, remembered: &Remembered, name: u64, issued: u64) {
-    // One that was merged with an older one has begun when that did.
+    // A request that absorbed an older one began when that one did.
     let (started, now) = (request.started(), now());
     let is_older = started < remembered.started && is_stamp(started, now);
     let begun = if is_older { started } else { remembered.begun };
@@ -134,14 +133,14 @@ fn submitted(bio: impl Object) -> Remembered {
     Remembered { cgroup: owner::of(bio), begun: 0, started: 0, issued: 0, bytes: 0, failed: 0, flush: 0 }
 }
 
-/// What is remembered, from `begun` on, of a request that may be done in steps. A clone of one for a device
-/// below is none.
+/// The record, made by `begun`, of a request that may be done in steps. A clone of such a request for a lower
+/// device has none.
 #[inline(always)]
 fn in_steps<T: Object>(request: &Request<T>) -> Option<&'static mut Remembered> {
     if takes_steps(request.bio) { find(request.bio.address()) } else { None }
 }
 
-/// What is remembered of any other request, and not of the one before it in the same place.
+/// The record of any other request, unless it belongs to an earlier request at the same address.
 #[inline(always)]
 fn whole<T: Object>(request: &Request<T>, started: u64) -> Option<&'static mut Remembered> {
     find(request.object.address()).filter(|remembered| started <= remembered.started)

@@ -1,4 +1,4 @@
-//! Adds what sockets moved, and what was dropped, to their owners' slots.
+//! Adds traffic and drops to the slots of the sockets' owners.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -20,7 +20,7 @@ static NET_SLOTS: Known = Known::new();
 static NET_FREE: Free = Free::new();
 #[btf_map]
 static NET_ROOM: Room = Room::new();
-/// The same of drops.
+/// The same for drops.
 #[btf_map]
 static NET_DROPS: Array<DropStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
@@ -32,12 +32,12 @@ static NET_DROP_ROOM: Room = Room::new();
 #[btf_map]
 static NET_LOSSES: Array<u64, { NetLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// Where an owner's traffic of one kind is added up.
+/// The counters of an owner's traffic of one kind.
 #[inline(always)]
 pub(crate) fn traffic_of(owner: u64, protocol: Protocol, family: Family) -> Option<&'static mut Traffic> {
     let stats = NET_STATS.get_ptr_mut(slot_of(owner))?;
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to
-    // is added to atomically.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. All additions are
+    // atomic.
     let stats = unsafe { &mut *stats };
     stats.traffic.get_mut(protocol as usize)?.get_mut(family as usize)
 }
@@ -54,7 +54,7 @@ fn slot_of(owner: u64) -> u32 {
     }
 }
 
-/// One packet of this owner's was dropped.
+/// A packet of this owner was dropped.
 #[inline(always)]
 pub(crate) fn dropped(owner: u64, reason: u32) {
     let key = DropKey { cgroup: owner, reason, pad: 0 };

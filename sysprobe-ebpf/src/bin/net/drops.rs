@@ -1,4 +1,5 @@
-//! Packets that the kernel drops, with its own reason, charged to the socket that they were for or came from.
+//! Packets that the kernel drops, by its drop reason, charged to the owner of the receiving or sending
+//! socket.
 
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
@@ -8,15 +9,15 @@ use sysprobe_ebpf::settings;
 use crate::booking::dropped;
 
 settings!(
-    /// The number of parameters of `kfree_skb`, with the kernel's own.
+    /// The number of parameters of `kfree_skb`, including the one that programs do not see.
     CFG_DROP_PARAMETERS,
     /// Values of `enum skb_drop_reason`.
     VAL_DROP_MEMORY,
     VAL_DROP_QUEUE,
 );
 
-/// Why this CPU dropped the last datagram that a socket had no room for and that is not charged to an owner
-/// yet; 0 for none. Before 6.11 only `udp_fail_queue_rcv_skb`, which comes next, tells whose it was.
+/// The reason of this CPU's last drop for lack of room in a socket, until it is charged to an owner; 0 for
+/// none. Before 6.11 only `udp_fail_queue_rcv_skb`, which runs next, has the socket.
 #[btf_map]
 static NET_REFUSED: PerCpuArray<u32, 1> = PerCpuArray::new();
 
@@ -41,7 +42,8 @@ fn is_refusal(reason: u32) -> bool {
     !tells_receiver() && (reason == VAL_DROP_MEMORY.load() || reason == VAL_DROP_QUEUE.load())
 }
 
-/// A drop that no owner was found for until the next one was of another protocol: the kernel is charged.
+/// Keeps the reason until the owner is known. One that still waits belongs to a drop of another protocol,
+/// which is charged to the kernel.
 #[inline(always)]
 fn wait_for_owner(reason: u32) {
     let before = replace_refused(reason);
@@ -50,7 +52,7 @@ fn wait_for_owner(reason: u32) {
     }
 }
 
-/// The queue of this owner's socket refused the datagram.
+/// A socket of this owner had no room for the datagram.
 #[inline(always)]
 pub(crate) fn refused(owner: u64) {
     let reason = replace_refused(0);
@@ -61,6 +63,6 @@ pub(crate) fn refused(owner: u64) {
 
 #[inline(always)]
 fn replace_refused(reason: u32) -> u32 {
-    // SAFETY: a value of this CPU's.
+    // SAFETY: the value belongs to this CPU.
     NET_REFUSED.get_ptr_mut(0).map_or(0, |refused| unsafe { refused.replace(reason) })
 }

@@ -1,4 +1,4 @@
-//! The calls by BPF trampolines, for kernels whose calls have no tracepoints.
+//! Calls by BPF trampolines, for kernels without tracepoints for them.
 
 use aya_ebpf::macros::fexit;
 use aya_ebpf::programs::FExitContext;
@@ -7,14 +7,14 @@ use sysprobe_ebpf::socket::of_file;
 
 use crate::{received, sent};
 
-/// The socket of a call, whose first argument it is.
+/// The socket of a call, its first argument.
 #[inline(always)]
 fn socket(ctx: &FExitContext) -> Option<Typed> {
     // SAFETY: the first argument is a `struct socket *`.
     of_file(unsafe { Typed::new(ctx.arg(0)) })
 }
 
-/// A result of half a register.
+/// A 32-bit result.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lower half, with its sign")]
 fn result(ctx: &FExitContext, place: usize) -> i32 {
@@ -45,9 +45,9 @@ macro_rules! receiving {
     )+};
 }
 
-// proto: v5.10- `int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)`, and of version 6
+// proto: v5.10- `int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)`, likewise
+// `inet6_sendmsg`
 sending!(net_send4_out net_send6_out);
-// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of
-// version 6, and
-// `sock_common_recvmsg` for raw sockets of version 6
+// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, likewise
+// `inet6_recvmsg`, and `sock_common_recvmsg` for raw IPv6 sockets
 receiving!(net_recv4_out net_recv6_out net_recvr_out);

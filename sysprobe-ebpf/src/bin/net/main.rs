@@ -1,8 +1,8 @@
 //! The network beside TCP: datagrams sent and received, and packets dropped, per owner of the socket.
 //!
-//! The kernel keeps no totals per socket here, so calls are counted as they return: in the caller's own
-//! context, which makes the caller the socket's owner from then on. Forwarded packets go through no socket
-//! and are not attributed.
+//! The kernel keeps no totals of datagrams per socket, so calls are counted as they return, in the context of
+//! the caller. The caller's cgroup owns the socket from then on. Forwarded packets pass no socket and are not
+//! attributed.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -74,11 +74,11 @@ fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// Makes the owner of a socket known that is older than the agent.
+/// Records the owner of a socket that is older than the agent.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
 extern "C" fn net_seed(ctx: *mut c_void) -> i32 {
-    // SAFETY: the program is of this kind.
+    // SAFETY: the context is that of an `iter/task_file` program.
     let found = unsafe { socket_of_task(ctx) };
     if let Some((task, socket)) = found.filter(|(_, socket)| traffic::kind(*socket).is_some()) {
         owner::set_first(socket, owner_of_task(task));

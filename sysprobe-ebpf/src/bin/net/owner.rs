@@ -1,6 +1,6 @@
-//! Whose a socket is: the cgroup that used it last. Only sockets that another cgroup uses than the one that
-//! made them need to be remembered, where the kernel keeps that (5.15, default hierarchy). Connections of TCP
-//! are the business of `tcp`.
+//! The owner of a socket: the cgroup that used it last. It is stored only if it is not the cgroup that
+//! created the socket, where the kernel keeps that one (5.15, default hierarchy). TCP connections belong to
+//! `tcp`.
 
 use core::ffi::c_void;
 
@@ -23,7 +23,7 @@ static NET_SOCKETS: SocketStorage<Socket> = SocketStorage::new();
 static NET_BUDGET: Budget = Budget::new();
 
 settings!(
-    /// 1 where `tcp` keeps what it remembers of sockets with them.
+    /// 1 where `tcp` keeps its records of sockets in socket storage.
     CFG_TCP_SOCKETS,
 );
 
@@ -33,7 +33,7 @@ fn known(socket: Typed) -> Option<&'static mut Socket> {
     NET_SOCKETS.get(socket).map(|remembered| unsafe { &mut *remembered })
 }
 
-/// The running task uses the socket, which makes it the task's.
+/// The current task uses the socket, so its cgroup becomes the owner.
 #[inline(always)]
 pub(crate) fn take(socket: Typed) -> u64 {
     let owner = owner_of_current();
@@ -48,7 +48,7 @@ pub(crate) fn take(socket: Typed) -> u64 {
     owner
 }
 
-/// Where no owner is known.
+/// Sets the owner if none is stored.
 #[inline(always)]
 pub(crate) fn set_first(socket: Typed, owner: u64) {
     if known(socket).is_none() {
@@ -78,7 +78,7 @@ fn of_tcp(socket: Typed) -> Option<u64> {
     shared::tcp_socket(socket).map(|remembered| remembered.owner)
 }
 
-/// Of the socket that a packet was for, where the kernel says so, or came from.
+/// The owner of the receiving socket of a packet, if the kernel passes that, or else of the sending one.
 ///
 /// # Safety
 ///

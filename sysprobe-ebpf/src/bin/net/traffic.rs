@@ -1,5 +1,4 @@
-//! What a program sends and receives through its sockets, call by call: the kernel keeps no totals of
-//! datagrams.
+//! Traffic through sockets, counted call by call, because the kernel keeps no totals of datagrams.
 
 use sysprobe_common::net::Protocol;
 use sysprobe_common::traffic::Traffic;
@@ -20,10 +19,10 @@ settings!(
 /// Part of the ABI.
 const IPPROTO_ICMP: u16 = 1;
 const IPPROTO_ICMPV6: u16 = 58;
-/// Its data goes through TCP sockets of the kernel's making, which have their own totals.
+/// Its data goes through the kernel's own TCP sockets (subflows), which have totals.
 const IPPROTO_MPTCP: u16 = 262;
 
-/// `None` for what is TCP's or not of the Internet. Raw sockets speak any protocol, headers and all.
+/// `None` for TCP and for other address families. Raw sockets may carry any protocol, with its headers.
 #[inline(always)]
 pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
     if !is_inet(socket) {
@@ -38,7 +37,7 @@ pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
     }
 }
 
-/// A call to send has returned the number of bytes it took, or an error.
+/// A send call has returned the number of bytes, or an error.
 #[inline(always)]
 pub(crate) fn sent(socket: impl Object, owner: impl FnOnce() -> u64, result: i32) {
     let (Ok(bytes), Some(protocol)) = (u64::try_from(result), kind(socket)) else { return };
@@ -49,7 +48,7 @@ pub(crate) fn sent(socket: impl Object, owner: impl FnOnce() -> u64, result: i32
     });
 }
 
-/// A call to receive has returned the same.
+/// A receive call has returned the number of bytes, or an error.
 #[inline(always)]
 pub(crate) fn received(socket: impl Object, owner: impl FnOnce() -> u64, result: i32, flags: u32) {
     let (Ok(bytes), Some(protocol)) = (u64::try_from(result), kind(socket)) else { return };
@@ -74,7 +73,7 @@ fn book(
     }
 }
 
-/// Whether what was sent waits for more, as `MSG_MORE` and `UDP_CORK` want it.
+/// Whether the sent data waits for more, because of `MSG_MORE` or `UDP_CORK`.
 #[inline(always)]
 fn is_corked(socket: impl Object) -> bool {
     OFF_UDP_PENDING.load() != u32::MAX && read_u32(socket.address(), &OFF_UDP_PENDING).unwrap_or(0) != 0

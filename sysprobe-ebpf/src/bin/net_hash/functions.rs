@@ -1,4 +1,4 @@
-//! The calls by kprobes and kretprobes.
+//! Calls by kprobes and kretprobes.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
@@ -12,11 +12,12 @@ use sysprobe_ebpf::socket::of_file;
 use crate::booking::lose;
 use crate::traffic;
 
-/// By thread: process and thread id. What is there is a call that has begun. Sized by the agent.
+/// Calls in progress, by process and thread id. Sized by the agent.
 #[btf_map]
 static NET_CALLS: HashMap<u64, Call, 1> = HashMap::new();
 
-/// Any call, of TCP too: what a return that was missed has left behind must not get another call's result.
+/// Runs for any call, including TCP's, because an entry left by a missed return must not get another call's
+/// result.
 #[inline(always)]
 fn begin(ctx: &ProbeContext, flags: u32) {
     let Some(socket) = of_file(Address(ctx.arg(0).unwrap_or(0))) else { return };
@@ -30,7 +31,7 @@ fn begin(ctx: &ProbeContext, flags: u32) {
     }
 }
 
-/// What the call was that returns, and its result.
+/// The returning call, and its result.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lower half of the register, with its sign")]
 fn end(ctx: &RetProbeContext) -> Option<(Call, i32)> {
@@ -83,21 +84,21 @@ macro_rules! receiving {
     )+};
 }
 
-// proto: v5.10- `int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)`, and of version 6
+// proto: v5.10- `int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)`, likewise
+// `inet6_sendmsg`
 sending! {
     net_send4_in net_send4_out
     net_send6_in net_send6_out
 }
-// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, of
-// version 6, and
-// `sock_common_recvmsg` for raw sockets of version 6
+// proto: v5.10- `int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)`, likewise
+// `inet6_recvmsg`, and `sock_common_recvmsg` for raw IPv6 sockets
 receiving! {
     net_recv4_in net_recv4_out
     net_recv6_in net_recv6_out
     net_recvr_in net_recvr_out
 }
 
-/// A thread that ends leaves nothing behind.
+/// Removes the entry of a thread that exits.
 /// proto: v5.10- `void do_exit(long code)`
 #[kprobe]
 fn net_gone_kp(_ctx: ProbeContext) -> u32 {

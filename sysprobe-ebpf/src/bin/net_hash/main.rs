@@ -1,6 +1,6 @@
-//! The network beside TCP, for hooks without socket storage: the same numbers as the `net` object. A call
-//! that only its return tells of is kept in a hash by thread, and drops are charged to the cgroup that
-//! made the socket, where the kernel keeps that.
+//! The network beside TCP, for attach modes without socket storage: the same numbers as the `net` object. A
+//! call that is counted at a kretprobe is kept in a hash by thread until then. Drops are charged to the
+//! cgroup that created the socket, where the kernel keeps it.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]

@@ -1,4 +1,4 @@
-//! Adds a reclaim to the slot of the cgroup that the task is in.
+//! Adds a reclaim to the slot of the task's cgroup.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;

@@ -1,9 +1,9 @@
-//! Direct reclaim: tasks that have to free memory themselves before they get some, because the machine has
-//! too little or a cgroup above them has reached its limit; and for how long they are at it. The cgroup that
-//! waits is charged, whichever cgroup used the memory.
+//! Direct reclaim: how often and for how long tasks have to free memory before they get some, because the
+//! machine is short of it or a cgroup has reached its limit. The waiting task's cgroup is charged, whichever
+//! cgroup used the memory.
 //!
-//! Both kinds have a tracepoint at the beginning and at the end, in the context of the task. All of it is
-//! rare beside what it costs the task, so every tier reads with helpers.
+//! Both kinds have a tracepoint at each end, in the context of the task. They are rare, and a reclaim costs
+//! the task much more than a few helper calls, so the programs of both attach modes read with helpers.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]

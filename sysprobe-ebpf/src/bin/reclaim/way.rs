@@ -1,4 +1,4 @@
-//! From the beginning of a reclaim to its end, in one task.
+//! A reclaim in one task, from its beginning to its end.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
@@ -8,9 +8,9 @@ use sysprobe_ebpf::clock::now;
 
 use crate::booking::{book, lose, lose_several};
 
-/// By thread: process and thread id. An entry whose end was not seen is replaced when its thread
-/// reclaims again; the agent removes the others. Preallocated, and no LRU: an LRU hash reserves
-/// free entries for each CPU and evicts live ones to refill them. Sized by the agent.
+/// Reclaims in progress, by process and thread id. An entry whose end was missed is replaced when its thread
+/// reclaims again; the agent removes the others. Preallocated, and no LRU: an LRU hash reserves free entries
+/// for each CPU and evicts live ones to refill them. Sized by the agent.
 #[btf_map]
 static RECLAIM_BEGUN: HashMap<u64, Begun, 1> = HashMap::new();
 
@@ -22,7 +22,8 @@ pub(crate) fn begin(kind: Kind) {
             begun.within += 1;
             return;
         }
-        // Neither kind begins within itself: a task that frees memory may use the reserve.
+        // Neither kind nests in itself, because a reclaiming task may use the reserve. So the first end was
+        // missed.
         lose_several(ReclaimLoss::EndMissed, 1 + u64::from(begun.within));
     }
     let begun = Begun { at: now(), kind: kind as u32, within: 0 };
@@ -38,7 +39,7 @@ pub(crate) fn end(kind: Kind) {
         lose(ReclaimLoss::BeginMissed);
         return;
     };
-    // A part of the outer one.
+    // It is a part of the outer one.
     if begun.kind != kind as u32 {
         return;
     }

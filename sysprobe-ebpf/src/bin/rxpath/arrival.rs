@@ -1,9 +1,9 @@
-//! When packets came through a device, and when IP had them. A packet that goes from one device to the next
-//! (a bridge, a veth pair, a router between them) is known again by its name, and keeps the moment at which
-//! it came first.
+//! When packets passed a device, and when IP received them. A packet that passes several devices (a bridge, a
+//! veth pair, a router between them) is recognised by its name and keeps its first timestamp.
 //!
-//! There is nothing to remove and nothing to allocate: an array of moments, in which the newest packet takes
-//! the place that it finds by a hash. With each moment goes a part of the hash that tells whose it is.
+//! Timestamps are in an array, at an index that is a hash of the name, and a newer packet overwrites an older
+//! one. So nothing is allocated or removed. Beside each timestamp are bits of the hash that identify the
+//! packet.
 
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
@@ -17,43 +17,44 @@ use crate::name::{self, Name};
 use crate::share;
 
 settings!(
-    /// How many packets are remembered, as a power of two.
+    /// The number of entries, as a power of two.
     CFG_ARRIVAL_BITS,
     OFF_SKB_DEV,
     OFF_DEV_FLAGS,
 );
 
-/// What tells a packet from others, over the lower bits of the moment at which it came. Sized by the agent.
+/// Words with bits of the hash, which identify the packet, above the lower bits of its timestamp. Sized by
+/// the agent.
 type Moments = Array<u64, 1>;
 
 #[btf_map]
 static RXPATH_ARRIVALS: Moments = Moments::new();
-/// The same of the first time that IP had it, where that is seen.
+/// The same for the first time that IP received the packet, where that is hooked.
 #[btf_map]
 static RXPATH_IP: Moments = Moments::new();
 
-/// How long a moment is told apart from others: five hours.
+/// The bits of a timestamp, which wraps after five hours.
 const MOMENT_BITS: u32 = 44;
 const MOMENT: u64 = (1 << MOMENT_BITS) - 1;
 
 /// From include/uapi/linux/if.h.
 const IFF_LOOPBACK: u32 = 1 << 3;
 
-/// At least one of 2^n places is used, of 2^n packets and more.
+/// The smallest part of the array that is used, as a power of two: one of eight entries.
 const LEAST_PART_BITS: u64 = 3;
 
-/// In nanoseconds. Not `same_for`: a packet that comes again is noted again, so whatever is noted is of this
-/// one, however long a CPU that does not get to its softirqs keeps it.
+/// The longest time from a device to the socket, in nanoseconds. It may exceed `same_for`, because a CPU may
+/// delay its softirqs for long, and a newer packet of the same name would have replaced the timestamp.
 const LONGEST_WAY: u64 = 10_000_000_000;
 
-/// A packet has come through a device that is none of hardware, and will wait for its softirq.
+/// A packet passes a virtual device, and will wait for its softirq.
 #[inline(always)]
 pub(crate) fn before_softirq(packet: impl Object) {
     note(&RXPATH_ARRIVALS, packet);
 }
 
-/// A packet has come through a device, within the softirq. Whatever comes through loopback has been seen
-/// before that, which makes a second look worth saving.
+/// A packet passes a device, within the softirq. Loopback packets were already seen before their softirq, so
+/// they are skipped.
 #[inline(always)]
 pub(crate) fn within_softirq(packet: impl Object) {
     let flags = packet.follow_or_null(&OFF_SKB_DEV).u32(&OFF_DEV_FLAGS);
@@ -62,8 +63,8 @@ pub(crate) fn within_softirq(packet: impl Object) {
     }
 }
 
-/// A packet is about to be steered to another CPU, or would be if it is. Unlike at a device, its
-/// headers may not all be there yet.
+/// A packet is about to be steered to another CPU, if steering applies to it. Unlike at a device, its headers
+/// may not all be there yet.
 #[inline(always)]
 pub(crate) fn before_steering(packet: impl Object) {
     if name::has_headers(packet) {
@@ -71,7 +72,8 @@ pub(crate) fn before_steering(packet: impl Object) {
     }
 }
 
-/// IP has it. What has waited for that has waited into a time when others are followed.
+/// IP receives the packet. The recorded arrival decides whether it is followed, because other packets may be
+/// selected by now.
 #[inline(always)]
 pub(crate) fn at_ip(packet: impl Object) {
     let Some(name) = name::of_packet(packet) else { return };
@@ -80,13 +82,13 @@ pub(crate) fn at_ip(packet: impl Object) {
     }
 }
 
-/// Whether it came through a device, and is followed.
+/// Whether the packet's arrival at a device is recorded, so that it is followed.
 #[inline(always)]
 pub(crate) fn is_noted(name: Name) -> bool {
     let Some(place) = place_of(&RXPATH_ARRIVALS, name) else { return false };
     // SAFETY: as in `note_at`.
     let noted = unsafe { place.read_volatile() };
-    // Most are another's: no clock is read for them.
+    // Most entries belong to other packets: no clock is read for them.
     (noted ^ name.hash) & !MOMENT == 0 && age(noted, name, now()) <= LONGEST_WAY
 }
 
@@ -116,14 +118,14 @@ fn note_at(moments: &Moments, name: Name) {
     }
 }
 
-/// When a packet came through its first device, and when IP had it first; 0 if that is not known.
+/// When a packet passed its first device, and when IP first received it; 0 if that is not known.
 #[inline(always)]
 pub(crate) fn of(name: Name, now: u64) -> (u64, u64) {
     (noted(&RXPATH_ARRIVALS, name, now), noted(&RXPATH_IP, name, now))
 }
 
-/// Why it is not known when a packet came through a device. What IP has noted has passed a device
-/// before; where IP is not seen, a packet that came lately may have taken the place.
+/// Why a packet's arrival at a device is not known. A packet that IP recorded has passed a device, so its
+/// entry was overwritten. Where IP is not hooked, a recent entry of another packet may have overwritten it.
 #[inline(always)]
 pub(crate) fn loss(name: Name, protocol: Protocol, now: u64) -> RxpathLoss {
     let is_overwritten = if points_of(protocol as u32) & u64::from(Point::Ip.bit()) != 0 {
@@ -146,7 +148,7 @@ fn noted(moments: &Moments, name: Name, now: u64) -> u64 {
     if age > LONGEST_WAY { 0 } else { now - age }
 }
 
-/// Where few are followed, a part of the array is enough for them, and stays in the CPU's caches.
+/// If few packets are followed, a part of the array suffices, and stays in the CPU's caches.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
 fn place_of(moments: &Moments, name: Name) -> Option<*mut u64> {
@@ -162,7 +164,7 @@ const fn mark_of(name: Name) -> u64 {
     name.hash & !MOMENT
 }
 
-/// How long ago the packet with this name came, far too long if another's moment is there.
+/// The age of the timestamp of the packet with this name; the maximum if the entry belongs to another packet.
 #[inline(always)]
 const fn age(noted: u64, name: Name, now: u64) -> u64 {
     if (noted ^ name.hash) & !MOMENT == 0 { now.wrapping_sub(noted) & MOMENT } else { u64::MAX }

@@ -1,4 +1,4 @@
-//! Adds what was received and read to its reader's slot: each stage of its way, and the whole.
+//! Adds an observation to its reader's slot: each stage, and the total.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -11,8 +11,8 @@ use sysprobe_ebpf::{counter, times};
 use crate::share;
 use crate::way::load;
 
-/// The points that can be seen, by protocol: bits of [`Point::bit`]. The agent knows them when all programs
-/// are attached.
+/// The observable points by protocol: bits of `Point::bit`. The agent sets them when all programs are
+/// attached.
 #[btf_map]
 static RXPATH_POINTS: Array<u64, { Protocol::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 /// By slot. Sized by the agent.
@@ -27,8 +27,8 @@ static RXPATH_ROOM: Room = Room::new();
 #[btf_map]
 static RXPATH_LOSSES: Array<u64, { RxpathLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// Books a way, by the moments at which it passed its points, for as many as it stands for. What could not be
-/// seen belongs to the stage after it.
+/// Adds the stages of an observation, weighted by the number of packets that it stands for. The time before a
+/// point that is not observable belongs to the next stage.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many points")]
 pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
@@ -38,13 +38,13 @@ pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
         return;
     }
     let slot = slot_of(Key { cgroup: owner, protocol, pad: 0 });
-    // What has no slot of its own would be a mixture of protocols.
+    // The slot `UNKNOWN` would mix protocols.
     if slot == slot::UNKNOWN {
         return;
     }
     let Some(stats) = RXPATH_STATS.get_ptr_mut(slot) else { return };
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to
-    // is added to atomically.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. All additions are
+    // atomic.
     let stats = unsafe { &mut *stats };
     (stats.protocol, stats.points) = (protocol + 1, points as u32);
     let begun = load(&unread.moments[0]);
@@ -53,7 +53,7 @@ pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
         if points >> (number + 1) & 1 == 0 {
             continue;
         }
-        // The clocks of two CPUs, and what was seen of the reader, are not exact to the nanosecond.
+        // Clocks of two CPUs, and the reader's timestamps, are not exact to the nanosecond.
         let moment = load(moment);
         let moment = if moment > last { moment } else { last };
         times::add_several(stage, moment - last, share::weight_of(unread));
@@ -62,7 +62,7 @@ pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
     times::add_several(&mut stats.total, last - begun, share::weight_of(unread));
 }
 
-/// Those that can be seen.
+/// The observable points of a protocol; 0 until all programs are attached.
 #[inline(always)]
 pub(crate) fn points_of(protocol: u32) -> u64 {
     RXPATH_POINTS.get(protocol).copied().unwrap_or(0)

@@ -1,4 +1,5 @@
-//! UDP: from a datagram that comes while none is followed, by how many are before it in the socket's queues.
+//! UDP: follows a datagram that arrives while none is followed, by the number of datagrams before it in the
+//! socket's queues.
 
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::atomic::add_u64;
@@ -13,18 +14,18 @@ use crate::name;
 use crate::way::{self, begin_or_lose, end};
 
 settings!(
-    /// `sk_buff_head` of those that came last: the last one of them, and how many there are.
+    /// `sk_receive_queue`: its last datagram, and the number of datagrams in it.
     OFF_SK_RECEIVED_LAST,
     OFF_SK_RECEIVED_COUNT,
-    /// The same of those that a reader, or a call to `poll`, has taken from there together.
+    /// The same for `reader_queue`, to which a reader or a call to `poll` moves all of them at once.
     OFF_UDP_TAKEN_LAST,
     OFF_UDP_TAKEN_COUNT,
 );
 
-/// A datagram has reached its socket. One before it that never became readable found no room.
+/// A datagram has reached its socket. It replaces a recorded one that never became readable for lack of room.
 #[inline(always)]
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
-    // A reader would not be noticed, or the socket's end.
+    // The programs at readers and at the socket's end may not be attached yet.
     if points_of(Protocol::Udp as u32) == 0 {
         return;
     }
@@ -40,7 +41,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     }
 }
 
-/// The tasks that wait for a socket are about to be told: its last datagram can be read.
+/// The socket's last datagram becomes readable, and waiting tasks are about to be notified.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
     let points = points_of(Protocol::Udp as u32);
@@ -57,14 +58,14 @@ pub(crate) fn became_ready(socket: Sock) {
     if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && !is_gone(socket, unread)) {
         return;
     }
-    // A reader that never sleeps has been quicker.
+    // A reader that never sleeps has already taken it.
     let Some(before) = queued(socket).checked_sub(1) else { return };
     if let Some(name) = last(socket).and_then(name::of_datagram) {
         begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(before), true);
     }
 }
 
-/// The datagram that came last.
+/// The last datagram in the queues.
 #[inline(always)]
 fn last(socket: Sock) -> Option<Address> {
     let socket = Address(socket.address());
@@ -77,7 +78,7 @@ fn last(socket: Sock) -> Option<Address> {
     }
 }
 
-/// A call to receive has ended.
+/// A receive call has returned.
 #[inline(always)]
 pub(crate) fn received(socket: Sock, result: i32, flags: u32) {
     if result >= 0 && flags & NOT_TAKEN == 0 {
@@ -85,7 +86,7 @@ pub(crate) fn received(socket: Sock, result: i32, flags: u32) {
     }
 }
 
-/// A datagram was copied to a reader, and is let go unless the reader has only looked at it.
+/// A datagram was copied to a reader. It is freed, unless the reader only peeked (the length is negative).
 #[inline(always)]
 pub(crate) fn consumed(socket: Sock, length: i32) {
     if length >= 0 {
@@ -99,13 +100,13 @@ fn read(socket: Sock) {
     if unread.position == 0 {
         end(socket, unread, Protocol::Udp);
     } else {
-        // Several may read at the same time.
+        // Several tasks may read at the same time.
         add_u64(&mut unread.position, u64::MAX);
     }
 }
 
-/// Whether a datagram that is followed is in no queue any more, and no task is copying it either: what was
-/// taken before it was not read, or it was not itself. To copy one takes microseconds.
+/// Whether the followed datagram is in no queue any more and was not read: it or one before it was dropped. A
+/// task that is just copying it takes only microseconds.
 #[inline(always)]
 fn is_gone(socket: Sock, unread: &Unread) -> bool {
     const LONG_AGO: u64 = 10_000_000;
@@ -119,7 +120,7 @@ fn queued(socket: Sock) -> u32 {
     socket.load_u32(&OFF_SK_RECEIVED_COUNT) + taken(socket)
 }
 
-/// How many of them a reader has taken together and not read yet.
+/// How many of them a reader has moved to its queue and not read yet.
 #[inline(always)]
 fn taken(socket: Address) -> u32 {
     if OFF_UDP_TAKEN_COUNT.load() == ABSENT { 0 } else { socket.load_u32(&OFF_UDP_TAKEN_COUNT) }

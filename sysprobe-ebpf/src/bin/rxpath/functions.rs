@@ -1,4 +1,4 @@
-//! The same by BPF trampolines, and what only functions tell.
+//! The same hooks as BPF trampolines, and those that exist only as functions.
 
 use aya_ebpf::macros::fentry;
 use aya_ebpf::programs::FEntryContext;
@@ -32,8 +32,8 @@ fn rxpath_ip6_in(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `int enqueue_to_backlog(struct sk_buff *skb, int cpu, unsigned int *qtail)`; a
-/// packet is steered, and waits for that CPU's softirq
+/// proto: v5.10- `int enqueue_to_backlog(struct sk_buff *skb, int cpu, unsigned int *qtail)`; a packet is
+/// steered, and waits for that CPU's softirq
 #[fentry]
 fn rxpath_steer_in(ctx: FEntryContext) -> i32 {
     if share::is_noting() {
@@ -61,7 +61,7 @@ fn rxpath_ready_in(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[fentry]
 fn rxpath_read_in(ctx: FEntryContext) -> i32 {
     if !share::is_paused() {
@@ -70,9 +70,8 @@ fn rxpath_read_in(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `void skb_consume_udp(struct sock *sk, struct sk_buff *skb, int len)`;
-/// where a datagram was copied to a reader,
-/// with a length below zero if it was only looked at
+/// proto: v5.10- `void skb_consume_udp(struct sock *sk, struct sk_buff *skb, int len)`; when a datagram was
+/// copied to a reader, with a negative length for a peek
 #[fentry]
 fn rxpath_take_in(ctx: FEntryContext) -> i32 {
     let socket = argument(&ctx, 0);

@@ -1,9 +1,9 @@
-//! The receive path: where what comes over the network loses its time before its reader has it.
+//! The receive path: how long received data takes from a network device to its reader, stage by stage.
 //!
-//! Packets are not followed one by one. Each that carries data leaves the moment of its coming in an array; a
-//! socket that has nothing unread takes that moment from there when the next segment arrives, and keeps it
-//! with the moments at which the data became readable and was read. When the reader was woken and when it got
-//! a CPU, the `sched` domain remembers.
+//! Packets are not followed one by one. Each packet with data has its arrival recorded in an array. A socket
+//! with nothing unread takes the arrival of the next segment from there, and keeps it together with the times
+//! at which the data became readable and was read. The `sched` domain knows when the reader was woken and
+//! when it got a CPU.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -27,8 +27,7 @@ use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_udp;
 
-/// proto: v5.10- `(struct sk_buff *skb)`;
-/// a device that is none of hardware, before the packet waits for its softirq
+/// proto: v5.10- `(struct sk_buff *skb)`; a virtual device, before the packet waits for its softirq
 #[btf_tracepoint(function = "netif_rx")]
 fn rxpath_virt_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
@@ -52,7 +51,7 @@ fn rxpath_one_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `(const struct sk_buff *skb)`; the same, for each of a list
+/// proto: v5.10- `(const struct sk_buff *skb)`; the same, for each packet of a list
 #[btf_tracepoint(function = "netif_receive_skb_list_entry")]
 fn rxpath_list_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the packet.
@@ -85,7 +84,7 @@ fn rxpath_ready_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn rxpath_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.

@@ -1,4 +1,4 @@
-//! What is remembered of sockets lies with them.
+//! The records of sockets, in socket storage.
 
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::rxpath::{RxpathLoss, Unread};
@@ -11,7 +11,7 @@ use sysprobe_ebpf::storage::{Budget, SocketStorage};
 use crate::booking::lose;
 use crate::share;
 
-/// A socket as the modules see it that the objects share.
+/// A socket, as the modules that both objects share see it.
 pub(crate) type Sock = Typed;
 
 #[unsafe(link_section = ".maps")]
@@ -20,11 +20,11 @@ static RXPATH_SOCKETS: SocketStorage<Unread> = SocketStorage::new();
 #[btf_map]
 static RXPATH_BUDGET: Budget = Budget::new();
 
-/// What is remembered of a socket, if anything is.
+/// The record of a socket, if it has one.
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
-    // SAFETY: the storage stays valid while the socket does. TCP's lock keeps programs apart; of UDP, whole
-    // words are written.
+    // SAFETY: the storage stays valid while the socket does. For TCP, the socket's lock keeps programs apart;
+    // for UDP, whole words are written.
     let unread = unsafe { &mut *RXPATH_SOCKETS.get(socket)? };
     if unread.waits != 0 && share::is_stale(unread) {
         unread.waits = 0;
@@ -32,7 +32,7 @@ pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
     Some(unread)
 }
 
-/// Remembers a socket that is not yet, if there is room for it.
+/// Creates the record of a socket, if the budget has room.
 #[inline(always)]
 pub(crate) fn insert(socket: Sock, new: &mut Unread) {
     RXPATH_SOCKETS.get_or_make(socket, new, &RXPATH_BUDGET, || lose(RxpathLoss::NoMemory));

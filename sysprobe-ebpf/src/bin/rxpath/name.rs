@@ -1,8 +1,8 @@
-//! What a packet is known by wherever it is seen: what stays the same on its way. Addresses and ports are
-//! translated, packets are cloned, and their places in memory are used again.
+//! The name of a packet: fields that stay the same wherever it is seen. Addresses and ports may be
+//! translated, packets cloned, and their memory reused.
 //!
-//! A segment of TCP has the number of its first byte; a datagram of UDP its length, what it begins with, and
-//! version 4's number of it.
+//! A TCP segment's name is the number of its first byte. A UDP datagram's name is its length, its first
+//! bytes, and its IPv4 identification.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use sysprobe_ebpf::GOLDEN;
@@ -21,30 +21,30 @@ settings!(
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     pub(crate) hash: u64,
-    /// What comes with the same name so much later, in nanoseconds, is another packet.
+    /// A packet with the same name that comes this much later, in nanoseconds, is another one.
     pub(crate) same_for: u64,
 }
 
-/// As long as TCP waits at least before it sends something again (`TCP_RTO_MIN`).
+/// TCP's minimum time before a retransmission (`TCP_RTO_MIN`).
 const SEGMENT_SAME_FOR: u64 = 200_000_000;
-/// Programs do say the same again, but not at once.
+/// Processes may send equal datagrams, but rarely within this time.
 const DATAGRAM_SAME_FOR: u64 = 20_000_000;
 
 const TCP: u32 = 6;
 const UDP: u32 = 17;
-/// Where the transport's header begins without options, in 32-bit words.
+/// Where the transport header begins, in 32-bit words, without IP options.
 const IP4_WORDS: usize = 5;
 const IP6_WORDS: usize = 10;
 const IP4_BYTES: u32 = 20;
-/// As many words of what follows as are looked at.
+/// The words of the transport header and the payload that are read.
 const TRANSPORT_WORDS: usize = 4;
 const VERSION_4_WITHOUT_OPTIONS: u32 = 0x45;
-/// Of the third word: all of a fragment's place but whether others follow.
+/// The fragment's offset, without the flags, in the second word of an IPv4 header.
 const PLACE_IN_WHOLE: u32 = 0x1fff;
 
 type Transport = [u32; TRANSPORT_WORDS];
 
-/// Of a packet that IP is about to get. `None` for what is no data.
+/// The name of a packet at a device. `None` for a packet that is not followed, such as one without data.
 #[inline(always)]
 pub(crate) fn of_packet(packet: impl Object) -> Option<Name> {
     if !is_ip(packet) {
@@ -54,8 +54,8 @@ pub(crate) fn of_packet(packet: impl Object) -> Option<Name> {
     if is_version_4(packet) { of_version_4(data) } else { of_version_6(data) }
 }
 
-/// Whether what a packet's name is made of lies in its linear part. Drivers may leave headers in
-/// fragments, from which GRO and IP pull them.
+/// Whether the fields of a packet's name are in its linear part. Drivers may leave headers in fragments, from
+/// which GRO and IP pull them.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "a few words")]
 pub(crate) fn has_headers(packet: impl Object) -> bool {
@@ -64,13 +64,13 @@ pub(crate) fn has_headers(packet: impl Object) -> bool {
     length.saturating_sub(packet.u32(&OFF_SKB_FRAGMENTS_LENGTH).unwrap_or(0)) >= WITH_TRANSPORT
 }
 
-/// Of a segment of TCP.
+/// The name of a TCP segment, from the number of its first byte.
 #[inline(always)]
 pub(crate) const fn of_segment(first: u32) -> Name {
     Name { hash: (first as u64 | 1 << 32).wrapping_mul(GOLDEN), same_for: SEGMENT_SAME_FOR }
 }
 
-/// Of a datagram that has reached its socket.
+/// The name of a datagram that has reached its socket.
 #[inline(always)]
 pub(crate) fn of_datagram(packet: impl Object) -> Option<Name> {
     let head = packet.u64(&OFF_SKB_HEAD)?;
@@ -111,7 +111,7 @@ fn of_version_6(data: u64) -> Option<Name> {
     }
 }
 
-/// A packet that is longer than its header can say has 0 there.
+/// A length of 0 means that the packet is longer than the header can say.
 #[inline(always)]
 fn of_tcp(header: &Transport, length: u32) -> Option<Name> {
     let header_length = u32::from_be(header[3]) >> 28 << 2;
@@ -119,7 +119,7 @@ fn of_tcp(header: &Transport, length: u32) -> Option<Name> {
     has_data.then(|| of_segment(u32::from_be(header[1])))
 }
 
-/// What is shorter than what is looked at has something behind it that stays as well.
+/// The bytes after a short payload are part of the name. They do not change on the way either.
 #[inline(always)]
 fn of_udp(header: &Transport, number: u32) -> Name {
     let payload = u64::from(header[2]) << 32 | u64::from(header[3]);

@@ -1,5 +1,4 @@
-//! When the task that reads was told, and how long it waited for a CPU: from what the `sched` domain
-//! remembers of it.
+//! When the reading task was woken, and how long it waited for a CPU, from the records of the `sched` domain.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_processor_id};
 use sysprobe_common::rxpath::slow::Slow;
@@ -11,16 +10,16 @@ use sysprobe_ebpf::settings;
 use sysprobe_ebpf::shared;
 
 settings!(
-    /// 1 if the other domain remembers.
+    /// 1 if `sched` keeps the slices of tasks.
     CFG_SLICES,
     OFF_TASK_LAST_ARRIVAL,
     OFF_TASK_RUN_DELAY,
     OFF_TASK_RUN_COUNT,
 );
 
-/// When the running task became runnable after a moment, and how long it has waited for a CPU since, however
-/// often. One that had a CPU at first need not become runnable. Of one that has had too many slices since it
-/// is not known: the task was busy with other things.
+/// When the current task became runnable after `ready`, and how long it has waited for a CPU since, over all
+/// waits. A task that had a CPU at `ready` was runnable all the time. If the task has had more slices since
+/// than are kept, it was busy with other things, and `ready` counts as its wakeup.
 #[inline(always)]
 pub(crate) fn since(ready: u64) -> (u64, u64) {
     if CFG_SLICES.load() == 0 {
@@ -34,7 +33,7 @@ pub(crate) fn since(ready: u64) -> (u64, u64) {
     (way.woken, way.waited)
 }
 
-/// What the CPU was occupied with of late, to explain why this took long.
+/// Adds the last run intervals of the CPU to a record, to explain why the request was slow.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
 pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
@@ -45,7 +44,7 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
     // SAFETY: the helper returns a typed pointer to the current task.
     let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
     let Some(stored) = shared::sched_task(task) else { return };
-    // Of a slice that was noted already it is not known how much of its wait was here.
+    // For a slice that is already recorded, the part of its wait on this CPU is not known.
     let Some((slice, here)) = current(task, stored) else { return };
     (slow.waited_from, slow.waited_to) = (slice.arrived.wrapping_sub(here), slice.arrived);
     slow.clock_offset = line.clock_offset;
@@ -56,7 +55,7 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
     }
 }
 
-/// What is known of the time since something was ready.
+/// The reader's waits since the data became ready.
 struct Way {
     ready: u64,
     woken: u64,
@@ -73,7 +72,7 @@ impl Way {
         }
         for back in 0..SLICES {
             let slice = nth(&stored.slices, back);
-            // The task is younger.
+            // The entry is empty: the task has not had more slices.
             if slice.arrived == 0 || !self.goes_on_before(&slice) {
                 return;
             }
@@ -81,7 +80,7 @@ impl Way {
         self.woken = self.ready;
     }
 
-    /// Whether it matters what was before this slice.
+    /// Adds a slice, and returns whether the one before it matters.
     #[inline(always)]
     fn goes_on_before(&mut self, slice: &Slice) -> bool {
         if slice.arrived <= self.ready {
@@ -97,7 +96,7 @@ impl Way {
     }
 }
 
-/// The slice that the task is in, if it was not noted yet; and how long it waited for it on this CPU.
+/// The current slice, if it is not recorded yet, and the part of its wait on this CPU.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as it is remembered")]
 fn current(task: Typed, stored: &StoredTask) -> Option<(Slice, u64)> {
@@ -114,7 +113,7 @@ fn current(task: Typed, stored: &StoredTask) -> Option<(Slice, u64)> {
     Some((Slice { arrived, waited, left: 0 }, here))
 }
 
-/// The last but so many.
+/// The slice that is `back` slices before the last one.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "what counts are the lowest bits")]
 fn nth(slices: &Slices, back: usize) -> Slice {

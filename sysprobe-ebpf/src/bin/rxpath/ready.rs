@@ -1,11 +1,11 @@
-//! A socket becomes readable, of whatever protocol.
+//! A socket of any protocol becomes readable.
 
 use sysprobe_ebpf::socket::{is_tcp, is_udp};
 
 use crate::memory::Sock;
 use crate::{datagram, segment};
 
-/// The tasks that wait for it are about to be told.
+/// Waiting tasks are about to be notified.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
     if is_tcp(socket) {

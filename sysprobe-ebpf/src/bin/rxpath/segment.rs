@@ -1,4 +1,4 @@
-//! TCP: from the first unread segment, by the numbers of its bytes.
+//! TCP: follows the first unread segment, by sequence numbers.
 
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::clock::now;
@@ -25,7 +25,7 @@ settings!(
 const FIN: u32 = 1;
 const SYN: u32 = 2;
 
-/// An established connection gets a segment.
+/// An established connection receives a segment.
 #[inline(always)]
 pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     let Some(segment) = Segment::of(packet).filter(Segment::has_data) else { return };
@@ -35,7 +35,8 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     }
     let Some(tcp) = tcp(socket) else { return };
     let next = tcp.load_u32(&OFF_TCP_RCV_NXT);
-    // One that was not taken, for want of room, is sent again.
+    // A followed segment that was not accepted, for lack of room, is retransmitted: then it is recorded
+    // again.
     if remembered.as_ref().is_some_and(|unread| unread.waits != 0 && is_after(next, position(unread))) {
         return;
     }
@@ -45,8 +46,8 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     }
 }
 
-/// Its reader is about to be told. Where segments are not seen before that, this is where following begins:
-/// the unread data begins with a segment that came through a device and was noted there, if it is followed.
+/// The reader is about to be notified. Where earlier hooks do not see segments, following begins here: the
+/// unread data begins with a segment whose arrival at a device is recorded, if it is followed.
 #[inline(always)]
 pub(crate) fn became_ready(socket: Sock) {
     if points_of(Protocol::Tcp as u32) & u64::from(Point::Transport.bit()) == 0 {
@@ -76,7 +77,7 @@ fn begin_unread(socket: Sock) {
     }
 }
 
-/// Whether an unread segment begins here: after a part of one that was read, none does.
+/// Whether an unread segment begins at this number. None does if a segment was read in part.
 #[inline(always)]
 fn is_first_of_segment(socket: Sock, number: u32) -> bool {
     let socket = Address(socket.address());
@@ -87,7 +88,7 @@ fn is_first_of_segment(socket: Sock, number: u32) -> bool {
     first.and_then(Segment::of).is_some_and(|segment| segment.first == number && segment.has_data())
 }
 
-/// Of what was seen before it can be read.
+/// The followed segment becomes readable.
 #[inline(always)]
 fn go_on(socket: Sock) {
     match known(socket) {
@@ -103,9 +104,9 @@ fn go_on(socket: Sock) {
     }
 }
 
-/// Not by that of an established connection: data on the segment that completes the handshake (the client
-/// waits with its acknowledgement for what it has to say, or the next segment overtakes it on another CPU),
-/// and on a connection whose other half is closed. What was not seen at a device is none of these.
+/// Begins to follow data that did not pass `tcp_rcv_established`: data on the segment that completes the
+/// handshake (the client delayed its acknowledgement, or the next segment overtook it on another CPU), and on
+/// a half-closed connection. Data that no device recorded is neither, so it is not counted as lost.
 #[inline(always)]
 fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
     let Some(tcp) = tcp(socket) else { return };
@@ -115,26 +116,26 @@ fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
     }
 }
 
-/// Something was copied to a reader.
+/// Data was copied to a reader.
 #[inline(always)]
 pub(crate) fn read(socket: Sock) {
     let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };
     let Some(tcp) = tcp(socket) else { return };
-    // Some of the kernel's own readers run in the softirq, on top of an unrelated task.
+    // Some of the kernel's own readers run in a softirq, on top of an unrelated task.
     let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
     if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), position(unread)) {
         end(socket, unread, Protocol::Tcp);
     }
 }
 
-/// The number of its first byte.
+/// The sequence number of the first byte.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as it was stored")]
 const fn position(unread: &Unread) -> u32 {
     unread.position as u32
 }
 
-/// By the numbers of its bytes.
+/// A segment, by sequence numbers.
 struct Segment {
     first: u32,
     end: u32,
@@ -142,7 +143,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// What TCP has noted with the packet (`tcp_skb_cb`).
+    /// Reads TCP's data in the packet (`tcp_skb_cb`).
     #[inline(always)]
     fn of(packet: impl Object) -> Option<Self> {
         Some(Self {
@@ -152,21 +153,21 @@ impl Segment {
         })
     }
 
-    /// The beginning and the end of a connection have a number each.
+    /// SYN and FIN have a sequence number each.
     #[inline(always)]
     fn has_data(&self) -> bool {
         let controls = (self.flags & FIN) + (self.flags & SYN) / SYN;
         self.end.wrapping_sub(self.first) > controls
     }
 
-    /// Whether it can be read as soon as it is there: it is neither old nor ahead of one that is missing.
+    /// Whether the segment is readable at once: it is neither old nor after a missing one.
     #[inline(always)]
     const fn begins_or_covers(&self, next: u32) -> bool {
         !is_after(self.first, next) && is_after(self.end, next)
     }
 }
 
-/// In the order of sequence numbers, which wrap.
+/// Whether a sequence number is after another one. They wrap.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "as the kernel's `before` and `after`")]
 const fn is_after(number: u32, other: u32) -> bool {

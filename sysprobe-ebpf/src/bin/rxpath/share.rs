@@ -1,12 +1,13 @@
-//! Which packets are followed: all, or on a busy machine a share of them that has nothing to do with how long
-//! they take. It is decided where they come through a device; from there on, that a packet was noted says it.
+//! Selects the packets that are followed: all, or on a busy machine a share that does not depend on their
+//! latency. The programs at devices decide; after that, the recorded arrival does.
 //!
-//! Where the share is small, packets are noted a part of the time only: for the rest the agent takes the
-//! programs off their tracepoints, those of the readers only when nothing that was noted waits for its
-//! reader. Programs on functions stay, and look at the phase.
+//! If the share is small, packets are recorded only for a part of the time. For the rest the agent detaches
+//! the programs from their tracepoints: those at readers only when all recorded data has been read. Programs
+//! on functions stay attached and check the phase.
 //!
-//! Where a flow has a number that stays the same on the way, all of it is followed for a moment and then
-//! another is: the number and the time are hashed together. Where it has none, the packet's name decides.
+//! If a flow has a hash that stays the same along the path, the whole flow is followed for a short time, and
+//! then another one: the flow's hash is hashed together with the time. If it has none, the packet's name
+//! decides.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -23,24 +24,24 @@ use crate::way::load;
 
 settings!(
     OFF_SKB_HASH,
-    /// Of a hash that the kernel has computed for itself, maybe on the way only.
+    /// Says that the kernel has computed the hash itself, maybe only along the path.
     OFF_SKB_SW_HASH,
     BIT_SKB_SW_HASH,
 );
 
-/// By [`ShareWord`]. The agent changes them.
+/// By [`ShareWord`]. Written by the agent.
 #[btf_map]
 static RXPATH_SHARE: Array<u64, { ShareWord::COUNT }, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// How many sockets hold something that is followed and has not been read, except for what will never be
-/// read. Counted where packets are followed a part of the time.
+/// The number of sockets with followed data that has not been read. Data that is never read stays counted, so
+/// the agent compares two values. Counted only where packets are sampled in time as well.
 #[btf_map]
 static RXPATH_WAITING: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// For how long the same flows are followed, as a power of two of jiffies: from 32 ms (at 1000 a second) to
-/// 320 ms (at 100).
+/// How long the same flows are followed, as a power of two of jiffies: from 32 ms (1000 Hz) to 320 ms (100
+/// Hz).
 const MOMENT_BITS: u32 = 5;
 
-/// How many bits of a hash must be 0 for what it belongs to to be followed.
+/// How many bits of a hash must be 0 for its flow or packet to be followed.
 #[inline(always)]
 pub(crate) fn bits() -> u64 {
     word(ShareWord::Bits)
@@ -51,31 +52,31 @@ fn word(word: ShareWord) -> u64 {
     RXPATH_SHARE.get(word as u32).map_or(0, load)
 }
 
-/// Whether what comes through a device is noted now.
+/// Whether packets at devices are recorded now.
 #[inline(always)]
 pub(crate) fn is_noting() -> bool {
     word(ShareWord::Phase) == Phase::Noting as u64
 }
 
-/// Whether nothing is looked at now.
+/// Whether the programs are paused now.
 #[inline(always)]
 pub(crate) fn is_paused() -> bool {
     word(ShareWord::Phase) == Phase::Paused as u64
 }
 
-/// Whether it may have been read while the programs were off.
+/// Whether the data may have been read while the programs were off.
 #[inline(always)]
 pub(crate) fn is_stale(unread: &Unread) -> bool {
     load(&unread.moments[Point::Device as usize]) < word(ShareWord::Since)
 }
 
-/// A socket holds something that is followed.
+/// A socket now has followed data.
 #[inline(always)]
 pub(crate) fn count_waiting() {
     add_waiting(1);
 }
 
-/// It has been read.
+/// The followed data has been read.
 #[inline(always)]
 pub(crate) fn count_read() {
     add_waiting(u64::MAX);
@@ -93,26 +94,26 @@ fn add_waiting(number: u64) {
     }
 }
 
-/// How many packets what is remembered stands for.
+/// The number of packets that the followed data stands for.
 #[inline(always)]
 pub(crate) fn weight_of(unread: &Unread) -> u64 {
     load(&unread.weight)
 }
 
-/// How many packets each one stands for that is followed now.
+/// The number of packets that a packet stands for if it is selected now.
 #[inline(always)]
 pub(crate) fn weight() -> u64 {
     1 << (word(ShareWord::WeightBits) & 31)
 }
 
-/// Whether a packet is followed, as far as that shows without its name.
+/// Whether a packet is followed, if that can be decided without its name.
 #[inline(always)]
 pub(crate) fn of_flow(packet: impl Object, bits: u64) -> Option<bool> {
     if bits == 0 {
         return Some(true);
     }
     let hash = packet.u32(&OFF_SKB_HASH).filter(|hash| *hash != 0)?;
-    // Else it would be followed by one device and not by the next.
+    // Otherwise, one device might follow the packet and the next one not.
     let is_own = packet.u8(&OFF_SKB_SW_HASH).unwrap_or(0) >> (BIT_SKB_SW_HASH.load() & 7) & 1 != 0;
     if is_own {
         return None;
@@ -122,10 +123,10 @@ pub(crate) fn of_flow(packet: impl Object, bits: u64) -> Option<bool> {
     Some(is_chosen((u64::from(hash) | moment << 32).wrapping_mul(GOLDEN), bits))
 }
 
-/// The same of one without a flow.
+/// The same for a packet without a flow hash.
 #[inline(always)]
 pub(crate) fn of_name(name: Name, bits: u64) -> bool {
-    // The name's own bits choose its place.
+    // Hashed again, because bits of the name's hash are its index in the array.
     is_chosen(name.hash.wrapping_mul(GOLDEN), bits)
 }
 

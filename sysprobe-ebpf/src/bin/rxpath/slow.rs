@@ -1,5 +1,5 @@
-//! What took longer than a command asked for: a record of each, through a ring. While no command asks, the
-//! only cost is a look at a number.
+//! Requests that took longer than a command's threshold, sent one by one through a ring buffer. While no
+//! command asks for them, the only cost is a check of the threshold.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, RingBuf};
@@ -20,13 +20,13 @@ use crate::way::load;
 
 settings!(OFF_SK_OWN_PORT, OFF_SK_PEER_PORT, OFF_SK_PEER_V4);
 
-/// What takes so many nanoseconds is told of; 0 for nothing.
+/// The threshold in nanoseconds; 0 for off.
 #[btf_map]
 static RXPATH_SLOW_FROM: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
 static RXPATH_SLOW: RingBuf<Slow, { RING_BYTES as usize }> = RingBuf::new();
 
-/// It has been read, by the running task.
+/// The current task has read the data: sends a record if that took too long.
 #[inline(always)]
 pub(crate) fn tell(socket: Sock, owner: u64, protocol: Protocol, unread: &Unread) {
     let took = load(&unread.moments[Point::Read as usize])

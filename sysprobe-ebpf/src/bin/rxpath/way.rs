@@ -1,7 +1,6 @@
-//! The way of what a socket receives, to the task that reads it.
+//! Received data on its way from a socket to the task that reads it.
 //!
-//! One thing at a time is followed on a socket: what arrives while that waits to be read waits for the same
-//! reader.
+//! One item at a time is followed on a socket. Data that arrives in between waits for the same reader.
 
 use core::ptr;
 
@@ -13,7 +12,8 @@ use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
 use crate::{arrival, reader, share, slow};
 
-/// Begins to follow what has just reached its socket by way of a device, which should have been seen there.
+/// Begins to follow data that has just reached its socket through a device, or counts why its arrival there
+/// is not known.
 #[inline(always)]
 pub(crate) fn begin_or_lose(
     socket: Sock,
@@ -23,14 +23,14 @@ pub(crate) fn begin_or_lose(
     is_ready: bool,
 ) {
     let is_begun = begin(socket, remembered, name, position, is_ready);
-    // Of what is not followed nothing is missing.
+    // If only a share of the packets is followed, a missing arrival is no loss.
     if !is_begun && share::bits() == 0 {
         lose(arrival::loss(name, protocol, now()));
     }
 }
 
-/// Begins to follow what has just reached its socket, if it is known when it came, and says so. Where that is
-/// first seen when it can be read, it is ready.
+/// Begins to follow data that has just reached its socket, if its arrival at a device is known, and returns
+/// whether it is. `is_ready` says that the data is readable already.
 #[inline(always)]
 pub(crate) fn begin(
     socket: Sock,
@@ -59,13 +59,13 @@ pub(crate) fn begin(
     true
 }
 
-/// The tasks that wait for it are about to be told.
+/// Waiting tasks are about to be notified.
 #[inline(always)]
 pub(crate) fn became_ready(unread: &mut Unread) {
     unread.moments[Point::Ready as usize] = now();
 }
 
-/// Its first byte has been copied to the running task.
+/// The first byte has been copied to the current task.
 #[inline(always)]
 pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     if !replace(&mut unread.waits, 1, 0) {
@@ -85,7 +85,7 @@ pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     slow::tell(socket, owner, protocol, unread);
 }
 
-/// Volatile, for the compiler would keep it in a register.
+/// Volatile, because the compiler would otherwise keep the value in a register, where the verifier tracks it.
 #[inline(always)]
 pub(crate) fn load(place: &u64) -> u64 {
     // SAFETY: a live reference.

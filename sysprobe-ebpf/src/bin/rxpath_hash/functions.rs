@@ -1,4 +1,4 @@
-//! The same by kprobes, and what only functions tell.
+//! The same hooks as kprobes, and those that exist only as functions.
 
 use aya_ebpf::macros::kprobe;
 use aya_ebpf::programs::ProbeContext;
@@ -51,7 +51,7 @@ fn rxpath_ready_kp(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[kprobe]
 fn rxpath_read_kp(ctx: ProbeContext) -> u32 {
     segment::read(address(&ctx, 0));

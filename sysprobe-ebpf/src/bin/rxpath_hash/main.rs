@@ -1,6 +1,6 @@
-//! The receive path, for kernels and hooks without socket storage: the same numbers as the `rxpath` object,
-//! with what is remembered of a socket in a hash by its address, and with reads that the verifier need not
-//! understand. What its readers did is not told.
+//! The receive path, for attach modes without socket storage: the same numbers as the `rxpath` object,
+//! without the reader's stages. The records of sockets are in a hash by address, and helpers read kernel
+//! memory, so the verifier needs no types.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -32,8 +32,7 @@ use aya_ebpf::programs::RawTracePointContext;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::socket::is_udp;
 
-/// proto: v5.10- `(struct sk_buff *skb)`;
-/// a device that is none of hardware, before the packet waits for its softirq
+/// proto: v5.10- `(struct sk_buff *skb)`; a virtual device, before the packet waits for its softirq
 #[raw_tracepoint(tracepoint = "netif_rx")]
 fn rxpath_virt_rt(ctx: RawTracePointContext) -> i32 {
     arrival::before_softirq(Address(ctx.arg(0)));
@@ -54,7 +53,7 @@ fn rxpath_one_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `(const struct sk_buff *skb)`; the same, for each of a list
+/// proto: v5.10- `(const struct sk_buff *skb)`; the same, for each packet of a list
 #[raw_tracepoint(tracepoint = "netif_receive_skb_list_entry")]
 fn rxpath_list_rt(ctx: RawTracePointContext) -> i32 {
     arrival::before_steering(Address(ctx.arg(0)));
@@ -82,7 +81,7 @@ fn rxpath_ready_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[raw_tracepoint(tracepoint = "tcp_rcv_space_adjust")]
 fn rxpath_read_rt(ctx: RawTracePointContext) -> i32 {
     segment::read(Address(ctx.arg(0)));

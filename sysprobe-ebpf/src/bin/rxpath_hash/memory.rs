@@ -1,4 +1,4 @@
-//! What is remembered of sockets lies in a hash, by their addresses.
+//! The records of sockets, in a hash by address.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
@@ -12,14 +12,14 @@ use crate::booking::lose;
 /// See the other object.
 pub(crate) type Sock = Address;
 
-/// By address. Sized by the agent. Preallocated: it is filled where packets are received.
+/// By address. Sized by the agent. Preallocated, because entries are added while packets are received.
 #[btf_map]
 static RXPATH_SOCKETS: HashMap<u64, Unread, 1> = HashMap::new();
 
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
-    // SAFETY: an entry is removed when its socket is freed. TCP's lock keeps programs apart; of UDP, whole
-    // words are written.
+    // SAFETY: an entry is removed when its socket is freed. For TCP, the socket's lock keeps programs apart;
+    // for UDP, whole words are written.
     RXPATH_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn insert(socket: Sock, new: &mut Unread) {
     }
 }
 
-/// Without the instruction that came with 5.12.
+/// Without compare and exchange, which needs 5.12.
 #[inline(always)]
 pub(crate) const fn replace(place: &mut u64, expected: u64, new: u64) -> bool {
     let is_expected = *place == expected;
@@ -40,7 +40,7 @@ pub(crate) const fn replace(place: &mut u64, expected: u64, new: u64) -> bool {
     is_expected
 }
 
-/// The socket goes.
+/// The socket is freed.
 #[inline(always)]
 #[expect(clippy::let_underscore_must_use, reason = "it may not be remembered")]
 pub(crate) fn forget(socket: Sock) {

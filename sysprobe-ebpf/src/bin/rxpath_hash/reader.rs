@@ -1,8 +1,8 @@
-//! What the reading task did: here, it is not remembered.
+//! The reader's stages, which this object does not observe.
 
 use sysprobe_common::rxpath::slow::Slow;
 
-/// As if it had been running.
+/// As if the task had been running since then.
 #[inline(always)]
 pub(crate) const fn since(ready: u64) -> (u64, u64) {
     (ready, 0)

@@ -1,5 +1,5 @@
-//! Here every packet is followed: the verifiers of the kernels that this object is for (5.10, 6.1) lose sight
-//! of a bucket's number when its count is another one than 1.
+//! This object follows every packet: the verifiers of its kernels (5.10, 6.1) lose track of a bucket's index
+//! if the count may be other than 1.
 
 use sysprobe_common::rxpath::Unread;
 use sysprobe_ebpf::kernel::Object;

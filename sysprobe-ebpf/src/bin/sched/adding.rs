@@ -1,4 +1,4 @@
-//! How a number is added to a shard: by one CPU alone, or by several at the same time.
+//! Additions to a shard, by one CPU alone or by several at the same time.
 
 use sysprobe_common::shard::adding;
 use sysprobe_ebpf::{atomic, settings, shard};
@@ -8,14 +8,14 @@ settings!(
     CFG_ADDING
 );
 
-/// Adds to a number of this CPU's shard.
+/// Adds to a counter in this CPU's shard.
 #[inline(always)]
 pub(crate) fn add_u64(counter: &mut u64, value: u64) {
     if adds_alone() { Alone::u64(counter, value) } else { Together::u64(counter, value) }
 }
 
-/// Whether no other CPU adds to this one's shard. Where that is the same for all CPUs, the verifier drops the
-/// other way.
+/// Whether no other CPU adds to this CPU's shard. If that is the same for all CPUs, the verifier removes the
+/// other branch.
 #[inline(always)]
 pub(crate) fn adds_alone() -> bool {
     match CFG_ADDING.load() {
@@ -31,10 +31,10 @@ pub(crate) trait Add {
     fn u32(counter: &mut u32, value: u32);
 }
 
-/// Needs no atomic: every hook runs with interrupts off.
+/// Adds without atomics, because every hook runs with interrupts off.
 pub(crate) struct Alone;
 
-/// Other CPUs add at the same time.
+/// Adds atomically, because other CPUs add to the same shard.
 pub(crate) struct Together;
 
 impl Add for Alone {

@@ -1,5 +1,5 @@
-//! Books what a task has gathered: the difference between its totals now and when it was last looked at,
-//! added to its cgroup's slot. The caller finds the task and keeps what it was last seen with.
+//! Accounts for a task: adds the difference between its totals now and its last ones to its cgroup's slot.
+//! The caller finds the task and keeps its last totals.
 
 use core::ptr;
 
@@ -34,17 +34,18 @@ settings!(
     OFF_TASK_TGID,
     /// Shards per slot.
     CFG_SHARDS,
-    /// The agent itself, which a flush on its own CPU would interrupt half-way.
+    /// The agent's own process. A flush skips it, because on its CPU the flush is an ordinary call that a
+    /// switch may interrupt.
     CFG_AGENT_TGID,
 );
 
 /// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
 pub(crate) const PF_EXITING: u32 = 4;
 
-/// `slot * shards + shard`. Sized by the agent.
+/// By `slot * shards + shard`. Sized by the agent.
 #[btf_map]
 static SCHED_STATS: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// How many moves of tasks between cgroups there were.
+/// The number of moves of tasks between cgroups.
 #[btf_map]
 static SCHED_MOVES: Array<u32, 1> = Array::new();
 #[btf_map]
@@ -72,9 +73,9 @@ pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
     })
 }
 
-/// Adds what the task gathered since it was last booked to its cgroup. Its last wait is noted in this CPU's
-/// timeline, if it is given, to be divided by what happened there: the verifier would go through that for
-/// everything that is decided here.
+/// Adds what the task's totals have grown by to its cgroup. If `line`, this CPU's timeline, is given, the
+/// last wait is stored there and divided later: otherwise the verifier would explore the division for every
+/// branch of this code.
 #[inline(always)]
 pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Timeline>) {
     let Some(mut now) = totals(task) else {
@@ -88,7 +89,7 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     let waited = now.run_delay.wrapping_sub(last.run_delay);
     let (mut bearer, mut victim) = (now.slot, timeline::victim(&now));
     if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
-        // It ran in its old cgroup first: what it waited for and ran up to the move is the old one's.
+        // The task ran in its old cgroup first, so its wait and its run time up to the move belong there.
         let moved =
             SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
         (bearer, victim) = (last.slot, timeline::victim(last));
@@ -108,25 +109,26 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     *last = now;
 }
 
-/// The time on CPU up to which a task that was moved since it was last booked belongs to its old cgroup.
-/// Without a note of the move this booking came between the move and the note, or the task is not its
-/// process's first thread: then it has just been running where it was.
+/// The time on CPU up to which a task belongs to its old cgroup, if it has moved since it was last accounted
+/// for. If the move is not noted, this program ran between the move and the note, or the task is not the
+/// first thread of its process. All of its run time then belongs to the old cgroup.
 #[inline(always)]
 fn ran_before_the_move(last: &SchedTask, now: &SchedTask) -> u64 {
     let noted = last.moved_at.wrapping_sub(1);
     if noted >= last.on_cpu && noted <= now.on_cpu { noted } else { now.on_cpu }
 }
 
-/// The task's cgroup and slot. Only if the task may have been moved is the way to its cgroup walked.
+/// The task's cgroup and slot. The cgroup is looked up only if the task may have moved.
 #[inline(always)]
 fn place(task: impl Object, last: &mut SchedTask, now: &SchedTask) -> (u64, u32) {
-    // The cgroup of a task that exits may be gone, and its slot with it, before the task has left its CPU.
+    // The cgroup of an exiting task may be gone before the task has left its CPU, and the slot with it.
     let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
     let may_keep = last.slot != slot::UNKNOWN && !exits;
     if !exits && now.css_set == last.css_set && now.moves == last.moves && is_settled(last) {
         return (last.cgroup, last.slot);
     }
-    // Before the look, so that a slot that is freed meanwhile is looked for again. A note of a move is spent.
+    // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
+    // is used up.
     wait::store(&mut last.moved_at, exhausted());
     let cgroup = id_of_task(task);
     if may_keep && cgroup == last.cgroup { (cgroup, last.slot) } else { (cgroup, find_slot(task, cgroup)) }
@@ -146,7 +148,7 @@ fn is_settled(last: &SchedTask) -> bool {
     has_none
 }
 
-/// Volatile: what has been found out about the number before is forgotten, for the verifier would go two ways
+/// Volatile, so that the verifier forgets earlier checks of the number. Otherwise it would follow two paths
 /// from here.
 #[inline(always)]
 pub(crate) fn again_u32(number: &u32) -> u32 {
@@ -154,7 +156,7 @@ pub(crate) fn again_u32(number: &u32) -> u32 {
     unsafe { ptr::from_ref(number).read_volatile() }
 }
 
-/// In memory of this CPU's own: all CPUs may be at it.
+/// Counted in memory of this CPU's own, because all CPUs may do so at once.
 #[inline(always)]
 fn count_unplaced() {
     if let Some(line) = timeline::of_this_cpu() {
@@ -162,10 +164,10 @@ fn count_unplaced() {
     }
 }
 
-/// Moves what this CPU has counted to where the agent reads it.
+/// Moves this CPU's count to where the agent reads it.
 #[inline(always)]
 pub(crate) fn settle_unplaced(line: &mut Timeline) {
-    // On the agent's own CPU a switch may come between.
+    // On the agent's own CPU a switch may add to it meanwhile, so it is read once.
     let unplaced = line.unplaced;
     let new = unplaced - line.unplaced_told;
     if new != 0 {
@@ -188,8 +190,8 @@ pub(crate) fn count_move() {
     }
 }
 
-/// Remembers that the task is in another cgroup from here on. The process that moves it runs this while the
-/// task itself may run and book elsewhere: the worst that comes of it is that the note is lost.
+/// Notes that the task is in another cgroup from now on. The moving process runs this while the task may run,
+/// and be accounted for, on another CPU. At worst, the note is lost.
 #[inline(always)]
 pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
     if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
@@ -197,7 +199,7 @@ pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
     }
 }
 
-/// Adds the difference of two sights to the slot of the second.
+/// Adds the difference of two samples to the slot of the second one.
 #[inline(always)]
 fn charge(last: &SchedTask, now: &SchedTask) {
     let wait = now.run_delay.wrapping_sub(last.run_delay);
@@ -209,18 +211,18 @@ fn charge(last: &SchedTask, now: &SchedTask) {
     }
 }
 
-/// A wait that was booked as a whole.
+/// A wait that was accounted for as a whole.
 struct Wait {
     slot: u32,
     victim: u64,
     waited: u64,
-    /// How many waits it was: after a run of the program that was missed several are booked at once.
+    /// The number of waits in it. It is more than one if a run of the program was missed.
     arrivals: u32,
 }
 
-/// Notes what is to be divided when all else is done. What a task waited since it was last booked ended when
-/// it last got this CPU. When the earlier ones of several ended is not known: they lie beyond the timeline,
-/// which makes them `unknown`.
+/// Stores a wait, to be divided when all else is done. It ended when the task last got this CPU. If it is
+/// several waits, the ends of the earlier ones are not known: all of it is placed beyond the timeline, so it
+/// is `unknown`.
 #[inline(always)]
 fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wait) {
     if wait.waited == 0 || wait.waited >> 63 != 0 {
@@ -237,7 +239,7 @@ fn all_ones_if_several(count: u32) -> u64 {
     is_below(count.into(), 2).wrapping_sub(1)
 }
 
-/// Blames the occupant of one stretch for all of the wait that was noted, but for what interrupts had.
+/// Charges all of the stored wait to the occupant of one run interval, except for the share of interrupts.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
 pub(crate) fn blame_one(here: &mut Timeline, stretch: &Stretch) {
@@ -269,7 +271,7 @@ pub(crate) fn blame_one(here: &mut Timeline, stretch: &Stretch) {
     }
 }
 
-/// Divides the wait that was noted, and adds all of it but what other cgroups ran to the victim's slot.
+/// Divides the stored wait, and adds its parts to the victim's slot.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
@@ -279,7 +281,7 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     if unplaced != 0 {
         lose_place(unplaced);
     }
-    // The run of `settle` on the agent's own CPU may be an ordinary call, which this interrupts.
+    // On the agent's own CPU, `settle` may be an ordinary call, which this one interrupts.
     if here.settling == 0 {
         debts::send(here);
         debts::send(here);
@@ -300,7 +302,7 @@ fn add_parts<A: Add>(causes: &mut [u64; Cause::ALL.len()], here: &Timeline) {
     }
 }
 
-/// Adds to one of a victim's causes whatever it is that there is no room for elsewhere.
+/// Adds time to one of a victim's causes if there is no room for the pair.
 #[inline(always)]
 pub(crate) fn blame_nobody(victim: u64, cause: Cause, ns: u64) {
     let slot = if victim == KERNEL { slot::KERNEL } else { slot_of(victim) };
@@ -337,7 +339,7 @@ fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &SchedTask,
     if now.involuntary != last.involuntary {
         A::u32(&mut stats.involuntary, now.involuntary.wrapping_sub(last.involuntary));
     }
-    // A flush in the middle of a slice has booked its arrival already.
+    // A flush during the slice has already counted its arrival.
     if now.arrivals != last.arrivals
         && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(last.waited_elsewhere() + wait))
     {
@@ -345,7 +347,7 @@ fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &SchedTask,
     }
 }
 
-/// A part of a wait whose cause is another cgroup has found no place: its cause is unknown now.
+/// An interference pair found no room, so the cause of this part of a wait is now unknown.
 #[inline(always)]
 pub(crate) fn lose_place(ns: u64) {
     lose(SchedLoss::InterferenceFull);

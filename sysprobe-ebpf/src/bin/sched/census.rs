@@ -1,8 +1,8 @@
-//! All threads at one moment: counted by cgroup and state.
+//! The task scan: all threads at one moment, counted by cgroup and state.
 //!
-//! Typed in either object, for an iterator's task always is. Whose a thread is is looked up each time, by the
-//! way to its cgroup: what the switch remembers of a thread may be older than its last move, and of a thread
-//! that has never run since nothing is remembered.
+//! Both objects use typed pointers, because an iterator's task always is one. Each thread's cgroup is looked
+//! up afresh: what the switch has stored may be older than the thread's last move, and for a thread that has
+//! not run since the agent's start it has stored nothing.
 
 use core::ffi::c_void;
 
@@ -22,7 +22,7 @@ use crate::slots::{find_slot, slot_of};
 
 settings!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 
-/// By slot. Sized by the agent, which sets it to 0 before each census; one thread at a time takes one.
+/// By slot. Sized by the agent, which sets it to 0 before each scan. One thread at a time runs a scan.
 #[btf_map]
 static SCHED_CENSUS: Array<Threads, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -50,7 +50,7 @@ extern "C" fn sched_census(ctx: *mut c_void) -> i32 {
 
 #[inline(always)]
 fn count(task: Typed) {
-    // The task that takes the census runs only because of it, and is no load.
+    // The scanning task runs only because of the scan, so it is not load.
     let is_self = task.load_u32(&OFF_TASK_PID) == current();
     let thread = Thread {
         state: task.load_u32(&OFF_TASK_STATE),
@@ -69,8 +69,8 @@ fn count(task: Typed) {
     }
 }
 
-/// A kernel for a single CPU does not keep it: there, only the task that takes the census is on the CPU. An
-/// `int`, or a byte in newer kernels.
+/// Whether the thread is on a CPU, an `int`, or a byte in newer kernels. A kernel for a single CPU does not
+/// keep it: there, only the scanning task is on the CPU.
 #[inline(always)]
 fn is_on_cpu(task: Typed, is_self: bool) -> bool {
     if OFF_TASK_ON_CPU.load() == ABSENT { is_self } else { task.load_u8(&OFF_TASK_ON_CPU) != 0 }
@@ -87,7 +87,7 @@ fn slot(task: Typed, flags: u32) -> u32 {
     find_slot(task, cgroup)
 }
 
-/// By its number in the first PID namespace.
+/// The current thread's id in the initial PID namespace.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the thread's number is the lower half")]
 fn current() -> u32 {

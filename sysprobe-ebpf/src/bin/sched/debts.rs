@@ -1,5 +1,5 @@
-//! Which cgroup made which wait, and how long. Each CPU keeps the debts that it comes upon to itself, in a
-//! table by a hash of the two; one that is in the way of another goes into the map, and so do all of them
+//! Interference: which cgroup made which one wait, and for how long. Each CPU keeps its pairs in a small
+//! table of its own, by a hash of the two cgroups. Displaced pairs go into a map, and so does the whole table
 //! before the agent reads.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
@@ -11,18 +11,18 @@ use sysprobe_ebpf::{GOLDEN, atomic};
 
 use crate::book::{blame_nobody, lose_place};
 
-/// Sized by the agent. Preallocated: it is filled with a run queue locked.
+/// Sized by the agent. Preallocated, because it is filled with a run queue locked.
 #[btf_map]
 static SCHED_DEBTS: HashMap<Debtor, u64, 1> = HashMap::new();
 
-/// The victim waited while the culprit ran. Says whether there was room for it.
+/// The victim waited while the culprit ran. Returns whether there was room.
 ///
-/// What is in the way of it leaves later, by [`send`]: this runs once for each stretch of a wait, and the
-/// verifier counts every way through it as often.
+/// A displaced pair is moved later, by [`send`]: this runs once for each run interval of a wait, and the
+/// verifier counts every path through it as often.
 #[inline(always)]
 pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
     let number = timeline.leaving;
-    // The run of `settle` on the agent's own CPU may be an ordinary call, which a switch can interrupt.
+    // On the agent's own CPU, `settle` may be an ordinary call, which a switch can interrupt.
     if timeline.settling != 0 || number.wrapping_sub(timeline.left) as usize >= LEAVING {
         return false;
     }
@@ -35,14 +35,14 @@ pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
     // SAFETY: the place is within the queue.
     *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = *debt;
     *debt = Debt { of, ns };
-    // Read again: kept meanwhile, it would be spilled to the stack, which the verifier tells apart.
+    // Read again: the compiler would spill a kept value to the stack, where the verifier tracks it.
     // SAFETY: a live reference.
     timeline.leaving = unsafe { (&raw const timeline.leaving).read_volatile() }.wrapping_add(1);
     true
 }
 
-/// Sends a debt that had to make room into the map, if there is one. No wait adds more than one for each of
-/// its stretches, and few have more than one.
+/// Moves a displaced pair into the map, if there is one. A wait displaces at most one pair for each of its
+/// run intervals, and few waits displace more than one.
 #[inline(always)]
 pub(crate) fn send(timeline: &mut Timeline) -> bool {
     let number = timeline.left;
@@ -56,7 +56,7 @@ pub(crate) fn send(timeline: &mut Timeline) -> bool {
     true
 }
 
-/// Moves all of this CPU's debts into the map.
+/// Moves all pairs of this CPU into the map.
 #[inline(always)]
 pub(crate) fn settle(timeline: &mut Timeline) {
     timeline.settling = 1;
@@ -75,8 +75,7 @@ pub(crate) fn settle(timeline: &mut Timeline) {
     timeline.settling = 0;
 }
 
-/// Enters a debt into the map. A debt to which another CPU adds the first time at the same moment is found
-/// the second time.
+/// Adds a pair to the map. If another CPU inserts the same pair at the same time, the second try finds it.
 #[inline(always)]
 pub(crate) fn enter(debt: Debt) {
     if debt.ns == 0 {

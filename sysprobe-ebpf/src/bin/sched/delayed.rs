@@ -1,11 +1,11 @@
-//! Sleeps that the kernel counts as waits (`sched_delayed`, Linux 6.12): they are left out.
+//! Sleeps that the kernel counts as waits (`sched_delayed`, Linux 6.12). They are not counted.
 
 use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::kernel::Object;
 
 use crate::book::{OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY, lose};
 
-/// Leaves out what the kernel counted as a wait and what is none, up to this total.
+/// Skips a sleep that the kernel counted as a wait, up to this total.
 #[inline(always)]
 pub(crate) fn skip_wait(last: &mut SchedTask, run_delay: u64) {
     if run_delay != last.run_delay {
@@ -15,7 +15,7 @@ pub(crate) fn skip_wait(last: &mut SchedTask, run_delay: u64) {
     last.flags &= flag::OF_TASK;
 }
 
-/// The same of a task that has got a CPU since: it has nothing to show for the arrival.
+/// The same for a task that has had a CPU since. Its arrival ended no wait, so it is skipped as well.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as it is remembered")]
 pub(crate) fn skip_sleep(task: impl Object, last: &mut SchedTask) {

@@ -1,5 +1,5 @@
-//! Kernels that throttle a group's queue as a whole (before 6.18): the functions that do so, on the CPU's
-//! queue and on those of all groups below.
+//! Kernels that throttle a group's queue as a whole (before 6.18): the functions that do so on a CPU, for the
+//! group's queue and those of all groups below.
 
 use sysprobe_common::sched::throttle::Hold;
 use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
@@ -9,15 +9,15 @@ use crate::throttle::{OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OF
 use crate::{queue, throttle, timeline};
 
 settings!(
-    /// Of a group of tasks: its queues, by CPU.
+    /// `task_group.cfs_rq`: a group's queues by CPU.
     OFF_GROUP_QUEUES,
-    /// How many throttled groups a queue is in.
+    /// `cfs_rq.throttle_count`: the number of throttled groups that a queue is in.
     OFF_GROUP_QUEUE_HOLDERS,
-    /// How many threads it has, those of groups below included.
+    /// The number of threads in a queue, including those of groups below.
     OFF_GROUP_QUEUE_THREADS,
 );
 
-/// A group that is in a queue that gets throttled: `tg_throttle_down`.
+/// `tg_throttle_down`: a group is throttled, or is below one that is.
 #[inline(always)]
 pub(crate) fn begins(group: Address, run_queue: Address) {
     let Some(queue) = queue_of(group, run_queue) else { return };
@@ -34,7 +34,7 @@ pub(crate) fn begins(group: Address, run_queue: Address) {
     }
 }
 
-/// The queue whose throttling ends: `unthrottle_cfs_rq`, which has yet to set the clock.
+/// `unthrottle_cfs_rq`: the throttle of a queue ends. The function has not yet set the clock.
 #[inline(always)]
 pub(crate) fn is_released(queue: Address) {
     if OFF_TASK_THROTTLED.load() != ABSENT {
@@ -47,8 +47,8 @@ pub(crate) fn is_released(queue: Address) {
     }
 }
 
-/// A group that is in a queue whose throttling ends: `tg_unthrottle_up`, last of all for the one whose quota
-/// it was.
+/// `tg_unthrottle_up`: the throttle of a group, or of one above it, ends. The group whose quota it was comes
+/// last.
 #[inline(always)]
 pub(crate) fn ends(group: Address, run_queue: Address) {
     let Some(queue) = queue_of(group, run_queue) else { return };
@@ -63,7 +63,7 @@ pub(crate) fn ends(group: Address, run_queue: Address) {
     let Some(timeline) = timeline::of_this_cpu() else { return };
     if timeline.released_group == group.0 {
         timeline.released_group = 0;
-        // What held up nothing counts for nothing: then it has no beginning.
+        // A throttle without threads has no beginning and does not count.
         if timeline.released_since != 0 {
             let length = now.wrapping_sub(timeline.released_since);
             throttle::book(queue, length, timeline.released_threads);

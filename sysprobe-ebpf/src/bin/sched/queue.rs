@@ -1,11 +1,12 @@
-//! The run queue of the CPU that a task is on, reached through the task: the queue's own clock is the one by
-//! which the kernel stamps arrivals and waits.
+//! The run queue of a task's CPU, reached through the task. The kernel's timestamps of arrivals and waits are
+//! by the queue's own clock.
 
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 
 settings!(
-    /// Every task has one, whatever its scheduling class: that of its group on its CPU.
+    /// `task_struct.se.cfs_rq`: the queue of the task's group on its CPU. Every task has one, whatever its
+    /// scheduling class.
     OFF_TASK_GROUP_QUEUE,
     OFF_GROUP_QUEUE_QUEUE,
     OFF_QUEUE_CLOCK,
@@ -19,8 +20,8 @@ pub(crate) fn of<T: Object>(task: T) -> Option<T> {
     task.follow(&OFF_TASK_GROUP_QUEUE)?.follow(&OFF_GROUP_QUEUE_QUEUE)
 }
 
-/// What its clock says. The kernel sets it at each pass through the scheduler before it switches, and
-/// whenever a task is queued or taken from the queue.
+/// The queue's clock. The kernel updates it in each pass through the scheduler before the switch, and
+/// whenever a task is enqueued or dequeued.
 #[inline(always)]
 pub(crate) fn clock(queue: impl Object) -> Option<u64> {
     queue.u64(&OFF_QUEUE_CLOCK)
@@ -31,7 +32,7 @@ pub(crate) fn cpu(queue: impl Object) -> Option<u32> {
     queue.u32(&OFF_QUEUE_CPU)
 }
 
-/// The task that it runs.
+/// The task that runs on the queue's CPU.
 #[inline(always)]
 pub(crate) fn running<T: Object>(queue: T) -> Option<T> {
     queue.follow(&OFF_QUEUE_RUNNING)

@@ -1,5 +1,5 @@
-//! Remembers when a task had a CPU of late. Nothing here is charged to a cgroup: other domains ask what the
-//! task did or waited for.
+//! Keeps the last time slices of a task. They are not charged to a cgroup: other domains learn from them when
+//! the task ran and waited.
 
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices};
 use sysprobe_common::sched::{SchedTask, Timeline};
@@ -8,14 +8,14 @@ use sysprobe_ebpf::kernel::Object;
 use crate::book::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY};
 use crate::timeline::monotonic;
 
-/// What a task has gathered when it is about to be booked, as far as its slices are concerned.
+/// A task's wait and arrival, read before the task is accounted for.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     waited: u64,
     is_new: bool,
 }
 
-/// Looks at a task before it is booked.
+/// Reads a task before it is accounted for.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as it is remembered")]
 pub(crate) fn before(task: impl Object, known: &SchedTask) -> Before {
@@ -26,7 +26,8 @@ pub(crate) fn before(task: impl Object, known: &SchedTask) -> Before {
     }
 }
 
-/// Notes the slice that a task has had until now, by the run queue's clock, or still has: then `left` is 0.
+/// Records the slice of a task that ended at `left` by the run queue's clock, or the current one if `left` is
+/// 0.
 #[inline(always)]
 pub(crate) fn note(task: impl Object, slices: &mut Slices, before: Before, line: &Timeline, left: u64) {
     let left = if left == 0 { 0 } else { monotonic(line, left) };

@@ -1,6 +1,6 @@
-//! A switch, where the run queue's clock has been set for it: what the task that leaves has gathered is
-//! booked, and its stretch of the CPU ends. So with a task that is moved while it waits: what it has waited
-//! so far is divided by what happened there.
+//! A switch, with the run queue's clock up to date: accounts for the task that leaves, and ends its run
+//! interval. Also the migration of a waiting task: its wait so far is divided along the timeline of the CPU
+//! that it leaves.
 
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
@@ -18,7 +18,7 @@ use crate::wait::{self, Span};
 use crate::{delayed, queue, slices, throttle, timeline};
 
 settings!(
-    /// Since 6.12: the task sleeps, and is still on the run queue.
+    /// Since 6.12: the task sleeps, but is still on the run queue.
     OFF_TASK_DELAYED,
     OFF_TASK_QUEUED,
 );
@@ -37,7 +37,7 @@ pub(crate) fn wake(idle: impl Object) {
     }
 }
 
-/// A task leaves its CPU. Its slices are noted if they are wanted.
+/// A task leaves its CPU. Its slice is recorded if `slices` is given.
 #[inline(always)]
 pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mut Slices>) {
     let Some(line) = timeline::of_this_cpu() else { return };
@@ -57,7 +57,7 @@ pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     }
 }
 
-/// A task is still running, and a reader wants to know.
+/// Accounts for a task that is still running, because the agent is about to read.
 #[inline(always)]
 pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mut Slices>) {
     let Some(line) = timeline::of_this_cpu() else { return };
@@ -73,7 +73,7 @@ pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     }
 }
 
-/// Leaves out what a task has slept if the kernel counts that as a wait.
+/// Skips a sleep that the kernel counts as a wait.
 #[inline(always)]
 fn skip_sleep(task: impl Object, known: &mut SchedTask) {
     if book::again_u32(&known.flags) & flag::DELAYED != 0 {
@@ -82,7 +82,7 @@ fn skip_sleep(task: impl Object, known: &mut SchedTask) {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Divides the wait that the booking has noted, if there was one.
+/// Divides the wait that `book` has stored, if there is one.
 #[inline(always)]
 fn divide_noted(line: &mut Timeline) {
     if wait::is_empty(&line.division) {
@@ -97,7 +97,7 @@ fn divide_noted(line: &mut Timeline) {
     book::divide(line, this);
 }
 
-/// A task of which nothing is known leaves its CPU.
+/// A task without a record leaves its CPU.
 #[inline(always)]
 pub(crate) fn leave_unknown(task: impl Object) {
     if let Some(now) = queue::of(task).and_then(queue::clock)
@@ -108,25 +108,25 @@ pub(crate) fn leave_unknown(task: impl Object) {
     }
 }
 
-/// Whether a task that gets another CPU is waiting for one, and not only woken there.
+/// Whether a task that gets another CPU is waiting on a run queue, instead of being woken there.
 #[inline(always)]
 pub(crate) fn is_moved(task: impl Object) -> bool {
     task.u8(&OFF_TASK_QUEUED) == Some(MIGRATING)
 }
 
-/// Whether a task on a run queue sleeps, and is only there until it is owed nothing. A byte.
+/// Whether a task on a run queue sleeps, and stays there only until it has used up its lag. A byte.
 #[inline(always)]
 fn is_delayed(task: impl Object) -> bool {
     OFF_TASK_DELAYED.load() != ABSENT && task.u8(&OFF_TASK_DELAYED).unwrap_or(0) != 0
 }
 
-/// A task is moved while it waits, or while it sleeps and is still on the queue. The queue that it leaves is
-/// locked, and its clock set.
+/// A task migrates while it waits, or while it sleeps and is still on the run queue. The queue that it leaves
+/// is locked, and its clock is up to date.
 #[inline(always)]
 pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let Some(run_delay) = task.u64(&OFF_TASK_RUN_DELAY) else { return };
     if is_delayed(task) || !known.is_wait_known() {
-        // What the kernel has counted since it was last moved so is a sleep, or begins with one.
+        // The time that the kernel has counted since the last such migration is a sleep, or begins with one.
         delayed::skip_wait(known, run_delay);
         if is_delayed(task) {
             known.flags |= flag::DELAYED;
@@ -137,8 +137,8 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let Some(queue) = queue::of(task) else { return };
     let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
     let (Some(line), Some(here)) = (timeline::of_cpu(cpu), timeline::of_this_cpu()) else { return };
-    // Whose it is shows when a task that is older than the agent is booked for the first time: then all of
-    // the wait is divided.
+    // A task that is older than the agent has no slot before it is first accounted for. All of its wait is
+    // divided then.
     if waited == 0 || waited >> 63 != 0 || known.slot == slot::UNKNOWN {
         return;
     }
@@ -159,8 +159,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     book::divide(here, line);
 }
 
-/// Blames the task that runs on the CPU now for its part of the wait. What came before it is still to be
-/// divided.
+/// Charges the running task for its part of the wait. The part before it is still to be divided.
 #[inline(always)]
 fn blame_running(here: &mut Timeline, line: *const Timeline, running: u64, now: u64) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.

@@ -1,9 +1,9 @@
-//! When a task's group was throttled, and how long groups are throttled at a time.
+//! When a task's group was throttled, and the lengths of single throttles.
 //!
-//! A group has a queue on each CPU, and each is throttled by itself. Since 6.18 the kernel throttles tasks
-//! one by one as they return to user space: then every throttling shows in a switch, and its length in totals
-//! that the queue keeps. Before that it takes the queue away with all that is in it, in functions which are
-//! hooked where they can be.
+//! A group has a queue on each CPU, and each is throttled separately. Since 6.18 the kernel throttles tasks
+//! one by one as they return to user space: each throttle begins with a switch, and totals of the queue give
+//! its length. Before, the kernel takes the queue away with all its tasks, in functions that are hooked where
+//! possible.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, LruHashMap};
@@ -22,35 +22,36 @@ use crate::queue::OFF_TASK_GROUP_QUEUE;
 use crate::wait::Span;
 
 settings!(
-    /// Since 6.18 a task is throttled by itself.
+    /// Since 6.18: the task itself is throttled.
     OFF_TASK_THROTTLED,
-    /// Since when the group is throttled on this CPU by its own quota; 0 if it is not.
+    /// When the throttle by the group's own quota began on this CPU; 0 if there is none.
     OFF_GROUP_QUEUE_THROTTLED_SINCE,
-    /// The same by its own or an ancestor's, and how long it was before.
+    /// The same for its own or an ancestor's quota, and the queue's throttled time before that.
     OFF_GROUP_QUEUE_HELD_SINCE,
     OFF_GROUP_QUEUE_HELD_TOTAL,
-    /// Not 0 if it ever was, by any group's quota.
+    /// Not 0 if the queue was ever throttled, by any group's quota.
     OFF_GROUP_QUEUE_EVER_HELD,
     OFF_GROUP_QUEUE_GROUP,
-    /// From a group of tasks to its cgroup.
+    /// From a task group to its cgroup.
     OFF_GROUP_CGROUP,
-    /// Of a group: how long its own quota has throttled its queues, summed over them.
+    /// A group's time throttled by its own quota, summed over its queues.
     OFF_GROUP_THROTTLED_TOTAL,
-    /// From a task's scheduling entity to the one of its group, and from that to the queue that it is in.
+    /// From a task's scheduling entity to that of its group, from there to the next one up, and from each to
+    /// its queue.
     OFF_TASK_PARENT,
     OFF_ENTITY_PARENT,
     OFF_ENTITY_QUEUE,
 );
 
-/// How far up quotas are looked for, the root not counted: a pod's containers are three to five levels down,
-/// and those of a node that is itself a container twice as many.
+/// The number of levels that are searched for quotas, without the root: a pod's containers are three to five
+/// levels down, and twice as many if the node is itself a container.
 const LEVELS: usize = 12;
 
-/// By the address of a group's queue; by that of a group, what of its total was booked before. Sized by the
-/// agent.
+/// Throttles, by the address of a group's queue. By the address of a group: the part of its total that is
+/// accounted for. Sized by the agent.
 #[btf_map]
 static SCHED_HOLDS: LruHashMap<u64, Hold, 1> = LruHashMap::new();
-/// By slot; these are other slots than those of tasks. Sized by the agent.
+/// By slot, from a set of slots other than that of tasks. Sized by the agent.
 #[btf_map]
 static SCHED_THROTTLES: Array<ThrottleStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
@@ -72,9 +73,9 @@ pub(crate) fn remember(queue: u64, hold: Hold) {
     }
 }
 
-/// Looks at what throttled a task, as it leaves its CPU. If it was throttled when it last did, that is over,
-/// and perhaps so is the throttling of groups above; if it is now, that is noted, for it and for each group
-/// that has used up its quota.
+/// Checks the throttles of a task that leaves its CPU. If it was throttled the last time, that throttle is
+/// over, and perhaps those of groups above are. If it is throttled now, that is recorded, for the task and
+/// for each group that has used up its quota.
 #[inline(always)]
 pub(crate) fn look(task: impl Object, known: &mut SchedTask, was_held: bool, is_involuntary: bool) {
     if OFF_TASK_THROTTLED.load() == ABSENT {
@@ -91,7 +92,7 @@ pub(crate) fn look(task: impl Object, known: &mut SchedTask, was_held: bool, is_
     }
 }
 
-/// Looks at what throttled a task that is not throttled any more, elsewhere than where it leaves its CPU.
+/// The same outside of a switch, for a task that is no longer throttled.
 #[inline(always)]
 pub(crate) fn look_again(task: impl Object, was_held: bool) {
     if OFF_TASK_THROTTLED.load() != ABSENT && was_held {
@@ -120,9 +121,9 @@ fn look_at(queue: impl Object, is_held: bool) {
     }
 }
 
-/// Books a throttling that is over, once. Since then the queue's total has been added to, for this one alone,
-/// for every throttling holds up at least one task. An ancestor's throttling at the same time is in that
-/// total as well, and not in the group's own, which is that of all its queues.
+/// Accounts for a throttle that is over, once. The queue's total has grown by this throttle alone since it
+/// began, because each throttle stops at least one task. That total includes an ancestor's throttle at the
+/// same time. The group's own total excludes it, but is that of all its queues. So the lower growth counts.
 #[inline(always)]
 fn finish(queue: impl Object, hold: &mut Hold) {
     if hold.threads == 0 {
@@ -143,7 +144,7 @@ fn finish(queue: impl Object, hold: &mut Hold) {
     hold.threads = 0;
 }
 
-/// Notes the group's total before it is added to for the first time that is booked.
+/// Records the group's total before the first throttle that is accounted for.
 #[inline(always)]
 fn note_group(queue: impl Object) {
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
@@ -156,18 +157,18 @@ fn note_group(queue: impl Object) {
     }
 }
 
-/// Without a branch: this runs once for each level, and the verifier goes every way.
+/// Without a branch, because this runs once for each level and the verifier explores every branch.
 #[inline(always)]
 fn cgroup_of(group: impl Object) -> u64 {
     let cgroup = group.follow_or_null(&OFF_GROUP_CGROUP);
     cgroup.follow_or_null(&OFF_CGROUP_KN).u64_or_zero(&OFF_KN_ID)
 }
 
-/// Adds a throttling to the cgroup whose quota it was.
+/// Adds a throttle to the cgroup whose quota it was.
 #[inline(always)]
 pub(crate) fn book(queue: impl Object, ns: u64, threads: u64) {
     let cgroup = cgroup_of(queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP));
-    // The address of a queue may come back as another's, which has waited for nothing yet.
+    // The address of a queue may be reused for another one, which has lower totals.
     if cgroup == 0 || ns >> 63 != 0 {
         lose(SchedLoss::UnreadableCgroup);
         return;
@@ -185,7 +186,7 @@ pub(crate) fn book(queue: impl Object, ns: u64, threads: u64) {
     }
 }
 
-/// The queue that a task is in, and those of the groups above.
+/// Calls `act` with the queue that a task is in, and with those of the groups above.
 #[inline(always)]
 fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
     act(task.follow_or_null(&OFF_TASK_GROUP_QUEUE));
@@ -202,7 +203,7 @@ fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
     }
 }
 
-/// When the task's group was throttled while it waited, the last two times, the later one first.
+/// The throttles of the task's group during its wait: the last two, the later one first.
 #[inline(always)]
 pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2] {
     let queue = task.follow_or_null(&OFF_TASK_GROUP_QUEUE);
@@ -212,14 +213,14 @@ pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2]
     if last.flags & flag::HELD == 0 {
         return [Span::NONE; 2];
     }
-    // A task that was throttled by itself can run again when its queue's total has been added to.
+    // A task that is throttled itself can run again when the throttle has been added to its queue's total.
     let total = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
     let to = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
     [Span { from: wait.from, to }, Span::NONE]
 }
 
-/// When the queue was taken away with all tasks in it. If that happens again as the task leaves, it has to do
-/// with its next wait.
+/// When the whole queue was throttled. A throttle that begins as the task leaves its CPU belongs to its next
+/// wait.
 #[inline(always)]
 fn held_with_queue(queue: impl Object) -> [Span; 2] {
     if OFF_GROUP_QUEUE_EVER_HELD.load() == ABSENT || queue.u64_or_zero(&OFF_GROUP_QUEUE_EVER_HELD) == 0 {

@@ -1,9 +1,8 @@
-//! Divides a wait over its whole length by what its CPU was occupied with meanwhile. The parts sum to the
-//! wait.
+//! Divides a wait over its whole length along the timeline of its CPU. The parts sum to the wait.
 //!
-//! The loop over stretches is what the verifier spends its time on. So it has few branches, and all that it
-//! changes lies in a map: of what is in registers and on the stack the verifier keeps track, and would go
-//! each way through each stretch.
+//! The verifier spends most of its time on the loop over run intervals. So the loop has few branches, and all
+//! data that it changes lies in a map: the verifier tracks registers and the stack, and would explore every
+//! branch for each interval.
 
 use core::ptr;
 
@@ -13,7 +12,7 @@ use sysprobe_ebpf::branchless::{excess, is_below};
 
 use crate::{debts, timeline};
 
-/// A time by a run queue's clock.
+/// A time span by a run queue's clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) from: u64,
@@ -29,8 +28,8 @@ impl Span {
     }
 }
 
-/// Notes what is to be divided; nothing if there was no wait. While the victim's group was throttled it could
-/// not have run, even on an idle CPU. Of the two times the first is the later one.
+/// Stores a wait to be divided; an empty one if there was none. `held` has the throttles of the victim's
+/// group, the later one first: the victim could not have run then, even on an idle CPU.
 #[inline(always)]
 pub(crate) fn note(work: &mut Division, slot: u32, victim: u64, wait: Span, held: [Span; 2]) {
     store(&mut work.slot, slot.into());
@@ -49,7 +48,7 @@ pub(crate) fn is_empty(work: &Division) -> bool {
     load(&work.from) >= load(&work.to)
 }
 
-/// The newest stretch, if all of the wait went by during it, as most do, and nothing was throttled.
+/// The newest run interval, if the whole wait lies within it, as with most waits, and there was no throttle.
 #[inline(always)]
 pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<Stretch> {
     let newest = timeline::read_stretch(line, line.last);
@@ -59,7 +58,7 @@ pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<Stretch>
     if is_held || from < since || to > newest.until { None } else { Some(newest) }
 }
 
-/// Begins the division of what was noted.
+/// Begins the division of the stored wait.
 #[inline(always)]
 pub(crate) fn begin(work: &mut Division) {
     let wait = Span { from: load(&work.from), to: load(&work.to) };
@@ -86,7 +85,8 @@ pub(crate) fn begin(work: &mut Division) {
     store(&mut work.earliest_to, earliest.to);
 }
 
-/// What comes after a throttling and what came before it, which is all if there was none.
+/// Counts a throttle, and returns the parts of the wait after it and before it. Without one, all is before
+/// it.
 #[inline(always)]
 fn split(work: &mut Division, wait: Span, held: Span) -> (Span, Span) {
     let from = if held.from > wait.from { held.from } else { wait.from };
@@ -98,8 +98,8 @@ fn split(work: &mut Division, wait: Span, held: Span) -> (Span, Span) {
     (Span { from: to, to: wait.to }, Span { from: wait.from, to: from })
 }
 
-/// Goes back through what happened on the CPU of `line` until the wait's beginning. `here` is this CPU's
-/// timeline, where the work is done.
+/// Goes back along the timeline `line` to the wait's beginning. `here` is this CPU's timeline, which holds
+/// the division.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "it is 0 or 1")]
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
@@ -113,7 +113,7 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
         let start = timeline::end_of(line, number.wrapping_sub(1));
         let piece = take(&mut here.division, start);
         let stretch = timeline::read_stretch(line, number);
-        // What was before the throttling may lie in the same stretch.
+        // The part before a throttle may lie in the same run interval.
         number = number.wrapping_sub(is_below(load(&here.division.to), start + 1) as u32);
         blame(here, &stretch, piece);
     }
@@ -129,7 +129,8 @@ fn left(work: &Division) -> u64 {
     now + earlier + (load(&work.earliest_to) - load(&work.earliest_from))
 }
 
-/// What is newer than the newest stretch: a run of the program at the switch was missed.
+/// Charges the part after the newest run interval to `unknown`: a run of the program at the switch was
+/// missed.
 #[inline(always)]
 fn skip_unseen(work: &mut Division, until: u64) {
     let (from, to) = (load(&work.from), load(&work.to));
@@ -140,7 +141,7 @@ fn skip_unseen(work: &mut Division, until: u64) {
     }
 }
 
-/// Whether nothing is left to be divided. After the last of a wait comes what was before the throttling.
+/// Whether nothing is left to be divided. After one part is done, the part before a throttle comes next.
 #[inline(always)]
 fn is_done(work: &mut Division) -> bool {
     if load(&work.to) > load(&work.from) {
@@ -166,8 +167,8 @@ pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
     piece
 }
 
-/// Blames the occupant of a stretch for a piece of it, but for what interrupts had: of a part of the stretch
-/// as much as of all.
+/// Charges a piece of a run interval to its occupant, except for the share of interrupts, which is the same
+/// as in the whole interval.
 #[inline(always)]
 pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
     let interrupted = interrupted(stretch, piece);
@@ -191,13 +192,13 @@ pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
     }
 }
 
-/// What interrupts had of a piece of a stretch.
+/// The time of interrupts in a piece of a run interval.
 #[inline(always)]
 pub(crate) fn interrupted(stretch: &Stretch, piece: u64) -> u64 {
     ((piece >> 8) * u64::from(stretch.interrupted_share)) >> 8
 }
 
-/// The part of a stretch that interrupts took.
+/// The share of a run interval that interrupts took, in units of 2^-16.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "it is not more than the whole")]
 pub(crate) fn share(interrupted: u64, whole: u64) -> u32 {
@@ -216,7 +217,7 @@ fn add(work: &mut Division, cause: u32, ns: u64) {
     store(part, so_far + ns);
 }
 
-/// Volatile, for the compiler would keep it in a register.
+/// Volatile, because the compiler would otherwise keep the value in a register, where the verifier tracks it.
 #[inline(always)]
 pub(crate) fn load(place: &u64) -> u64 {
     // SAFETY: a live reference.

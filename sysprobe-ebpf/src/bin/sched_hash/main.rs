@@ -1,8 +1,8 @@
-//! Scheduler, for kernels and hooks without task storage: the same numbers as the `sched` object, with a hash
-//! by the task's address instead, and with reads that the verifier need not understand.
+//! Scheduler, for attach modes without task storage: the same numbers as the `sched` object. The state is in
+//! a hash by the task's address, and helpers read kernel memory, so the verifier needs no types.
 //!
-//! A task is made known at its birth, an older one the first time it is seen, with its past as the baseline.
-//! The hash is preallocated: it is filled with a run queue locked.
+//! A task is recorded when it is created, and an older one when it is first seen, with its totals as the
+//! baseline. The hash is preallocated, because it is filled with a run queue locked.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -253,7 +253,7 @@ fn forget(task: u64) {
     let _ = SCHED_TASKS.remove(task);
 }
 
-/// The running task, if it is no idle one.
+/// The current task, unless it is an idle one.
 #[inline(always)]
 fn busy() -> Option<Address> {
     let task = current();
@@ -267,7 +267,7 @@ fn busy() -> Option<Address> {
     }
 }
 
-/// Does something with what is known of the running task, if that is anything.
+/// Calls `act` with the record of the current task. Returns `false` if there is none.
 #[inline(always)]
 fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     let Some(born) = task.u64(&OFF_TASK_START_TIME) else {
@@ -288,9 +288,9 @@ fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     true
 }
 
-/// Makes an unknown task known. If it is older than the agent, its past is the baseline and there is nothing
-/// to be booked yet. Otherwise the hash was full at its birth. What finds no room is not booked, or the next
-/// time would book it again.
+/// Records an unknown task. If it is older than the agent, its totals are the baseline, and nothing is
+/// counted yet. Otherwise the hash was full when the task was created. A task without room is not counted,
+/// because the next switch would count the same time again.
 #[inline(always)]
 fn meet(task: Address, born: u64) -> bool {
     let flags = timeline::flags_of_new(task);

@@ -1,4 +1,4 @@
-//! Adds what a socket gathered to its owner's slot.
+//! Adds a socket's totals to its owner's slot.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -40,24 +40,24 @@ pub(crate) fn slot_of(owner: u64) -> u32 {
     }
 }
 
-/// What is kept of an owner.
+/// The statistics of an owner.
 #[inline(always)]
 pub(crate) fn stats_of(owner: u64) -> Option<&'static mut TcpStats> {
     let stats = TCP_STATS.get_ptr_mut(slot_of(owner))?;
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. What is added to
-    // is added to atomically.
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. All additions are
+    // atomic.
     Some(unsafe { &mut *stats })
 }
 
-/// Books what the kernel has counted of a socket since the last time.
+/// Accounts for the growth of a socket's totals since the last time.
 #[inline(always)]
 pub(crate) fn settle(tcp: Sock, remembered: &mut Socket, is_listening: bool) {
     let now = socket::totals(tcp, remembered, is_listening);
     settle_at(tcp, remembered, &now, is_listening);
 }
 
-/// The same of these totals. Each one is claimed and added before the next one is looked at: the verifier
-/// would follow every combination of those that are new and those that are not.
+/// The same with these totals. Each one is claimed and added before the next: otherwise the verifier would
+/// follow every combination of totals that have grown and totals that have not.
 #[inline(always)]
 pub(crate) fn settle_at(tcp: Sock, remembered: &mut Socket, now: &Totals, is_listening: bool) {
     if is_booked(remembered, now) {
@@ -80,7 +80,7 @@ pub(crate) fn settle_at(tcp: Sock, remembered: &mut Socket, now: &Totals, is_lis
     );
 }
 
-/// Whether nothing has come on top of what is booked. One comparison of all, for the verifier's sake.
+/// Whether no total has grown. One comparison for all, for the verifier's sake.
 #[inline(always)]
 fn is_booked(booked: &Socket, now: &Totals) -> bool {
     let bytes = (booked.received_bytes ^ now.received_bytes) | (booked.sent_bytes ^ now.sent_bytes);
@@ -104,8 +104,8 @@ fn book_narrow(sum: &mut u64, booked: &mut u32, now: u32) {
     add(sum, new.into());
 }
 
-/// What has come on top of what is booked, which is then booked: only one of several programs that do so at
-/// the same time gets it. One that has read an older total than another gets nothing.
+/// Claims the growth of a total by compare and exchange: of several programs at the same time, only one gets
+/// it. A program with an older total than the recorded one gets nothing.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
 fn claim(booked: &mut u64, now: u64) -> u64 {
@@ -122,7 +122,7 @@ fn claim(booked: &mut u64, now: u64) -> u64 {
     0
 }
 
-/// The same of the kernel's totals of 32 bits, which wrap.
+/// The same for the kernel's 32-bit totals, which wrap.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
 fn claim_narrow(booked: &mut u32, now: u32) -> u32 {

@@ -1,8 +1,8 @@
-//! The socket scan: what each socket has gathered is booked, and their owners' sockets are counted by state.
+//! The socket scan: accounts for each socket, and counts the owners' sockets by state.
 //!
-//! The kernel goes over a map of socket storage in parts, and finds its way back by how many elements it has
-//! passed. Sockets that were made meanwhile lie before them, so it meets some twice: each notes the number of
-//! the pass that counted it.
+//! The kernel walks a map of socket storage in parts, and resumes by the number of elements that it has
+//! passed. New sockets shift this count, so it meets some twice: each record holds the number of the scan
+//! that counted it last.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -19,11 +19,10 @@ use crate::multipath::first_subflow;
 use crate::socket::OFF_TCP_NOW;
 use crate::{life, round_trip, socket};
 
-/// By slot. Sized by the agent, which sets it to 0 before each pass, and takes in the counts when the pass is
-/// complete.
+/// By slot. Sized by the agent, which sets it to 0 before each scan and takes the counts of a complete one.
 #[btf_map]
 static TCP_CENSUS: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// The number of the pass that is under way.
+/// The number of the current scan.
 #[btf_map]
 static TCP_PASS: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -44,8 +43,8 @@ pub(crate) fn take(socket: Typed) {
 #[inline(always)]
 fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
     let state = socket::state(socket);
-    // A connection that is being made for a listening socket still has that one's totals. What has no owner
-    // yet keeps its own.
+    // A connection in `SYN_RECV` still has the totals of its listening socket. A socket without an owner
+    // keeps its totals for later.
     if remembered.owner != 0 && state != state::SYN_RECV {
         settle(tcp, remembered, state == state::LISTEN);
     }
@@ -63,20 +62,21 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
     }
 }
 
-/// Samples the round-trip time of a connection that is not read from. The socket is not locked: others may
-/// write to what is remembered.
+/// Samples the round-trip time of a connection that is not read from. The socket is not locked: other
+/// programs may write to its record.
 #[inline(always)]
 fn sample(tcp: Typed, remembered: &mut Socket) {
     let now = tcp.load_u64(&OFF_TCP_NOW);
     if remembered.is_due(now) && remembered.owner != 0 && round_trip::sample(tcp, remembered.owner) {
         let (before, after) = remembered.sampled(now);
-        // What its reader writes meanwhile counts more: then it is sampled once more in this second.
+        // A value that the reader writes meanwhile takes precedence: then there is another sample in this
+        // second.
         let _is_noted = replace(remembered.times_mut(), before, after);
     }
 }
 
-/// Of sockets of MPTCP only those that listened before the agent came are remembered: what they have lies in
-/// their first subflow.
+/// Of MPTCP sockets, only listening ones that are older than the agent are recorded. Their queue and drops
+/// are in their first subflow.
 #[inline(always)]
 fn take_multipath(socket: Typed, remembered: &mut Socket) {
     if socket::state(socket) != state::LISTEN {
@@ -90,7 +90,7 @@ fn take_multipath(socket: Typed, remembered: &mut Socket) {
     }
 }
 
-/// Adds a socket to its owner's.
+/// Counts a socket of an owner.
 #[inline(always)]
 fn count(owner: u64, state: u32) -> Option<&'static mut Sockets> {
     let sockets = TCP_CENSUS.get_ptr_mut(slot_of(owner))?;
@@ -120,7 +120,7 @@ fn drops(listening: Address) -> u32 {
     listening.load_u32(&socket::OFF_SK_DROPS)
 }
 
-/// Remembers a socket that a task has open.
+/// Records a socket that a task has open.
 #[inline(always)]
 pub(crate) fn greet(task: Typed, socket: Typed) {
     if is_tcp(socket) {
@@ -136,7 +136,7 @@ pub(crate) fn greet(task: Typed, socket: Typed) {
     }
 }
 
-/// The TCP socket that listens for one of MPTCP is the kernel's: no task has it open.
+/// The TCP socket below a listening MPTCP socket is the kernel's: no task has it open.
 #[inline(always)]
 fn greet_multipath(task: Typed, socket: Typed) {
     if known(socket).is_some() {

@@ -1,4 +1,4 @@
-//! The same by BPF trampolines: the functions in which the tracepoints are.
+//! The same hooks as BPF trampolines, on the functions that contain the tracepoints.
 
 use aya_ebpf::macros::{fentry, fexit};
 use aya_ebpf::programs::{FEntryContext, FExitContext};
@@ -14,8 +14,8 @@ fn socket_of(ctx: &FEntryContext) -> Typed {
     unsafe { Typed::new(ctx.arg(0)) }
 }
 
-/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`;
-/// the socket is still in the old one
+/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`; the socket still has the old
+/// state
 #[fentry]
 fn tcp_state_in(ctx: FEntryContext) -> i32 {
     change(socket_of(&ctx), ctx.arg(1));
@@ -37,14 +37,14 @@ fn change(socket: Typed, to: u32) {
     }
 }
 
-/// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, of version 6, too
+/// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, for IPv6 as well
 #[fentry]
 fn tcp_end_in(ctx: FEntryContext) -> i32 {
     life::ended(socket_of(&ctx));
     0
 }
 
-/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[fentry]
 fn tcp_read_in(ctx: FEntryContext) -> i32 {
     life::read(socket_of(&ctx));
@@ -55,7 +55,7 @@ fn tcp_read_in(ctx: FEntryContext) -> i32 {
 #[fexit]
 fn tcp_synack_out(ctx: FExitContext) -> i32 {
     if ctx.arg::<u32>(2) == 0 {
-        // SAFETY: the first argument is the listening socket, the second what it was asked for.
+        // SAFETY: the first argument is the listening socket, the second the connection request.
         let (listening, asked) = unsafe { (Typed::new(ctx.arg(0)), Typed::new(ctx.arg(1))) };
         life::repeated_synack(listening, asked);
     }

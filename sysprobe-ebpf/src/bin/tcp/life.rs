@@ -1,4 +1,4 @@
-//! A socket's life: made to connect or to listen, accepted, read, closed.
+//! The lifecycle of a socket: it connects or listens, is accepted, read and closed.
 
 use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::tcp::socket_flag::{CONNECTING, FINISHED, HAS_READ};
@@ -19,14 +19,14 @@ const ETIMEDOUT: u32 = 110;
 const EHOSTUNREACH: u32 = 113;
 const ENETUNREACH: u32 = 101;
 
-/// What is remembered of a socket. One that is not begins now, with its past as baseline.
+/// The record of a socket. A new one has the totals so far as its baseline.
 #[inline(always)]
 pub(crate) fn remember(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static mut Socket> {
     if let Some(remembered) = known(socket) {
         return Some(remembered);
     }
-    // A socket comes this way again with each read, and without socket storage with each segment: a refusal
-    // must cost next to nothing. It is counted where a socket begins.
+    // This runs again at each read, and without socket storage at each segment, so a refusal must cost next
+    // to nothing. It is counted where a socket begins.
     if !has_room() {
         return None;
     }
@@ -35,7 +35,7 @@ pub(crate) fn remember(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static m
     insert(socket, &mut Socket::booked(owner, &booked))
 }
 
-/// The same of a socket that begins, or is met for the first time.
+/// The same for a socket that begins or is first seen.
 #[inline(always)]
 pub(crate) fn remember_first(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static mut Socket> {
     let remembered = remember(socket, tcp, owner);
@@ -69,13 +69,12 @@ fn begun(socket: Sock, tcp: Sock, to: u32) {
     }
     let Some(remembered) = remember_first(socket, tcp, owner) else { return };
     remembered.owner = owner;
-    // A socket that is used again may have been set back to 0.
+    // A socket that is used again may have had its totals reset to 0.
     remembered.set_booked(&socket::totals(tcp, &Socket::NEW, to == state::LISTEN));
     remembered.begin(if to == state::SYN_SENT { Some(now()) } else { None });
 }
 
-/// A connection comes into being for a listening socket. Its SYN-ACK was sent before there was a socket to
-/// count it.
+/// A listening socket gets a new connection. Its SYN-ACK was sent before there was a socket to count it.
 #[inline(always)]
 fn born(socket: Sock, tcp: Sock) {
     let booked = Totals { sent_segments: u32::MAX, ..Totals::ZERO };
@@ -91,8 +90,8 @@ fn established(socket: Sock, tcp: Sock, from: u32) {
     let repeated = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
     if !remembered.has(CONNECTING) {
         if from == state::SYN_RECV {
-            // The kernel begins with the SYN-ACKs that were sent again, which are booked, and were no
-            // segments of this socket.
+            // The kernel's total begins with the retransmitted SYN-ACKs. They are counted already, and were
+            // not segments of this socket.
             remembered.retransmitted = repeated;
             remembered.sent_segments = u32::MAX.wrapping_sub(repeated);
         }
@@ -105,7 +104,7 @@ fn established(socket: Sock, tcp: Sock, from: u32) {
     }
 }
 
-/// Only a task closes its end; it makes a good owner if there is none.
+/// Only a task closes its end, so it becomes the owner if there is none.
 #[inline(always)]
 fn closed(socket: Sock, tcp: Sock) {
     if let Some(remembered) = remember(socket, tcp, 0).filter(|remembered| remembered.owner == 0) {
@@ -113,7 +112,7 @@ fn closed(socket: Sock, tcp: Sock) {
     }
 }
 
-/// The peer has acknowledged the end.
+/// The peer has acknowledged the FIN.
 #[inline(always)]
 fn acknowledged(socket: Sock) {
     if let Some(remembered) = known(socket) {
@@ -127,7 +126,7 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
         listens_no_more(socket);
     }
     let Some(remembered) = known(socket) else { return };
-    // Else its being established went unseen.
+    // In any other state, the change to `ESTABLISHED` was missed.
     if remembered.has(CONNECTING) && (from == state::SYN_SENT || from == state::SYN_RECV) {
         connected(remembered);
         if let Some(stats) = stats_of(remembered.owner) {
@@ -139,11 +138,11 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
     if closes && socket::is_all_acknowledged(tcp) {
         remembered.flags |= FINISHED;
     }
-    // A socket that is used again loses its totals hereafter.
+    // A socket that is used again loses its totals after this.
     settle(tcp, remembered, from == state::LISTEN);
 }
 
-/// Ends the time of connecting, and says how long it was.
+/// Ends the connection's setup, and returns how long it took.
 #[inline(always)]
 fn connected(remembered: &mut Socket) -> u64 {
     let took = now().checked_sub(remembered.end_connecting());
@@ -163,17 +162,17 @@ const fn failure(error: u32) -> Count {
     }
 }
 
-/// Something was copied to a reader, which owns the socket from now on.
+/// Data was copied to a reader, which owns the socket from now on.
 #[inline(always)]
 pub(crate) fn read(socket: Sock) {
-    // Some of the kernel's own readers run in the softirq, on top of an unrelated task.
+    // Some of the kernel's own readers run in a softirq, on top of an unrelated task.
     if !socket::is_used_by_task(socket) {
         return;
     }
     let owner = current();
     let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = remember(socket, tcp, owner) else { return };
-    // Not both: the verifier would go every way of the one through every way of the other.
+    // Never both, because the verifier would follow every combination of their paths.
     if remembered.owner != owner {
         hand_on(tcp, remembered, owner);
     } else if HAS_CENSUS {
@@ -183,8 +182,8 @@ pub(crate) fn read(socket: Sock) {
     book_on_the_way(tcp, remembered);
 }
 
-/// An owner that has never read leaves everything to the reader. Any other leaves it what it has not read
-/// itself.
+/// If the old owner has never read, the reader gets all data. Otherwise it gets only the data that the old
+/// owner has not read.
 #[inline(always)]
 fn hand_on(tcp: Sock, remembered: &mut Socket, owner: u64) {
     if remembered.has(HAS_READ) {
@@ -217,7 +216,7 @@ fn owner_of(listening: Sock) -> u64 {
     known(listening).map_or_else(|| strangers(listening), |remembered| remembered.owner)
 }
 
-/// A SYN-ACK is sent again, of a connection that is no socket yet. What is asked for has the peer's address.
+/// A SYN-ACK is retransmitted, of a connection that has no socket yet. The request has the peer's address.
 #[inline(always)]
 pub(crate) fn repeated_synack(listening: Sock, asked: Sock) {
     let owner = owner_of(listening);
@@ -229,7 +228,7 @@ pub(crate) fn repeated_synack(listening: Sock, asked: Sock) {
     }
 }
 
-/// A connection asks for a place in the accept queue; the kernel is about to see whether there is one.
+/// A connection needs room in the accept queue. The kernel is about to check whether there is some.
 #[inline(always)]
 pub(crate) fn asks_for_place(listening: Sock) {
     if !socket::is_full(listening) {
@@ -245,7 +244,7 @@ pub(crate) fn asks_for_place(listening: Sock) {
 pub(crate) fn reset(socket: Sock, direction: Count) {
     let owner = match known(socket) {
         Some(remembered) => remembered.owner,
-        // The kernel answers by itself: there is no socket, or no more, or not yet.
+        // The kernel itself answers: there is no socket, no longer, or not yet.
         None if socket.address() == 0 || socket::is_remainder(socket) => KERNEL,
         None => strangers(socket),
     };

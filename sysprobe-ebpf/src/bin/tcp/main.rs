@@ -1,9 +1,9 @@
-//! TCP: whose connections send, lose, wait and fail, and how far away their peers are.
+//! TCP: the traffic, losses, waits and failures of connections, and their round-trip times, by owner.
 //!
 //! The kernel keeps exact totals in every socket (`tcp_sock.segs_out`, `bytes_received`, `total_retrans`...).
-//! Nothing is counted per packet: the totals are read when a socket goes, when it gets another owner, and by
-//! an iterator before the agent reads, and what was added since the last time is booked. No program runs per
-//! segment.
+//! Nothing is counted per packet, and no program runs per segment. The totals are read when a socket is
+//! freed, when it gets another owner, and by an iterator before the agent reads, and their growth since the
+//! last time is added.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -47,7 +47,7 @@ fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
@@ -58,7 +58,7 @@ fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
 /// proto: v5.10- `(const struct sock *sk, const struct request_sock *req)`
 #[btf_tracepoint(function = "tcp_retransmit_synack")]
 fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
-    // SAFETY: the first argument is the listening socket, the second what it was asked for.
+    // SAFETY: the first argument is the listening socket, the second the connection request.
     let (listening, asked) = unsafe { (Typed::argument(&ctx, 0), Typed::argument(&ctx, 1)) };
     life::repeated_synack(listening, asked);
     0
@@ -88,8 +88,8 @@ struct StorageIteration {
     socket: *const u8,
 }
 
-/// Books what every socket that is remembered has gathered so far, and counts them. The agent runs it when it
-/// is asked, at a bounded rate.
+/// Accounts for every socket with a record, and counts it. The agent runs this when it is asked, at a bounded
+/// rate.
 #[unsafe(link_section = "iter/bpf_sk_storage_map")]
 #[unsafe(no_mangle)]
 extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
@@ -108,18 +108,18 @@ extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
 extern "C" fn tcp_census_fd(ctx: *mut c_void) -> i32 {
-    // SAFETY: the program is of this kind.
+    // SAFETY: the context is that of an `iter/task_file` program.
     if let Some((_, socket)) = unsafe { socket_of_task(ctx) } {
         census::take(socket);
     }
     0
 }
 
-/// Makes a socket known that is older than the agent: its past is the baseline.
+/// Records a socket that is older than the agent, with its totals as the baseline.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
 extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
-    // SAFETY: the program is of this kind.
+    // SAFETY: the context is that of an `iter/task_file` program.
     if let Some((task, socket)) = unsafe { socket_of_task(ctx) } {
         census::greet(task, socket);
     }

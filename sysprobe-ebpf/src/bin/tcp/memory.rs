@@ -1,6 +1,6 @@
-//! What is remembered of sockets lies with them; and whose they are: of the cgroup that connected one or
-//! listens with it, an accepted one of the cgroup that listens; and from its first read by another cgroup on,
-//! of that one, since sockets are handed on.
+//! The records of sockets, in socket storage; and the owners of sockets. A socket belongs to the cgroup that
+//! connected it or listens on it, and an accepted connection to the owner of its listening socket. Sockets
+//! are handed on, so a cgroup that reads from one becomes its owner.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
@@ -16,7 +16,7 @@ use sysprobe_ebpf::storage::{self, Budget, SocketStorage, SpreadStorage, storage
 use crate::booking::lose;
 use crate::socket::original;
 
-/// A socket as the modules see it that the objects share.
+/// A socket, as the modules that both objects share see it.
 pub(crate) type Sock = Typed;
 
 /// By [`sysprobe_common::tcp::STORAGES`]. The agent puts the maps below into it.
@@ -41,27 +41,27 @@ storages!(
 #[btf_map]
 static TCP_BUDGET: Budget = Budget::new();
 
-/// What is remembered of a socket, if anything is.
+/// The record of a socket, if it has one.
 #[inline(always)]
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Socket> {
-    // SAFETY: the storage stays valid while the socket does, and what several programs write is written
-    // atomically.
+    // SAFETY: the storage stays valid while the socket does, and members that several programs write are
+    // written atomically.
     storage_of(&TCP_SOCKETS, socket)?.get(socket).map(|remembered| unsafe { &mut *remembered })
 }
 
-/// Whether one more socket can be remembered.
+/// Whether there is room for one more record.
 #[inline(always)]
 pub(crate) fn has_room() -> bool {
     storage::has_room(&TCP_BUDGET)
 }
 
-/// Counts a socket that there was no room for.
+/// Counts a socket that found no room for a record.
 #[inline(always)]
 pub(crate) fn refuse() {
     storage::refuse(&TCP_BUDGET);
 }
 
-/// `None` for want of room or memory.
+/// Creates the record of a socket. `None` if there is no room or no memory.
 #[inline(always)]
 pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Socket> {
     let remembered =
@@ -70,19 +70,19 @@ pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Sock
     remembered.map(|remembered| unsafe { &mut *remembered })
 }
 
-/// The storage goes with the socket.
+/// Nothing to do: the kernel frees the storage with the socket.
 #[inline(always)]
 pub(crate) const fn forget(_socket: Sock) {}
 
-/// The owner of a socket that is not remembered: it is not known.
+/// The owner of a socket without a record, which is not known.
 #[inline(always)]
 pub(crate) const fn strangers(_socket: Sock) -> u64 {
     0
 }
 
-/// The owner of a socket that connects: the running task's. A kernel thread connects for the cgroup that the
-/// kernel keeps with the socket, if it keeps any: of a further subflow of MPTCP that is its connection's
-/// (5.12).
+/// The owner of a socket that connects: the current task's cgroup. A kernel thread connects for the cgroup
+/// that the kernel keeps with the socket, if it keeps one. For another subflow of an MPTCP connection that is
+/// the connection's cgroup (5.12).
 #[inline(always)]
 pub(crate) fn connecting(socket: Sock) -> u64 {
     match current() {
@@ -94,12 +94,12 @@ pub(crate) fn connecting(socket: Sock) -> u64 {
     }
 }
 
-/// The owner of a listening socket, by its address. Preallocated, for connections come into being in a
-/// softirq. What finds no place here has its connections charged to the cgroup that made it.
+/// The owners of listening sockets, by address. Preallocated, because connections are created in a softirq.
+/// The connections of a socket without an entry are charged to the cgroup that created it.
 #[btf_map]
 static TCP_LISTENERS: HashMap<u64, u64, { LISTENERS as usize }> = HashMap::new();
 
-/// A task listens on the socket, or had been when the agent started.
+/// A task listens on the socket, or already did when the agent started.
 #[inline(always)]
 pub(crate) fn listens(socket: Sock, owner: u64) {
     listens_at(socket.address(), owner);
@@ -113,14 +113,14 @@ pub(crate) fn listens_at(address: u64, owner: u64) {
     }
 }
 
-/// It does no more.
+/// The socket no longer listens.
 #[inline(always)]
 #[expect(clippy::let_underscore_must_use, reason = "there may have been no place for it")]
 pub(crate) fn listens_no_more(socket: Sock) {
     let _ = TCP_LISTENERS.remove(socket.address());
 }
 
-/// The owner of a connection that is just coming into being: that of the listening socket.
+/// The owner of a new connection: that of the listening socket.
 #[inline(always)]
 pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
     // SAFETY: an entry is removed when its socket stops listening, and until then nothing writes to it.
@@ -128,9 +128,9 @@ pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
     owner.copied().unwrap_or_else(|| maker(socket))
 }
 
-/// Whether all sockets are gone over before the agent reads, which books what they have and counts them.
+/// Whether a scan accounts for all sockets and counts them before the agent reads.
 pub(crate) const HAS_CENSUS: bool = true;
 
-/// The census books.
+/// Nothing to do: the scan accounts for the socket.
 #[inline(always)]
 pub(crate) const fn book_on_the_way(_tcp: Sock, _remembered: &mut Socket) {}

@@ -1,5 +1,5 @@
-//! Sockets of MPTCP. A program has one such socket open; the TCP sockets below it, the subflows, are the
-//! kernel's. One that listens has one subflow, the first.
+//! MPTCP sockets. A process has one such socket open; the TCP sockets below it, the subflows, are the
+//! kernel's. A listening one has a single subflow, the first.
 
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object as _, Typed};
 use sysprobe_ebpf::settings;
@@ -9,7 +9,7 @@ settings!(
     OFF_MPTCP_FIRST,
 );
 
-/// By its address: of what a file led to, the verifier does not know more than that it is a socket.
+/// Read by address, because the verifier knows the object that a file leads to only as a socket.
 #[inline(always)]
 pub(crate) fn first_subflow(socket: Typed) -> Option<Address> {
     if OFF_MPTCP_FIRST.load() == ABSENT {

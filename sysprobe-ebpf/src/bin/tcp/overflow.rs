@@ -1,7 +1,7 @@
-//! Connections for which a listening socket's accept queue has no room. No tracepoint tells of them, so this
-//! needs functions that can be hooked; and it looks at what the kernel is about to look at
-//! (`LINUX_MIB_LISTENOVERFLOWS`). Without SYN cookies the kernel looks at the queue of SYNs first, and counts
-//! no overflow where both are full.
+//! Connections for which a listening socket's accept queue has no room. No tracepoint reports them, so this
+//! needs functions that can be hooked. The programs check what the kernel is about to check
+//! (`LINUX_MIB_LISTENOVERFLOWS`). Without SYN cookies the kernel checks the queue of SYNs first, and counts
+//! no overflow if both are full.
 
 use aya_ebpf::macros::fentry;
 use aya_ebpf::programs::FEntryContext;
@@ -10,7 +10,7 @@ use sysprobe_ebpf::packet::is_version_4;
 
 use crate::life;
 
-/// A SYN comes.
+/// A SYN arrives.
 /// proto: v5.10- `int tcp_conn_request(rsk_ops, af_ops, struct sock *sk, struct sk_buff *skb)`
 #[fentry]
 fn tcp_syn_in(ctx: FEntryContext) -> i32 {
@@ -19,7 +19,7 @@ fn tcp_syn_in(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// The answer to a SYN-ACK comes.
+/// The answer to a SYN-ACK arrives.
 /// proto: v5.10- `struct sock *tcp_v4_syn_recv_sock(const struct sock *sk, struct sk_buff *skb, ...)`
 #[fentry]
 fn tcp_ack4_in(ctx: FEntryContext) -> i32 {
@@ -28,7 +28,7 @@ fn tcp_ack4_in(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// The same of version 6, which leaves what is of version 4 to the other.
+/// The same for IPv6. This function leaves IPv4 packets to the other one.
 /// proto: v5.10- `struct sock *tcp_v6_syn_recv_sock(const struct sock *sk, struct sk_buff *skb, ...)`
 #[fentry]
 fn tcp_ack6_in(ctx: FEntryContext) -> i32 {

@@ -1,9 +1,8 @@
-//! How far away peers are: a connection's round-trip time, sampled while it lives.
+//! The round-trip time of connections, sampled during their lifetime.
 //!
-//! A connection is sampled when something is read from it, at most once a second; by the socket scan, if it
-//! only sends; and at its end if it never was. So a busy connection counts as much as a slow one, a long one
-//! by its length, and an idle one not at all. Where sockets are in a hash, it is sampled when a segment
-//! arrives.
+//! A connection is sampled at reads, at most once a second; by the socket scan, if it only sends; and at its
+//! end if it never was. So a connection has weight by its lifetime, however busy it is, and an idle one has
+//! none. Where sockets are in a hash, it is sampled when a segment arrives.
 
 use sysprobe_common::tcp::Socket;
 
@@ -15,8 +14,8 @@ use crate::socket::{OFF_TCP_DEVIATION, OFF_TCP_NOW, OFF_TCP_SRTT};
 const SRTT_NS: u64 = 1000 / 8;
 const DEVIATION_NS: u64 = 1000 / 4;
 
-/// Samples a connection, unless it was in this second. The socket's own clock, which stands at its last
-/// segment, is good enough to tell one.
+/// Samples a connection, unless it was sampled in this second. The socket's own clock stops at its last
+/// segment, which is exact enough for that.
 #[inline(always)]
 pub(crate) fn sample_if_due(tcp: Sock, remembered: &mut Socket) {
     let now = tcp.load_u64(&OFF_TCP_NOW);
@@ -25,7 +24,7 @@ pub(crate) fn sample_if_due(tcp: Sock, remembered: &mut Socket) {
     }
 }
 
-/// Says whether there was anything to sample.
+/// Returns whether there was anything to sample.
 #[inline(always)]
 pub(crate) fn sample(tcp: Sock, owner: u64) -> bool {
     let srtt = u64::from(tcp.load_u32(&OFF_TCP_SRTT));

@@ -1,4 +1,4 @@
-//! What the kernel knows of a socket: its kind, its peer's family, its totals.
+//! Reads a TCP socket: its peer's family, its queues, its totals.
 
 use aya_ebpf::helpers::generated::bpf_jiffies64;
 use sysprobe_common::tcp::socket_flag::{ASKED, FINISHED};
@@ -17,7 +17,7 @@ settings!(
     OFF_SK_LOCK_OWNED,
     OFF_SK_QUEUE,
     OFF_SK_QUEUE_LIMIT,
-    /// What a connection that has something to send waits for: the lowest two of the bits from this one on.
+    /// `tcp_sock.chrono_type`: what limits a connection with data to send, in two bits from this one on.
     OFF_TCP_BUSY_WITH,
     BIT_TCP_BUSY_WITH,
     OFF_TCP_BUSY_SINCE,
@@ -34,20 +34,20 @@ settings!(
     OFF_TCP_RETRANSMITTED,
     OFF_TCP_SEGMENTS_IN,
     OFF_TCP_SEGMENTS_OUT,
-    /// `tcp_sock.tsorted_sent_queue`: a list, which begins with the address of the first in it, or its own if
-    /// it is empty.
+    /// `tcp_sock.tsorted_sent_queue`: a list head, which points to its first element, or to itself if the
+    /// list is empty.
     OFF_TCP_SENT_QUEUE,
     OFF_TCP_SND_UNA,
     OFF_TCP_SRTT,
     OFF_TCP_WRITE_SEQ,
 );
 
-/// Of `enum sock_flags` (include/net/sock.h); the same since 2.6.
+/// A bit number of `enum sock_flags` (include/net/sock.h); the same since 2.6.
 const SOCK_DONE: u32 = 1;
-/// Of `enum tcp_chrono` (include/linux/tcp.h), since 4.10.
+/// A value of `enum tcp_chrono` (include/linux/tcp.h), since 4.10.
 const CHRONO_WINDOW: u32 = 2;
 
-/// That of its peer; one that has none yet counts as its own.
+/// The family of the peer, or the socket's own if it has no peer yet.
 #[inline(always)]
 pub(crate) fn family(socket: Sock) -> Family {
     match sysprobe_ebpf::socket::family(socket) {
@@ -56,13 +56,13 @@ pub(crate) fn family(socket: Sock) -> Family {
     }
 }
 
-/// Whether a task is at work on it, and not the softirq that receives.
+/// Whether a task holds the socket, and not the softirq that receives.
 #[inline(always)]
 pub(crate) fn is_used_by_task(socket: Sock) -> bool {
     socket.load_u32(&OFF_SK_LOCK_OWNED) != 0
 }
 
-/// How many connections wait for a listening socket to accept them, and its limit.
+/// The number of connections in a listening socket's accept queue, and the queue's limit.
 #[inline(always)]
 pub(crate) fn accept_queue(socket: impl Object) -> (u32, u32) {
     let number = |offset| socket.u32(offset).unwrap_or(0);
@@ -81,42 +81,42 @@ pub(crate) fn error(socket: Sock) -> u32 {
     socket.load_u32(&OFF_SK_ERROR)
 }
 
-/// Whether the peer has acknowledged all there is to send, the end included.
+/// Whether the peer has acknowledged all data, including the FIN.
 #[inline(always)]
 pub(crate) fn is_all_acknowledged(tcp: Sock) -> bool {
     tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
 }
 
-/// The address of the socket that listened, if this one has just been copied from it for a new connection: a
-/// list of the copy's that is empty still points to where it is in the original. `sk_clone` copies the whole
-/// socket, and `inet_csk_clone_lock` changes the state before `tcp_create_openreq_child` sets the list up
-/// anew (all of 5.10 to 7.3).
+/// The address of the listening socket, if this one has just been copied from it for a new connection. An
+/// empty list in the copy still points into the original: `sk_clone` copies the whole socket, and
+/// `inet_csk_clone_lock` changes the state before `tcp_create_openreq_child` initialises the list (all of
+/// 5.10 to 7.3).
 #[inline(always)]
 pub(crate) fn original(tcp: Sock) -> u64 {
     let list = read_u64(tcp.address(), &OFF_TCP_SENT_QUEUE).unwrap_or(0);
     list.wrapping_sub(u64::from(OFF_TCP_SENT_QUEUE.load()))
 }
 
-/// Up to which sequence number it was read. Each CPU that has a part in a connection has written to other
-/// members of it: this one has just been written by the reader.
+/// The sequence number up to which the socket was read. This member is in the CPU's cache, because the reader
+/// has just written it; others may be in the caches of other CPUs.
 #[inline(always)]
 pub(crate) fn read_up_to(tcp: Sock) -> u32 {
     tcp.load_u32(&OFF_TCP_COPIED_SEQ)
 }
 
-/// The sequence number behind the last byte that was received.
+/// The sequence number after the last received byte of data.
 #[inline(always)]
 pub(crate) fn received_up_to(tcp: Sock) -> u32 {
     tcp.load_u32(&OFF_TCP_RCV_NXT).wrapping_sub(u32::from(has_end(tcp)))
 }
 
-/// Whether its end (FIN) was received, which counts as a byte.
+/// Whether the peer's FIN was received, which counts as a byte.
 #[inline(always)]
 fn has_end(tcp: Sock) -> bool {
     tcp.load_u64(&OFF_SK_FLAGS) >> SOCK_DONE & 1 != 0
 }
 
-/// What the kernel has counted so far. `segs_out` has what was sent again in it.
+/// The kernel's totals so far. `segs_out` includes retransmissions.
 #[inline(always)]
 pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Totals {
     let retransmitted = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
@@ -132,13 +132,13 @@ pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Tota
     }
 }
 
-/// What a listening socket dropped. Without a census it would be booked only when the socket ends.
+/// The drops of a listening socket. Without a scan they would be counted only when the socket ends.
 #[inline(always)]
 fn dropped(tcp: Sock) -> u32 {
     if HAS_CENSUS { tcp.load_u32(&OFF_SK_DROPS) } else { 0 }
 }
 
-/// How long the peer's window had no room for what there was to send, in jiffies: `tcp_chrono_start` and its
+/// How long the peer's window has been too small for the data to send, in jiffies: `tcp_chrono_start` and its
 /// like.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "as `tcp_jiffies32`")]
@@ -153,9 +153,9 @@ fn window_limited(tcp: Sock) -> u32 {
     ended.wrapping_add(jiffies.wrapping_sub(tcp.load_u32(&OFF_TCP_BUSY_SINCE)))
 }
 
-/// What the peer has acknowledged, where SYN and FIN count as a byte each. That the FIN was acknowledged may
-/// have gone unseen; but no more can be acknowledged than was sent. (`bytes_sent` alone will not do: what the
-/// own queueing discipline refuses is in it twice.)
+/// The bytes that the peer has acknowledged, without SYN and FIN, which count as a byte each. The
+/// acknowledgement of the FIN may have been missed, so the result is at most the sent bytes. (`bytes_sent`
+/// alone is not enough: it counts anew the data that the node's own queueing discipline has refused.)
 #[inline(always)]
 fn delivered(tcp: Sock, remembered: &Socket) -> u64 {
     let controls = u64::from(remembered.has(ASKED)) + u64::from(remembered.has(FINISHED));

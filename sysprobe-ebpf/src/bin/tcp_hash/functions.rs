@@ -1,4 +1,4 @@
-//! The same by kprobes, and what only functions tell.
+//! The same hooks as kprobes, and those that exist only as functions.
 
 use aya_ebpf::macros::kprobe;
 use aya_ebpf::programs::ProbeContext;
@@ -12,8 +12,8 @@ fn address(ctx: &ProbeContext, place: usize) -> Address {
     Address(ctx.arg(place).unwrap_or(0))
 }
 
-/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`;
-/// the socket is still in the old one
+/// proto: v5.10- `void inet_sk_state_store(struct sock *sk, int newstate)`; the socket still has the old
+/// state
 #[kprobe]
 fn tcp_state_kp(ctx: ProbeContext) -> u32 {
     change(&ctx);
@@ -34,7 +34,7 @@ fn change(ctx: &ProbeContext) {
     life::changed(changing, socket::state(changing), ctx.arg(1).unwrap_or(0));
 }
 
-/// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, of version 6, too
+/// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, for IPv6 as well
 #[kprobe]
 fn tcp_end_kp(ctx: ProbeContext) -> u32 {
     life::ended(address(&ctx, 0));
@@ -48,7 +48,7 @@ fn tcp_segment_kp(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[kprobe]
 fn tcp_read_kp(ctx: ProbeContext) -> u32 {
     life::read(address(&ctx, 0));

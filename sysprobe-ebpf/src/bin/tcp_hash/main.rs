@@ -1,7 +1,7 @@
-//! TCP, for kernels and hooks without socket storage: the same numbers as the `tcp` object, with what is
-//! remembered of a socket in a hash by its address, and with reads that the verifier need not understand. It
-//! books as segments arrive and as they are read, at most eight times a second and connection, and at the
-//! end; and it does not count sockets.
+//! TCP, for attach modes without socket storage: the same numbers as the `tcp` object, except for counts of
+//! sockets. The records of sockets are in a hash by address, and helpers read kernel memory, so the verifier
+//! needs no types. A connection is accounted for at segments and reads, at most eight times a second, and at
+//! its end.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -45,7 +45,7 @@ fn tcp_segment_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// proto: v5.10- `(struct sock *sk)`; when something was copied to a reader
+/// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[raw_tracepoint(tracepoint = "tcp_rcv_space_adjust")]
 fn tcp_read_rt(ctx: RawTracePointContext) -> i32 {
     life::read(Address(ctx.arg(0)));

@@ -1,5 +1,4 @@
-//! What is remembered of sockets lies in a hash, by their addresses. Whose they are is known as in the other
-//! object.
+//! The records of sockets, in a hash by address. Owners are determined as in the other object.
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
@@ -14,11 +13,11 @@ use crate::socket::{OFF_TCP_NOW, original};
 /// See the other object.
 pub(crate) type Sock = Address;
 
-/// By address. Sized by the agent. Preallocated: it is filled where segments are received.
+/// By address. Sized by the agent. Preallocated, because entries are added while segments are received.
 #[btf_map]
 static TCP_SOCKETS: HashMap<u64, Socket, 1> = HashMap::new();
 
-/// The owner of a socket that connects: the running task's.
+/// The owner of a socket that connects: the current task's cgroup.
 #[inline(always)]
 pub(crate) fn connecting(_socket: Sock) -> u64 {
     current()
@@ -40,7 +39,7 @@ pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Sock
     known(socket)
 }
 
-/// The hash is preallocated: there is no budget to ask.
+/// The hash is preallocated, so there is no budget.
 #[inline(always)]
 pub(crate) const fn has_room() -> bool {
     true
@@ -61,19 +60,19 @@ pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
     listening.map_or_else(|| strangers(socket), |remembered| remembered.owner)
 }
 
-/// Listening sockets are in the hash of all.
+/// Nothing to do: listening sockets are in the same hash.
 #[inline(always)]
 pub(crate) const fn listens(_socket: Sock, _owner: u64) {}
 
 #[inline(always)]
 pub(crate) const fn listens_no_more(_socket: Sock) {}
 
-/// A hash cannot be gone over by a program. What listening sockets drop is then not seen: nothing happens to
-/// them that they are locked for.
+/// No program walks the hash. So drops of listening sockets are not seen, because no hook runs with one
+/// locked.
 pub(crate) const HAS_CENSUS: bool = false;
 
-/// What is booked before the end is booked while the socket is locked, at most eight times a second: to book
-/// takes some 25 reads of the kernel's memory, a helper call each.
+/// Accounts for a socket before its end, while it is locked. This happens at most eight times a second,
+/// because it takes some 25 reads of kernel memory, a helper call each.
 #[inline(always)]
 pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
     let tick = Socket::tick(tcp.load_u64(&OFF_TCP_NOW));
@@ -83,7 +82,7 @@ pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
     }
 }
 
-/// Only one program at a time books a socket.
+/// Not atomic, because only one program at a time accounts for a socket.
 #[inline(always)]
 pub(crate) fn replace(place: &mut u64, _expected: u64, new: u64) -> bool {
     *place = new;

@@ -1,9 +1,9 @@
-//! A segment arrives: there is no iterator that would go over all sockets, so what they have is booked here.
+//! A segment arrives. No iterator walks all sockets here, so the connection is accounted for at its segments.
 
 use crate::memory::{Sock, book_on_the_way, strangers, tcp};
 use crate::{life, round_trip};
 
-/// On an established connection.
+/// An established connection has received a segment.
 #[inline(always)]
 pub(crate) fn received(socket: Sock) {
     let Some(tcp) = tcp(socket) else { return };

@@ -1,10 +1,8 @@
-//! Readings and writings for which their caller need not wait: those of `io_uring` and of libaio. Each is
-//! known by the address of what the kernel keeps of it from its beginning to its completion, which another
-//! task or an interrupt may come to.
+//! Asynchronous requests of `io_uring` and libaio. Each is kept by the address of the kernel's request, from
+//! its submission to its completion, which may run in another task or in an interrupt.
 //!
-//! Whether `io_uring`'s requests are storage's shows again when they complete: then they have their file. A
-//! completion that `io_uring` keeps to itself (`IOSQE_CQE_SKIP_SUCCESS`) is not seen, and nothing is noted of
-//! its request.
+//! A request of `io_uring` is judged again at its completion, when it has its file. A completion without an
+//! event (`IOSQE_CQE_SKIP_SUCCESS`) is not seen, so such requests are not recorded.
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::HashMap;
@@ -19,12 +17,12 @@ use crate::booking::{Outcome, book, find_slot, lose};
 use crate::{call, current, file};
 
 settings!(
-    /// 1 where what `io_uring` has done by functions of the VFS is seen there.
+    /// 1 where the hooked VFS functions see what `io_uring` does through them.
     CFG_RING_BY_FUNCTION,
-    /// Parameters of the tracepoint, the first of which programs do not see.
+    /// The number of parameters of the tracepoint, including the first, which programs do not see.
     CFG_RING_BEGIN_PARAMETERS,
     OFF_KIOCB_FILE,
-    /// Until the request has its file.
+    /// Valid until the request has its file.
     OFF_RING_DESCRIPTOR,
     OFF_RING_FILE,
     OFF_RING_FLAGS,
@@ -32,7 +30,7 @@ settings!(
     OFF_RING_RESULT,
 );
 
-/// By address. Preallocated: interrupts take from it.
+/// By address. Preallocated, because interrupts remove entries.
 #[btf_map]
 static VFS_STARTED: HashMap<u64, Started, { STARTED as usize }> = HashMap::new();
 
@@ -50,23 +48,24 @@ mod opcode {
     pub(super) const WRITEV_FIXED: u8 = 61;
 }
 
-/// `REQ_F_CQE_SKIP` of `include/linux/io_uring_types.h`, by the ABI the same bit as that of the submission.
+/// `REQ_F_CQE_SKIP` of `include/linux/io_uring_types.h`, by the ABI the same bit as in the submission.
 const SKIPS_COMPLETION: u8 = 1 << 6;
 
-/// `REQ_F_FIXED_FILE`, the same way: the file is one that the ring has, and no descriptor.
+/// `REQ_F_FIXED_FILE`, likewise: the file is one that the ring has, and there is no descriptor.
 const HAS_FILE_OF_RING: u8 = 1;
 
-/// `(struct io_kiocb *req)` since 6.3, and with `(..., bool force_nonblock)` of another name since 6.0.
-/// Before that the tracepoint does not tell requests apart.
+/// The tracepoint has `(struct io_kiocb *req)` since 6.3. In 6.0 to 6.2 it has another name and one more
+/// parameter, `bool force_nonblock`. Before, it does not identify the request.
 const BEGIN_PARAMETERS: u32 = 3;
 
-/// Whether this kernel's tracepoints say which request it is.
+/// Whether this kernel's tracepoints identify the request.
 #[inline(always)]
 fn tells_requests_apart() -> bool {
     CFG_RING_BEGIN_PARAMETERS.load() <= BEGIN_PARAMETERS
 }
 
-/// `io_uring` takes a request. One on a socket may wait for ever, and would take the room of others.
+/// `io_uring` accepts a request. A request on a socket is not recorded, because it may wait for ever and fill
+/// the map.
 #[inline(always)]
 pub(crate) fn ring_begins(request: Address) {
     if !tells_requests_apart() {
@@ -83,7 +82,7 @@ pub(crate) fn ring_begins(request: Address) {
     }
 }
 
-/// `io_uring` has done with a request.
+/// `io_uring` has completed a request.
 #[inline(always)]
 pub(crate) fn ring_ends(request: Address) {
     if !tells_requests_apart() {
@@ -96,7 +95,8 @@ pub(crate) fn ring_ends(request: Address) {
     }
 }
 
-/// libaio takes a request; the file is there already. What it calls for it is a part of the request.
+/// libaio accepts a request, which has its file already. What the kernel calls for it is a part of the
+/// request.
 #[inline(always)]
 pub(crate) fn aio_begins(request: impl Object, operation: Operation) -> Call {
     if !request.follow(&OFF_KIOCB_FILE).is_some_and(file::is_storage) {
@@ -106,7 +106,7 @@ pub(crate) fn aio_begins(request: impl Object, operation: Operation) -> Call {
     Call { name: request.address(), ..call::OF_REQUEST }
 }
 
-/// libaio has taken a request, or refused it: then it never completes.
+/// libaio has accepted a request, or refused it. A refused request never completes, so its entry is removed.
 #[inline(always)]
 pub(crate) fn aio_submitted(call: &Call, result: i64) -> (u32, i64) {
     if result < 0 {
@@ -115,13 +115,13 @@ pub(crate) fn aio_submitted(call: &Call, result: i64) -> (u32, i64) {
     call::NOT_COUNTED
 }
 
-/// libaio has done with a request, of whatever kind.
+/// libaio has completed a request of any kind.
 #[inline(always)]
 pub(crate) fn aio_ends(request: impl Object, result: i64) {
     end(request.address(), result, || request.follow(&OFF_KIOCB_FILE).is_some_and(file::is_storage));
 }
 
-/// What `io_uring`'s requests are, but for those on names; 0 for what is none of storage's.
+/// The operation of a request of `io_uring`, except for those on names; 0 if it is not a storage operation.
 #[inline(always)]
 fn of_opcode(code: u8) -> u32 {
     match code {
@@ -139,8 +139,8 @@ fn begin(request: u64, operations: u32) {
     note(request, Started { start: now(), slot, operations });
 }
 
-/// What finds no room is missed at its end. The kernel uses the memory of a request again: what is noted of
-/// it already has ended without being seen.
+/// A request without room is counted as lost at its end. The kernel reuses the memory of requests: if there
+/// is an entry already, its end was missed.
 #[inline(always)]
 fn note(request: u64, started: Started) {
     if VFS_STARTED.insert(request, started, u64::from(BPF_NOEXIST)).is_ok() {
@@ -153,7 +153,7 @@ fn note(request: u64, started: Started) {
     }
 }
 
-/// `is_storage` is asked of requests that storage may have.
+/// `is_storage` checks the file of a request that may be on storage.
 #[inline(always)]
 fn end(request: u64, result: i64, is_storage: impl FnOnce() -> bool) {
     let Some(started) = VFS_STARTED.get_ptr_mut(request) else {

@@ -1,4 +1,4 @@
-//! Adds what a call did to its cgroup's slot.
+//! Adds a finished call to its cgroup's slot.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -22,11 +22,11 @@ static VFS_ROOM: Room = Room::new();
 #[btf_map]
 static VFS_LOSSES: Array<u64, { VfsLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// What came of a call, and how long it took.
+/// The outcome of a call, and its duration in nanoseconds.
 pub(crate) struct Outcome {
     /// Bits of [`Operation::bit`].
     pub(crate) operations: u32,
-    /// What the call returned: bytes or 0, or an error below 0.
+    /// The call's result: bytes or 0, or a negative error.
     pub(crate) result: i64,
     pub(crate) took: u64,
 }
@@ -41,7 +41,7 @@ pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
     })
 }
 
-/// A transfer may be a reading and a writing, everything else is one operation.
+/// A transfer may be both a read and a write; every other call is one operation.
 #[inline(always)]
 pub(crate) fn book(slot: u32, outcome: &Outcome) {
     let writes = Operation::Write.bit();
@@ -54,7 +54,7 @@ pub(crate) fn book(slot: u32, outcome: &Outcome) {
     }
 }
 
-/// The operation whose bit is set; the compiler has no instruction for it.
+/// The operation whose bit is set. BPF has no instruction to find it.
 #[inline(always)]
 const fn operation(bit: u32) -> Operation {
     match bit {

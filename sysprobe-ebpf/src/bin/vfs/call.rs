@@ -1,4 +1,4 @@
-//! One call from its beginning to its end. The caller finds where a task's call is kept.
+//! One call, from its beginning to its end. The caller finds the task's call.
 
 use sysprobe_common::vfs::syscall::{Syscall, WORKING};
 use sysprobe_common::vfs::{Call, Operation, VfsLoss};
@@ -11,25 +11,25 @@ use crate::booking::lose_several;
 use crate::{file, name};
 
 settings!(
-    /// From a `vm_fault` to the mapping that is asked for, and to the file that is mapped there.
+    /// From a `vm_fault` to its mapping, and from there to the mapped file.
     OFF_FAULT_MAPPING,
     OFF_MAPPING_FILE,
 );
 
-/// What the kernel does for a request of `io_uring` or libaio, which is counted when it completes: what is
-/// called within, such as the flush of a synchronous writing, is a part of it.
+/// What the kernel calls for an asynchronous request. It does not count, because the request is counted when
+/// it completes. Inner calls, such as the flush of a synchronous write, are a part of it.
 pub(crate) const OF_REQUEST: Call = Call { operations: 1 << 31, ..Call::NONE };
 
-/// What came of a call that is none of the operations.
+/// The outcome of a call that does not count.
 pub(crate) const NOT_COUNTED: (u32, i64) = (0, 0);
 
-/// A result that fills its register.
+/// A 64-bit result.
 #[inline(always)]
 pub(crate) const fn long(register: u64) -> i64 {
     register.cast_signed()
 }
 
-/// A result of half a register: the upper half is anything.
+/// A 32-bit result: the upper half of the register is undefined.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the lower half, with its sign")]
 pub(crate) const fn int(register: u64) -> i64 {
@@ -49,7 +49,7 @@ pub(crate) const fn directory(register: u64) -> i32 {
     descriptor(register).cast_signed()
 }
 
-/// An operation on a file, 0 if that is no storage.
+/// The bit of an operation on a file, 0 if the file is not storage.
 #[inline(always)]
 pub(crate) fn on_file(file: impl Object, operation: Operation) -> u32 {
     if file::is_storage(file) { operation.bit() } else { 0 }
@@ -68,20 +68,20 @@ pub(crate) fn on_first_argument(task: impl Object, registers: impl Object, opera
     first.map_or(0, |register| on_descriptor(task, descriptor(register), operation))
 }
 
-/// From one file to another: a reading, a writing, or both.
+/// A transfer from one file to another: a read, a write, or both.
 #[inline(always)]
 pub(crate) fn on_files<A: Object, B: Object>(from: A, to: B) -> u32 {
     on_file(from, Operation::Read) | on_file(to, Operation::Write)
 }
 
-/// An operation on a name.
+/// The bit of an operation on a name, 0 if the name does not lead to storage.
 #[inline(always)]
 pub(crate) fn on_name(task: impl Object, directory: i32, name: u64, operation: Operation) -> u32 {
     if name::is_storage(task, directory, name) { operation.bit() } else { 0 }
 }
 
-/// What a system call does. About a name it is decided at the end: by then the kernel has had the caller's
-/// memory brought in, which a program cannot.
+/// What a system call does. A name is judged at the end: by then the kernel has paged in the caller's memory,
+/// which a program cannot.
 #[inline(always)]
 pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: Arguments<T>) -> Call {
     let on = |place, operations| on_argument(task, arguments, place, operations);
@@ -92,7 +92,7 @@ pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: Argume
         Syscall::Transfer { from, to } => {
             call(on(from, Operation::Read.bit()) | on(to, Operation::Write.bit()))
         }
-        // `MS_SYNC` of include/uapi/asm-generic/mman-common.h: the others only start it.
+        // `MS_SYNC` of include/uapi/asm-generic/mman-common.h: without it, `msync` does not wait for storage.
         Syscall::Memory { operations } => call(if arguments.get(2) & 4 == 0 { 0 } else { operations }),
         Syscall::Name { operations, directory: at, name } => {
             let directory =
@@ -102,14 +102,13 @@ pub(crate) fn of_syscall<T: Object>(task: T, syscall: Syscall, arguments: Argume
     }
 }
 
-/// Operations on the file of the descriptor that is an argument.
+/// These operations, if the descriptor in an argument is storage.
 #[inline(always)]
 fn on_argument<T: Object>(task: T, arguments: Arguments<T>, place: u32, operations: u32) -> u32 {
     if file::is_storage_at(task, descriptor(arguments.get(place))) { operations } else { 0 }
 }
 
-/// Takes note of a call, unless it is no storage's, or the task is in one already of which this one is a
-/// part.
+/// Records a call, unless it is not on storage, or is a part of the call that the task is already in.
 #[inline(always)]
 pub(crate) fn begin(current: &mut Call, new: Call) {
     if current.frame != 0 {
@@ -124,14 +123,14 @@ pub(crate) fn begin(current: &mut Call, new: Call) {
     }
 }
 
-/// The stack has been unwound beyond a call without its end having been seen.
+/// Drops a call whose end was missed: the stack has been unwound beyond it.
 #[inline(always)]
 fn forget(call: &mut Call) {
     lose_several(VfsLoss::EndMissed, 1 + u64::from(call.nested));
     call.frame = 0;
 }
 
-/// The call that ends here with its length, if it is the one that the task is in. Only if it is in one.
+/// The call that ends here and its duration, if it is the recorded one. For tasks that are in a call.
 #[inline(always)]
 pub(crate) fn end(current: &mut Call, frame: u64) -> Option<(Call, u64)> {
     if frame != current.frame {
@@ -142,11 +141,11 @@ pub(crate) fn end(current: &mut Call, frame: u64) -> Option<(Call, u64)> {
     Some((call, now().saturating_sub(call.start)))
 }
 
-/// `VM_FAULT_MAJOR` of `include/linux/mm_types.h`: something had to be read.
+/// `VM_FAULT_MAJOR` of `include/linux/mm_types.h`: the kernel had to read data.
 const MAJOR: u64 = 4;
 
-/// A fault in what is mapped of a file. The file is asked for at its beginning: at its end the mapping may be
-/// gone.
+/// A page fault in a mapped file. The file is checked at the beginning, because the mapping may be gone at
+/// the end.
 #[inline(always)]
 pub(crate) fn on_fault<T: Object>(fault: T) -> u32 {
     let mapping = fault.follow(&OFF_FAULT_MAPPING);
@@ -154,30 +153,29 @@ pub(crate) fn on_fault<T: Object>(fault: T) -> u32 {
     file.map_or(0, |file| on_file(file, Operation::Fault))
 }
 
-/// What a fault was. The kernel lets go of the mapping while it reads, and comes back: then there is nothing
-/// to read any more.
+/// What a fault was: only a major one counts. The kernel releases the mapping while it reads and then repeats
+/// the fault, which has nothing left to read.
 #[inline(always)]
 pub(crate) const fn of_fault(call: &Call, result: u64) -> u32 {
     if result & MAJOR == 0 { 0 } else { call.operations }
 }
 
-/// The error that a function returned instead of a pointer, as by the kernel's `IS_ERR`.
+/// The error in a returned pointer, as by the kernel's `IS_ERR`.
 #[inline(always)]
 pub(crate) const fn error(pointer: u64) -> Option<i64> {
     if pointer >= 0xffff_ffff_ffff_f000 { Some(pointer.cast_signed()) } else { None }
 }
 
-/// `EAGAIN`: `io_uring` asks for what is at hand first, and has a worker open the rest (since 5.12).
+/// `EAGAIN`: `io_uring` first tries to open without blocking, and then has a worker do it (since 5.12).
 const NOT_AT_HAND: i64 = -11;
 
-/// What an open that failed was.
+/// What a failed open was.
 #[inline(always)]
 pub(crate) fn of_failed_open(error: i64, call: &Call, task: impl Object) -> u32 {
     if error == NOT_AT_HAND { 0 } else { on_name(task, call.directory, call.name, Operation::Open) }
 }
 
-/// What an open was, now that it is over: the file that it found tells whether that is storage and whether it
-/// is new.
+/// What a successful open was. Its file shows whether it is storage, and whether it is new.
 #[inline(always)]
 pub(crate) fn of_open(opened: impl Object) -> u32 {
     if !file::is_storage(opened) {

@@ -1,8 +1,8 @@
-//! Whether something is storage: a file, directory or block device on a file system that is no window into
-//! the kernel. Costs four reads, all of memory that the call itself uses.
+//! Whether a file is storage: a regular file, directory or block device that is not on a pseudo file system.
+//! This takes four reads, all of memory that the call itself uses.
 //!
-//! In the array of descriptors the verifier loses a file's type. Since 6.2 it can be told: then the five
-//! reads from there to the magic number are loads, else calls of a helper.
+//! In a descriptor table the verifier loses a file's type. Since 6.2 a cast restores it: the five reads from
+//! there to the magic number are then loads, instead of helper calls.
 
 use sysprobe_common::vfs::pseudo;
 use sysprobe_ebpf::kernel::{Address, Object, Typed, read_u64_at};
@@ -42,13 +42,13 @@ pub(crate) fn is_storage<T: Object>(file: T) -> bool {
     inode.follow(&OFF_INODE_SB).is_some_and(holds_storage)
 }
 
-/// Whether an open made the file.
+/// Whether an open created the file.
 #[inline(always)]
 pub(crate) fn was_created(file: impl Object) -> bool {
     file.u32(&OFF_FILE_MODE).unwrap_or(0) & CREATED != 0
 }
 
-/// An open file: a typed object, where the kernel can be told so, or an address.
+/// An open file: a typed object where a cast is possible, or an address.
 pub(crate) enum Opened {
     Typed(Typed),
     Untyped(Address),
@@ -62,7 +62,7 @@ pub(crate) fn of_descriptor<T: Object>(task: T, descriptor: u32) -> Option<Opene
         return None;
     }
     let place = table.u64(&OFF_FDTABLE_FD)? + 8 * u64::from(descriptor);
-    // Of a file that is none, all members read as zero.
+    // If there is no file, all members read as zero.
     if let Some(file) = T::cast_file(place) {
         return Some(Opened::Typed(file));
     }

@@ -1,5 +1,5 @@
-//! The VFS's functions by BPF trampolines. Both programs of a function share one trampoline, so they get the
-//! same address as context, which lies on the task's stack: it tells calls within calls apart.
+//! VFS functions by BPF trampolines. Both programs of a function share one trampoline, so their contexts have
+//! the same address, on the task's stack. It tells nested calls apart.
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::macros::{fentry, fexit};
@@ -19,7 +19,7 @@ fn frame(ctx: &impl EbpfContext) -> u64 {
 /// An argument or result that is a `struct file *`, or the registers of a system call.
 #[inline(always)]
 fn typed(address: *const u8) -> Typed {
-    // SAFETY: the table names the places of such pointers only.
+    // SAFETY: the table has the positions of such pointers only.
     unsafe { Typed::new(address) }
 }
 
@@ -29,7 +29,7 @@ macro_rules! on_file {
         #[fentry]
         fn $entry(ctx: FEntryContext) -> i32 {
             let operations = call::on_file(typed(ctx.arg($file)), Operation::$operation);
-            // What is written to sockets comes this way, too.
+            // Writes to sockets pass here, too.
             if operations != 0 {
                 begin(current(), Call { frame: frame(&ctx), operations, ..Call::NONE });
             }

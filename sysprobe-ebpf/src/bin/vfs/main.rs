@@ -1,12 +1,12 @@
-//! Storage as programs see it: which calls a cgroup makes, how often they fail, how much they move and how
-//! long they take. This object keeps the call that a task is in with the task.
+//! Storage as processes see it: the calls of a cgroup, their failures, bytes and durations. This object keeps
+//! the call that a task is in in task storage.
 //!
-//! Two ways lead here. The VFS's own functions, hooked at entry and return, see everything that goes through
-//! them. Where no function can be hooked, the system calls have to do: `sys_enter` and `sys_exit` see every
-//! call of every task, look its number up in a table, and leave at once if it is none of storage's.
+//! Calls are seen in one of two ways. VFS functions, hooked at entry and return, see everything that passes
+//! through them. Where functions cannot be hooked, system calls stand in: `sys_enter` and `sys_exit` see
+//! every call of every task, look up its number in a table, and return if it is not storage's.
 //!
-//! Only what concerns storage is taken note of at a call's beginning (`file.rs`, `name.rs`), so the end of
-//! any other call finds nothing and costs one look-up. Of calls within calls, the outermost counts.
+//! Only calls on storage are recorded at their beginning (`file.rs`, `name.rs`), so the end of any other call
+//! finds nothing and costs one look-up. Of nested calls, the outermost counts.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -32,7 +32,7 @@ use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
 use booking::{Outcome, book, find_slot, lose};
 
-/// What leads to the members of kernel objects.
+/// A kernel object, as the modules that both objects share see it.
 type Task = Typed;
 
 #[unsafe(link_section = ".maps")]
@@ -100,8 +100,8 @@ fn begin(task: Typed, new: Call) {
     }
 }
 
-/// Books the call that ends, if it counts. `conclude` says what it was after all, and what came of it.
-/// `false` if the task is in no call that began.
+/// Counts the call that ends. `conclude` returns its operations and its result. `false` if the task is in no
+/// recorded call.
 #[inline(always)]
 fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> bool {
     let Some(state) = VFS_TASKS.get(task) else { return false };
@@ -116,7 +116,8 @@ fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> b
         return true;
     }
     let cgroup = id_of_task(task);
-    // A kernel thread may become a process, and a slot may become free.
+    // Slots below `FIRST_FREE` are looked up again: a kernel thread may become a process, and a slot may
+    // become free.
     if cgroup != state.cgroup || state.slot < slot::FIRST_FREE {
         (state.cgroup, state.slot) = (cgroup, find_slot(task, cgroup));
     }

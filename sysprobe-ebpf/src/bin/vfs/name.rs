@@ -1,5 +1,5 @@
-//! Whether a name leads to storage, for calls that have no file: it is not below a directory where pseudo
-//! file systems are mounted as usual, and what it is relative to is on storage.
+//! Whether a name leads to storage, for calls that have no file: an absolute name is not below a usual mount
+//! point of a pseudo file system, and a relative one begins at a directory on storage.
 
 use aya_ebpf::helpers::{bpf_probe_read_kernel_str_bytes, bpf_probe_read_user_str_bytes};
 use sysprobe_common::vfs::pseudo::leads_to_pseudo;
@@ -13,8 +13,8 @@ settings!(OFF_FILENAME_NAME);
 /// `AT_FDCWD` of include/uapi/linux/fcntl.h.
 pub(crate) const WORKING_DIRECTORY: i32 = -100;
 
-/// Names that functions are called with: a `struct filename`, or as system calls and some functions before
-/// 5.15 have it, the caller's own memory.
+/// `name` is a `struct filename`, or, for system calls and for some functions before 5.15, an address in the
+/// caller's memory.
 #[inline(always)]
 #[expect(clippy::cast_sign_loss, reason = "a negative descriptor is none, and large as unsigned")]
 pub(crate) fn is_storage(task: impl Object, directory: i32, name: u64) -> bool {
@@ -28,11 +28,11 @@ pub(crate) fn is_storage(task: impl Object, directory: i32, name: u64) -> bool {
     file::is_storage_at(task, directory as u32)
 }
 
-/// The first bytes, zeros after the end. `None` if the caller named an address where nothing is.
+/// The first bytes of a name, padded with zeros. `None` if the caller's address is bad.
 #[inline(always)]
 fn beginning(name: u64) -> Option<[u8; 8]> {
     let mut start = [0; 8];
-    // The kernel's addresses are the upper half.
+    // Kernel addresses are in the upper half.
     let read = if name.cast_signed() < 0 {
         let text = read_u64(name, &OFF_FILENAME_NAME)?;
         // SAFETY: the helper checks the address.

@@ -1,6 +1,6 @@
-//! System calls at their beginning and end, for kernels whose functions cannot be hooked. What `io_uring`
-//! does is no system call of its own: see `asynchronous.rs`. Calls of 32-bit programs, whose numbers mean
-//! something else, stay unseen.
+//! System calls at entry and exit, for kernels whose functions cannot be hooked. Requests of `io_uring` are
+//! not system calls; see `asynchronous.rs`. Calls of 32-bit programs are not seen, because their numbers have
+//! other meanings.
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
@@ -16,19 +16,19 @@ use crate::file::Opened;
 use crate::{Task, begin, call, current, end, file, name};
 
 settings!(
-    /// Where a task says that it is in a call of a 32-bit program, and the bit that says so.
+    /// The task's flags, and the bit for a system call of a 32-bit program.
     OFF_TASK_COMPAT,
     CFG_COMPAT,
 );
 
-/// What each call does, by its number. The agent fills it.
+/// What each call does, by its number. Filled by the agent.
 #[btf_map]
 static VFS_SYSCALLS: Array<u32, TABLE> = Array::new();
-/// By CPU: what the agent judges by whether to go on. Sized by the agent.
+/// By CPU. If the rate is too high, the agent detaches the programs for a while. Sized by the agent.
 #[btf_map]
 static VFS_ENTERED: Array<Entered, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// How often the agent has begun to look at system calls: one more each time, and never 0. A call that began
-/// before the last time has ended meanwhile, or nearly.
+/// The number of the current period in which the programs are attached, never 0. A call from an earlier
+/// period is over, or nearly.
 #[btf_map]
 static VFS_TURN: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -38,8 +38,8 @@ pub(crate) fn enter(registers: Task, number: u64) {
     let Some(code) = what(number) else { return };
     let task = current();
     let is_compat = task.u32(&OFF_TASK_COMPAT).unwrap_or(0) & CFG_COMPAT.load() != 0;
-    // Decoded where it is matched: between the two the compiler moves parts that are not initialised,
-    // which verifiers refuse.
+    // Decoded where it is matched: otherwise the compiler copies uninitialised parts of the value, which
+    // verifiers refuse.
     let call = if is_compat {
         Call::NONE
     } else {
@@ -50,7 +50,8 @@ pub(crate) fn enter(registers: Task, number: u64) {
 
 #[inline(always)]
 pub(crate) fn exit(registers: Task, result: i64) {
-    // The number's lower half on x86-64, all of it on arm64, where the verifier refuses to read beyond.
+    // The lower half of the number on x86-64, and the whole number on arm64, where the verifier refuses a
+    // longer read.
     let number = registers.u32(&OFF_REGISTER_SYSCALL).map(u64::from);
     if number.and_then(what).is_some() {
         let task = current();
@@ -58,7 +59,7 @@ pub(crate) fn exit(registers: Task, result: i64) {
     }
 }
 
-/// Nothing interrupts this but what makes no system calls.
+/// Not atomic, because whatever interrupts this makes no system calls.
 #[inline(always)]
 fn count() {
     // SAFETY: the helper only returns a number.
@@ -70,14 +71,16 @@ fn count() {
     }
 }
 
-/// A task is in one system call at a time: a number does, and tells calls of an earlier turn.
+/// A task is in one system call at a time, so a number suffices instead of a position on the stack. That of
+/// the period tells calls of an earlier one apart.
 #[inline(always)]
 fn frame() -> u64 {
     // SAFETY: the pointer is into the map's memory; the agent writes to it, so the compiler must not keep it.
     VFS_TURN.get_ptr(0).map_or(0, |turn| unsafe { turn.read_volatile() })
 }
 
-/// Opens return a descriptor, which leads to the file. What other calls do with names, the names say.
+/// What a call did, and its result. An open returns a descriptor, which leads to the file. Other calls on
+/// names are judged by the name.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a descriptor")]
 fn conclude(task: Task, call: &Call, result: i64) -> (u32, i64) {
@@ -96,7 +99,7 @@ fn conclude(task: Task, call: &Call, result: i64) -> (u32, i64) {
     (operations, 0)
 }
 
-/// `Syscall::encode` of a call, if it is one of storage's.
+/// `Syscall::encode` of a call, if it is a storage call.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "beyond the table is beyond the table")]
 fn what(number: u64) -> Option<u32> {

@@ -1,9 +1,10 @@
-//! The VFS's functions that are hooked, and where each has what a program wants of it. Both objects make
-//! their programs from this table; the agent's table of probes says which kernel calls a function how.
+//! The hooked VFS functions, and the positions of the arguments that programs use. Both objects generate
+//! their programs from this table. The agent's table of probes has the functions' names in each kernel.
 
-/// Hands the rows to macros: functions of a file, system calls with a descriptor, from one file to another,
-/// of a name in a directory, of a request of libaio, and parts of a request that is counted elsewhere.
-/// Numbers are places of arguments; behind the arguments is the result, a `long` or an `int`.
+/// Passes the rows to macros: functions on a file, system calls on a descriptor, transfers between two files,
+/// functions on a name in a directory, functions for a request of libaio, and parts of requests that are
+/// counted elsewhere. Numbers are positions of arguments. After the arguments comes the result, a `long` or
+/// an `int`.
 macro_rules! functions {
     ($on_file:ident, $on_syscall:ident, $transfer:ident, $on_name:ident, $aio:ident, $part:ident) => {
         // proto: v5.10- `ssize_t vfs_read(struct file *, char *, size_t, loff_t *)`, likewise `vfs_write`,
@@ -24,7 +25,8 @@ macro_rules! functions {
         }
         // proto: v5.10- `long __x64_sys_fsync(const struct pt_regs *)`, `__arm64_sys_fsync`
         //
-        // Compilers put the functions of a file into these, in one kernel or another. `io_uring` calls those.
+        // Some kernels have the functions on a file inlined into these. `io_uring` calls the functions on a
+        // file.
         $on_syscall! {
             vfs_fsync_s_in vfs_fsync_s_out Fsync;
             vfs_fdata_s_in vfs_fdata_s_out Fsync;
@@ -57,7 +59,7 @@ macro_rules! functions {
         // proto: v5.10- `void iomap_dio_complete_work(struct work_struct *work)`
         // proto: v5.10-v6.12 `void dio_aio_complete_work(struct work_struct *work)`
         //
-        // The second and the third complete direct writings, in a kernel thread.
+        // The second and the third complete direct writes, in a kernel thread.
         $part! {
             vfs_iowr_in vfs_iowr_out;
             vfs_dio_in vfs_dio_out;

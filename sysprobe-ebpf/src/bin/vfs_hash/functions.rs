@@ -1,4 +1,4 @@
-//! The VFS's functions by kprobes and kretprobes. The stack pointer tells calls within calls apart.
+//! VFS functions by kprobes and kretprobes. The stack pointer tells nested calls apart.
 
 use aya_ebpf::macros::{kprobe, kretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
@@ -11,7 +11,7 @@ use crate::table::functions;
 use crate::{asynchronous, begin, call, current, end};
 
 settings!(
-    /// What a return has taken from the stack: 8 where the return address lies there.
+    /// The bytes that a return pops from the stack: 8 where the return address is on it.
     CFG_RETURN_ADDRESS,
 );
 

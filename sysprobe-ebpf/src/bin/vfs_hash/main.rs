@@ -1,5 +1,5 @@
-//! Storage, for kernels and hooks without task storage: the same numbers as the `vfs` object, with the call
-//! that a task is in kept in a hash by thread, and with reads that the verifier need not understand.
+//! Storage, for attach modes without task storage: the same numbers as the `vfs` object. The call that a task
+//! is in is kept in a hash by thread, and helpers read kernel memory, so the verifier needs no types.
 #![no_std]
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
@@ -35,7 +35,7 @@ use booking::{Outcome, book, find_slot, lose};
 /// See the other object.
 type Task = Address;
 
-/// By thread: process and thread id. What is there is a call that has begun. Sized by the agent.
+/// Calls in progress, by process and thread id. Sized by the agent.
 #[btf_map]
 static VFS_CALLS: HashMap<u64, Call, 1> = HashMap::new();
 
@@ -72,7 +72,7 @@ fn vfs_ring_e_rt(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// A thread that ends leaves nothing behind.
+/// Removes the entry of a thread that exits.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 fn vfs_gone_rt(_ctx: RawTracePointContext) -> i32 {
     remove(bpf_get_current_pid_tgid());

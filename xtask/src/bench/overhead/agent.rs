@@ -13,21 +13,21 @@ use crate::cmd;
 use crate::e2e::http;
 use crate::e2e::samples::{self, Sample};
 
-/// The program, and where its files are kept while it runs.
+/// The agent's program, and the directory for its files while it runs.
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) program: PathBuf,
     pub(super) directory: PathBuf,
 }
 
-/// A started agent that has said that it measures.
+/// A started agent that is ready.
 #[derive(Debug)]
 pub(super) struct Running {
     process: Process,
     port: u16,
 }
 
-/// A domain that does not work, and why.
+/// A domain that is not active, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Off {
     pub(super) domain: String,
@@ -35,9 +35,10 @@ pub(super) struct Off {
 }
 
 impl Agent {
-    /// Starts it and waits until `/readyz` says that it measures.
+    /// Starts the agent and waits until `/readyz` reports that it measures.
     pub(super) fn start(&self, off: &[String]) -> Result<Running> {
-        // The agent says nowhere which port the kernel chose, so the port is chosen and released before.
+        // The agent does not report the port that the kernel chose, so a port is chosen and released
+        // beforehand.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let config = self.directory.join("sysprobe.toml");
         fs::write(&config, configuration(off)).context("writing the agent's configuration")?;
@@ -59,12 +60,12 @@ impl Agent {
 }
 
 impl Running {
-    /// The domains that work now.
+    /// The active domains.
     pub(super) fn on(&self) -> Result<Vec<String>> {
         Ok(working(&self.scrape()?))
     }
 
-    /// The domains that do not work now although the configuration wants them.
+    /// The domains that are enabled in the configuration but not active.
     pub(super) fn off(&mut self) -> Result<Vec<Off>> {
         self.process.still_runs()?;
         Ok(failed(&self.scrape()?))
@@ -79,7 +80,7 @@ impl Running {
     }
 }
 
-/// What is left out has its default.
+/// Domains that are left out have their defaults.
 fn configuration(off: &[String]) -> String {
     let mut text = "[domains]\n".to_owned();
     for domain in off {

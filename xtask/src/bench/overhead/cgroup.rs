@@ -1,6 +1,6 @@
-//! A cgroup for a server or a client of a load, as a container has one, and the CPU time that it used.
+//! A cgroup for a server or a client of a load, as a container has one, and the CPU time that it has used.
 //!
-//! The cgroup is in every hierarchy by which the agent may tell workloads apart.
+//! The cgroup exists in every hierarchy that the agent may identify workloads by.
 
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,12 +12,12 @@ use anyhow::{Context, Result};
 
 use crate::leftovers;
 
-/// The kernel refuses to remove a cgroup until the last process in it has been released, shortly after it was
+/// The kernel refuses to remove a cgroup until the last process in it has been freed, shortly after it was
 /// reaped.
 const PATIENCE: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Removed when it is dropped; the processes in it have to be reaped before.
+/// A cgroup that is removed when it is dropped; its processes have to be reaped before.
 #[derive(Debug)]
 pub(super) struct Cgroup {
     directories: Vec<PathBuf>,
@@ -25,7 +25,7 @@ pub(super) struct Cgroup {
     clock: Clock,
 }
 
-/// The file that has the CPU time.
+/// The file with the CPU time.
 #[derive(Debug, PartialEq, Eq)]
 enum Clock {
     /// `cpuacct.usage`: nanoseconds.
@@ -61,12 +61,12 @@ impl Cgroup {
         Ok(made)
     }
 
-    /// A process that writes `0` to each of these enters the cgroup.
+    /// A process that writes `0` to each of these descriptors enters the cgroup.
     pub(super) fn entries(&self) -> impl Iterator<Item = RawFd> {
         self.entries.iter().map(AsRawFd::as_raw_fd)
     }
 
-    /// Nanoseconds of CPU time that all processes in it have used so far.
+    /// The CPU time that all processes in it have used so far, in nanoseconds.
     pub(super) fn usage_ns(&self) -> Result<f64> {
         let (Clock::V1(path) | Clock::V2(path)) = &self.clock;
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
@@ -91,7 +91,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// A line of `/proc/mounts`.
+/// Parses a line of `/proc/mounts`.
 fn hierarchy(line: &str) -> Option<Hierarchy> {
     let mut fields = line.split(' ').skip(1);
     let (root, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
@@ -101,7 +101,7 @@ fn hierarchy(line: &str) -> Option<Hierarchy> {
     is_wanted.then(|| Hierarchy { root: root.into(), is_v2, has_usage: is_v2 || has("cpuacct") })
 }
 
-/// Version 1 counts nanoseconds; where both count, that is the better clock.
+/// Prefers version 1, which counts in nanoseconds.
 fn clock(hierarchies: &[Hierarchy], name: &str) -> Option<Clock> {
     let found = hierarchies.iter().filter(|hierarchy| hierarchy.has_usage).min_by_key(|it| it.is_v2)?;
     let directory = found.root.join(name);

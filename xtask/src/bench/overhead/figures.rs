@@ -1,15 +1,15 @@
-//! Medians, quartiles, and ratios of a part to its neighbours. Pure.
+//! Medians, quartiles, and ratios of a part to its neighbours. No side effects.
 
-/// What one part of a load measured.
+/// The figures of one part of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
-    /// Nanoseconds of CPU that the server used for each request.
+    /// CPU time of the server for each request, in nanoseconds.
     pub(super) cpu_ns: f64,
-    /// Requests each second.
+    /// Requests per second.
     pub(super) rate: f64,
-    /// Nanoseconds that half of the requests took at most, as their client saw it.
+    /// The median of the requests' latency in nanoseconds, as their client sees it.
     pub(super) median_ns: f64,
-    /// The same of 99 % of the requests.
+    /// The 99th percentile of the latency, in nanoseconds.
     pub(super) p99_ns: f64,
 }
 
@@ -43,7 +43,7 @@ impl Figure {
     }
 
     /// By how many percent the figure is higher in `with` than in the mean of the parts before and after it.
-    /// The mean takes away what changes steadily in between, such as the temperature of the machine.
+    /// The mean cancels steady drift, such as the machine's temperature.
     pub(super) fn change(self, before: &Measured, with: &Measured, after: &Measured) -> f64 {
         let base = f64::midpoint(self.of(before), self.of(after));
         (self.of(with) / base - 1.0) * 100.0
@@ -51,7 +51,7 @@ impl Figure {
 }
 
 impl Spread {
-    /// `None` without any value.
+    /// `None` if there are no values.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -63,7 +63,7 @@ impl Spread {
     }
 }
 
-/// Between two sorted values, the quantile lies on the line that joins them.
+/// Interpolates linearly between two sorted values.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share * last as f64;
@@ -100,7 +100,7 @@ mod tests {
     fn a_change_is_against_the_mean_of_the_neighbours() {
         let change = Figure::Cpu.change(&measured(90.0), &measured(110.0), &measured(110.0));
         assert!((change - 10.0).abs() < 1e-9, "{change}");
-        // A steady drift is no change.
+        // A steady drift does not count as a change.
         let drift = Figure::Cpu.change(&measured(100.0), &measured(101.0), &measured(102.0));
         assert!(drift.abs() < 1e-9, "{drift}");
         let rate = Figure::Rate.change(&measured(100.0), &measured(125.0), &measured(100.0));

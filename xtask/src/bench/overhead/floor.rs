@@ -1,5 +1,5 @@
-//! The least that the agent's hooks could cost: an empty program at each of them, attached by the measuring
-//! program of `cargo xtask cost`.
+//! The lower bound of the cost of the agent's hooks: an empty program at each of them, attached by the
+//! measuring program of `cargo xtask cost`.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 use super::process::{Place, Process};
 use crate::cmd;
 
-/// The measuring program's argument, and what it says when its programs are attached.
+/// The measuring program's argument, and the line that it prints once its programs are attached.
 const ARGUMENT: &str = "floor";
 const READY: &str = "ready";
 
-/// In the report.
+/// The title in the report.
 pub(super) const TITLE: &str = "empty programs at the default's hooks";
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The loads: what is done again and again, by programs that users know.
+//! The loads: requests to well-known programs, repeated over and over.
 
 mod fio;
 mod nginx;
@@ -15,36 +15,36 @@ use super::network::{self, Network};
 use super::process::{self, Place};
 use crate::paths;
 
-/// A load that is ready to run; it ends with what it has started when it is dropped.
+/// A load that is ready to run; everything that it has started ends when it is dropped.
 pub(super) trait Load {
-    /// Runs for so many seconds.
+    /// Runs the load for this many seconds.
     fn run(&mut self, seconds: u32) -> Result<Measured>;
 }
 
 /// A load by its name.
 #[derive(Debug)]
 pub(super) struct Kind {
-    /// On the command line.
+    /// The name on the command line.
     pub(super) name: &'static str,
-    /// In the report.
+    /// The title in the report.
     pub(super) title: &'static str,
-    /// What is counted, in the plural.
+    /// The counted unit, in the plural.
     pub(super) requests: &'static str,
     programs: &'static [&'static str],
     wants_network: bool,
     open: fn(&Bench) -> Result<Box<dyn Load>>,
 }
 
-/// What all loads share.
+/// The settings that all loads share.
 #[derive(Debug)]
 pub(super) struct Bench {
     pub(super) server_cpu: usize,
     pub(super) client_cpu: usize,
-    /// For files; removed at the end.
+    /// The directory for files; removed at the end.
     pub(super) directory: PathBuf,
 }
 
-/// A server's place and a client's.
+/// The cgroups and CPUs of a server and its client.
 #[derive(Debug)]
 struct Rig {
     server: Cgroup,
@@ -122,7 +122,7 @@ pub(super) static ALL: [Kind; 8] = [
 ];
 
 impl Kind {
-    /// What the machine lacks for it.
+    /// What the machine lacks to run this load, if anything.
     pub(super) fn lacks(&self) -> Option<String> {
         let missing = self.programs.iter().find(|program| paths::find_programs(program).is_empty());
         match missing {
@@ -140,7 +140,7 @@ impl Kind {
 }
 
 impl Bench {
-    /// The server on the last CPU, its client on the first.
+    /// The server runs on the last CPU, its client on the first.
     pub(super) fn new(directory: &Path) -> Result<Self> {
         let cpus = process::cpus()?;
         let (first, last) = cpus.first().zip(cpus.last()).context("there is no CPU to run on")?;
@@ -170,7 +170,7 @@ impl Rig {
     }
 }
 
-/// A program of the distribution, which may be where only root looks for it.
+/// A program of the distribution, which may be outside of a normal user's search path.
 fn program(name: &str) -> Result<PathBuf> {
     let found = paths::find_programs(name).into_iter().next();
     found.with_context(|| format!("{name} is not installed"))

@@ -1,4 +1,4 @@
-//! Facts of the machine and of the run, for the head of the report.
+//! Facts about the machine and the run, for the head of the report.
 
 use std::path::Path;
 use std::{env, fs};
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cmd, paths};
 
-/// The kernel's statistics of programs cost every run of a program two clock reads.
+/// With these statistics on, the kernel reads the clock twice for every run of a program.
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// Refuses a machine whose figures would mislead.
+/// Refuses a machine whose settings would distort the figures.
 pub(super) fn check() -> Result<()> {
     if fs::read_to_string(STATISTICS).is_ok_and(|text| text.trim() != "0") {
         bail!("{STATISTICS} is not 0: every run of a program would cost two clock reads more");
@@ -27,25 +27,25 @@ pub(super) fn processor() -> String {
     processor_of(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// How busy the machine was in the last minute.
+/// The load average of the last minute.
 pub(super) fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// What the agent was built from.
+/// The commit that the agent was built from.
 pub(super) fn commit() -> Option<String> {
     let words = ["describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"];
     Some(cmd::capture(cmd::tool("git").args(words))?.trim().to_owned())
 }
 
-/// The command as it was typed; the program is what cargo runs for `cargo xtask`.
+/// The command as the user typed it; the program's own path is replaced by `cargo xtask`.
 pub(super) fn command() -> String {
     let words = env::args().skip(1);
     ["cargo".to_owned(), "xtask".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The domains that a configuration can turn off, by the example that has all of them.
+/// The domains that a configuration can turn off, read from the example that lists all of them.
 pub(super) fn switches() -> Result<Vec<String>> {
     let file = paths::root().join(Path::new("deploy/sysprobe.toml"));
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;

@@ -1,8 +1,8 @@
-//! Networks for a load, apart from the machine's: a namespace with a loopback device, or two that a veth pair
-//! joins.
+//! Networks for a load, separate from the machine's: a namespace with a loopback device, or two namespaces
+//! joined by a veth pair.
 //!
-//! A namespace has no name. A descriptor keeps it, so that the kernel removes it with its devices when this
-//! program ends, however that happens.
+//! A namespace has no name. Only a descriptor holds it, so the kernel removes it with its devices when this
+//! program ends for any reason.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::cmd;
 
-/// The server's end of the pair, and the client's, of a network for documentation (RFC 5737).
+/// The server's and the client's address, from a range reserved for documentation (RFC 5737).
 const SERVER: &str = "192.0.2.1";
 const CLIENT: &str = "192.0.2.2";
 
@@ -21,11 +21,11 @@ const CLIENT: &str = "192.0.2.2";
 #[derive(Debug)]
 pub(super) struct Namespace(File);
 
-/// Where a server and its client are.
+/// The namespaces of a server and its client.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) server: Namespace,
-    /// `None` is the server's.
+    /// `None` means the server's namespace.
     client: Option<Namespace>,
     /// The server's address.
     pub(super) address: &'static str,
@@ -55,7 +55,7 @@ impl Network {
 }
 
 impl Namespace {
-    /// Made by a thread of its own: this program stays where it is.
+    /// Creates it on a separate thread, because this program must stay in its own namespace.
     fn make() -> Result<Self> {
         let make = || {
             // SAFETY: changes the network of this thread only, touches no memory.
@@ -72,7 +72,7 @@ impl Namespace {
         self.0.as_raw_fd()
     }
 
-    /// How other programs find it while this one runs.
+    /// The path at which other programs find it while this one runs.
     fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.descriptor())
     }
@@ -84,7 +84,7 @@ impl Namespace {
     }
 }
 
-/// Whether the machine has what networks are made with.
+/// Whether the machine has the programs that networks need.
 pub(super) fn is_possible() -> bool {
     Path::new("/proc/self/ns/net").exists()
         && ["ip", "nsenter"].iter().all(|program| !crate::paths::find_programs(program).is_empty())

@@ -1,4 +1,4 @@
-//! Other tools that watch a node, where they are installed: none of them comes with this repository.
+//! Other monitoring tools, measured if they are installed: none of them comes with this repository.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail};
 use super::process::{Place, Process};
 use crate::{cmd, paths};
 
-/// Run queue latency, block latency and TCP, each as one histogram of the whole machine.
+/// Run-queue latency, block latency and TCP, each as one histogram of the whole machine.
 const SCRIPT: &str = include_str!("peer/watch.bt");
 
-/// Those of its examples that watch the same; the ones that its directory has are loaded.
+/// Examples of `ebpf_exporter` that observe the same; those that exist in its directory are loaded.
 const EXAMPLES: [&str; 3] = ["runqlat", "biolatency", "tcp-retransmit"];
 
-/// A tool has started when it has had programs loaded and no descriptor more or less of BPF for so long.
+/// A tool has started once it has loaded programs and its number of BPF descriptors has not changed for this
+/// time.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// The tools need tracefs, which a machine may not have mounted. The mount is in a namespace that ends with
-/// the tool.
+/// The tools need tracefs, which may not be mounted. The mount is in a namespace that ends with the tool.
 const WITH_TRACEFS: &str =
     "[ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing; exec \"$@\"";
 
@@ -37,12 +37,12 @@ enum Tool {
 pub(super) struct Peer {
     tool: Tool,
     program: PathBuf,
-    /// A directory of `ebpf_exporter`'s, a file of Rezolus'.
+    /// A directory for `ebpf_exporter`, a file for Rezolus.
     config: PathBuf,
 }
 
 impl Peer {
-    /// `NAME[=PROGRAM[,CONFIG]]`; `Err` inside is why it is left out.
+    /// Parses `NAME[=PROGRAM[,CONFIG]]`; the inner `Err` says why the tool is left out.
     pub(super) fn find(word: &str) -> Result<Result<Self, String>> {
         let (name, rest) = word.split_once('=').map_or((word, None), |(name, rest)| (name, Some(rest)));
         let (program, config) = rest.map_or((None, None), |rest| match rest.split_once(',') {
@@ -70,7 +70,7 @@ impl Peer {
         }
     }
 
-    /// Starts it and waits until its programs are attached.
+    /// Starts the tool and waits until its programs are attached.
     pub(super) fn start(&self) -> Result<Process> {
         let mut command = cmd::tool("unshare");
         command.args(["--mount", "--propagation", "private", "--", "sh", "-c", WITH_TRACEFS, "sh"]);
@@ -130,7 +130,7 @@ fn start_quietly(command: &mut Command) -> Result<Process> {
     Process::start(command, Place::default()).context("unshare is of the package util-linux")
 }
 
-/// How many programs, maps and attachments a process has.
+/// The number of programs, maps and links that a process holds.
 fn descriptors(pid: u32) -> usize {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     entries.filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| is_of_bpf(&target))).count()

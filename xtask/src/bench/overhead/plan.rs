@@ -1,4 +1,4 @@
-//! Which variants are measured, and in which order of parts. Pure.
+//! The variants to measure, and the order of the parts. No side effects.
 
 use anyhow::{Result, bail};
 
@@ -6,34 +6,34 @@ use anyhow::{Result, bail};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) title: String,
-    /// The domains that are off; none is the default.
+    /// The domains that are turned off; empty for the default configuration.
     pub(super) off: Vec<String>,
 }
 
-/// A stretch of time for which a load runs.
+/// A period for which a load runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Nothing is started beside the load.
+    /// Nothing runs beside the load.
     Without,
-    /// The variant of this number is started beside the load.
+    /// The variant with this number runs beside the load.
     With(usize),
 }
 
-/// The parts of one load: each `With` has a `Without` before and after it, and each variant is in all rounds,
-/// so that a slow change of the machine meets all variants alike.
+/// The parts of one load: each `With` has a `Without` before and after it. Every round contains each variant,
+/// so that a slow drift of the machine affects all variants alike.
 pub(super) fn parts(variants: usize, pairs: u32) -> Vec<Part> {
     let turns = (0..pairs).flat_map(|_| 0..variants);
     turns.flat_map(|variant| [Part::Without, Part::With(variant)]).chain([Part::Without]).collect()
 }
 
-/// About how long so many variants of loads take; some three seconds go by while an agent or a tool starts,
-/// settles and stops.
+/// The approximate duration for this many variants of loads. Starting, settling and stopping an agent or a
+/// tool takes some three seconds.
 pub(super) fn minutes(variants: usize, pairs: u32, lead: u32, seconds: u32) -> u64 {
     let pair = u64::from(seconds + 3 + lead + seconds);
     (variants as u64 * u64::from(pairs) * pair).div_ceil(60)
 }
 
-/// The configurations that words of the command line stand for; `domains` are those that work here.
+/// The configurations that the words of the command line name; `domains` are those that work here.
 pub(super) fn choices(words: &[String], domains: &[String]) -> Result<Vec<Choice>> {
     let mut found: Vec<Choice> = Vec::new();
     for word in words {

@@ -1,5 +1,4 @@
-//! Processes of the benchmark: each on a CPU, in a cgroup and in a network, none of which outlives this
-//! program.
+//! Processes of the benchmark: each has a CPU, a cgroup and a network, and none outlives this program.
 
 use std::fs;
 use std::io;
@@ -14,11 +13,11 @@ use super::cgroup::Cgroup;
 use super::network::Namespace;
 use crate::e2e::processes;
 
-/// Far longer than any of the programs takes to start or to end.
+/// Far longer than any of the programs takes to start or to stop.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where a process runs; without any of them, where this program does.
+/// Where a process runs; a missing part is inherited from this program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place<'a> {
     pub(super) cpu: Option<usize>,
@@ -26,7 +25,7 @@ pub(super) struct Place<'a> {
     pub(super) network: Option<&'a Namespace>,
 }
 
-/// Ended when it is dropped.
+/// A process that is killed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Process {
     name: String,
@@ -45,7 +44,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits for what the process does after its start.
+    /// Waits for a condition after the process has started.
     pub(super) fn until(&mut self, what: &str, mut is_so: impl FnMut(u32) -> bool) -> Result<()> {
         let start = Instant::now();
         while !is_so(self.pid()) {
@@ -61,7 +60,7 @@ impl Process {
         Ok(())
     }
 
-    /// A server that did not live as long as its load has measured nothing.
+    /// Fails if the process has ended, because the measurement would be worthless.
     pub(super) fn still_runs(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("{} ended ({status}) while it was measured", self.name),
@@ -84,7 +83,7 @@ impl Drop for Process {
 }
 
 impl Place<'_> {
-    /// What a command prints there. It fails if the program does.
+    /// The command's output. Fails if the command does.
     pub(super) fn output(&self, command: &mut Command) -> Result<String> {
         self.apply(command);
         let name = command.get_program().to_string_lossy().into_owned();
@@ -98,7 +97,7 @@ impl Place<'_> {
         Ok(out)
     }
 
-    /// Has the process that runs the command go there before it runs the program.
+    /// Makes the command's process move to this place before it runs the program.
     fn apply(&self, command: &mut Command) {
         let cpus = self.cpu.map(only);
         let network = self.network.map(Namespace::descriptor);
@@ -135,7 +134,7 @@ pub(super) fn stop_if_interrupted() -> Result<()> {
     Ok(())
 }
 
-/// Lets the machine come to rest; Ctrl-C ends the wait.
+/// Waits for the machine to settle; Ctrl-C ends the wait.
 pub(super) fn settle(time: Duration) -> Result<()> {
     let start = Instant::now();
     while start.elapsed() < time {

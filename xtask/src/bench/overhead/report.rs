@@ -1,4 +1,5 @@
-//! The report as markdown: every figure of the default, then the CPU time of every variant. Pure.
+//! The report as markdown: every figure of the default variant, then the CPU time of every variant. No side
+//! effects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,7 +8,7 @@ use super::agent::Off;
 use super::figures::{Figure, Measured, Spread};
 use super::plan::Part;
 
-/// What a number of the tables is.
+/// Explains the numbers in the tables.
 const EXPLANATION: &str = "\
 Each part with a variant has parts without it before and after, and is compared with the mean of
 these two. The tables have the median of these changes over all pairs, and their quartiles in
@@ -16,7 +17,7 @@ itself, so a change that lies within its quartiles tells nothing. CPU time is th
 cgroup, divided by the requests; the client's is not in it. fio is client and server in one, and
 tells the CPU time of its reading thread.";
 
-/// What the report says of the machine and the run.
+/// Facts about the machine and the run.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) kernel: String,
@@ -32,7 +33,7 @@ pub(super) struct Setting {
     pub(super) seconds: u32,
 }
 
-/// The parts of one load, in their order.
+/// The parts of one load, in order.
 #[derive(Debug)]
 pub(super) struct Results {
     pub(super) name: &'static str,
@@ -41,7 +42,7 @@ pub(super) struct Results {
     pub(super) parts: Vec<(Part, Measured)>,
 }
 
-/// All that was measured, and what was not.
+/// All measurements, and those that were left out.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) setting: Setting,
@@ -49,7 +50,7 @@ pub(super) struct Report {
     pub(super) variants: Vec<String>,
     pub(super) results: Vec<Results>,
     pub(super) left_out: Vec<String>,
-    /// With the names of the loads that it was seen with.
+    /// The domains that were not active, with the loads during which that was seen.
     pub(super) off: BTreeMap<Off, BTreeSet<&'static str>>,
 }
 
@@ -59,7 +60,7 @@ impl Results {
         Spread::of(self.changes(figure, variant))
     }
 
-    /// The same of the last pair alone.
+    /// The change of the last pair alone.
     pub(super) fn last_change(&self, figure: Figure, variant: usize) -> Option<f64> {
         self.changes(figure, variant).last()
     }
@@ -69,7 +70,7 @@ impl Results {
         threes.map(move |three| figure.change(&three[0].1, &three[1].1, &three[2].1))
     }
 
-    /// The median of all parts without anything beside the load.
+    /// The median of all parts without a variant.
     fn without(&self, figure: Figure) -> Option<f64> {
         let parts = self.parts.iter().filter(|(part, _)| *part == Part::Without);
         Spread::of(parts.map(|(_, measured)| figure.of(measured))).map(|spread| spread.median)
@@ -100,7 +101,7 @@ impl Report {
         )
     }
 
-    /// The first variant after A against A, which is the default unless the command line says otherwise.
+    /// The first variant after A against A: the default, unless the command line says otherwise.
     fn of_default(&self) -> String {
         let Some(title) = self.variants.get(1) else { return String::new() };
         let mut out = head(&["load", "figure"], &["without", title, &self.variants[0]]);

@@ -1,4 +1,4 @@
-//! What is started beside a load: nothing, the agent, another tool, or empty programs.
+//! The thing that runs beside a load: nothing, the agent, another tool, or empty programs.
 
 use anyhow::Result;
 
@@ -10,14 +10,14 @@ use super::process::Process;
 
 #[derive(Debug)]
 pub(super) enum Variant {
-    /// Parts against parts without any difference: how far the machine differs from itself.
+    /// Compares parts without any difference, to show how much the machine varies by itself.
     Nothing,
     Agent(Choice),
     Floor(Floor),
     Peer(Peer),
 }
 
-/// Stopped when it is dropped.
+/// A running variant; stopped when it is dropped.
 #[derive(Debug)]
 pub(super) enum Running {
     Nothing,
@@ -35,7 +35,7 @@ impl Variant {
         }
     }
 
-    /// Ready when this returns.
+    /// Starts the variant and waits until it is ready.
     pub(super) fn start(&self, agent: &Agent) -> Result<Running> {
         match self {
             Self::Nothing => Ok(Running::Nothing),
@@ -47,7 +47,7 @@ impl Variant {
 }
 
 impl Running {
-    /// Stops it, and returns which of the agent's domains did not work at the end.
+    /// Stops the variant; returns the agent's domains that were not active at the end.
     pub(super) fn stop(self) -> Result<Vec<Off>> {
         match self {
             Self::Nothing => Ok(Vec::new()),

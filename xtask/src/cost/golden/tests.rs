@@ -1,4 +1,4 @@
-//! The golden file: its text, and what becomes of several boots.
+//! The golden file: its text, and the merging of several boots.
 
 use super::super::report::{Cost, Host, Spread};
 use super::*;

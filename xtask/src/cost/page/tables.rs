@@ -6,10 +6,10 @@ use std::fmt::Write;
 use super::super::golden::{Golden, Kernel, Row, Watch};
 use super::super::report::{Cost, Line, Part, Spread};
 
-/// The order of rows; a tier that is not among them comes last.
+/// The order of rows; an attach mode that is not listed comes last.
 const TIERS: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
 
-/// What names a row: domain, tier, program, hook.
+/// The words that name a row: domain, attach mode, program, hook.
 type Name<'a> = [&'a str; 4];
 
 pub(super) fn runs(golden: &Golden) -> String {
@@ -70,7 +70,7 @@ pub(super) fn calls(golden: &Golden) -> String {
     let mut out = head(&["call", "with"], kernels.iter().map(|kernel| &*kernel.series));
     let calls = kernels.iter().flat_map(|kernel| &kernel.calls);
     let mut found = distinct(calls.map(|added| [&*added.call, &*added.with]));
-    // By call; within one in the order in which they were measured.
+    // Sorted by call; rows of one call stay in the order of measurement.
     found.sort_by_key(|[call, _]| *call);
     for [call, with] in found {
         let cells = kernels.iter().map(|kernel| {
@@ -93,7 +93,7 @@ pub(super) fn host_calls(lines: &[Line]) -> String {
     out
 }
 
-/// What the tables have no number for, and why.
+/// The rows without a number, and why.
 pub(super) fn gaps(golden: &Golden) -> String {
     let mut reasons = Reasons::default();
     for kernel in &golden.kernels {
@@ -135,7 +135,7 @@ pub(super) fn differences(boots: &[Vec<Kernel>]) -> String {
     out
 }
 
-/// Every count of a kernel, with what its boots say.
+/// Every count of a kernel, with its values in all boots.
 fn figures(boots: &[Kernel]) -> Vec<(String, Vec<u64>)> {
     let first = &boots[0];
     let programs = first.programs.iter().map(|row| {
@@ -213,7 +213,7 @@ fn name(row: &Row) -> Name<'_> {
     [&row.domain, &row.tier, &row.program, &row.hook]
 }
 
-/// Each once, by domain and tier, and otherwise in the order in which they come.
+/// Each name once, by domain and attach mode, otherwise in their original order.
 fn ordered<'a>(names: impl Iterator<Item = Name<'a>>) -> Vec<Name<'a>> {
     let mut found = distinct(names);
     let place = |tier: &str| TIERS.iter().position(|other| *other == tier).unwrap_or(TIERS.len());
@@ -221,7 +221,7 @@ fn ordered<'a>(names: impl Iterator<Item = Name<'a>>) -> Vec<Name<'a>> {
     found
 }
 
-/// Each once, in the order in which they come.
+/// Each element once, in the original order.
 fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for one in all {
@@ -240,7 +240,7 @@ fn count(row: Option<&Row>) -> String {
     }
 }
 
-/// Of a round trip, which is two switches.
+/// Half of a round trip, which is two context switches.
 fn half(count: u64) -> String {
     if count.is_multiple_of(2) { format!("{}", count / 2) } else { format!("{}.5", count / 2) }
 }
@@ -257,7 +257,7 @@ fn words([domain, tier, program, hook]: Name<'_>) -> [String; 4] {
     [domain.to_owned(), tier.to_owned(), code(program), code(hook)]
 }
 
-/// The head of a table: columns of words, then columns of numbers.
+/// The head of a table: text columns, then number columns.
 fn head<'a>(words: &[&str], numbers: impl IntoIterator<Item = &'a str>) -> String {
     let numbers: Vec<&str> = numbers.into_iter().collect();
     let mut out = String::new();
@@ -277,7 +277,7 @@ fn row(out: &mut String, cells: impl IntoIterator<Item = String>) {
     out.push('\n');
 }
 
-/// What has no number, by reason.
+/// The rows without a number, grouped by reason.
 #[derive(Default)]
 struct Reasons(BTreeMap<String, Vec<String>>);
 

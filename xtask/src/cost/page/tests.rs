@@ -1,4 +1,4 @@
-//! The page: its tables, and sections that outlive a measurement that leaves them out.
+//! The page: its tables, and sections that stay when a measurement leaves them out.
 
 use super::super::golden::{Row, Source, Trip, Watch};
 use super::super::report::{Cost, Host, Program, Refused, RoundTrip, Spread};

@@ -1,4 +1,4 @@
-//! The API server, which writes down every request of the agent (its audit log).
+//! The API server, which records every request of the agent in its audit log.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ fn command(parts: &Parts) -> Result<std::process::Command> {
     file("client-ca-file", "ca", "crt");
     file("tls-cert-file", "apiserver", "crt");
     file("tls-private-key-file", "apiserver", "key");
-    // For what is done through the kubelet, such as `kubectl exec`.
+    // For requests that go through the kubelet, such as `kubectl exec`.
     file("kubelet-client-certificate", "admin", "crt");
     file("kubelet-client-key", "admin", "key");
     file("kubelet-certificate-authority", "ca", "crt");
@@ -44,7 +44,7 @@ fn command(parts: &Parts) -> Result<std::process::Command> {
     command.args(["--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction"]);
     command.args(["--allow-privileged=true", "--kubelet-preferred-address-types=InternalIP"]);
     command.arg("--service-account-issuer=https://kubernetes.default.svc");
-    // There is only one API server, and no client reaches it as a service.
+    // There is only one API server, and no client reaches it through a service's endpoints.
     command.arg("--endpoint-reconciler-type=none");
     command.arg(format!("--audit-policy-file={}", policy()?.display()));
     command.arg(format!("--audit-log-path={}", audit_log().display()));
@@ -58,7 +58,7 @@ fn is_ready() -> bool {
     cmd::capture(curl.arg(format!("{}/readyz", url()))).is_some()
 }
 
-/// Only what the agent asks is of interest.
+/// Audits the agent's requests only.
 fn policy() -> Result<PathBuf> {
     let (namespace, name) = AGENT;
     let policy = json!({

@@ -1,4 +1,4 @@
-//! What the API server has written down about the agents' requests.
+//! The agents' requests in the API server's audit log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::apiserver::audit_log;
 
-/// One request, from its arrival to the end of its answer; a watch until its answer began.
+/// One request. Its time runs from arrival to the end of the answer; for a watch, to the start of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::e2e) struct Audited {
     pub(in crate::e2e) is_watch: bool,
@@ -17,18 +17,18 @@ pub(in crate::e2e) struct Audited {
     pub(in crate::e2e) seconds: f64,
 }
 
-/// How long the log is now, to read on from there.
+/// The current length of the log, as the position to read from later.
 pub(in crate::e2e) fn end() -> Result<usize> {
     Ok(usize::try_from(fs::metadata(audit_log())?.len())?)
 }
 
-/// The requests that have been answered since.
+/// The requests that were answered after that position.
 pub(in crate::e2e) fn since(end: usize) -> Result<Vec<Audited>> {
     let text = fs::read_to_string(audit_log())?;
     requests(text.get(end..).unwrap_or_default())
 }
 
-/// A request has a line for each stage that it reaches; the first that answers counts.
+/// The log has a line for each stage that a request reaches; the first stage with an answer counts.
 fn requests(text: &str) -> Result<Vec<Audited>> {
     let mut found = BTreeMap::new();
     for line in text.lines() {
@@ -49,12 +49,12 @@ fn request(stage: &Value) -> Option<Audited> {
         is_watch,
         uri: stage["requestURI"].as_str()?.to_owned(),
         status: stage["responseStatus"]["code"].as_u64()?,
-        // Over midnight.
+        // The request may span midnight.
         seconds: seconds.rem_euclid(86_400.0),
     })
 }
 
-/// Seconds since midnight, of `2026-11-20T16:43:59.123456Z`.
+/// Seconds since midnight, from `2026-11-20T16:43:59.123456Z`.
 fn time(stamp: &Value) -> Option<f64> {
     let (_, time) = stamp.as_str()?.trim_end_matches('Z').split_once('T')?;
     let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());

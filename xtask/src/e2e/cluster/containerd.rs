@@ -1,5 +1,5 @@
-//! The container runtime at its usual places, which are file systems of the rig's own; and what it says about
-//! its containers, which is the truth that the agent is compared with.
+//! The container runtime in its usual directories, which are the rig's own file systems. Its answers about
+//! its containers are the truth that the agent is compared with.
 
 use std::fs;
 use std::path::Path;
@@ -27,11 +27,11 @@ pub(in crate::e2e) struct Container {
     pub(in crate::e2e) namespace: String,
     pub(in crate::e2e) pod: String,
     pub(in crate::e2e) uid: String,
-    /// As in the pod's specification; `None` for what holds the pod's namespaces.
+    /// The name in the pod's specification; `None` for the sandbox, which holds the pod's namespaces.
     pub(in crate::e2e) name: Option<String>,
     /// Its first process, while it runs.
     pub(in crate::e2e) pid: Option<u32>,
-    /// When that began, in seconds since boot.
+    /// The start time of that process, in seconds since boot.
     pub(in crate::e2e) started: Option<f64>,
 }
 
@@ -51,12 +51,12 @@ impl Runtime {
         self.ask(&["images", "import", &image.display().to_string()]).map(drop)
     }
 
-    /// Every container that there is, running or not.
+    /// Every container, running or not.
     pub(in crate::e2e) fn containers(&self) -> Result<Vec<Container>> {
         let tasks = self.ask(&["tasks", "list"])?;
         let mut found = Vec::new();
         for id in self.ask(&["containers", "list", "--quiet"])?.split_whitespace() {
-            // One that has been removed since is none any more.
+            // A container that has been removed since does not count.
             let Ok(info) = self.ask(&["containers", "info", id]) else { continue };
             let info: Value = serde_json::from_str(&info)?;
             found.extend(container(id, &info["Labels"], running(&tasks, id)));
@@ -75,12 +75,12 @@ impl Runtime {
 
 fn ctr(parts: &Parts) -> std::process::Command {
     let mut command = parts.packaged("ctr");
-    // The runtime's own namespace for what the kubelet starts.
+    // The runtime's namespace for containers that the kubelet starts.
     command.args(["--address", SOCKET, "--namespace", "k8s.io"]);
     command
 }
 
-/// The first process of a container among the lines `ID PID STATUS`.
+/// The first process of a container, from the lines `ID PID STATUS`.
 fn running(tasks: &str, id: &str) -> Option<u32> {
     let mut fields =
         tasks.lines().map(str::split_whitespace).find(|fields| fields.clone().next() == Some(id))?;
@@ -101,7 +101,7 @@ fn container(id: &str, labels: &Value, pid: Option<u32>) -> Option<Container> {
     })
 }
 
-/// Configures the plugins that connect pods to the node: a bridge, addresses from a file.
+/// Configures the CNI plugins that connect pods to the node: a bridge, and addresses from a file.
 fn network() -> Result<()> {
     let directory = places::state().join("cni.d");
     fs::create_dir_all(&directory)?;
@@ -120,8 +120,8 @@ fn configuration(parts: &Parts) -> String {
     let (pause, cni) = (image::NAME, parts.cni());
     let (cni, networks) = (cni.display(), places::state().join("cni.d"));
     let networks = networks.display();
-    // A process without CAP_SYS_RESOURCE, as in many build machines, cannot lower its score for the OOM
-    // killer, and every pod would fail. `opt` would be made in the root of the file system.
+    // Without CAP_SYS_RESOURCE, as in many build machines, a process cannot lower its `oom_score_adj`, and
+    // every pod would fail. By default, containerd creates `opt` in the root of the file system.
     format!(
         r#"version = 2
 disabled_plugins = [

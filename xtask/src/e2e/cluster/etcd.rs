@@ -1,4 +1,4 @@
-//! The API server's database, and the two things that are done to it behind the API server's back.
+//! The API server's database, and the two operations that the rig does behind the API server's back.
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::e2e::service::Service;
 
 const PORT: u16 = 2379;
 
-/// `sysprobe`, as etcd's JSON wants keys and values.
+/// `sysprobe` in base64, as etcd's JSON API expects keys and values.
 const KEY: &str = "c3lzcHJvYmU=";
 
 pub(super) fn start(parts: &Parts) -> Result<Service> {
@@ -20,15 +20,15 @@ pub(super) fn start(parts: &Parts) -> Result<Service> {
     command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
     command.args(["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]);
     command.args(["--name", "rig", "--initial-cluster", &format!("rig={peers}")]);
-    // Nothing has to survive the machine.
+    // The data need not survive a crash of the machine.
     command.args(["--unsafe-no-fsync", "--log-level", "warn"]);
     let mut service = Service::start("etcd", &mut command)?;
     service.ready(|| http::get(PORT, "/health").is_ok_and(|answer| answer.status == 200))?;
     Ok(service)
 }
 
-/// Writes something that is no object of Kubernetes, then forgets all history, so that no watch can go on
-/// from its last version.
+/// Writes a key that is not a Kubernetes object, then compacts all history, so that no watch can resume from
+/// its last version.
 pub(in crate::e2e) fn compact() -> Result<()> {
     let written = call("put", &json!({ "key": KEY, "value": KEY }))?;
     let revision = &written["header"]["revision"];

@@ -12,12 +12,12 @@ use crate::e2e::parts::Parts;
 use crate::e2e::service::Service;
 use crate::e2e::{http, pki, places};
 
-/// Where it answers; its address is that of the node.
+/// The kubelet's API, at the node's address.
 pub(in crate::e2e) const URL: &str = "https://10.243.0.1:10250";
 
 const HEALTH_PORT: u16 = 10248;
 
-/// Where it looks for pods of its own.
+/// The directory of static pods.
 fn manifests() -> PathBuf {
     places::state().join("manifests")
 }
@@ -34,9 +34,9 @@ pub(super) fn start(parts: &Parts) -> Result<Service> {
     Ok(service)
 }
 
-/// Has the kubelet run a pod of its own, which the API server only mirrors.
+/// Has the kubelet run a static pod, which the API server only mirrors.
 pub(in crate::e2e) fn add_static_pod(name: &str, manifest: &Value) -> Result<()> {
-    // The kubelet may look at any moment: it shall find the whole file.
+    // The kubelet may read the directory at any time, so the file must appear complete.
     let new = places::state().join("manifest.new");
     fs::write(&new, manifest.to_string())?;
     fs::rename(new, manifests().join(name)).context("placing a manifest")
@@ -47,7 +47,7 @@ pub(in crate::e2e) fn remove_static_pod(name: &str) -> Result<()> {
 }
 
 fn configuration() -> Value {
-    // While the API server is away, the kubelet trusts the clients that it trusted before, for so long.
+    // How long the kubelet keeps trusting known clients while the API server is away.
     let remembered = "1h";
     let authority = pki::authority_file();
     json!({
@@ -73,10 +73,10 @@ fn configuration() -> Value {
         "makeIPTablesUtilChains": false,
         "failSwapOn": false,
         "fileCheckFrequency": "1s",
-        // A pod that crashes does so again and again, as long as we look.
+        // Restarts a crashing pod quickly, so that it crashes often during a scenario.
         "featureGates": { "KubeletCrashLoopBackOffMax": true },
         "crashLoopBackOff": { "maxContainerRestartPeriod": "2s" },
-        // The disk of a build machine may be nearly full, which is none of the rig's business.
+        // A build machine's disk may be nearly full; the rig must not evict pods for it.
         "evictionHard": { "memory.available": "50Mi", "nodefs.available": "0%", "imagefs.available": "0%" },
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,

@@ -1,12 +1,12 @@
-//! The rig's own network: loopback, and a bridge that bears the node's address. There is no way out of it, so
-//! no server in it can be reached, and no port is taken.
+//! The rig's own network: loopback, and a bridge with the node's address. It has no route to the outside, so
+//! its servers cannot be reached from the machine and occupy no ports there.
 
 use anyhow::Result;
 
 use crate::cmd;
 
-/// Under which pods find the API server: the first of the services' addresses. No proxy of services leads
-/// there, it is one of the node's own.
+/// The address at which pods find the API server: the first of the service range. There is no service proxy;
+/// the node has this address itself.
 pub(super) const SERVICE_ADDRESS: &str = "10.96.0.1";
 
 pub(super) fn up(address: &str) -> Result<()> {

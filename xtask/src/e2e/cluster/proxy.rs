@@ -1,5 +1,4 @@
-//! What stands between the agent and the API server: it writes every request down, and makes trouble when it
-//! is told to.
+//! The proxy between the agent and the API server. It records every request, and causes trouble on demand.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ use crate::e2e::{pki, places};
 const PORT: u16 = 6444;
 const ORDERS: u16 = 6445;
 
-/// A request, and with which status it was answered; zero if it was not.
+/// A request and the status of its answer; zero without an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::e2e) struct Request {
     pub(in crate::e2e) time: f64,
@@ -27,7 +26,7 @@ pub(in crate::e2e) struct Request {
 pub(super) fn start(parts: &Parts) -> Result<Service> {
     let mut command = parts.kubernetes("proxy");
     command.args(["--upstream", &apiserver::url()]).arg("--pki").arg(places::pki());
-    // Pods come by the second.
+    // Pods reach it under the service's address.
     let places = format!("127.0.0.1:{PORT},{}:443", network::SERVICE_ADDRESS);
     command.arg(format!("--listen={places}")).arg(format!("--control=127.0.0.1:{ORDERS}"));
     let mut service = Service::start("proxy", command.arg("--requests").arg(list()))?;
@@ -35,18 +34,18 @@ pub(super) fn start(parts: &Parts) -> Result<Service> {
     Ok(service)
 }
 
-/// For the agent, with its token.
+/// The agent's kubeconfig, with its token.
 pub(in crate::e2e) fn kubeconfig(token: &str) -> Result<PathBuf> {
     let user = serde_json::json!({ "token": token });
     pki::kubeconfig("agent", &format!("https://127.0.0.1:{PORT}"), &user)
 }
 
-/// Answers 429 from now on; never mind with `None`.
+/// From now on, answers every request with 429 and this Retry-After; `None` ends this.
 pub(in crate::e2e) fn busy(retry_after: Option<u32>) -> Result<()> {
     order(&format!("/busy?retry_after={}", retry_after.unwrap_or(0)))
 }
 
-/// Breaks every connection that there is.
+/// Breaks every open connection.
 pub(in crate::e2e) fn cut() -> Result<()> {
     order("/cut")
 }
@@ -59,7 +58,7 @@ fn order(what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Everything that was asked so far.
+/// All requests so far.
 pub(in crate::e2e) fn requests() -> Result<Vec<Request>> {
     let text = fs::read_to_string(list())?;
     text.lines().map(|line| request(line).with_context(|| format!("no request: {line}"))).collect()
@@ -70,7 +69,7 @@ impl Request {
         self.uri.contains("watch=")
     }
 
-    /// Answered from the API server's memory, not by a read of the database that needs a quorum.
+    /// Whether the API server answers it from memory, without a quorum read of the database.
     pub(in crate::e2e) fn is_cached_list(&self) -> bool {
         !self.is_watch() && self.uri.contains("resourceVersion=0") && !self.uri.contains("limit=")
     }

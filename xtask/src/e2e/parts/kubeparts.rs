@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::e2e::places;
 use crate::golang::Module;
 
-/// What the parts call themselves. It is the version in `go.mod`, which the linker has to be told again.
+/// The version that the parts report. It repeats `go.mod`, because the linker has to be given it.
 pub(crate) const VERSION: &str = "v1.36.3";
 
 pub(super) fn program() -> PathBuf {
@@ -27,7 +27,7 @@ pub(super) fn ensure() -> Result<()> {
     module.ensure(&["."])
 }
 
-/// Without them the parts take themselves for a version before all others.
+/// Sets the version; without it, the parts report a version older than all others.
 fn linker_flags() -> String {
     let mut numbers = VERSION.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());

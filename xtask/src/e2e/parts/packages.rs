@@ -1,6 +1,5 @@
-//! containerd, runc, the plugins of the network, Prometheus and a static busybox: the distribution's
-//! packages, unpacked below `target/e2e` and not installed. A containerd of the machine's own is neither used
-//! nor replaced.
+//! containerd, runc, the CNI plugins, Prometheus and a static busybox: the distribution's packages, unpacked
+//! below `target/e2e` and not installed. A containerd of the machine's own is neither used nor replaced.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `sysprobe blame` of a pod, asked for by its name, its namespace and its container: its wait as the kernel
-//! has it, and the pod that has the CPUs meanwhile.
+//! `sysprobe blame` of a pod, selected by name, namespace and container: it must report the kernel's wait
+//! time, and the pod that has the CPUs meanwhile.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -20,10 +20,10 @@ const VICTIM: &str = "victim";
 const CONTAINER: &str = "spinner";
 const HOG: &str = "hog";
 
-/// The command starts and ends within the time that the kernel is asked for: a window of five seconds in some
-/// more.
+/// Seconds. The kernel's wait time is read before the command starts and after it ends, so it covers a little
+/// more than this window.
 const WINDOW: &str = "5";
-/// What of the wait may lie outside of the window.
+/// The share of the wait that may lie outside of the window.
 const OUTSIDE: f64 = 0.15;
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -57,7 +57,7 @@ pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
     })
 }
 
-/// One on each CPU.
+/// One spinning process for each CPU.
 fn spin_on_all(spin: &str) -> String {
     let cpus = available_parallelism().map_or(1, usize::from);
     format!("{} wait", format!("({spin}) & ").repeat(cpus))
@@ -80,7 +80,7 @@ fn container(rig: &mut Rig) -> Result<String> {
     let causes = seen["waits"]["causes"].as_array().context("no causes")?;
     let parts = causes.iter().map(seconds).sum::<Result<f64>>()?;
     ensure!((parts - waited).abs() < 1e-6, "the causes have {parts} s of {waited} s");
-    // Other pods work a little, too, and so do the cluster's own parts.
+    // Other pods and the cluster's own parts work a little, too.
     let worst = &seen["waits"]["culprits"][0];
     ensure!(worst["namespace"] == NAMESPACE && worst["pod"] == HOG, "{worst} has done most of it");
     let hogs = blamed(&seen, HOG)?;
@@ -88,10 +88,10 @@ fn container(rig: &mut Rig) -> Result<String> {
 }
 
 fn whole_pod(access: &Access) -> Result<String> {
-    // As people type it.
+    // As users type it.
     let seen = blame(access, &[&format!("{NAMESPACE}/{VICTIM}")])?;
     let containers = seen["workload"]["containers"].as_u64();
-    // The sandbox is one of them.
+    // The sandbox counts as a container.
     ensure!(containers.is_some_and(|containers| containers >= 2), "it has {containers:?} containers");
     let hogs = blamed(&seen, HOG)?;
     ensure!(hogs > 0.0, "{HOG} is not blamed: {}", seen["waits"]);
@@ -111,7 +111,7 @@ fn namesakes(access: &Access) -> Result<String> {
     Ok(refused)
 }
 
-/// What the command prints of one window.
+/// The command's output for one window.
 fn blame(access: &Access, words: &[&str]) -> Result<Value> {
     let arguments = [&["blame"], words, &["--once", "--interval", WINDOW, "-o", "json"]].concat();
     serde_json::from_str(&access.ask(&arguments)?).context("reading what it prints")

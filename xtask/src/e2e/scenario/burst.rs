@@ -1,5 +1,5 @@
-//! Two hundred pods that live for a fifth of a second each, ten a second. A kubelet cannot start as many on a
-//! small machine, so runc starts their containers where a kubelet would have put them, and the rig reports
+//! Two hundred pods that live for a fifth of a second each, ten a second. A kubelet on a small machine cannot
+//! start that many, so runc starts their containers where a kubelet would have put them, and the rig reports
 //! them to the API server as a kubelet would.
 
 use std::collections::BTreeMap;
@@ -24,19 +24,19 @@ const NAMESPACE: &str = "e2e-burst";
 const PODS: u32 = 200;
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Enough for that rate if each takes two seconds from its making to its removal, most of which is runc's
-/// work. A machine that is slower shall run fewer, not all at the same time.
+/// Enough for that rate if each pod takes two seconds from creation to removal, most of which is runc's work.
+/// The limit makes a slower machine run fewer pods instead of all at once.
 const AT_A_TIME: u32 = 20;
 
-/// How much of all their time has to be theirs.
+/// The share of the pods' CPU time that must be charged to them.
 const SHARE: f64 = 0.999;
 
-/// What one pod may be given too much: a rounding of each of its tasks.
+/// The excess in seconds that one pod may be charged: a rounding error for each of its tasks.
 const EXCESS: f64 = 1e-3;
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     kube::namespace(NAMESPACE)?;
-    // A kubelet would end what it has not started.
+    // A kubelet would kill pods that it has not started.
     rig.cluster.stop_kubelet()?;
     let agent = Agent::start(&rig.access, agent::AUTO)?;
     let scraper = Scraper::start(labels::SCRAPE_PAUSE);
@@ -60,7 +60,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     rig.cluster.start_kubelet()
 }
 
-/// What the kernel says of all of them.
+/// The kernel's numbers for all pods.
 struct Burst {
     /// The CPU time that each one's cgroup has used, in seconds.
     used: BTreeMap<Workload, f64>,
@@ -103,13 +103,13 @@ impl Burst {
     }
 }
 
-/// The last of them has been scraped when a whole scrape has begun after its end.
+/// Two more scrapes: the first may have begun before the last pod ended.
 fn wait_for_scrapes(scraper: &Scraper) -> Result<()> {
     let done = scraper.seen().scrapes + 2;
     wait::until("another scrape", || Ok((scraper.seen().scrapes >= done).then_some(())))
 }
 
-/// All of a pod's time as if it were that of its container.
+/// Charges all of a pod's time to its container.
 fn by_pod(ours: &BTreeMap<Workload, f64>) -> BTreeMap<Workload, f64> {
     let mut found = BTreeMap::new();
     for (workload, time) in ours {
@@ -136,7 +136,7 @@ fn judge(burst: &Burst, ours: &BTreeMap<Workload, f64>) -> Result<String> {
     Ok(text)
 }
 
-/// What the agent says that it could not attribute, and what it calls unknown, in seconds.
+/// The seconds that the agent reports as unattributed or charges to `unknown`.
 fn unattributed() -> Result<f64> {
     let samples = agent::scrape()?;
     let counted = samples.iter().filter(|sample| sample.name == "sysprobe_agent_unattributed_seconds_total");

@@ -1,5 +1,5 @@
-//! The agent as a cluster gets it: by the chart, from the image, as a DaemonSet's pod that the kubelet runs
-//! and a Prometheus finds.
+//! The agent as a cluster gets it: installed by the chart, from the image, as a DaemonSet's pod that the
+//! kubelet runs and Prometheus finds.
 
 mod alerts;
 mod confined;
@@ -20,7 +20,7 @@ use crate::e2e::{helm, image, kube, places, truth, wait};
 
 const NAME: &str = "chart";
 
-/// Pods of trouble; some are for the queries as well.
+/// The namespace of the pods that cause trouble; some of them also provide data for the queries.
 pub(super) const NAMESPACE: &str = "e2e-trouble";
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -47,7 +47,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What the Prometheus operator would have installed. No operator acts on the objects here.
+/// Installs the custom resource definitions of the Prometheus operator. No operator acts on the objects here.
 fn custom_resources() -> Result<()> {
     let mut kinds = Vec::new();
     for entry in fs::read_dir(places::custom_resources())? {
@@ -63,7 +63,7 @@ fn custom_resources() -> Result<()> {
     })
 }
 
-/// The objects of the release, and that the daemon is everywhere.
+/// Checks that the release's objects exist and that the daemon runs on every node.
 fn objects() -> Result<String> {
     let daemons = kube::get(&format!("/apis/apps/v1/namespaces/{}/daemonsets", helm::NAMESPACE))?;
     let status = &daemons["items"][0]["status"];
@@ -82,7 +82,8 @@ fn objects() -> Result<String> {
     Ok("1 DaemonSet, 1 PodMonitor, 2 PrometheusRules, 1 NetworkPolicy (not enforced here)".into())
 }
 
-/// Every container that runs has its series, with its own labels; the target is called by its node.
+/// Checks that every running container has series with its own labels, and that the target is named after its
+/// node.
 fn scraped(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
     let started = Instant::now();
     let count = wait::until("Prometheus has every container", || {
@@ -116,7 +117,7 @@ fn workloads(series: &[Value]) -> Vec<Workload> {
     series.iter().map(workload).collect()
 }
 
-/// With room for three workloads the others are `other`, which an alert says.
+/// With room for three workloads, the others are counted as `other`, and an alert fires for it.
 fn upgraded(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
     let before = confined::agent(rig)?;
     helm::upgrade(&["config=[metrics]\nworkloads = 3"])?;

@@ -1,6 +1,6 @@
-//! Five hundred pods at a time that live for fifteen seconds each: what the agent exports goes back to what
-//! it was, and it takes no more memory the longer it lasts. A kubelet cannot start as many on a small
-//! machine, so the rig makes their cgroups where a kubelet would have put them, starts a process in each, and
+//! Five hundred pods at a time that live for fifteen seconds each: afterwards the agent exports as few series
+//! as before, and its memory does not grow over time. A kubelet on a small machine cannot start that many.
+//! The rig therefore makes their cgroups where a kubelet would have put them, starts a process in each, and
 //! reports them to the API server as a kubelet would.
 
 use std::cmp::Reverse;
@@ -24,38 +24,38 @@ use crate::{cmd, say};
 const NAME: &str = "churn";
 const NAMESPACE: &str = "e2e-churn";
 const PODS: u32 = 500;
-/// Of a pod, and between two scrapes.
+/// The lifetime of a pod, and the time between two scrapes.
 const LIFE: Duration = Duration::from_secs(15);
-/// What is kept of one that has gone, by the agent's own configuration, and some more for the scrapes of a
-/// busy machine.
+/// How long the agent keeps series of a pod that has gone, by its default configuration, plus some time for
+/// the scrapes on a busy machine.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// Moves itself into the cgroups, as far as they take processes (`cpuset` of v1 does not yet), and works a
-/// moment in each of fifteen seconds.
+/// Moves itself into the cgroups that accept processes (`cpuset` of v1 does not yet), and works briefly in
+/// each of fifteen seconds.
 const WORK: &str = "for f in \"$@\"; do { echo $$ > \"$f\"; } 2>/dev/null; done; n=0; while [ $n -lt 15 ]; \
                     do sleep 1; n=$((n+1)); done";
 
-/// How many series there may be more in the end: those of `other`, which had to take what was beyond the
-/// limit of workloads, and what the machine's own services and the agent do for the first time.
+/// How many more series there may be at the end: those of `other`, which takes the workloads beyond the
+/// limit, and those of first activities of the machine's services and the agent.
 const NEW: usize = 500;
 
-/// How much more memory the last third of the time may take than the one before: heaps are no clocks.
+/// How much more memory the last third of the run may take than the second: heap sizes vary a little.
 const FLAT: f64 = 1.1;
-/// In less time the first pods have hardly left the agent's memory.
+/// In a shorter run, the agent has hardly forgotten the first pods.
 const JUDGED: Duration = Duration::from_secs(300);
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What a scrape told.
+/// The numbers of one scrape.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     after: Duration,
     series: usize,
-    /// The text of all, and how long the agent took for it.
+    /// The length of the whole text, and the time that the agent took for it.
     bytes: usize,
     seconds: f64,
-    /// Pods of ours that have any.
+    /// Our pods that have series.
     pods: usize,
-    /// What goes by an id or a path that only a pod has: the agent was told no name in time.
+    /// Workloads named by an id or a path that only a pod has: the agent did not learn the name in time.
     nameless: usize,
     memory: f64,
 }
@@ -74,7 +74,7 @@ impl fmt::Display for Moment {
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     kube::namespace(NAMESPACE)?;
-    // A kubelet would end what it has not started.
+    // A kubelet would kill pods that it has not started.
     rig.cluster.stop_kubelet()?;
     let agent = Agent::start(&rig.access, agent::AUTO)?;
     let start = Instant::now();
@@ -86,7 +86,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     });
     let most = |of: fn(&Moment) -> usize| moments.iter().map(of).max().unwrap_or_default();
     let (pods, series) = (most(|moment| moment.pods), most(|moment| moment.series));
-    // Each place makes one every fifteen seconds and a little, on a machine that keeps up.
+    // On a machine that keeps up, each thread makes a pod every fifteen seconds and a little.
     let wanted = f64::from(PODS) * rig.churn.as_secs_f64() / LIFE.as_secs_f64() / 2.0;
     let seen = format!("{made} pods, up to {pods} at a time, those that have just gone included");
     report.check(
@@ -130,7 +130,7 @@ fn look(agent: &Agent, start: Instant) -> Result<Moment> {
     })
 }
 
-/// The id of a container, or the path of a pod's cgroup.
+/// The workload of a sample that is named by a container id or by the path of a pod's cgroup.
 fn nameless(sample: &Sample) -> Option<Workload> {
     let workload = sample.workload()?;
     let is_id =
@@ -139,7 +139,7 @@ fn nameless(sample: &Sample) -> Option<Workload> {
     (workload.pod.is_empty() && (is_id || is_path)).then_some(workload)
 }
 
-/// The workloads that have the most series, to tell which are too many.
+/// The workloads with the most series, to show which are unexpected.
 fn most_series() -> Result<String> {
     let mut counts: BTreeMap<Workload, usize> = BTreeMap::new();
     for workload in samples::parse(&agent::scrape_text()?)?.iter().filter_map(Sample::workload) {
@@ -151,7 +151,7 @@ fn most_series() -> Result<String> {
     Ok(most.collect::<Vec<_>>().join(", "))
 }
 
-/// How many pods there were, and what the agent told meanwhile.
+/// Runs the pods; returns how many there were, and the scrapes meanwhile.
 fn churn(agent: &Agent, time: Duration) -> Result<(u32, Vec<Moment>)> {
     let made = AtomicU32::new(0);
     let start = Instant::now();
@@ -195,7 +195,7 @@ fn live(number: u32) -> Result<()> {
     pod.delete()
 }
 
-/// Of the last third of the time and the one before, the most that the agent had.
+/// Compares the agent's highest memory in the last third of the run with that in the second.
 fn memory(before: &Moment, moments: &[Moment], time: Duration) -> Result<String> {
     let most = |from: u32, to: u32| {
         let within = moments.iter().filter(|moment| (time * from / 3..time * to / 3).contains(&moment.after));

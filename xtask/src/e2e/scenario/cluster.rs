@@ -1,4 +1,4 @@
-//! The rig itself: what the other scenarios take for granted.
+//! Checks the rig itself, which the other scenarios rely on.
 
 use anyhow::Result;
 

@@ -15,14 +15,15 @@ use crate::e2e::{kube, wait};
 
 const NAME: &str = "first";
 const NAMESPACE: &str = "e2e-first";
-/// With the sources that an agent has unless it is told otherwise, and with each source alone.
+/// The number of pods with the default sources, and with each source alone.
 const PODS: usize = 10;
 const PODS_ALONE: usize = 4;
 
-/// Of the former; alone, a source is as fast as it is: the kubelet looks at its containers once a second.
+/// The limit in seconds for the default sources. A single source has no limit: the kubelet checks its
+/// containers only once a second.
 const LIMIT: f64 = 1.0;
 
-/// Short beside what is measured.
+/// Short compared with the times that are measured.
 const SCRAPE_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -58,8 +59,8 @@ fn measure(rig: &mut Rig, scraper: &Scraper, sources: Sources) -> Result<String>
     Ok(format!("{pods} pods, {:.2} s in the middle, {longest:.2} s at most", times[pods / 2]))
 }
 
-/// When the container's first process began, in seconds since boot. Its series may be there before the
-/// runtime says that it runs.
+/// When the container's first process started, in seconds since boot. Its series may appear before the
+/// runtime reports that it runs.
 fn started(rig: &mut Rig, workload: &Workload) -> Result<f64> {
     wait::until("the runtime knows the container", || {
         let now = rig.look()?;

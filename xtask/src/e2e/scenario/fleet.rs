@@ -1,5 +1,5 @@
 //! The clients of 500 agents at one API server, all at once and without the jitter that spreads them in a
-//! roll-out: how long it takes to answer them, what that costs it in memory, and how often each asks.
+//! roll-out: how long the answers take, how much memory they cost the server, and how often each client asks.
 
 use std::fs;
 use std::thread;
@@ -20,16 +20,16 @@ const NAME: &str = "fleet";
 const NAMESPACE: &str = "e2e-fleet";
 const CLIENTS: usize = 500;
 
-/// Each node is watched by fifty clients: as many nodes as clients would take an hour to fill with pods.
+/// Fifty clients watch each node: to fill one node per client with pods would take an hour.
 const NODES: usize = 10;
 
-/// As many as a node has at most, unless it was told otherwise.
+/// The kubelet's default limit.
 const PODS_PER_NODE: usize = 110;
 
-/// Pods are made by so many at a time.
+/// The number of threads that create pods.
 const MAKERS: usize = 8;
 
-/// How long nothing but the watches is seen.
+/// How long to check that the clients only keep their watches open.
 const QUIET: Duration = Duration::from_secs(15);
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -66,14 +66,14 @@ pub(crate) fn program() -> std::path::PathBuf {
     paths::target().join("release/examples/fleet")
 }
 
-/// The arguments: how to reach the server, how many clients, which nodes.
+/// The arguments: how to reach the server, the number of clients, the nodes.
 fn words(rig: &Rig) -> Result<Vec<String>> {
     let user = json!({ "tokenFile": rig.access.token });
     let kubeconfig = pki::kubeconfig("fleet", &apiserver::url(), &user)?;
     Ok(vec![kubeconfig.display().to_string(), CLIENTS.to_string(), NODES.to_string()])
 }
 
-/// Gives every node its pods. No kubelet runs them, which the API server does not mind.
+/// Creates the pods of every node. The API server accepts them although no kubelet runs them.
 fn fill() -> Result<()> {
     let fill_from = |first: usize| {
         (first..NODES * PODS_PER_NODE).step_by(MAKERS).try_for_each(|number| {
@@ -90,7 +90,7 @@ fn fill() -> Result<()> {
     })
 }
 
-/// About as large as pods are in clusters.
+/// A pod of a typical size.
 fn pod(number: usize) -> Value {
     let variables: Vec<Value> = (0..20)
         .map(|n| json!({ "name": format!("VARIABLE_{n}"), "value": "some text of usual length" }))
@@ -113,7 +113,7 @@ fn requests(asked: &[Audited]) -> Result<String> {
     Ok(format!("{CLIENTS} clients, {lists} lists, {watches} watches, {others} were put off"))
 }
 
-/// Seconds of each list that was answered from the cache.
+/// The duration of each list that was answered from the cache, in seconds.
 fn lists(asked: &[Audited]) -> Vec<f64> {
     let cached = |request: &&Audited| {
         !request.is_watch && request.status == 200 && request.uri.contains("resourceVersion=0")

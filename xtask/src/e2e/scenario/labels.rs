@@ -1,4 +1,5 @@
-//! Every series of every container bears its namespace, its pod's name and its own name; nothing else does.
+//! Every series of every container carries its namespace, its pod's name and its own name; no other series
+//! does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -18,16 +19,16 @@ use crate::e2e::{truth, wait};
 
 const NAME: &str = "labels";
 
-/// How often Prometheus might come, at its most eager.
+/// The shortest interval at which Prometheus is likely to scrape.
 pub(super) const SCRAPE_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long an agent may take to know the pods that were there before it.
+/// How long an agent may take to learn the pods that existed before it.
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 
 /// How many scrapes in a row have to be right.
 const STEADY: u32 = 5;
 
-/// Long enough that each container's work stands out.
+/// Long enough for each container's work to be measurable.
 const WINDOW: Duration = Duration::from_secs(5);
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -42,7 +43,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     agent.stop()
 }
 
-/// Waits until a scrape is right, and sees whether the following ones are too.
+/// Waits until a scrape is right, and checks that the following ones are too.
 pub(super) fn settle(rig: &mut Rig, ids: Ids) -> Result<String> {
     let mut faults = Vec::new();
     let right = wait::until_within(SETTLE_LIMIT, "a scrape is right", || {
@@ -50,13 +51,13 @@ pub(super) fn settle(rig: &mut Rig, ids: Ids) -> Result<String> {
         Ok(faults.is_empty().then_some(()))
     });
     if let Err(error) = right {
-        // What was wrong says more than that it was so for too long.
+        // The faults say more than the timeout.
         return report::none_of(&faults, String::new()).and(Err(error));
     }
     steady(rig, ids)
 }
 
-/// Sees whether several scrapes in a row are right.
+/// Checks that several scrapes in a row are right.
 pub(super) fn steady(rig: &mut Rig, ids: Ids) -> Result<String> {
     let (mut series, mut containers) = (0, BTreeSet::new());
     for _ in 0..STEADY {
@@ -78,7 +79,7 @@ struct Found {
     series: usize,
 }
 
-/// One scrape between two looks at the runtime.
+/// One scrape between two queries of the runtime.
 fn look(rig: &mut Rig, ids: Ids) -> Result<(Vec<String>, Found)> {
     let before = rig.look()?;
     let samples = agent::scrape()?;
@@ -87,8 +88,8 @@ fn look(rig: &mut Rig, ids: Ids) -> Result<(Vec<String>, Found)> {
     Ok((rig.history.faults(&samples, &containers, ids), Found { containers, series }))
 }
 
-/// What a window adds to the agent's counter and to the kernel's file: what was in the file
-/// when the agent started is its baseline.
+/// Compares the increase of the agent's counter with that of the kernel's file: the counter's baseline is the
+/// file's value when the agent started.
 fn usage(rig: &mut Rig) -> Result<String> {
     const ROUNDING: f64 = 2e-6;
     let containers = window::lasting(rig)?;
@@ -107,7 +108,7 @@ fn usage(rig: &mut Rig) -> Result<String> {
     report::none_of(&faults, format!("{} containers, to the microsecond", containers.len()))
 }
 
-/// A scrape between two looks at the kernel's files.
+/// A scrape between two reads of the kernel's files.
 struct Told {
     before: BTreeMap<Workload, f64>,
     ours: BTreeMap<Workload, f64>,
@@ -132,7 +133,7 @@ fn on_cpu(rig: &mut Rig) -> Result<String> {
     window.close()
 }
 
-/// Waits for some more ends and starts of the crashing container.
+/// Waits until the crashing container has been restarted a few times.
 pub(super) fn crashes(rig: &mut Rig, scraper: &Scraper) -> Result<String> {
     const ENOUGH: usize = 3;
     let begin = time_of_crashing(scraper);
@@ -144,14 +145,15 @@ pub(super) fn crashes(rig: &mut Rig, scraper: &Scraper) -> Result<String> {
         ids.extend(crashing.map(|container| container.id.clone()));
         Ok((ids.len() > ENOUGH).then_some(()))
     })?;
-    // What died before the source told of it waits for its name, for longer than it takes to crash so often.
+    // A container that died before the source reported it waits for its name, for longer than a few crashes
+    // take.
     let end = wait::until("the time of the crashing container grows", || {
         Ok(Some(time_of_crashing(scraper)).filter(|end| *end > begin))
     })?;
     Ok(format!("{} containers, from {begin:.3} to {end:.3} s", ids.len()))
 }
 
-/// Of all its containers together.
+/// The on-CPU time of all its containers together.
 fn time_of_crashing(scraper: &Scraper) -> f64 {
     let seen = scraper.seen();
     let ours = |workload: &Workload| {

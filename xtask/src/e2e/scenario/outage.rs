@@ -1,5 +1,5 @@
-//! The API server dies for a minute and comes back without the history that a watch could go on from; then it
-//! is busy. No number gets lost or a wrong name, and the agent asks no more often than it has to.
+//! The API server dies for a minute and comes back without the history that a watch could resume from; then
+//! it is busy. No count and no name may be lost, and the agent asks no more often than it has to.
 
 use std::thread;
 use std::time::Duration;
@@ -19,19 +19,18 @@ use crate::e2e::window::Window;
 
 const NAME: &str = "outage";
 
-/// How long there is no API server.
+/// How long the API server is down.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// How long, in seconds, the busy server wants to be left alone, and how long it stays busy after its first
-/// refusal.
+/// The busy server's Retry-After in seconds, and how long it stays busy after its first refusal.
 const RETRY_AFTER: u32 = 4;
 const BUSY: Duration = Duration::from_secs(20);
 
-/// An agent that doubles its pause from a second on asks seven times in the first minute; twice that is no
-/// storm.
+/// An agent that doubles its pause from one second on asks seven times in the first minute; twice that is not
+/// a storm.
 const ATTEMPTS: usize = 14;
 
-/// After trouble an agent may wait for half a minute, and a bit for the sake of others.
+/// After trouble, an agent may wait for half a minute plus jitter.
 const RETURN_LIMIT: Duration = Duration::from_secs(90);
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -80,7 +79,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     agent.stop()
 }
 
-/// Waits for a watch and sees what was asked for since.
+/// Waits for a watch and checks the requests since `start`.
 fn counted(start: usize, lists: usize, watches: usize) -> Result<String> {
     let asked = wait::until_within(RETURN_LIMIT, "the agent watches", || {
         let asked = since(start)?;
@@ -93,7 +92,7 @@ fn counted(start: usize, lists: usize, watches: usize) -> Result<String> {
     Ok(format!("{cached} lists from the cache, {watched} watches, nothing else"))
 }
 
-/// As `counted`, where a first watch may be refused because its history has gone.
+/// Like `counted`, but the first watch may be refused because its history has gone.
 fn returned(start: usize) -> Result<String> {
     let asked = wait::until_within(RETURN_LIMIT, "the agent watches", || {
         let asked = since(start)?;
@@ -123,7 +122,7 @@ fn attempts(start: usize, most: usize) -> Result<String> {
     Ok(format!("{} requests, none of them answered", asked.len()))
 }
 
-/// Waits for a first refusal, and for more of them.
+/// Waits for a first refusal and checks the ones that follow.
 fn refused(start: usize) -> Result<String> {
     let refused = || Ok(since(start)?.iter().any(|request| request.status == 429).then_some(()));
     wait::until_within(RETURN_LIMIT, "the agent is refused", refused)?;
@@ -140,7 +139,7 @@ fn since(start: usize) -> Result<Vec<Request>> {
     Ok(proxy::requests()?.split_off(start))
 }
 
-/// How many lists from the cache, watches, and other requests.
+/// The number of lists from the cache, of watches, and of other requests.
 fn kinds(requests: &[Request]) -> (usize, usize, usize) {
     let watches = requests.iter().filter(|request| request.is_watch()).count();
     let cached = requests.iter().filter(|request| request.is_cached_list()).count();

@@ -1,7 +1,6 @@
 //! Pictures of the terminal for the documentation: the real command in a real terminal (tmux), beside pods
-//! that give it something to show. They are what was on the screen, so each run makes others. And what the
-//! agent said to the commands, which the terminal's tests give them again, so that their screens can be
-//! compared.
+//! that give it data. They show live data, so each run makes different ones. The agent's answers are recorded
+//! too: the terminal's tests replay them, so that their screens can be compared.
 
 use std::fs;
 use std::process::Command;
@@ -19,7 +18,7 @@ use crate::e2e::{kube, places, pods, wait};
 use crate::{apt, cmd, paths};
 
 const NAME: &str = "screens";
-/// The pod's page is longer, and the table with its trend is wider than others.
+/// The pod's page is longer than the usual screen, and the table with its trend is wider.
 const USUAL: (u16, u16) = (100, 24);
 const LONG: (u16, u16) = (100, 46);
 const WIDE: (u16, u16) = (132, 24);
@@ -27,14 +26,14 @@ const WIDE: (u16, u16) = (132, 24);
 /// How long the recorded window is.
 const RECORDED: Duration = Duration::from_secs(2);
 
-/// One picture.
+/// One picture to take.
 struct Shot {
-    /// Of its file.
+    /// The name of its file.
     name: &'static str,
     size: (u16, u16),
     words: &'static [&'static str],
     keys: &'static [&'static str],
-    /// Is on the screen when it is as it shall be.
+    /// The text that is on the screen once it is complete.
     shows: &'static str,
 }
 
@@ -76,7 +75,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     kube::delete_pods(blame::NAMESPACE)
 }
 
-/// One that receives and flushes: what else runs here does neither.
+/// A pod that receives and flushes; the other pods do neither.
 fn web() -> Value {
     let ask = format!("while :; do wget -q -O /dev/null {}; usleep 50000; done", kube::url("/readyz"));
     let flush = "while :; do dd if=/dev/zero of=/tmp/journal bs=4096 count=1 conv=fsync 2>/dev/null; usleep \
@@ -88,11 +87,11 @@ fn web() -> Value {
     pod
 }
 
-/// The first window of everything, two seconds long.
+/// Records the first window of everything, two seconds long.
 fn record() -> Result<String> {
     let directory = paths::root().join("sysprobe-agent/tests/screens");
     fs::create_dir_all(&directory)?;
-    // The kernel measures its programs from the first question on.
+    // The kernel measures its BPF programs only after the first request.
     agent::snapshot()?;
     let earlier = agent::snapshot()?;
     thread::sleep(RECORDED);
@@ -112,7 +111,7 @@ fn take(access: &Access, shot: &Shot) -> Result<String> {
             .env_remove("NO_COLOR"),
     )?;
     let picture = picture(shot);
-    // The terminal ends with what runs in it, whether or not there is a picture.
+    // Ending the server also ends the command in it, whether or not there is a picture.
     cmd::run(&mut tmux(shot, ["kill-server"]))?;
     let directory = paths::root().join("docs/screens");
     fs::create_dir_all(&directory)?;
@@ -121,7 +120,7 @@ fn take(access: &Access, shot: &Shot) -> Result<String> {
     Ok(format!("docs/screens/{}.svg", shot.name))
 }
 
-/// What is on the screen, colours included.
+/// The screen's content, colours included.
 fn picture(shot: &Shot) -> Result<String> {
     cmd::run(&mut tmux(shot, ["set-option", "-g", "status", "off"]))?;
     let screen =
@@ -139,7 +138,7 @@ fn picture(shot: &Shot) -> Result<String> {
     picture.with_context(|| format!("the screen has\n{}", screen().unwrap_or_default()))
 }
 
-/// One of its own for each: the last one may not have ended yet.
+/// Each picture has its own server: the last one may not have ended yet.
 fn tmux<const N: usize>(shot: &Shot, arguments: [&str; N]) -> Command {
     let mut tmux = cmd::tool("tmux");
     tmux.arg("-S").arg(places::state().join(format!("tmux-{}", shot.name))).args(arguments);

@@ -1,5 +1,5 @@
-//! The same labels from each of the other sources alone: the kubelet while there is no API server, the CRI,
-//! and what the runtime keeps in files.
+//! The same labels from each of the other sources alone: the kubelet without an API server, the CRI, and the
+//! runtime's files.
 
 use anyhow::{Context, Result, bail};
 
@@ -58,8 +58,8 @@ fn no_labels(access: &Access) -> Result<String> {
 }
 
 fn kubelet_alone(rig: &mut Rig, report: &mut Report) -> Result<()> {
-    // The kubelet asks the API server about each client's token, and remembers the answer: let it learn of
-    // the agent while it can.
+    // The kubelet asks the API server about each client's token and caches the answer, so it has to see the
+    // agent before the API server goes down.
     let known = Agent::start(&rig.access, agent::KUBELET)?;
     labels::settle(rig, Ids::Never).context("the kubelet as the source, with an API server")?;
     known.stop()?;

@@ -1,5 +1,5 @@
-//! The tables of the command line beside the cluster: every pod is in every view, as one row or as its
-//! containers, and in those of its namespace alone.
+//! The command line's tables against the cluster: every pod is in every view, as one row or as its
+//! containers, and also in the view of its namespace alone.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::e2e::samples::Workload;
 use crate::e2e::{kube, wait};
 
 const NAME: &str = "views";
-/// With a number that the view has of every pod that works.
+/// Each view, with a number that it has for every pod that works.
 const VIEWS: [(&str, &str); 4] =
     [("cpu", "cpu_cores"), ("io", "read"), ("net", "sent_bytes_per_second"), ("latency", "wait_p99_seconds")];
 
 const NAMESPACE: &str = "e2e-views";
-/// The only pod that uses the network: it asks the API, by the rig's own door.
+/// The only pod that uses the network: it calls the API through the rig's own proxy.
 const TALKER: &str = "talker";
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
@@ -43,7 +43,7 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
 fn view_of(access: &Access, view: &str, number: &str) -> Result<String> {
     let containers: BTreeSet<_> = pods::residents_running().into_iter().collect();
     let whole: BTreeSet<_> = containers.iter().map(Workload::whole_pod).collect();
-    // The agent hears of the pods a moment after it has started.
+    // The agent learns of the pods a moment after it has started.
     let rows = wait::until("every pod has its name", || {
         let rows = names(&top(access, &["--view", view, "--all"])?)?;
         Ok(whole.is_subset(&rows).then_some(rows))
@@ -82,13 +82,13 @@ fn namespace(access: &Access) -> Result<String> {
     Ok(format!("{} of {OTHER}", rows.len()))
 }
 
-/// Of some pods of two namespaces, chosen by their labels.
+/// Selects pods of two namespaces by their labels.
 pub(super) fn by_labels(access: &Access) -> Result<String> {
     let some = format!("{LABEL} in (two-containers,best-effort)");
     let both = BTreeSet::from([(HOME, "best-effort"), (HOME, "two-containers"), (OTHER, "best-effort")]);
     let wanted: BTreeSet<_> =
         both.into_iter().map(|(namespace, pod)| Workload::new(namespace, pod, "")).collect();
-    // A source tells the labels a moment after the agent has started.
+    // The labels are known a moment after the agent has started.
     let top = |words: &[&str]| {
         top(access, words).or_else(|error| if unknown(&error) { Ok(Vec::new()) } else { Err(error) })
     };
@@ -105,7 +105,7 @@ pub(super) fn by_labels(access: &Access) -> Result<String> {
     Ok(format!("{} pods with {some}", rows.len()))
 }
 
-/// Whether a command says that no source tells labels.
+/// Whether a command fails because no source provides labels.
 pub(super) fn unknown(error: &anyhow::Error) -> bool {
     error.to_string().contains("no pod's labels are known")
 }

@@ -25,12 +25,12 @@ fn now() -> Now {
     Now { time: 10.0, containers: vec![container(ID, Some("web"), 1), container("5a5a", None, 2)] }
 }
 
-/// Those that a workload has.
+/// The families that a workload has.
 fn families(container: &str) -> &'static [&'static str] {
     if container.is_empty() { &POD_FAMILIES } else { &FAMILIES }
 }
 
-/// A scrape with these workloads in all families.
+/// A scrape in which these workloads have all families.
 fn scrape(workloads: &[(&str, &str, &str, f64)]) -> Vec<Sample> {
     let mut text = String::new();
     for (namespace, pod, container, value) in workloads {

@@ -1,4 +1,4 @@
-//! Machines as they are found, and what the plan makes of them.
+//! Typical machines, and the plan for each.
 
 use std::path::Path;
 
@@ -23,12 +23,12 @@ fn linker(version: &str, llvm: Option<u32>) -> Linker {
     Linker { path: "/cargo/bin/bpf-linker".into(), version: version.to_owned(), llvm }
 }
 
-/// Root on Debian with a rustup that lacks the library source: what a new user brings.
+/// Root on Debian with a rustup that lacks the library source: a typical new user's machine.
 fn fresh() -> Facts {
     Facts { compilers: vec![rustup("stable", 22, false)], apt: true, root: true, ..Facts::default() }
 }
 
-/// The same machine once everything is there.
+/// The same machine with everything installed.
 fn complete() -> Facts {
     Facts {
         compilers: vec![rustup("stable", 22, false), debian(true)],

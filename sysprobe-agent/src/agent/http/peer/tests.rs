@@ -1,4 +1,4 @@
-//! The life of a connection, with its time limits.
+//! The phases of a connection, with their time limits.
 
 use super::*;
 

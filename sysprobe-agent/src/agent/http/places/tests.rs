@@ -1,4 +1,4 @@
-//! Who gives way to whom.
+//! Which connections give way to which.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -11,13 +11,13 @@ fn address(number: u8) -> IpAddr {
     Ipv4Addr::new(10, 0, 0, number).into()
 }
 
-/// A connection's task that goes on until it is aborted.
+/// A connection whose task runs until it is aborted.
 struct Connection {
     id: Id,
     peer: Arc<Peer>,
 }
 
-/// One that was found to say nothing.
+/// A connection that was found to be silent.
 fn admit(places: &Places, from: u8) -> Connection {
     let connection = admit_unread(places, from);
     connection.peer.found_silent();
@@ -35,7 +35,7 @@ fn admit_unread(places: &Places, from: u8) -> Connection {
     Connection { id: id.expect("there is room"), peer }
 }
 
-/// One that has asked for something large and got a place.
+/// A connection that has asked for something large and got a place.
 fn placed(places: &Places, from: u8) -> Connection {
     let connection = admit(places, from);
     assert!(connection.peer.asked() && places.take(connection.id));
@@ -47,11 +47,11 @@ impl Connection {
         places.members().contains_key(&self.id)
     }
 
-    /// Its answer was taken whole.
+    /// Its reader took the whole answer.
     fn answered(self) -> Self {
         self.peer.answered();
         self.peer.handed_over();
-        // What its stream says after the last byte.
+        // The stream is flushed after the last byte.
         let stream = super::super::peer::Watched::new(tokio::io::sink(), Arc::clone(&self.peer));
         let mut stream = Box::pin(stream);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -1,4 +1,4 @@
-//! What readers get of a rendering.
+//! What readers get from a rendering.
 
 use http_body_util::BodyExt;
 

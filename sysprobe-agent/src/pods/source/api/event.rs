@@ -9,7 +9,7 @@ use crate::pods::source::Sifted;
 use crate::pods::unread::{Unread, of_metadata};
 use crate::pods::wire::{WirePod, read};
 
-/// With the version that everything up to it has been heard of.
+/// Each variant has the version up to which everything has been received.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Applied(Arc<Pod>, String),
@@ -18,11 +18,11 @@ pub(super) enum Event {
     /// The server no longer knows what happened since the version that was asked for.
     Gone,
     Refused,
-    /// Of no use, and the version if that much could be read.
+    /// An object that cannot be read, and the version if that much could be read.
     Unread(Unread, Option<String>),
 }
 
-/// What is looked at first: a bookmark has no pod, an error has a `Status`.
+/// Parsed first: a bookmark has no pod, an error has a `Status`.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "type")]
@@ -69,7 +69,7 @@ impl Event {
         let version = object.metadata.resource_version;
         match kind {
             Kind::Bookmark => return Ok(Self::Bookmark(version)),
-            // Gone, or `resourceVersion` from a future that a restored etcd does not have.
+            // 410 is Gone. 504 is for a `resourceVersion` in the future of an etcd that was restored.
             Kind::Error if object.code == 410 || object.code == 504 => return Ok(Self::Gone),
             Kind::Error => return Ok(Self::Refused),
             Kind::Added | Kind::Modified | Kind::Deleted => {}
@@ -83,7 +83,8 @@ impl Event {
     }
 }
 
-/// Versions are etcd's revisions. What is none is not worth the risk of going on from the wrong place.
+/// Versions are etcd's revisions. Any other text is ignored, because it might continue the watch at the wrong
+/// place.
 fn version(line: &Sifted) -> Option<String> {
     let version = of_metadata(&line.text, "resourceVersion")?;
     (!version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())).then_some(version)

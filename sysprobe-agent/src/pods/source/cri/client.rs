@@ -1,4 +1,4 @@
-//! The two calls of `runtime.v1.RuntimeService` that are made: its lists.
+//! The two calls of `runtime.v1.RuntimeService` that are used: its lists.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::messages::Item;
 
 /// The runtime answers from memory.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// An empty message: not compressed, of no bytes.
+/// An empty message: uncompressed, of length zero.
 const QUESTION: Bytes = Bytes::from_static(&[0; 5]);
 
 pub(super) struct Client {
@@ -34,8 +34,8 @@ impl Client {
         Ok(Self { channel })
     }
 
-    /// All that the runtime has. gRPC by hand: its library wants the whole answer in memory, or refuses one
-    /// that is larger than a limit.
+    /// Lists everything that the runtime has. gRPC by hand, because its library wants the whole answer in
+    /// memory, or refuses one above a limit.
     pub(super) async fn list<T: Item>(&self) -> Result<List<T>, Status> {
         let answer = timeout(ANSWER_WITHIN, self.ask()).await;
         answer.map_err(|_| Status::deadline_exceeded("no answer"))?
@@ -51,7 +51,7 @@ impl Client {
         let mut channel = self.channel.clone();
         let response =
             channel.ready().await.map_err(unavailable)?.call(request).await.map_err(unavailable)?;
-        // An error may have no body, and its status among the headers.
+        // An error may have no body, and have its status in the headers.
         Status::from_header_map(response.headers()).map_or(Ok(()), refused)?;
         let mut body = response.into_body();
         let mut reading = Reading::new();

@@ -1,6 +1,6 @@
-//! The items of a list, taken out of the runtime's answer as it arrives. The answer is never whole in memory:
-//! of each item only those fields are kept that are needed, so annotations of any size pass by. An item that
-//! cannot be read is counted, and the others are not affected.
+//! Extracts the items of a list from the runtime's answer as it arrives. The answer is never in memory as a
+//! whole: only the needed fields of each item are kept, so annotations of any size are skipped. An item that
+//! cannot be read is counted, and does not affect the others.
 
 use std::fmt::Display;
 use std::mem;
@@ -11,16 +11,16 @@ use tonic::Status;
 use super::messages::Item;
 use crate::pods::unread::{Unread, Why};
 
-/// More than the names and labels of a pod take, which come from an object of 1.5 MiB at most.
+/// More than the names and labels of a pod take, which come from an object of at most 1.5 MiB.
 const ITEM_MAX: usize = 2 << 20;
-/// Of all items together.
+/// Limit for all items together.
 const LIST_MAX: usize = 64 << 20;
 /// A field's key and length are two varints.
 const HEAD_MAX: usize = 20;
-/// gRPC's own before the message: whether it is compressed, and its length.
+/// gRPC's prefix of a message: the compression flag and the length.
 const PREFIX: usize = 5;
 
-/// What a list came to.
+/// The result of reading a list.
 #[derive(Debug)]
 pub(super) struct List<T> {
     pub(super) items: Vec<T>,
@@ -31,17 +31,17 @@ pub(super) struct List<T> {
 /// A list that is being read.
 #[derive(Debug)]
 pub(super) struct Reading<T> {
-    /// What arrived and was not looked at yet: at most one field of an item, and a part of the answer.
+    /// Received and not yet processed: at most one field of an item, and a part of the answer.
     waiting: Vec<u8>,
-    /// Of what is still to arrive, as much is not needed.
+    /// How many of the bytes still to arrive are not needed.
     skip: u64,
-    /// Of the list, from `waiting` on; not known before the prefix came.
+    /// Bytes left of the list, from `waiting` on; `None` before the prefix came.
     left: Option<u64>,
     item: Option<Partial>,
     list: List<T>,
 }
 
-/// An item of which fields are missing.
+/// An item of which fields have not arrived yet.
 #[derive(Debug, Default)]
 struct Partial {
     left: u64,
@@ -52,9 +52,9 @@ struct Partial {
 /// The beginning of a field.
 struct Head {
     tag: u32,
-    /// What the message has of it, this head included.
+    /// Length of the field, including this head.
     whole: u64,
-    /// Of the head; a number is a part of it.
+    /// Length of the head, which includes the value of a number.
     length: u64,
     is_bytes: bool,
 }
@@ -65,7 +65,7 @@ impl<T: Item> Reading<T> {
         Self { waiting: Vec::new(), skip: 0, left: None, item: None, list }
     }
 
-    /// The next part of the answer.
+    /// Takes in the next part of the answer.
     pub(super) fn take(&mut self, part: &[u8]) -> Result<(), Status> {
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(part.len());
         self.skip -= skipped as u64;
@@ -82,7 +82,7 @@ impl<T: Item> Reading<T> {
         Ok(())
     }
 
-    /// What came, if it was a whole list.
+    /// The items, if the list is complete.
     pub(super) fn end(mut self) -> Result<List<T>, Status> {
         self.finish_item();
         if self.left != Some(0) || self.skip > 0 || self.item.is_some() {
@@ -91,7 +91,7 @@ impl<T: Item> Reading<T> {
         Ok(self.list)
     }
 
-    /// How many bytes are done with, of these and what comes after them; `None` to wait for more.
+    /// How many bytes are done with, of these and those that follow; `None` to wait for more.
     fn step(&mut self, bytes: &[u8]) -> Result<Option<u64>, Status> {
         self.finish_item();
         let Some(left) = self.left else {
@@ -122,7 +122,7 @@ impl<T: Item> Reading<T> {
         Ok(Some(over))
     }
 
-    /// An item of which nothing is missing takes its place in the list.
+    /// Moves a complete item into the list.
     fn finish_item(&mut self) {
         let Some(Partial { kept, is_too_large, .. }) = self.item.take_if(|item| item.left == 0) else {
             return;
@@ -157,7 +157,7 @@ impl Partial {
 
 impl<T> List<T> {
     fn pass_over(&mut self, why: Why, what: String, error: &str) {
-        // What is told of together has the first one's name.
+        // Items that are reported together have the first one's name.
         match self.unread.iter_mut().find(|unread| unread.why == why) {
             Some(unread) => unread.count += 1,
             None => self.unread.push(Unread::called(why, what, error)),

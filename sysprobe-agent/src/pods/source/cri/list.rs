@@ -1,4 +1,4 @@
-//! From the runtime's sandboxes and containers to pods.
+//! Turns the runtime's sandboxes and containers into pods.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -8,14 +8,14 @@ use super::messages::{Container, ContainerMetadata, PodSandbox};
 use crate::pods::id::ContainerId;
 use crate::pods::pod::{Pod, labels, text};
 
-/// What the kubelet adds to a pod's labels: its names.
+/// Prefix of the labels that the kubelet adds to a pod's own: the pod's names.
 const KUBELETS: &str = "io.kubernetes.pod.";
 
-/// A pod has several sandboxes when the first one died, and so have the containers in them.
+/// A pod whose first sandbox died has several sandboxes, with a generation of its containers in each.
 pub(super) fn of_lists(mut sandboxes: Vec<PodSandbox>, containers: Vec<Container>) -> Vec<Arc<Pod>> {
     let mut pods: HashMap<Arc<str>, Pod> = HashMap::new();
     let mut pod_of: HashMap<String, Arc<str>> = HashMap::new();
-    // The newest has the labels that were the pod's last.
+    // The newest sandbox has the pod's latest labels.
     sandboxes.sort_by_key(|sandbox| Reverse(sandbox.created_at));
     for sandbox in sandboxes {
         let id = sandbox.id.clone();

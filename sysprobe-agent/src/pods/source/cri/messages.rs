@@ -1,6 +1,6 @@
-//! The few messages of the CRI (`runtime.v1`) that are needed, and of each only the fields that are: a
-//! decoder skips what it does not know. Written by hand, so that the build needs neither `protoc` nor a copy
-//! of the whole interface.
+//! The few messages of the CRI (`runtime.v1`) that are needed, each with only the fields that are, since a
+//! decoder skips unknown ones. Written by hand, so that the build needs neither `protoc` nor a copy of the
+//! whole interface.
 //!
 //! Names and numbers are those of
 //! <https://github.com/kubernetes/cri-api/blob/v0.33.0/pkg/apis/runtime/v1/api.proto>.
@@ -11,16 +11,17 @@ use prost::Message;
 
 use crate::cgroup::name::printable;
 
-/// What the runtime lists. Both answers are lists of one field; both questions, without a filter, are empty.
+/// A kind of object that the runtime lists. Both answers consist of one repeated field, and both requests,
+/// without a filter, are empty.
 pub(super) trait Item: Message + Default {
     /// The call that lists them.
     const CALL: &'static str;
-    /// The field of the answer that has them.
+    /// The field of the answer that holds them.
     const LISTED_AS: u32 = 1;
-    /// Those that are needed.
+    /// The fields of an object that are needed.
     const FIELDS: &'static [u32];
 
-    /// For the log.
+    /// A name for the log.
     fn name(&self) -> String;
 }
 
@@ -55,7 +56,7 @@ pub(super) struct PodSandbox {
     /// In nanoseconds since 1970.
     #[prost(int64, tag = "4")]
     pub(super) created_at: i64,
-    /// Those of the pod when it was made, and some that the kubelet adds.
+    /// The pod's labels when the sandbox was created, and some that the kubelet adds.
     #[prost(map = "string, string", tag = "5")]
     pub(super) labels: HashMap<String, String>,
 }
@@ -64,7 +65,7 @@ pub(super) struct PodSandbox {
 pub(super) struct PodSandboxMetadata {
     #[prost(string, tag = "1")]
     pub(super) name: String,
-    /// The kubelet's: the hash of the manifest for a static pod.
+    /// The kubelet's UID. For a static pod, it is the hash of the manifest.
     #[prost(string, tag = "2")]
     pub(super) uid: String,
     #[prost(string, tag = "3")]

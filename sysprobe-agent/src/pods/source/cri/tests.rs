@@ -1,4 +1,5 @@
-//! Which of several sockets is a container runtime's, and what happens when it is replaced: real connections.
+//! Which of several sockets is a container runtime's, and what happens when it is replaced, with real
+//! connections.
 
 use std::convert::Infallible;
 use std::fs;
@@ -19,19 +20,19 @@ use super::super::fake::{next, start};
 use super::messages::{PodSandbox, PodSandboxMetadata};
 use super::*;
 
-/// What listens at a socket.
+/// The kind of server at a socket.
 #[derive(Clone, Copy)]
 enum Server {
     /// containerd as Docker ships it.
     Unimplemented,
-    /// With one pod of this name, and so many bytes of what is not asked for.
+    /// Has one pod of this name, with an annotation of this many bytes.
     Runtime { pod: &'static str, annotation: usize },
 }
 
 const RUNTIME: Server = Server::Runtime { pod: "a", annotation: 0 };
 
 impl Server {
-    /// Until it is aborted. `asked` counts calls.
+    /// Listens until it is aborted. `asked` counts calls.
     fn listen(self, socket: &Path, asked: Arc<AtomicU32>) -> JoinHandle<()> {
         let listener = UnixListener::bind(socket).expect("a socket");
         tokio::spawn(async move {
@@ -160,7 +161,7 @@ async fn a_socket_that_answered_and_refuses_for_minutes_is_dead_for_good() {
     assert_eq!(fixture.vitality.dead(hours), None);
     server.abort();
     drop(server.await);
-    // A mount of its own keeps the file.
+    // The old socket stays, as it does in a container's mount.
     assert!(path.exists());
     let failure = source.find().await.err().expect("no process listens");
     assert!(is_refusal(&failure), "{failure:?}");

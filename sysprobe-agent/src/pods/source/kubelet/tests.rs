@@ -1,4 +1,4 @@
-//! When the kubelet is asked, and with which token: against a fake one.
+//! When the kubelet is asked, and with which token, against a fake one.
 
 use std::fs;
 use std::path::Path;

@@ -9,9 +9,9 @@ use super::{Found, read};
 use crate::pods::id::ContainerId;
 use crate::pods::pod::text;
 
-/// The kubelet's containers, and their pods' sandboxes.
+/// The namespace of the kubelet's containers, and of their pods' sandboxes.
 const KUBERNETES: &str = "k8s.io";
-/// Whoever uses containerd has one or two.
+/// A usual host has one or two.
 const NAMESPACES_MAX: usize = 16;
 
 /// containerd's `pkg/cri/annotations` (`internal/cri/annotations` since 2.0).
@@ -23,7 +23,7 @@ const KEYS: Keys = Keys {
     sandbox: ("io.kubernetes.cri.container-type", "sandbox"),
 };
 
-/// nerdctl gives every container a name; `ctr` and Docker leave nothing here.
+/// nerdctl gives every container a name; `ctr` and Docker set none here.
 const NERDCTL_NAME: &str = "nerdctl/name";
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(super) fn look_up(state: &Path, id: ContainerId, pod_uid: Option<&str>) -> O
     let id_text = id.to_string();
     let of_namespace =
         |namespace: &Path| read::<Specification>(&namespace.join(&id_text).join("config.json"));
-    // Most nodes have nothing else, and then no directory needs to be listed.
+    // Most nodes use no other namespace, and then no directory has to be listed.
     if let Some(specification) = of_namespace(&tasks.join(KUBERNETES)) {
         return KEYS.pod(&specification.annotations.unwrap_or_default(), id, pod_uid);
     }

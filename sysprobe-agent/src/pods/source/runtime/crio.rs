@@ -23,7 +23,8 @@ struct Specification {
 }
 
 pub(super) fn look_up(run: &Path, id: ContainerId, pod_uid: Option<&str>) -> Option<Found> {
-    // Podman shares the directory, and lets everybody annotate; CRI-O has no containers outside of pods.
+    // Podman shares the directory, and its users may set any annotation. CRI-O has no containers outside of
+    // pods.
     pod_uid?;
     let container = run.join("overlay-containers").join(id.to_string());
     let specification: Specification = read(&container.join("userdata/config.json"))?;

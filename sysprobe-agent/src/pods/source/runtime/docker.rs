@@ -35,8 +35,8 @@ struct Config {
 
 pub(super) fn look_up(root: &Path, id: ContainerId, pod_uid: Option<&str>) -> Option<Found> {
     let container: Container = read(&root.join("containers").join(id.to_string()).join("config.v2.json"))?;
-    // Anybody who may start a container may label it. Only in the kubelet's own cgroups are labels the
-    // kubelet's.
+    // A user who may start a container may label it. The labels are the kubelet's only in the kubelet's own
+    // cgroups.
     if pod_uid.is_some() {
         return KEYS.pod(&container.config.labels.unwrap_or_default(), id, pod_uid);
     }

@@ -1,4 +1,4 @@
-//! What a container or its specification is annotated with, by whoever made it.
+//! The labels of a container or the annotations of its specification. Their author is not known.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use super::Found;
 use crate::pods::id::ContainerId;
 use crate::pods::pod::{Pod, text};
 
-/// The keys under which one runtime keeps the names.
+/// The keys under which a runtime stores the names.
 pub(super) struct Keys {
     pub(super) namespace: &'static str,
     pub(super) pod: &'static str,
     pub(super) uid: &'static str,
     pub(super) container: &'static str,
-    /// With this key and value it is a sandbox.
+    /// The key and the value that mark a sandbox.
     pub(super) sandbox: (&'static str, &'static str),
 }
 
 pub(super) type Labels = HashMap<String, String>;
 
 impl Keys {
-    /// The pod that the labels speak of. The path's UID is the kubelet's own word: labels that contradict it
-    /// are somebody else's. Old versions of the runtimes leave the UID out.
+    /// The pod that the labels name. The UID in the path is the kubelet's: labels that contradict it do not
+    /// come from the kubelet. Old versions of the runtimes leave the UID out.
     pub(super) fn pod(&self, labels: &Labels, id: ContainerId, pod_uid: Option<&str>) -> Option<Found> {
         let value = |key| labels.get(key).filter(|value| !value.is_empty()).map(String::as_str);
         let uid = match (value(self.uid), pod_uid) {

@@ -18,7 +18,7 @@ struct Container {
 pub(super) fn look_up(root: &Path, id: ContainerId) -> Option<Found> {
     let containers = root.join("overlay-containers");
     let id = id.to_string();
-    // Each container has a directory here too, and most ids are not Podman's.
+    // Looks for the container's directory first, because most ids are not Podman's.
     if !containers.join(&id).exists() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What comes through, in pieces of every size.
+//! What the sieve keeps, for input in pieces of every size.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 static PAIR: Want = Want::Members(&[("a", Want::All), ("b", Want::Members(&[("c", Want::All)]))]);
 static LIST: Want = Want::Members(&[("version", Want::All), ("items", Want::Elements(&PAIR))]);
 
-/// What is left of the document, and of its elements.
+/// The kept parts of the document and of its elements.
 fn sift(want: &'static Want, limit: usize, pieces: &[&[u8]]) -> (Sifted, Vec<Sifted>) {
     let (mut sieve, mut elements) = (Sieve::new(want, limit), Vec::new());
     for piece in pieces {
@@ -88,7 +88,7 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// The same by the slow way: the whole document first.
+/// A slow reference implementation, which parses the whole document first.
 fn strip(value: &mut serde_json::Value, want: &Want) {
     match (value, want) {
         (serde_json::Value::Array(elements), _) => elements.iter_mut().for_each(|each| strip(each, want)),

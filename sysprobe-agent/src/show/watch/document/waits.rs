@@ -1,4 +1,4 @@
-//! What a workload waited for a CPU, in the JSON form.
+//! A workload's waits for a CPU in the JSON form.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -12,43 +12,50 @@ use crate::{
     snapshot::Culprit,
 };
 
-/// All of it is zero or `null` for a workload that did not wait.
+/// A workload's waits for a CPU. If it did not wait, all numbers are zero or `None`.
 #[derive(Debug, Default, JsonSchema, Serialize)]
 pub struct WaitsDocument<'a> {
-    /// Waits that ended in the window.
+    /// Number of waits that ended in the window.
     pub count: u64,
-    /// How long they were together.
+    /// Total time of these waits in seconds, summed over threads.
     pub seconds: f64,
-    /// Per second of the window: the mean number of waiting threads.
+    /// Seconds of waiting per second of the window: the mean number of waiting threads. `None` without waits.
     pub seconds_per_second: Option<f64>,
-    /// Wrong by at most 9.1 %; `null` without any.
+    /// Median length of a wait, in seconds. Like all quantiles, it is off by at most 9.1 %. `None` without
+    /// waits.
     pub p50_seconds: Option<f64>,
-    /// As `p50_seconds`.
+    /// 99th percentile of the waits, in seconds. `None` without waits.
     pub p99_seconds: Option<f64>,
-    /// Every cause; they sum to `seconds`. `null` if the hooks in use cannot tell.
+    /// Time of the waits by cause, with every cause listed. The causes add up to `seconds`. `None` without
+    /// waits, or if the attach mode cannot tell causes.
     pub causes: Option<Vec<CauseDocument>>,
-    /// Who ran meanwhile, of other pods and what is no pod, the worst first.
+    /// Other pods, and workloads outside of pods, that had the CPU during the waits, the longest first.
+    /// `None` whenever `causes` is.
     pub culprits: Option<Vec<CulpritDocument<'a>>>,
-    /// What others did that have no place among the culprits.
+    /// Seconds of the waits in which workloads that are not among `culprits` had the CPU. `None` whenever
+    /// `causes` is.
     pub other_culprits_seconds: Option<f64>,
 }
 
+/// The part of the waits with one cause.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct CauseDocument {
-    /// Why it did not run: as in the label `cause` of the metric.
+    /// Why the runnable threads did not run, as in the label `cause` of `sysprobe_sched_wait_seconds_total`.
     #[schemars(schema_with = "causes")]
     pub cause: &'static str,
     #[serde(flatten)]
     pub part: PartDocument,
 }
 
+/// The part of the waits during which one other workload had the CPU.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct CulpritDocument<'a> {
-    /// Empty for what is no pod.
+    /// Kubernetes namespace. Empty outside of pods.
     pub namespace: &'a str,
-    /// Empty for what is no pod.
+    /// Pod name. Empty outside of pods.
     pub pod: &'a str,
-    /// Empty for a pod; else the systemd unit or the cgroup path: untrusted text.
+    /// Outside of pods, the container name or id, systemd unit or cgroup path (untrusted text). Empty for a
+    /// pod.
     pub container: &'a str,
     #[serde(flatten)]
     pub part: PartDocument,
@@ -57,15 +64,16 @@ pub struct CulpritDocument<'a> {
 /// A part of the waits.
 #[derive(Debug, JsonSchema, Serialize)]
 pub struct PartDocument {
+    /// Time of this part of the waits, in seconds.
     pub seconds: f64,
-    /// Per second of the window.
+    /// Seconds of this part of the waits per second of the window.
     pub seconds_per_second: Option<f64>,
-    /// Of all waits (0..1).
+    /// Share of this part in the time of all waits (0..1).
     pub share: f64,
 }
 
 impl<'a> WaitsDocument<'a> {
-    /// `None` where the scheduler is not watched.
+    /// `None` if the domain `sched` is off.
     pub(crate) fn new(finding: &'a Finding, subject: &Subject) -> Option<Self> {
         let waits = match finding {
             Finding::Off(_) => return None,

@@ -1,9 +1,9 @@
-//! The windows that are remembered.
+//! The windows that are kept.
 
 use super::*;
 use crate::top::fixture::{flushing, snapshot, workload};
 
-/// A moment at which each of these workloads has called fsync so often, a millisecond each time.
+/// A snapshot in which each of these workloads has called fsync this often, for a millisecond each time.
 fn moment(seconds: u64, calls: &[(&str, usize)]) -> Snapshot {
     let samples =
         calls.iter().map(|(name, calls)| flushing(workload("", "", name), &vec![1_000_000; *calls]));
@@ -45,7 +45,7 @@ fn the_oldest_windows_are_the_first_to_go() {
     assert_eq!(flushed(&trends, "a"), [false; sparkline::WINDOWS]);
 }
 
-/// Windows in which one fsync took so many milliseconds.
+/// Windows in which one fsync took this many milliseconds.
 fn took(milliseconds: &[u64]) -> Trends {
     let mut trends = Trends::default();
     let mut calls = Vec::new();

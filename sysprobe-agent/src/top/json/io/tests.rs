@@ -70,7 +70,7 @@ fn who_did_nothing_has_no_operation() {
 fn what_is_off_is_told_by_its_domain() {
     let (earlier, later) = node();
     let document = printed(&earlier, &without_vfs(later), &selection(false));
-    // What remains is what `block` saw.
+    // Only the data of the domain `block` remains.
     let mut rest = document["workloads"].as_array().unwrap().iter();
     assert!(rest.all(|row| row["devices"].is_array() && row["fsync"].is_null()), "{document}");
     assert_eq!(document["domains"][1]["up"], false);

@@ -10,7 +10,7 @@ use crate::{
 
 const MS: u64 = 1_000_000;
 
-/// Of two seconds.
+/// The row of a window of two seconds.
 fn network(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<NetworkRow> {
     NetworkDone::of(earlier, later).map(|done| NetworkRow::of_window(&done, Window(2.0)))
 }

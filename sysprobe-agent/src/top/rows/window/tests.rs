@@ -1,4 +1,4 @@
-//! What is added up to a pod.
+//! Sums over the parts of a pod.
 
 use super::*;
 use crate::{
@@ -21,7 +21,7 @@ fn done(container: &str, kind: WorkloadKind, usage_ms: u64, quota: Option<f64>) 
     Done::of(None, &later)
 }
 
-/// As in any order of the parts.
+/// The sum of the parts, which is the same in any order.
 fn sum(parts: &[&Done]) -> Done {
     let pod = |parts: &[&Done]| {
         let (mut whole, _) = pods::whole(parts.iter().copied().cloned().collect());

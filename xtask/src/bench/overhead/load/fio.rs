@@ -1,8 +1,8 @@
-//! fio reads blocks of 4 KiB of a file that is in the page cache: what a system call for storage costs
-//! without a device.
+//! fio reads blocks of 4 KiB from a file in the page cache: the cost of a storage system call without a
+//! device.
 //!
-//! fio is server and client in one. Its CPU time is what it tells of its reading thread, which leaves out its
-//! start.
+//! fio is server and client in one. Its CPU time is the value that it reports for its reading thread, which
+//! excludes its start-up.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::super::figures::Measured;
 use super::{Bench, Load, Rig, program};
 use crate::cmd;
 
-/// Small against any machine's memory.
+/// Small compared with any machine's memory.
 const MEBIBYTES: usize = 64;
 
 struct Fio {
@@ -30,7 +30,7 @@ pub(super) fn open(bench: &Bench) -> Result<Box<dyn Load>> {
     for _ in 0..MEBIBYTES {
         written.write_all(&mebibyte).with_context(|| format!("writing {}", file.display()))?;
     }
-    // Nothing is left to be written back while reads are measured.
+    // Otherwise writeback would run while reads are measured.
     written.sync_all()?;
     Ok(Box::new(Fio { rig: bench.rig(None)?, file }))
 }
@@ -41,7 +41,7 @@ impl Load for Fio {
         command.arg("--name=reads").arg(format!("--filename={}", self.file.display()));
         command.args(["--rw=randread", "--bs=4k", "--ioengine=psync", "--output-format=json"]);
         command.arg(format!("--size={MEBIBYTES}m"));
-        // fio would empty the cache of the file first.
+        // By default, fio drops the file from the page cache first.
         command.args(["--invalidate=0", "--time_based", &format!("--runtime={seconds}")]);
         report(&self.rig.server().output(&mut command)?)
     }
@@ -54,7 +54,7 @@ impl Drop for Fio {
 }
 
 fn report(text: &str) -> Result<Measured> {
-    // Warnings may stand before the document.
+    // Warnings may precede the document.
     let start = text.find('{').unwrap_or(0);
     let document: Value = serde_json::from_str(&text[start..]).context("what fio prints is no JSON")?;
     let number = |path: &str| {
@@ -62,7 +62,7 @@ fn report(text: &str) -> Result<Measured> {
         value.with_context(|| format!("fio's report has no {path}"))
     };
     let (reads, seconds) = (number("read/total_ios")?, number("read/runtime")? / 1e3);
-    // Percent of the run time.
+    // In percent of the run time.
     let busy = (number("usr_cpu")? + number("sys_cpu")?) / 100.0;
     Ok(Measured {
         cpu_ns: busy * seconds * 1e9 / reads,

@@ -1,5 +1,5 @@
-//! nginx answers `200` without a body, and wrk asks: the least that a request over HTTP can be, so that what
-//! is added weighs most.
+//! nginx answers `200` without a body to requests of wrk: the cheapest HTTP request, in which any added cost
+//! weighs most.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,10 +15,10 @@ use crate::cmd;
 /// The network has no other server.
 const PORT: u16 = 8080;
 
-/// Only a server that hangs takes so long, however busy the machine is.
+/// Only a server that hangs takes this long, even on a busy machine.
 const PATIENCE: &str = "30s";
 
-/// With `ADDRESS` for what it listens on, as `cargo xtask cost` has it, too.
+/// `ADDRESS` stands for the listening address; `cargo xtask cost` uses the same file.
 const CONFIGURATION: &str = include_str!("../../../../../sysprobe-agent/benches/cost/programs/nginx.conf");
 
 struct Nginx {
@@ -28,7 +28,7 @@ struct Nginx {
     connections: u32,
 }
 
-/// What wrk prints, in requests and nanoseconds.
+/// The figures that wrk prints, in requests and nanoseconds.
 #[derive(Debug, PartialEq)]
 struct Report {
     requests: f64,
@@ -92,7 +92,7 @@ fn report(text: &str) -> Result<Report> {
     found.with_context(|| format!("wrk's report is not what it was expected to be: {text}"))
 }
 
-/// `168.00us`, `1.20ms`, `2.00s`.
+/// Parses `168.00us`, `1.20ms`, `2.00s`.
 fn nanoseconds(text: &str) -> Option<f64> {
     let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9)];
     let (number, unit) = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)))?;

@@ -1,4 +1,4 @@
-//! Redis answers GET of a small value, and its own benchmark asks.
+//! Redis answers GET requests for a small value, sent by its own benchmark.
 
 use std::process::Stdio;
 
@@ -13,18 +13,18 @@ use crate::cmd;
 /// The network has no other server.
 const PORT: u16 = 6379;
 
-/// Requests by which the first part learns how many fit into a second.
+/// The number of requests with which the first part measures the rate.
 const FIRST: f64 = 20_000.0;
 
 struct Redis {
     server: Process,
     rig: Rig,
     address: &'static str,
-    /// Requests each second, as last measured. The client is told a number of requests instead of a time.
+    /// Requests per second in the last part. The client takes a number of requests instead of a time.
     rate: Option<f64>,
 }
 
-/// What the client prints, in requests a second and nanoseconds.
+/// The figures that the client prints, in requests per second and nanoseconds.
 #[derive(Debug, PartialEq)]
 struct Report {
     rate: f64,
@@ -71,7 +71,7 @@ impl Load for Redis {
     }
 }
 
-/// The columns are found by their titles: other versions have others beside them.
+/// The columns are found by title: other versions have additional ones.
 fn report(text: &str) -> Result<Report> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("\"test\""));
     let titles = lines.next().map(cells).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Loads that this program does itself: a byte goes to another process and back, or a process forks.
+//! Loads that this program runs itself: a byte goes to another process and back, or a process forks.
 //!
-//! They are done in a process of their own, this program started again (`cargo xtask bench worker`). It is
-//! told seconds line by line, and says when a part is over, so that parts with and without the agent are done
-//! by the same process.
+//! They run in a process of their own, which is this program started again (`cargo xtask bench worker`). It
+//! reads a number of seconds for each part and reports when the part is over, so that the same process runs
+//! the parts with and without the agent.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -23,7 +23,7 @@ pub(crate) enum Work {
     Fork,
 }
 
-/// What the worker says as soon as the time is over, before it spends CPU time on its figures.
+/// The worker's line as soon as the time is over, before it spends CPU time on its figures.
 const OVER: &str = "over";
 
 /// The worker's figures of a part.
@@ -36,7 +36,7 @@ struct Report {
 }
 
 struct Worker {
-    // The worker ends when its input does, at the latest.
+    // The worker ends when its input ends, at the latest.
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     process: Process,
@@ -89,7 +89,7 @@ impl Worker {
     }
 }
 
-/// The worker's side, until its input ends.
+/// Runs in the worker, until its input ends.
 pub(crate) fn work(work: Work) -> Result<()> {
     let mut partner = match work {
         Work::PingPong => Some(Partner::start()?),
@@ -137,7 +137,7 @@ impl Partner {
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()).context("starting the other process"),
             0 => {
-                // Its own ends would keep it alive.
+                // With its copies of the parent's pipe ends, it would never see them close.
                 drop((out, back));
                 let mut byte = [0];
                 while matches!(theirs.read(&mut byte), Ok(1)) && answer.write_all(&byte).is_ok() {}
@@ -154,8 +154,8 @@ impl Partner {
     }
 }
 
-/// Has this process, and those that it starts, wait for their turn when they wake another one. Otherwise the
-/// two may settle in one of several patterns of preemption, which cost different amounts.
+/// Makes this process and its children wait for their turn when they wake another process. Otherwise the two
+/// settle into one of several preemption patterns with different costs.
 fn take_turns() -> Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the kernel reads one live value.
@@ -165,7 +165,7 @@ fn take_turns() -> Result<()> {
     Ok(())
 }
 
-/// A child is born, exits and is reaped.
+/// Forks a child that exits at once, and reaps it.
 fn fork() -> io::Result<()> {
     // SAFETY: the child calls nothing but `_exit`.
     let child = unsafe { libc::fork() };

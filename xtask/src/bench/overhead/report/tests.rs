@@ -1,4 +1,4 @@
-//! The report: its two tables, and what stands below them.
+//! The report: its two tables, and the text below them.
 
 use super::*;
 

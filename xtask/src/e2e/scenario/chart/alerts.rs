@@ -1,4 +1,4 @@
-//! Trouble that is made, and the alerts that fire for it.
+//! Causes trouble, and checks that the alerts for it fire.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -18,37 +18,39 @@ use crate::e2e::samples::Workload;
 use crate::e2e::service::Service;
 use crate::e2e::{kube, places, processes, wait};
 
-/// Works as fast as it may, which is a twentieth of a CPU.
+/// Uses as much CPU as its quota allows, a twentieth of a CPU.
 const THROTTLED: &str = "while :; do :; done & while :; do :; done";
 
-/// Listens and is stopped before it accepts; others knock. The queue of an empty backlog holds two.
+/// Listens, but is stopped before it accepts; clients keep connecting. With an empty backlog, the accept
+/// queue holds two.
 const DEAF: &str = "nc -l -p 8000 & sleep 1; kill -STOP $!; \
                     while :; do nc -w 1 127.0.0.1 8000 </dev/null & usleep 300000; done";
 
-/// Takes CPUs from others on all of them, writes more to a disk than it may have in memory, and uses the
-/// network: no server listens on the second port.
+/// Competes for all CPUs, writes more to a disk than its memory limit holds, and uses the network: no server
+/// listens on the second port.
 const BUSY: &str = "while :; do :; done & while :; do :; done & (while :; do nc -l -p 8001 >/dev/null; done) \
                     & while :; do dd if=/dev/zero of=/disk/file bs=64k count=1024 conv=fsync 2>/dev/null; \
                     dd if=/disk/file of=/dev/null bs=64k 2>/dev/null; \
                     echo hello | nc -w 1 127.0.0.1 8001; nc -w 1 127.0.0.1 8002; usleep 50000; done";
 
-/// Wants a CPU, and has another pod in its way on each.
+/// Wants a CPU while another pod competes for all of them.
 const VICTIM: &str = "while :; do :; done";
 
-/// Writes to a disk of which it has little.
+/// Writes to a disk with a low bandwidth limit.
 const SLOW: &str = "while :; do dd if=/dev/zero of=/disk/slow bs=64k count=16 conv=fsync 2>/dev/null; done";
 const SLOW_POD: &str = "slow";
 const BYTES_PER_SECOND: u64 = 2 << 20;
 
-/// Sends to itself over a loopback that loses some of it, for as long as the listener's input does not end.
-/// As fast as it can it would make so many system calls that none of the node's are looked at any more.
+/// Sends to itself over a lossy loopback for as long as the listener's input stays open. At full speed, it
+/// would make more system calls than the agent's limit for the node, and none of the node's would be
+/// measured.
 const LOSSY: &str = "(sleep 100000 | nc -l -p 8001 >/dev/null) & while :; do \
                      (while dd if=/dev/zero bs=16k count=1 2>/dev/null; do usleep 20000; done) \
                      | nc -w 2 127.0.0.1 8001; usleep 200000; done";
 const LOSSY_POD: &str = "lossy";
 const LOSS: &str = "0.05";
 
-/// Where the rig's own file systems, which are in memory, are not.
+/// A directory on a real disk: the rig's own file systems are in memory.
 fn disk() -> PathBuf {
     places::laboratory().join("disk")
 }
@@ -57,8 +59,8 @@ pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
     kube::namespace(NAMESPACE)?;
     fs::create_dir_all(disk())?;
     let little = json!({ "limits": { "cpu": "50m" } });
-    // Both are in each other's way even where the machine has other work. One that waits for seconds has no
-    // culprits: no timeline reaches back so far.
+    // CPU requests keep the two in each other's way even if the machine has other work. A task that waits for
+    // seconds has no culprits, because no timeline reaches back that far.
     let heavy = json!({ "requests": { "cpu": "200m" }, "limits": { "memory": "32Mi" } });
     let light = json!({ "requests": { "cpu": "100m" } });
     let pods = [
@@ -92,7 +94,7 @@ fn pid_of(rig: &mut Rig, pod: &str) -> Result<u32> {
     container.and_then(|container| container.pid).with_context(|| format!("{workload} does not run"))
 }
 
-/// Limits what its cgroup may write to the disk.
+/// Limits how fast its cgroup may write to the disk.
 fn slow_down(pid: u32) -> Result<()> {
     let cgroups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     let of =
@@ -109,10 +111,10 @@ fn slow_down(pid: u32) -> Result<()> {
     fs::write(format!("/sys/fs/cgroup{file}"), &limit).with_context(|| format!("writing `{limit}` to {file}"))
 }
 
-/// In the pod's own network, where packets come in: if they were dropped on their way out, TCP would be told.
+/// Drops packets in the pod's own network, at the input: TCP would learn of drops at the output.
 fn lose(pid: u32) -> Result<()> {
     let network = format!("--net=/proc/{pid}/ns/net");
-    // Loopback's own is 64 KiB, of which few are sent.
+    // With loopback's default MTU of 64 KiB, too few packets would be sent.
     cmd::run(cmd::tool("nsenter").args([&network, "ip", "link", "set", "lo", "mtu", "1500"]))?;
     let drop = ["-m", "statistic", "--mode", "random", "--probability", LOSS, "-j", "DROP"];
     cmd::run(cmd::tool("nsenter").args([&network, "iptables", "-A", "INPUT", "-p", "tcp"]).args(drop))
@@ -137,7 +139,8 @@ pub(super) fn of_pods(report: &mut Report, prometheus: &Prometheus) {
     }
 }
 
-/// Trouble of the agent, which gets no CPU for it while the pods take all.
+/// Causes trouble of the agent itself. Call it after the pods have ended: they would leave the agent no CPU
+/// for it.
 pub(super) fn of_agent(rig: &mut Rig, report: &mut Report, prometheus: &Prometheus) {
     report.check(NAME, "SysprobeAgentCpu fires", agent_busy(prometheus));
     report.check(NAME, "SysprobePodSourceDown fires", source_down(prometheus));
@@ -155,7 +158,7 @@ pub(super) fn fires(prometheus: &Prometheus, alert: &str, labels: &[(&str, &str)
     Ok(if shown.is_empty() { "it names the node".into() } else { format!("for {}", shown.join("/")) })
 }
 
-/// It is asked for all it has, again and again.
+/// Asks the agent for all metrics, again and again.
 fn agent_busy(prometheus: &Prometheus) -> Result<String> {
     let target = prometheus.targets()?.into_iter().next().context("no target")?;
     let ask = format!("while :; do curl --silent --output /dev/null {target}; done");
@@ -163,7 +166,7 @@ fn agent_busy(prometheus: &Prometheus) -> Result<String> {
     fires(prometheus, "SysprobeAgentCpu", &[])
 }
 
-/// The API server breaks the watch and accepts no client any more.
+/// The API server breaks the watch and rejects every client from now on.
 fn source_down(prometheus: &Prometheus) -> Result<String> {
     proxy::busy(Some(1))?;
     proxy::cut()?;

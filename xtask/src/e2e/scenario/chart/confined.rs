@@ -1,4 +1,4 @@
-//! What the agent's container may and takes, as the kernel has it.
+//! The rights and the resource use of the agent's container, as the kernel reports them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,18 +15,18 @@ use crate::e2e::{helm, processes, wait};
 /// `CAP_PERFMON` and `CAP_BPF` of `linux/capability.h`.
 const CAPABILITIES: u64 = 1 << 38 | 1 << 39;
 
-/// Mounts below one that is read-only stay what they are without recursive read-only mounts, which this
-/// runtime does not know.
+/// Submounts of a read-only mount stay writable without recursive read-only mounts, which this runtime does
+/// not support.
 const BELOW: &str = "/host/sys/fs/cgroup/";
 
-/// What the chart requests by default, in bytes and CPUs.
+/// The chart's default resource requests, in bytes and CPUs.
 const REQUESTED_MEMORY: f64 = 96.0 * 1024.0 * 1024.0;
 const REQUESTED_CPU: f64 = 0.025;
 
-/// How long its CPU time is looked at, in seconds.
+/// How long its CPU time is measured, in seconds.
 const WHILE: f64 = 20.0;
 
-/// The container that runs now.
+/// The agent's running container.
 pub(super) fn agent(rig: &mut Rig) -> Result<Container> {
     let is_agent = |one: &Container| {
         one.namespace == helm::NAMESPACE && one.name.as_deref() == Some("sysprobe") && one.pid.is_some()
@@ -60,11 +60,11 @@ pub(super) fn rights(rig: &mut Rig) -> Result<String> {
     ))
 }
 
-/// Where it can write: only its socket's directory, and what every container has.
+/// Writable mounts: only the socket's directory, and the ones that every container has, are allowed.
 fn writable_mounts(mountinfo: &str) -> Result<Vec<String>> {
     const KNOWN: [&str; 6] =
         ["/dev", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/proc", "/run/sysprobe"];
-    // An empty file system, with the container's own cgroups in it read-only.
+    // A file system with only the container's own cgroups in it, which are read-only.
     const OWN: &str = "/sys/fs/cgroup";
     let mut found = Vec::new();
     for line in mountinfo.lines() {
@@ -81,13 +81,13 @@ fn writable_mounts(mountinfo: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// As the chart's notes and the documentation have them, by path and by name.
+/// Runs the commands by path and by name, as in the chart's notes and the documentation.
 pub(super) fn commands(rig: &mut Rig) -> Result<String> {
     let check = helm::exec(&rig.cluster, &["/sysprobe", "check"])?;
     for part in ["privileges    sufficient", "processes     all of the host"] {
         ensure!(check.contains(part), "`check` does not say `{part}`: {check}");
     }
-    // The API server is asked only after a random while.
+    // The agent asks the API server only after a random delay.
     let rows = wait::until("`top` has the pods of the rig", || {
         let top = helm::exec(&rig.cluster, &["/sysprobe", "top", "--once", "--interval", "1", "-o", "json"])?;
         let top: serde_json::Value = serde_json::from_str(&top)?;
@@ -110,8 +110,7 @@ fn links(used: &serde_json::Value) -> Vec<String> {
     links.into_iter().map(str::to_owned).collect()
 }
 
-/// Memory as it is charged to the container, the kernel's part included, and time on CPU while Prometheus
-/// scrapes.
+/// Memory as charged to the container, kernel memory included, and on-CPU time while Prometheus scrapes.
 pub(super) fn costs(rig: &mut Rig, prometheus: &Prometheus) -> Result<String> {
     let pid = pid(rig)?;
     let hierarchy = Hierarchy::of_cpu_time()?;

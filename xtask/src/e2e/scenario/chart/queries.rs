@@ -1,4 +1,4 @@
-//! Every query of the dashboards and every rule, asked of the Prometheus that scrapes the agent's pod.
+//! Runs every query of the dashboards and every rule on the Prometheus that scrapes the agent's pod.
 
 use anyhow::{Result, anyhow, ensure};
 
@@ -7,8 +7,8 @@ use crate::e2e::boards::questions::{Question, has_data, of_boards};
 use crate::e2e::prometheus::Prometheus;
 use crate::e2e::wait;
 
-/// Queries with this in them have no data in this cluster, and why. All of them have some in the agent's test
-/// of the dashboards.
+/// Queries that contain this text have no data in this cluster, with the reason. The agent's own test of the
+/// dashboards covers them.
 const ABSENT: [(&str, &str); 1] = [("sysprobe_pressure_", "cgroup v1 has no pressure stall information")];
 
 pub(super) fn all(prometheus: &Prometheus) -> Result<String> {

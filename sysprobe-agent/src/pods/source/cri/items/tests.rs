@@ -1,5 +1,5 @@
-//! Lists that arrive in parts of any size, with items that are too large, broken, or full of what is not
-//! needed.
+//! Lists that arrive in parts of any size, with items that are too large, malformed, or full of unneeded
+//! fields.
 
 use std::collections::HashMap;
 
@@ -38,8 +38,7 @@ fn read(answer: &[u8], part: usize) -> Result<List<PodSandbox>, Status> {
 #[test]
 fn a_list_is_the_same_in_parts_of_any_size() {
     let sandboxes = [sandbox("a", 10), PodSandbox::default(), sandbox("b", 700)];
-    // An annotation, a runtime's handler, and a number that is not known yet, between the fields that are
-    // needed.
+    // An annotation, a runtime handler, and a number that is not known yet, besides the needed fields.
     let beside = [field(6, &[b'<'; 3000]), field(7, b"runc"), vec![9 << 3, 200, 1]].concat();
     let items: Vec<_> =
         sandboxes.iter().map(|item| [beside.clone(), item.encode_to_vec()].concat()).collect();
@@ -67,7 +66,7 @@ fn what_is_not_needed_takes_no_memory() {
 fn an_item_that_cannot_be_read_is_counted_and_the_others_have_their_names() {
     let items = [
         sandbox("large", ITEM_MAX + 1).encode_to_vec(),
-        // A text that is none, as id.
+        // An id that is not valid text.
         field(1, &[0xff]),
         field(1, &[0xfe]),
         sandbox("good", 1).encode_to_vec(),

@@ -19,9 +19,9 @@ use crate::{
 pub mod json;
 mod view;
 
-pub const HELP: &str = "What kept a workload from a CPU, and for how long? Each wait for a CPU is split into its causes (quota, \
-    own threads, other pods, systemd units, the kernel, interrupts), and the pods and units that ran meanwhile are \
-    named.\n\n\
+pub const HELP: &str = "What kept a workload from a CPU, and for how long? Each wait for a CPU is split \
+    into its causes (quota, own threads, other pods, systemd units, the kernel, interrupts), and the pods \
+    and units that ran meanwhile are named.\n\n\
     Example: what delayed nginx in the next ten seconds\n  \
     sysprobe blame nginx.service --once --interval 10";
 

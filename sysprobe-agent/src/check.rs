@@ -20,8 +20,8 @@ use crate::show::{Source, args::Output};
 use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
 use trial::Trial;
 
-pub const HELP: &str = "What will the agent do on this host, and what can it not do, and why? Nothing is changed: \
-    the kernel verifies the programs, and they are removed again.\n\n\
+pub const HELP: &str = "What will the agent do on this host, and what can it not do, and why? Nothing is \
+    changed: the kernel verifies the programs, and they are removed again.\n\n\
     Example: why a domain is off, for scripts\n  \
     sysprobe check -o json | jq '.plan.domains'";
 

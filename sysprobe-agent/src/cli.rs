@@ -32,12 +32,12 @@ pub struct Cli {
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 failure, 2 invalid arguments, 77 missing privileges, 78 invalid configuration";
 
-const AGENT_HELP: &str = "What does the DaemonSet run on each node? The agent: it loads the eBPF programs, serves Prometheus \
-    metrics over HTTP, and answers the other commands over a local socket.\n\n\
+const AGENT_HELP: &str = "What does the DaemonSet run on each node? The agent: it loads the eBPF programs, \
+    serves Prometheus metrics over HTTP, and answers the other commands over a local socket.\n\n\
     Example: an agent with a configuration file\n  \
     sysprobe agent --config /etc/sysprobe.toml";
-const COMPLETIONS_HELP: &str = "How does a shell complete commands, flags and pod names? With the script that this command prints. \
-    Names come from the running agent on the default socket.\n\n\
+const COMPLETIONS_HELP: &str = "How does a shell complete commands, flags and pod names? With the script \
+    that this command prints. Names come from the running agent on the default socket.\n\n\
     Example: completion in this shell\n  \
     source <(sysprobe completions bash)";
 const MAN_HELP: &str = "Where are the manual pages? This command writes one for each command.\n\n\

@@ -43,7 +43,7 @@ pub(crate) struct Client {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "permission denied on the agent's socket {socket}: run this command as root, or name another socket \
-         with --socket"
+     with --socket"
 )]
 pub(crate) struct NotAllowed {
     socket: PathBuf,

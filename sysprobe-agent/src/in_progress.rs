@@ -80,13 +80,7 @@ impl<V: Begun> InProgress<V> {
         })?;
         if entries > u64::from(self.room) / 2 {
             let removed = stale.into_iter().filter(|key| self.remove(*key, now_ns)).count() as u64;
-            info!(
-                map = self.name,
-                entries,
-                removed,
-                "A BPF map was more than half full; stale entries were \
-                                                      removed."
-            );
+            info!(map = self.name, entries, removed, "A BPF map was more than half full.");
             self.removed += removed;
             entries -= removed;
         }

@@ -33,8 +33,8 @@ mod view;
 use model::Finding;
 use slow::Slow;
 
-pub const HELP: &str = "Where is received data delayed before the program reads it: in the kernel's network stack, in the wait \
-    for a CPU, or in the program itself?\n\n\
+pub const HELP: &str = "Where is received data delayed before the program reads it: in the kernel's network \
+    stack, in the wait for a CPU, or in the program itself?\n\n\
     Example: where nginx's requests are delayed in the next ten seconds\n  \
     sysprobe latency nginx.service --once --interval 10\n\n\
     Example: a pod's requests that took 10 ms or longer, one by one, and what ran on the CPU meanwhile\n  \
@@ -48,8 +48,8 @@ pub const NOTE: &str = "Quantiles are off by at most 9.1 %. MAX is the upper bou
 pub struct LatencyArgs {
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// List each request that takes this long or longer: its stages, its peer, its reader, and what ran on the
-    /// reader's CPU.
+    /// List each request that takes this long or longer: its stages, its peer, its reader, and what ran on
+    /// the reader's CPU.
     #[arg(long, value_name = "DURATION", value_parser = parse_threshold)]
     pub slow: Option<Duration>,
 }

@@ -263,10 +263,7 @@ fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Global
     if !config.domains.wants(probe.domain) {
         return Err(turned_off(probe.domain));
     }
-    let missing = facts.privilege.missing();
-    if !missing.is_empty() {
-        return Err(format!("missing {}: run sysprobe as root, or grant it", missing.join(" and ")));
-    }
+    facts.privilege.require().map_err(|missing| missing.to_string())?;
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
     let hierarchy = facts.hierarchy.as_ref().map_err(Clone::clone)?;
     let (via_controller, link) = match hierarchy.key {

@@ -33,8 +33,8 @@ pub(crate) use model::Window;
 pub const NOTE: &str = "While this command runs, the kernel's BPF statistics are on: they add some \
                         nanoseconds to each run of every BPF program of the machine.";
 
-pub const HELP: &str = "What does sysprobe itself cost on this node? Shows the runs, time and CPU share of each BPF program, how \
-    full the maps are, and which updates were lost.\n\n\
+pub const HELP: &str = "What does sysprobe itself cost on this node? Shows the runs, time and CPU share of \
+    each BPF program, how full the maps are, and which updates were lost.\n\n\
     Example: the five programs that took most CPU time in the next ten seconds\n  \
     sysprobe probes --once --interval 10 | head -8";
 

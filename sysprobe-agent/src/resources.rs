@@ -24,8 +24,8 @@ mod fixture;
 
 pub(crate) use model::Resources;
 
-pub const HELP: &str = "Is this node itself in trouble, and which pod is behind it? For CPU, memory, disks and \
-    network: utilization, saturation, errors, and the workload with the largest part.\n\n\
+pub const HELP: &str = "Is this node itself in trouble, and which pod is behind it? For CPU, memory, disks \
+    and network: utilization, saturation, errors, and the workload with the largest part.\n\n\
     Example: one minute of this node\n  \
     sysprobe use --once --interval 60";
 

@@ -135,10 +135,11 @@ impl<T, H: Holder, const TYPE: usize, const FLAGS: usize> Storage<T, H, TYPE, FL
         self.find(object, ptr::null_mut(), 0)
     }
 
-    /// The object's value, or a new one that starts as `initial`; `None` if the budget has no room, even for
-    /// an object with a value. `lose` is called if the kernel has no memory, or if the object is being freed.
+    /// Creates a value that starts as `initial`, for an object in which `get` has found none: each call takes
+    /// from the budget. `None` if the budget has no room; `lose` is called if the kernel has no memory, or if
+    /// the object is being freed.
     #[inline(always)]
-    pub fn get_or_make(
+    pub fn make(
         &self,
         object: Typed,
         initial: &mut T,

@@ -48,6 +48,8 @@ const PROSE: [&str; 14] = [
 
 /// A line of prose on such a page has at most so many columns.
 const PROSE_COLUMNS: usize = 100;
+/// A line of Rust has at most so many columns, as in `rustfmt.toml`.
+const RUST_COLUMNS: usize = 110;
 
 /// Words that hide who acts, in every page and comment: the subject has a name.
 const VAGUE: [&str; 3] = ["nobody", "somebody", "whoever"];
@@ -119,16 +121,12 @@ fn prose<'a>(name: &Path, text: &'a str) -> Vec<(usize, &'a str)> {
     let kind = name.extension().unwrap_or_default();
     if kind == "md" {
         let mut in_block = false;
-        let is_prose = |line: &str| {
+        let is_prose = |(_, line): &(usize, &str)| {
             let is_fence = line.trim_start().starts_with("```");
             in_block ^= is_fence;
             !in_block && !is_fence
         };
-        return lines
-            .zip(text.lines().map(is_prose))
-            .filter(|(_, is_prose)| *is_prose)
-            .map(|(line, _)| line)
-            .collect();
+        return lines.filter(is_prose).collect();
     }
     let comment = if kind == "rs" { "//" } else { "#" };
     lines.filter(|(_, line)| is_text(name) && line.trim_start().starts_with(comment)).collect()
@@ -138,6 +136,10 @@ fn rust_faults(name: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.starts_with("//!") {
         found.push(format!("{}: does not start with `//!` and what the file is for", name.display()));
+    }
+    // rustfmt leaves strings and comments as they are.
+    for (number, _) in (1..).zip(text.lines()).filter(|(_, line)| line.chars().count() > RUST_COLUMNS) {
+        found.push(format!("{}:{number}: is longer than {RUST_COLUMNS} columns", name.display()));
     }
     let (lines, limit) = (text.lines().count(), if is_test(name) { MAX_TEST_LINES } else { MAX_LINES });
     if lines > limit {

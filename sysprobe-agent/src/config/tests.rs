@@ -83,7 +83,8 @@ fn mistakes_are_refused_with_their_place() {
         (
             "domains = { sched = false, vfs = false, block = false, tcp = false, net = false, rxpath = \
              false, reclaim = false, cpu = false, memory = false, pressure = false }",
-            "all domains (sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory, pressure) are turned off",
+            "all domains (sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory, pressure) are turned \
+             off",
         ),
     ];
     for (text, expected) in cases {

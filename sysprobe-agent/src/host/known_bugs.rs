@@ -43,9 +43,10 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
     KnownBug {
         name: "delayed_sleeper",
         kernels: "from 6.12 on",
-        what: "A task that blocks before it has used its share of the CPU stays on the run queue for a \
-               while. If it is migrated to another CPU meanwhile, the kernel counts the rest of its sleep as \
-               a wait for that CPU (`run_delay` of `/proc/PID/schedstat`).",
+        what: "A task that blocks when it has had more than its fair share of the CPU (it is not eligible, \
+               EEVDF) stays on the run queue for a while. If it is migrated to another CPU meanwhile, the \
+               kernel counts the rest of its sleep as a wait for that CPU (`run_delay` of \
+               `/proc/PID/schedstat`).",
         series: &[
             "sysprobe_sched_wakeup_latency_seconds",
             "sysprobe_sched_wait_seconds_total",

@@ -62,17 +62,17 @@ pub struct TableArgs {
     pub containers: bool,
 }
 
-pub const TOP_HELP: &str = "Which workload is in trouble right now, and with what? One row per pod, systemd unit or \
-    cgroup: CPU, throttling, run-queue latency, context switches.\n\n\
+pub const TOP_HELP: &str = "Which workload is in trouble right now, and with what? One row per pod, systemd \
+    unit or cgroup: CPU, throttling, run-queue latency, context switches.\n\n\
     Example: the ten workloads that waited longest for a CPU in the next five seconds\n  \
     sysprobe top --once --interval 5 --sort p99 | head -12";
-pub const IO_HELP: &str = "Whose storage is slow, and is it the file system or the disk? One row per workload: reads, \
-    writes, fsyncs, opens, errors, and requests to block devices.\n\n\
+pub const IO_HELP: &str = "Whose storage is slow, and is it the file system or the disk? One row per \
+    workload: reads, writes, fsyncs, opens, errors, and requests to block devices.\n\n\
     Example: the ten workloads whose fsyncs took longest in the next five seconds\n  \
     sysprobe io --once --interval 5 | head -12";
 
-pub const NET_HELP: &str = "Is it the network? One row per workload: traffic, retransmissions, round-trip times, \
-    connect latency, failures and drops.\n\n\
+pub const NET_HELP: &str = "Is it the network? One row per workload: traffic, retransmissions, round-trip \
+    times, connect latency, failures and drops.\n\n\
     Example: the ten workloads with the longest round-trip times in the next five seconds\n  \
     sysprobe net --once --interval 5 | head -12";
 

@@ -197,8 +197,8 @@ impl Kernel {
 
     fn to_text(&self) -> String {
         format!(
-            " {{\"series\": {}, \"release\": {}, \"commit\": {},\n  \"objects\": {},\n  \"programs\": {},\n  \"round_trips\": \
-             {},\n  \"calls\": {},\n  \"requests\": {},\n  \"refused\": {}}}",
+            " {{\"series\": {}, \"release\": {}, \"commit\": {},\n  \"objects\": {},\n  \"programs\": {},\n  \
+             \"round_trips\": {},\n  \"calls\": {},\n  \"requests\": {},\n  \"refused\": {}}}",
             json(&self.series),
             json(&self.release),
             json(&self.source.commit),

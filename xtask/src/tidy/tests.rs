@@ -76,3 +76,10 @@ fn comments_name_their_subject() {
     assert_eq!(check("a.yaml", "a: nobody\n# Somebody.\n"), ["a.yaml:2: says `somebody`: name the subject"]);
     assert!(check("a.md", "```text\nnobody\n```\n").is_empty());
 }
+
+#[test]
+fn rust_is_narrow_in_its_strings_too() {
+    let line = |columns: usize| format!("//! A.\n\"{}\"\n", "\u{e4}".repeat(columns - 2));
+    assert_eq!(check("src/a.rs", &line(111)), ["src/a.rs:2: is longer than 110 columns"]);
+    assert!(check("src/a.rs", &line(110)).is_empty());
+}

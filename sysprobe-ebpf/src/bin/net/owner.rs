@@ -60,7 +60,7 @@ pub(crate) fn set_first(socket: Typed, owner: u64) {
 fn remember(socket: Typed, owner: u64) {
     if maker(socket) != owner {
         let mut new = Socket { owner };
-        NET_SOCKETS.get_or_make(socket, &mut new, &NET_BUDGET, || lose(NetLoss::NoMemory));
+        NET_SOCKETS.make(socket, &mut new, &NET_BUDGET, || lose(NetLoss::NoMemory));
     }
 }
 

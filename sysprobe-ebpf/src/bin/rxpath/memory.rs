@@ -35,5 +35,5 @@ pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
 /// Creates the record of a socket, if the budget has room.
 #[inline(always)]
 pub(crate) fn insert(socket: Sock, new: &mut Unread) {
-    RXPATH_SOCKETS.get_or_make(socket, new, &RXPATH_BUDGET, || lose(RxpathLoss::NoMemory));
+    RXPATH_SOCKETS.make(socket, new, &RXPATH_BUDGET, || lose(RxpathLoss::NoMemory));
 }

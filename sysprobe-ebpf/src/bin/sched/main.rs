@@ -240,7 +240,7 @@ fn welcome(task: Typed) {
 #[inline(always)]
 fn greet(task: Typed, so_far: SchedTask) {
     let mut new = StoredTask { task: so_far, slices: Slices::NONE };
-    SCHED_TASKS.get_or_make(task, &mut new, &SCHED_BUDGET, || lose(SchedLoss::TaskStorageFull));
+    SCHED_TASKS.make(task, &mut new, &SCHED_BUDGET, || lose(SchedLoss::TaskStorageFull));
 }
 
 #[inline(always)]

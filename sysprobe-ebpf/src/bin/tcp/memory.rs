@@ -65,7 +65,7 @@ pub(crate) fn refuse() {
 #[inline(always)]
 pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Socket> {
     let remembered =
-        storage_of(&TCP_SOCKETS, socket)?.get_or_make(socket, new, &TCP_BUDGET, || lose(TcpLoss::NoMemory));
+        storage_of(&TCP_SOCKETS, socket)?.make(socket, new, &TCP_BUDGET, || lose(TcpLoss::NoMemory));
     // SAFETY: as in `known`.
     remembered.map(|remembered| unsafe { &mut *remembered })
 }

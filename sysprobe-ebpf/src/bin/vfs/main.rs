@@ -92,7 +92,7 @@ fn current() -> Typed {
 fn begin(task: Typed, new: Call) {
     let mut state = VFS_TASKS.get(task);
     if state.is_none() && new.operations != 0 {
-        state = VFS_TASKS.get_or_make(task, &mut { NEW }, &VFS_BUDGET, || lose(VfsLoss::TaskStorageFull));
+        state = VFS_TASKS.make(task, &mut { NEW }, &VFS_BUDGET, || lose(VfsLoss::TaskStorageFull));
     }
     if let Some(state) = state {
         // SAFETY: task storage stays valid while the task does, and only the task itself uses it.

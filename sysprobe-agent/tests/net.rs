@@ -9,6 +9,7 @@ mod support;
 
 use std::io::Read;
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -20,6 +21,7 @@ use support::place::{Flag, Place};
 use support::process::Load;
 use support::tiers::watchers;
 use support::totals::{lost, workload};
+use support::{SharedNumbers, shared};
 
 const PORT: u16 = 5001;
 
@@ -64,9 +66,33 @@ impl Datagrams {
     }
 }
 
+/// The number of datagrams that a taker has read, in shared memory.
+struct Taken(AtomicU64);
+
+// SAFETY: an atomic number, for which zero is a value.
+unsafe impl SharedNumbers for Taken {}
+
+impl Taken {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A load that reads datagrams.
+struct Taker {
+    load: Load,
+    taken: &'static Taken,
+}
+
+impl Taker {
+    fn finish(self) {
+        self.load.finish();
+    }
+}
+
 /// Reads this many datagrams, then ends. Returns once it is ready.
-fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Load {
-    let ready = Flag::new();
+fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Taker {
+    let (ready, taken) = (Flag::new(), shared::<Taken>());
     let load = place.run(|| {
         let socket = UdpSocket::bind((address, port)).expect("the address is ours");
         ready.set();
@@ -74,21 +100,26 @@ fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Lo
         for _ in 0..datagrams.count {
             let size = socket.recv(&mut buffer).expect("a datagram");
             assert!(size == datagrams.size);
+            taken.0.fetch_add(1, Ordering::Release);
         }
     });
     ready.wait();
-    load
+    Taker { load, taken }
 }
 
-/// Sends them slowly enough for any receiver.
-fn give(place: Place<'_>, from: &str, to: &str, port: u16, datagrams: Datagrams) {
+/// Sends them only a few ahead of the taker: then no queue drops one, however late the taker runs.
+fn give(place: Place<'_>, from: &str, to: &str, port: u16, datagrams: Datagrams, taker: &Taker) {
+    const AHEAD: u64 = 32;
+    let before = taker.taken.count();
     place
         .run(|| {
             let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
             socket.connect((to, port)).expect("a route");
-            for _ in 0..datagrams.count {
+            for number in 0..datagrams.count {
+                while number >= taker.taken.count() - before + AHEAD {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
                 socket.send(&vec![b'd'; datagrams.size]).expect("it is taken");
-                std::thread::sleep(Duration::from_micros(100));
             }
         })
         .finish();
@@ -107,7 +138,14 @@ fn datagrams_are_counted_as_the_kernel_counts_them() {
         let getter = Cgroup::new(&format!("getter-{family}"));
         let there = Place { cgroup: &getter, namespace: &wire.right };
         let getting = taker(there, RIGHT[version], PORT, DATAGRAMS);
-        give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[version], RIGHT[version], PORT, DATAGRAMS);
+        give(
+            Place { cgroup: &giver, namespace: &wire.left },
+            LEFT[version],
+            RIGHT[version],
+            PORT,
+            DATAGRAMS,
+            &getting,
+        );
         getting.finish();
         let kernel = [wire.left.counters().get(names[0]), wire.right.counters().get(names[1])];
         assert_eq!(kernel, [DATAGRAMS.count; 2]);
@@ -135,7 +173,7 @@ fn without_version_4_everything_is_of_version_6() {
     let watchers = watchers("net");
     let (giver, getter) = (Cgroup::new("only6-giver"), Cgroup::new("only6-getter"));
     let getting = taker(Place { cgroup: &getter, namespace: &wire.right }, RIGHT[1], PORT, DATAGRAMS);
-    give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[1], RIGHT[1], PORT, DATAGRAMS);
+    give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[1], RIGHT[1], PORT, DATAGRAMS, &getting);
     getting.finish();
     for watcher in &watchers {
         let snapshot = watcher.agent.snapshot();
@@ -158,12 +196,12 @@ fn two_workloads_of_one_namespace_are_told_apart() {
     let there = Place { cgroup: &takers, namespace: &wire.right };
     let taking = workloads.each_ref().map(|(_, datagrams, port)| taker(there, RIGHT[0], *port, *datagrams));
     std::thread::scope(|scope| {
-        for (cgroup, datagrams, port) in &workloads {
+        for ((cgroup, datagrams, port), taker) in workloads.iter().zip(&taking) {
             let here = Place { cgroup, namespace: &wire.left };
-            scope.spawn(move || give(here, LEFT[0], RIGHT[0], *port, *datagrams));
+            scope.spawn(move || give(here, LEFT[0], RIGHT[0], *port, *datagrams, taker));
         }
     });
-    taking.into_iter().for_each(Load::finish);
+    taking.into_iter().for_each(Taker::finish);
     for watcher in &watchers {
         let snapshot = watcher.agent.snapshot();
         for (cgroup, datagrams, _) in &workloads {
@@ -190,7 +228,7 @@ fn what_is_forwarded_is_counted_at_its_ends_only() {
     };
     let before: Vec<_> = watchers.iter().map(|watcher| nobodys(&watcher.agent.snapshot())).collect();
     let getting = taker(Place { cgroup: &getter, namespace: &far }, address, PORT, DATAGRAMS);
-    give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[0], address, PORT, DATAGRAMS);
+    give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[0], address, PORT, DATAGRAMS, &getting);
     getting.finish();
     assert!(wire.right.counters().get("IpForwDatagrams") >= DATAGRAMS.count);
     for (watcher, before) in watchers.iter().zip(before) {
@@ -255,8 +293,8 @@ fn a_socket_that_takes_both_versions_says_so_until_it_is_connected() {
     );
     let here = Place { cgroup: &giver, namespace: &wire.left };
     let ten = Datagrams { count: 10, size: 10 };
-    give(here, "::", "::ffff:10.77.0.2", PORT, ten);
-    give(here, "::", RIGHT[1], PORT, ten);
+    give(here, "::", "::ffff:10.77.0.2", PORT, ten, &getting);
+    give(here, "::", RIGHT[1], PORT, ten, &getting);
     getting.finish();
     for watcher in &watchers {
         let name = watcher.tier.name();

@@ -49,13 +49,13 @@ enum Command {
     /// Run the node agent: metrics and a socket for the other commands.
     #[command(long_about = AGENT_HELP)]
     Agent(AgentArgs),
-    /// Show live what each workload does and how long it waits for a CPU.
+    /// Show live what each workload does, and its waits for a CPU.
     #[command(long_about = top::args::TOP_HELP)]
     Top(ShowCommand<TopArgs>),
-    /// Show which workloads have slow storage: reads, writes, fsyncs, disks.
+    /// Show which workloads have slow storage: reads, writes, fsyncs.
     #[command(long_about = top::args::IO_HELP)]
     Io(ShowCommand<IoArgs>),
-    /// Show which workloads have a slow network: retransmissions, RTT, drops.
+    /// Show which workloads have a slow network: retransmits, RTT, drops.
     #[command(long_about = top::args::NET_HELP)]
     Net(ShowCommand<NetArgs>),
     /// Show what kept a workload from a CPU, and for how long.
@@ -67,7 +67,7 @@ enum Command {
     /// Check this node: utilization, saturation and errors (USE method).
     #[command(long_about = resources::HELP)]
     Use(ShowCommand<WindowArgs>),
-    /// Show what the BPF programs cost, how full maps are, and what was lost.
+    /// Show what the BPF programs cost, how full maps are, and losses.
     #[command(long_about = probes::HELP, after_long_help = probes::NOTE)]
     Probes(ShowCommand<ProbesArgs>),
     /// Show what this host offers and what the agent would do on it.

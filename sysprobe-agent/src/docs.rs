@@ -48,7 +48,7 @@ one. What a document has is said by its JSON Schema (draft 2020-12), which is ma
 that are printed: `sysprobe schema DOCUMENT` prints that of the program at hand, and those of this
 version lie in [schema/](schema). What a field's name does not say is said there.
 
-- Names have units: `_seconds`, `_bytes`, `_per_second`, `_ratio` (0..1).
+- Names have units: `_seconds`, `_bytes`, `_per_second`, `_ratio` (1 is 100 %).
 - A number is `null` where it was not measured or there was nothing to measure; `domains` says what
   is off, and why. What a workload never did is left out of `io`.
 - Names of containers, systemd units, cgroups and threads are text that others choose.
@@ -75,24 +75,26 @@ const METRICS_HEAD: &str = "# Metrics
 
 <!-- Made from the table in `sysprobe-agent/src/metrics/table.rs` by `cargo xtask docs`; edit that. -->
 
-Workload series carry `namespace`, `pod` and `container`. Workloads outside pods have an empty
-`namespace` and `pod`; their `container` is the name or id of the container, or else the systemd
-unit, or else the cgroup path. Without a namespace, `container=\"kernel\"` is the kernel's own threads,
-`container=\"unknown\"` is what could not be attributed (it should stay near zero), and
+Workload series carry `namespace`, `pod` and `container`. Histograms of a pod have an empty
+`container`, unless the configuration says `histograms = \"container\"`. Workloads outside pods have
+an empty `namespace` and `pod`; their `container` is the name or id of the container, or else the
+systemd unit, or else the cgroup path. Without a namespace, `container=\"kernel\"` is the kernel's own
+threads, `container=\"unknown\"` is what could not be attributed (it should stay near zero), and
 `container=\"other\"` is the sum described below. A container outside Kubernetes with one of these
 names is exported as `NAME@ID`, with the first twelve digits of its id. A pod's container keeps the
 name, because its series has a namespace.
 
-Histograms are exact: each classic bound is a bound of the kernel side's buckets, which are four per
-power of two. Clients that ask for protobuf, such as Prometheus with native histograms enabled, also
-get these buckets as a native histogram (schema 2). All formats are compressed with gzip if the
-client accepts it. A histogram without observations is not exported.
+Classic buckets are exact: each of their bounds is also a bound of the finer buckets in which the
+BPF programs count (four per power of two). Clients that ask for protobuf, such as Prometheus with
+native histograms enabled, also get the finer buckets as a native histogram (schema 2). All formats
+are compressed with gzip if the client accepts it. A histogram without observations is not exported.
 
 `[metrics]` in the configuration selects what is exported: families, namespaces and pods by regular
 expressions, the maximum number of workloads with series of their own, the maximum number of series
 for each, and the classic buckets. Workloads without series of their own are summed in
-`container=\"other\"`, so that sums over all stay true; `sysprobe_agent_hidden_workloads` and
-`sysprobe_agent_left_out_series` count what is missing.
+`container=\"other\"`, so sums over all workloads stay true; `sysprobe_agent_hidden_workloads` counts
+them. Series beyond the maximum per workload are in no sum; `sysprobe_agent_left_out_series` counts
+those.
 
 Counters and histograms start at 0 when the agent starts, including those that are read from cgroup
 files: earlier values are the baseline. A cgroup that is created later counts from its creation. A
@@ -101,12 +103,12 @@ of a container shows as an increase.
 
 Each counter and histogram carries the time at which it was created: always in protobuf
 (`start_timestamp`, formerly `created_timestamp`); in OpenMetrics as lines that end in `_created`,
-with `created_lines = true` in `[metrics]`. The Prometheus text format has no field for it. It is the
-time at which the agent first saw the workload or, if that is later, the collection before the series
-appeared. With `--enable-feature=created-timestamp-zero-ingestion`, Prometheus asks for protobuf and
-inserts a 0 at that time, so that a new pod's first increments count. Without this feature it stores
-each `_created` line as a series, which is why they are off by default. They count neither toward
-`series_per_workload` nor in `sysprobe_agent_series`.
+with `created_lines = true` in `[metrics]`. The Prometheus text format has no field for it. It is
+the time at which the agent first saw the workload or, if that is later, the collection before the
+workload's first series. With `--enable-feature=created-timestamp-zero-ingestion`, Prometheus asks
+for protobuf and inserts a 0 at that time, so that a new pod's first increments count. Without this
+feature it stores each `_created` line as a series, which is why they are off by default. They count
+neither toward `series_per_workload` nor in `sysprobe_agent_series`.
 
 | metric | type | labels | meaning | source |
 |---|---|---|---|---|
@@ -133,10 +135,10 @@ const PROBES_HEAD: &str = "# Probes
 
 <!-- Made from the table in `sysprobe-agent/src/probe.rs` by `cargo xtask docs`; edit that. -->
 
-Every program that the agent can load, domain by domain. A domain has several tiers, which give the
-same numbers through other hooks; the first that the kernel takes is used (`--attach` forces one). A
-domain that has none left is off, and the others go on; `sysprobe_agent_domain_info`, the log and
-`sysprobe top` say why.
+Every program that the agent can load, domain by domain. A domain has several attach modes, which
+give the same numbers through other hooks; the first that the kernel takes is used (`--attach`
+forces one). A domain that has none left is off, and the others go on; `sysprobe_agent_domain_info`,
+the log and `sysprobe top` say why.
 ";
 
 fn probes(out: &mut impl Write) -> io::Result<()> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// An act that takes longer counts as hanging. The longest one is a scan of ten thousand cgroups, or a
-/// million sockets or files: about a second, and ten times as long if a quota leaves the agent a tenth of a
-/// CPU. This is three times that, and the kubelet probes several times before it ends the pod.
+/// An act that takes longer counts as hanging. The longest one is a walk over ten thousand cgroups: about a
+/// second, and ten times as long if a quota leaves the agent a tenth of a CPU. This is three times that, and
+/// the kubelet probes several times before it ends the pod.
 const HANGS_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]

@@ -21,9 +21,9 @@ prints what is missing; run it with the agent's own privileges, for example by `
 
 const REST: &str = "
 The agent needs the first two, and `CAP_SYS_RESOURCE` before Linux 5.11. `CAP_SYS_ADMIN` includes
-both, but do not grant it for that. Where kprobes need it, setting `kernel.perf_event_paranoid` to 2
-on the node is enough. The last two rows are optional. (`CAP_DAC_OVERRIDE` includes
-`CAP_DAC_READ_SEARCH`, and allows more.)
+`CAP_BPF` and `CAP_PERFMON`, but do not grant it for that. Where kprobes need it (on arm64 also for
+`net` before Linux 6.3), setting `kernel.perf_event_paranoid` to 2 on the node is enough. The last
+two rows are optional. (`CAP_DAC_OVERRIDE` includes `CAP_DAC_READ_SEARCH`, and allows more.)
 
 The agent uses no other capability. A test (`cargo xtask test rights`) runs the agent as root without
 each of the others in turn, and finds the same domains with the same hooks; on the oldest and newest
@@ -53,7 +53,7 @@ securityContext:
   `/sys/fs/cgroup` shows only its part of the hierarchy. A read-only mount does not make the mounts
   below it read-only, such as the hierarchies of cgroup v1; `recursiveReadOnly` does (Kubernetes
   1.31, containerd 2.0, Linux 5.12). Without it, user 0 could write there; the agent opens no file
-  for writing.
+  there for writing.
 - **The kernel's BTF**, which every container sees in its own `/sys/kernel/btf/vmlinux`. Nothing has
   to be mounted.
 - **A writable directory for the local socket**: `/run/sysprobe`. With a `hostPath`, commands on the
@@ -66,11 +66,16 @@ securityContext:
   - the runtime's state directory, such as `/run/containerd`, read-only. The containers' own file
     systems are mounted below it: `recursiveReadOnly` makes these read-only, too.
 - **The node's network devices**, only for the links in `sysprobe use`: `/sys/class/net` and
-  `/sys/devices` as read-only `hostPath`s beside one another. Without them it cannot tell which links
-  leave the node.
+  `/sys/devices` as read-only `hostPath`s in the same relative position as on the host (such as
+  `/host/sys/class/net` and `/host/sys/devices`), because the links in the first point into the
+  second. Without them it cannot tell which links leave the node.
 - **The system calls `bpf` and `perf_event_open`**, where a seccomp profile is on. `RuntimeDefault`
-  of current runtimes allows them to a process with `CAP_BPF` and `CAP_PERFMON`. Older runtimes allow
-  them only with `CAP_SYS_ADMIN`: use a profile of your own, or `Unconfined`. Only kprobes need
+  allows them to a process with `CAP_BPF` and `CAP_PERFMON` in containerd from 1.6.9 on
+  ([#7301](https://github.com/containerd/containerd/pull/7301)), and in Docker from 23.0 on
+  ([#43987](https://github.com/moby/moby/pull/43987)). The profile of CRI-O and Podman allows `bpf`
+  likewise, but `perf_event_open` without `CAP_SYS_ADMIN` only since
+  [#424](https://github.com/containers/container-libs/pull/424) (2025). Older runtimes allow both
+  only with `CAP_SYS_ADMIN`: use a profile of your own, or `Unconfined`. Only kprobes need
   `perf_event_open`. Where SELinux is enforced, the usual type of containers may not use `bpf`;
   `spc_t` may (not tested).
 - **A kernel that is not in lockdown mode `confidentiality`** (`/sys/kernel/security/lockdown`). In
@@ -85,7 +90,8 @@ securityContext:
   modules or headers.
 - Write access to its own root file system, or to any path of the host other than the socket's
   directory.
-- Permission to change anything in Kubernetes, or to read anything other than pods.
+- Permission to change anything in Kubernetes, or to read anything other than pods. (Exception:
+  before Kubernetes 1.33 the source `kubelet` needs `nodes/proxy`, which allows much more.)
 ";
 
 pub(super) fn write(out: &mut impl Write) -> io::Result<()> {

@@ -59,7 +59,7 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
     },
     KnownBug {
         name: "lru_starvation",
-        kernels: "before 6.6.99 and 6.15.7",
+        kernels: "before 6.6.99; from 6.7 on, before 6.12.39; from 6.13 on, before 6.15.7",
         what: "Each CPU reserves 128 free entries of an LRU hash. With many CPUs and a small hash, a CPU \
                that needs more entries evicts some that are in use.",
         series: &["sysprobe_cpu_throttle_duration_seconds"],
@@ -85,7 +85,7 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
         what: "A kprobe that is hit while the handler of another one runs on the same CPU is skipped, and \
                the kernel does not count it.",
         series: &["sysprobe_agent_program_missed_total"],
-        remedy: "None: with kprobes, a few calls or segments are missed and not counted. With typed \
+        remedy: "Nothing: with kprobes, a few calls or segments are missed and not counted. With typed \
                  tracepoints and `fentry` they are counted.",
         sign: Sign::Lacks { has: "bpf_link_info.prog_id", lacks: "bpf_link_info.perf_event.kprobe.missed" },
     },
@@ -94,7 +94,8 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
         kernels: "before 6.9, unless the fix for CVE-2024-26921 is backported",
         what: "While an IP fragment waits for reassembly, its `sk_buff.sk` holds a number, not a pointer.",
         series: &["sysprobe_network_drops_total"],
-        remedy: "It is read by a helper that may fail: a drop of such a fragment is `container=\"kernel\"`.",
+        remedy: "It is read by a helper that fails safely if it is not a pointer: the drop is then \
+                 `container=\"kernel\"`.",
         sign: Sign::Before(6, 9),
     },
 ];

@@ -121,8 +121,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::ClosedCgroups,
         does: "read cgroups that are delegated to other users and closed to all others",
-        without: "in such cgroups, those that are older than the agent have no numbers, and no files are \
-                  read (containers of pods cannot cause this: their cgroups are read-only by default)",
+        without: "such cgroups have no numbers from files, and those older than the agent have none at all \
+                  (containers of pods cannot cause this: their cgroups are read-only by default)",
         is_granted: |has| has.dac_read_search,
     },
     Right {
@@ -137,7 +137,7 @@ pub const RIGHTS: &[Right] = &[
 
 /// Rights that the kernel requires and the process lacks.
 #[derive(Debug, thiserror::Error)]
-#[error("missing {}: run sysprobe as root, or grant it", .0.join(" and "))]
+#[error("missing {}: run sysprobe as root, or grant {}", .0.join(" and "), pronoun(.0))]
 pub struct MissingPrivileges(Vec<String>);
 
 /// A capability that the agent would use here and this process lacks.
@@ -206,6 +206,10 @@ impl Privilege {
         let limit = self.locked_memory_bytes? / 1024;
         Some(format!("missing {}, and RLIMIT_MEMLOCK is {limit} KiB: {}", right.capability, right.without))
     }
+}
+
+const fn pronoun(rights: &[String]) -> &'static str {
+    if rights.len() == 1 { "it" } else { "them" }
 }
 
 /// How far the limit can be raised without a right; `None` if it is unlimited.
@@ -286,6 +290,11 @@ mod tests {
         let expected = ["CAP_BPF Programs", "CAP_PERFMON Programs", "CAP_SYS_ADMIN Statistics"];
         assert_eq!(lacks(&none, "6.1.0"), expected);
         assert_eq!(none.missing(), ["CAP_BPF", "CAP_PERFMON"]);
+        let message = |has: &Privilege| has.require().expect_err("a right is missing").to_string();
+        let two = "missing CAP_BPF and CAP_PERFMON: run sysprobe as root, or grant them";
+        assert_eq!(message(&none), two);
+        let one = "missing CAP_BPF: run sysprobe as root, or grant it";
+        assert_eq!(message(&Privilege { perfmon: true, ..none }), one);
     }
 
     #[test]

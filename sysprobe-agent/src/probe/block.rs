@@ -51,7 +51,7 @@ pub(super) const PROBE: Probe = Probe {
     domain: "block",
     summary: "Requests to block devices: how many, how long, how long before the driver got them, how many \
               bytes, how many errors. The tracepoints are in every kernel; the functions around them are \
-              inlined, so no other tier exists",
+              inlined, so no other attach mode exists",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

@@ -23,8 +23,8 @@ const RENAMED: &str = "tells of a new name";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "cgroup",
-    summary: "Births, deaths and renames of cgroups. The tiers by function hear of no renames: the walk that \
-              the agent makes every ten minutes finds them",
+    summary: "Births, deaths and renames of cgroups. The attach modes by function hear of no renames: the \
+              walk that the agent makes every ten minutes finds them",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

@@ -21,7 +21,7 @@ pub(super) const PROBE: Probe = Probe {
     domain: "reclaim",
     summary: "Direct reclaim: how often and how long tasks had to free memory before they got some, because \
               the machine had too little or a limit was reached. The tracepoints are in every kernel; the \
-              functions around them are also called for other ends, so no other tier exists",
+              functions around them are also called for other ends, so no other attach mode exists",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

@@ -100,8 +100,8 @@ const FLUSH: Program =
 
 pub(super) const PROBE: Probe = Probe {
     domain: "sched",
-    summary: "Wakeup latency, context switches and time on CPU. The tiers by function run before the switch \
-              is counted, so a task's last moments are booked at its next pass through the scheduler",
+    summary: "Wakeup latency, context switches and time on CPU. The attach modes by function run before the \
+              switch is counted, so a task's last moments are booked at its next pass through the scheduler",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

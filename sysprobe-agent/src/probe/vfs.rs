@@ -130,9 +130,9 @@ macro_rules! functions {
 
 pub(super) const PROBE: Probe = Probe {
     domain: "vfs",
-    summary: "Storage operations: how many, how long, how many bytes, how many errors. The tiers by function \
-              see what goes through the VFS, kernel threads included, libaio and major page faults; those by \
-              tracepoint see system calls. Both see what io_uring reads and writes (Linux 6.0)",
+    summary: "Storage operations: how many, how long, how many bytes, how many errors. The attach modes by \
+              function see what goes through the VFS, kernel threads included, libaio and major page faults; \
+              those by tracepoint see system calls. Both see what io_uring reads and writes (Linux 6.0)",
     tiers: &[
         TierSet {
             tier: Tier::Fentry,

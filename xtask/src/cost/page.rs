@@ -32,11 +32,11 @@ What requests of well-known programs cost with the agent, and then what each of 
 const INTRODUCTION: &str = "\
 ## How single programs are measured
 
-What each kernel program of the agent takes per run, by tier, and what a switch of tasks takes with
-all of a tier's programs on. A program's cost is its time by the kernel's own statistics
-(`run_time_ns` by `run_cnt`) less that of an empty program on the same hook over the same work. The
-kernel's way to a program (tracepoint, trampoline, breakpoint) is not in those statistics: it shows
-in the round trips.
+What each kernel program of the agent takes per run, by attach mode, and what a switch of tasks
+takes with all programs of an attach mode on. A program's cost is its time by the kernel's own
+statistics (`run_time_ns` by `run_cnt`) less that of an empty program on the same hook over the same
+work. The kernel's way to a program (tracepoint, trampoline, breakpoint) is not in those statistics:
+it shows in the round trips.
 
 The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another
 process on the same CPU and back for the switch, threads begin and end, a sleeping process is moved
@@ -139,19 +139,19 @@ fn in_lab(golden: &Golden) -> Section {
          Instructions, and in brackets how many the verifier went through before it took the program \
          (kernels before 5.16 do not tell).\n\n{}\n\
          ### One switch\n\n\
-         Instructions that one switch takes longer with all programs of a tier on, the kernel's way to them \
-         included: half of what a round trip takes longer. In brackets the same with one empty \
+         Instructions that one switch takes longer with all programs of an attach mode on, the kernel's way \
+         to them included: half of what a round trip takes longer. In brackets the same with one empty \
          program.\n\n{}\n\
          ### A whole request\n\n\
          Instructions that a request to nginx over a kept connection takes longer with all domains on, of \
          what it takes without: client, server, and two switches between them. `default` has each domain by \
-         the first of its tiers that works; on a busy node a share of the packets is followed, and where \
-         storage is measured by the tracepoints of system calls, it is shed \
+         the first of its attach modes that works; on a busy node a share of the packets is followed, and \
+         where storage is measured by the tracepoints of system calls, it is shed \
          (`vfs_calls_per_second`).\n\n{}\n\
          ### One call\n\n\
-         Instructions that a call takes longer with all programs of a tier on, or with another tool that \
-         watches the same, the kernel's way to them included; in brackets what it takes without any. The \
-         other tools are of `libbpf-tools`, the successors of bcc's: `vfsstat` counts calls of the whole \
+         Instructions that a call takes longer with all programs of an attach mode on, or with another tool \
+         that watches the same, the kernel's way to them included; in brackets what it takes without any. \
+         The other tools are of `libbpf-tools`, the successors of bcc's: `vfsstat` counts calls of the whole \
          machine, `funclatency` makes one histogram of one function, `biolatency` one of all requests, with \
          `-D -F` by device and flags, `tcprtt` one of all round-trip times, a value a segment; \
          `tcpretrans.bt`, of `bpftrace`, prints what is sent again, of which there is nothing here. A tool \
@@ -209,10 +209,12 @@ pub(super) fn on_host(lines: &[Line], load: &str, commit: &str) -> Section {
          rarely finds its memory cold and shows it here.\n\n\
          ### One run\n\n{}\n\
          ### One switch\n\n\
-         What one switch takes longer with an empty program and with all programs of a tier on: half of what \
-         a round trip takes longer, against the round trips without a program just before and after.\n\n{}\n\
+         What one switch takes longer with an empty program and with all programs of an attach mode on: half \
+         of what a round trip takes longer, against the round trips without a program just before and \
+         after.\n\n{}\n\
          ### One call\n\n\
-         What a call takes longer, likewise, with all programs of a tier on, or with another tool.\n\n{}\n{}",
+         What a call takes longer, likewise, with all programs of an attach mode on, or with another \
+         tool.\n\n{}\n{}",
         host.unwrap_or_default(),
         tables::host_runs(lines),
         tables::host_switches(lines),

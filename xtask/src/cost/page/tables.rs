@@ -8,13 +8,15 @@ use super::super::report::{Cost, Line, Part, Spread};
 
 /// The order of rows; an attach mode that is not listed comes last.
 const TIERS: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
+/// The title of the column of attach modes.
+const MODE: &str = "attach mode";
 
 /// The words that name a row: domain, attach mode, program, hook.
 type Name<'a> = [&'a str; 4];
 
 pub(super) fn runs(golden: &Golden) -> String {
     let kernels = &golden.kernels;
-    let mut out = head(&["domain", "tier", "program", "hook"], kernels.iter().map(|kernel| &*kernel.series));
+    let mut out = head(&["domain", MODE, "program", "hook"], kernels.iter().map(|kernel| &*kernel.series));
     let rows = kernels.iter().flat_map(|kernel| &kernel.programs).map(name);
     for name @ [_, tier, program, _] in ordered(rows) {
         let counts = kernels.iter().map(|kernel| count(kernel.row(tier, program)));
@@ -25,7 +27,7 @@ pub(super) fn runs(golden: &Golden) -> String {
 
 pub(super) fn switches(golden: &Golden) -> String {
     let kernels = &golden.kernels;
-    let mut out = head(&["tier"], kernels.iter().map(|kernel| &*kernel.series));
+    let mut out = head(&[MODE], kernels.iter().map(|kernel| &*kernel.series));
     for tier in TIERS {
         let trips = kernels.iter().map(|kernel| kernel.round_trip(tier));
         let cells = trips.map(|trip| {
@@ -159,7 +161,7 @@ fn figures(boots: &[Kernel]) -> Vec<(String, Vec<u64>)> {
 }
 
 pub(super) fn host_runs(lines: &[Line]) -> String {
-    let mut out = head(&["domain", "tier", "program", "hook"], ["ns", "quartiles", "empty program"]);
+    let mut out = head(&["domain", MODE, "program", "hook"], ["ns", "quartiles", "empty program"]);
     let costs: Vec<(Name<'_>, &Cost)> = lines.iter().filter_map(measured).collect();
     for name in ordered(costs.iter().map(|(name, _)| *name)) {
         let Some((_, cost)) = costs.iter().find(|(other, _)| *other == name) else { continue };
@@ -171,7 +173,7 @@ pub(super) fn host_runs(lines: &[Line]) -> String {
 }
 
 pub(super) fn host_switches(lines: &[Line]) -> String {
-    let mut out = head(&["tier"], ["round trip without, ns", "empty program, ns", "all programs, ns"]);
+    let mut out = head(&[MODE], ["round trip without, ns", "empty program, ns", "all programs, ns"]);
     for line in lines {
         if let Line::RoundTrip(trip) = line {
             let halves = |spread: Spread| {

@@ -53,7 +53,7 @@ fn golden() -> Golden {
 fn rows_are_programs_by_tier_and_columns_are_kernels() {
     let page = render(&golden(), Vec::new(), "");
     let wanted = "\
-| domain | tier | program | hook | 5.10 | 6.12 |
+| domain | attach mode | program | hook | 5.10 | 6.12 |
 |---|---|---|---|---:|---:|
 | sched | tp_btf | `sched_tp` | `sched_switch` | - | 417 (2153) |
 | sched | tp_btf | `sched_odd` | `sched_switch` | - | - |

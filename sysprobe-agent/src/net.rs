@@ -7,7 +7,7 @@ use sysprobe_common::traffic::{Family, Traffic};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{self, Tier, TierSet};
+use crate::probe::{self, TierSet};
 use crate::slots::{self, Counters, Key, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, NetSample, TrafficSample};
 use crate::storage::{Holder, Store};
@@ -43,7 +43,7 @@ impl Net {
         let in_hash = probe::keeps_tasks_in_hash(set.tier);
         let mut globals = candidate.globals.clone();
         if in_hash {
-            sizes.push(("NET_CALLS", if set.tier == Tier::Kprobe { plan.tasks } else { 1 }));
+            sizes.push(("NET_CALLS", plan.net_calls(set.tier)));
         } else {
             globals.push(("CFG_TCP_SOCKETS", u32::from(loader.shares(shared::TCP_SOCKETS))));
         }

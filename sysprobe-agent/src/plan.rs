@@ -205,6 +205,12 @@ impl Plan {
         }
     }
 
+    /// How many calls `net` may have in progress in its hash. By raw tracepoints, it only sees their ends.
+    #[must_use]
+    pub fn net_calls(&self, tier: Tier) -> u32 {
+        if tier == Tier::Kprobe { self.tasks } else { 1 }
+    }
+
     #[must_use]
     pub fn map_bytes(&self) -> u64 {
         self.maps.iter().map(|map| map.bytes).sum()

@@ -3,18 +3,19 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::block::{self, BlockLoss, BlockStats};
-use sysprobe_common::cgroup::RING_BYTES;
+use sysprobe_common::cgroup::{CgroupCount, RING_BYTES};
 use sysprobe_common::net::{self, DropStats, NetLoss, NetStats};
 use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
-use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats, Unread, slow};
+use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats, ShareWord, Unread, slow};
 use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::{Hold, ThrottleStats};
 use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::slot::room::WORDS;
+use sysprobe_common::storage::WORDS as BUDGET;
 use sysprobe_common::tcp::{LISTENERS, Socket, Sockets, TcpLoss, TcpStats};
 use sysprobe_common::vfs::syscall::TABLE;
-use sysprobe_common::vfs::{Call, STARTED, Started, TaskCall, VfsLoss, VfsStats};
+use sysprobe_common::vfs::{Call, Entered, STARTED, Started, TaskCall, VfsLoss, VfsStats};
 
 use super::{Plan, Sizes};
 use crate::probe::{self, Tier};
@@ -29,17 +30,19 @@ pub struct MapMemory {
     pub map: &'static str,
     /// Maximum number of entries; for a ring buffer, its size in bytes.
     pub entries: u32,
-    /// Kernel memory in bytes, as the kernel accounts it (`memlock` in `/proc/PID/fdinfo`), accurate to a
-    /// page. For task and socket storage, the most that the current tasks or sockets can use.
+    /// Kernel memory in bytes, as the kernel accounts it (`memlock` in `/proc/PID/fdinfo`), accurate to two
+    /// pages. For task and socket storage, the most that the current tasks or sockets can use.
     pub bytes: u64,
 }
 
+/// What a map that user space maps takes at least.
+const PAGE: u64 = 4096;
 /// The head of a preallocated hash entry: `struct htab_elem`.
 const HASH_ELEMENT: u64 = 48;
 /// One bucket head of a hash: a list head and a lock.
 const HASH_BUCKET: u64 = 16;
-/// Positions and headers of a ring buffer beside its data, in pages of 4 KiB.
-const RING_OVERHEAD: u64 = 3 * 4096;
+/// Positions and headers of a ring buffer beside its data, in pages.
+const RING_OVERHEAD: u64 = 3 * PAGE;
 
 /// The size of the table of system calls, which is indexed by their numbers.
 const SYSCALLS: u32 = 512;
@@ -50,45 +53,38 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     let mut maps = Vec::new();
     if tier("cgroup").is_some() {
         maps.push(map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD));
+        maps.push(map("cgroup", "CGROUP_COUNTS", entries(CgroupCount::ALL.len()), PAGE));
     }
     if let Some(sched) = tier("sched") {
         maps.extend(sched_maps(plan));
-        maps.push(if probe::keeps_tasks_in_hash(sched) {
-            map("sched", "SCHED_TASKS", plan.tasks, hash_bytes(plan.tasks, size_of::<HashedTask>()))
+        if probe::keeps_tasks_in_hash(sched) {
+            let bytes = hash_bytes(plan.tasks, size_of::<HashedTask>());
+            maps.push(map("sched", "SCHED_TASKS", plan.tasks, bytes));
         } else {
-            stored::<StoredTask>("sched", "SCHED_TASKS", plan.threads)
-        });
+            maps.extend(stored::<StoredTask>("sched", ["SCHED_TASKS", "SCHED_BUDGET"], plan.threads));
+        }
     }
     if let Some(vfs) = tier("vfs") {
-        maps.extend(vfs_maps(plan.slots));
-        maps.push(if probe::keeps_tasks_in_hash(vfs) {
-            map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<Call>()))
+        maps.extend(vfs_maps(plan.slots, plan.cpus));
+        if probe::keeps_tasks_in_hash(vfs) {
+            maps.push(map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<Call>())));
         } else {
-            stored::<TaskCall>("vfs", "VFS_TASKS", plan.threads)
-        });
+            maps.extend(stored::<TaskCall>("vfs", ["VFS_TASKS", "VFS_BUDGET"], plan.threads));
+        }
     }
     if tier("block").is_some() {
         maps.extend(block_maps(plan.sizes.block, plan.sizes.requests));
     }
     if let Some(tcp) = tier("tcp") {
-        maps.extend(tcp_maps(plan.slots));
-        if probe::keeps_tasks_in_hash(tcp) {
-            maps.push(map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan.tasks, size_of::<Socket>())));
-        } else {
-            let bytes = u64::from(plan.slots) * size_of::<Sockets>() as u64;
-            maps.push(map("tcp", "TCP_CENSUS", plan.slots, bytes));
-            maps.push(map("tcp", "TCP_LISTENERS", LISTENERS, hash_bytes(LISTENERS, size_of::<u64>())));
-            maps.push(stored::<Socket>("tcp", "TCP_SOCKETS", plan.sockets));
-            maps.push(map("tcp", "TCP_PASS", 1, 4096));
-        }
+        maps.extend(tcp_maps(plan, tcp));
     }
     if let Some(net) = tier("net") {
-        maps.extend(net_maps(plan.slots, plan.sizes.drops));
-        if net == Tier::Kprobe {
-            maps.push(map("net", "NET_CALLS", plan.tasks, hash_bytes(plan.tasks, size_of::<net::Call>())));
-        }
-        if !probe::keeps_tasks_in_hash(net) {
-            maps.push(stored::<net::Socket>("net", "NET_SOCKETS", plan.sockets));
+        maps.extend(net_maps(plan.slots, plan.sizes.drops, plan.cpus));
+        if probe::keeps_tasks_in_hash(net) {
+            let calls = plan.net_calls(net);
+            maps.push(map("net", "NET_CALLS", calls, hash_bytes(calls, size_of::<net::Call>())));
+        } else {
+            maps.extend(stored::<net::Socket>("net", ["NET_SOCKETS", "NET_BUDGET"], plan.sockets));
         }
     }
     if let Some(rxpath) = tier("rxpath") {
@@ -97,7 +93,9 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             let bytes = hash_bytes(plan.tasks, size_of::<Unread>());
             maps.push(map("rxpath", "RXPATH_SOCKETS", plan.tasks, bytes));
         } else {
-            maps.push(stored::<Unread>("rxpath", "RXPATH_SOCKETS", plan.sockets));
+            maps.extend(stored::<Unread>("rxpath", ["RXPATH_SOCKETS", "RXPATH_BUDGET"], plan.sockets));
+            maps.push(map("rxpath", "RXPATH_SHARE", entries(ShareWord::COUNT), PAGE));
+            maps.push(map("rxpath", "RXPATH_WAITING", 1, PAGE));
         }
     }
     if tier("reclaim").is_some() {
@@ -106,35 +104,38 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
     maps
 }
 
-fn sched_maps(plan: &Plan) -> [MapMemory; 13] {
+fn sched_maps(plan: &Plan) -> [MapMemory; 14] {
     let (slots, cpus, elements) = (plan.slots, plan.cpus, plan.slots * plan.cpu_shards.shards.count);
     let Sizes { holds, interference, .. } = plan.sizes;
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
         map("sched", "SCHED_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_FREE", slots, u64::from(slots) * 4),
-        map("sched", "SCHED_ROOM", WORDS, 4096),
+        map("sched", "SCHED_ROOM", WORDS, PAGE),
         map("sched", "SCHED_TIMELINES", cpus, u64::from(cpus) * size_of::<Timeline>() as u64),
         map("sched", "SCHED_THROTTLES", slots, u64::from(slots) * size_of::<ThrottleStats>() as u64),
         map("sched", "SCHED_THR_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("sched", "SCHED_THR_FREE", slots, u64::from(slots) * 4),
-        map("sched", "SCHED_THR_ROOM", WORDS, 4096),
+        map("sched", "SCHED_THR_ROOM", WORDS, PAGE),
         map("sched", "SCHED_HOLDS", holds, hash_bytes(holds, size_of::<Hold>())),
         map("sched", "SCHED_DEBTS", interference, slots_bytes::<Debtor>(interference)),
         map("sched", "SCHED_CENSUS", slots, u64::from(slots) * size_of::<Threads>() as u64),
-        map("sched", "SCHED_LOSSES", SchedLoss::COUNT, 4096),
+        map("sched", "SCHED_MOVES", 1, 8),
+        map("sched", "SCHED_LOSSES", SchedLoss::COUNT, PAGE),
     ]
 }
 
-fn vfs_maps(slots: u32) -> [MapMemory; 7] {
+fn vfs_maps(slots: u32, cpus: u32) -> [MapMemory; 9] {
     [
         map("vfs", "VFS_STATS", slots, u64::from(slots) * size_of::<VfsStats>() as u64),
         map("vfs", "VFS_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("vfs", "VFS_FREE", slots, u64::from(slots) * 4),
-        map("vfs", "VFS_ROOM", WORDS, 4096),
-        map("vfs", "VFS_LOSSES", VfsLoss::COUNT, 4096),
+        map("vfs", "VFS_ROOM", WORDS, PAGE),
+        map("vfs", "VFS_LOSSES", VfsLoss::COUNT, PAGE),
         map("vfs", "VFS_STARTED", STARTED, hash_bytes(STARTED, size_of::<Started>())),
         map("vfs", "VFS_SYSCALLS", SYSCALLS, u64::from(SYSCALLS) * 8),
+        map("vfs", "VFS_ENTERED", cpus, u64::from(cpus) * size_of::<Entered>() as u64),
+        map("vfs", "VFS_TURN", 1, PAGE),
     ]
 }
 
@@ -143,33 +144,48 @@ fn block_maps(slots: u32, requests: u32) -> [MapMemory; 6] {
         map("block", "BLOCK_STATS", slots, u64::from(slots) * size_of::<BlockStats>() as u64),
         map("block", "BLOCK_SLOTS", slots, slots_bytes::<block::Key>(slots)),
         map("block", "BLOCK_FREE", slots, u64::from(slots) * 4),
-        map("block", "BLOCK_ROOM", WORDS, 4096),
+        map("block", "BLOCK_ROOM", WORDS, PAGE),
         map("block", "BLOCK_IN_FLIGHT", requests, hash_bytes(requests, size_of::<block::Request>())),
-        map("block", "BLOCK_LOSSES", BlockLoss::COUNT, 4096),
+        map("block", "BLOCK_LOSSES", BlockLoss::COUNT, PAGE),
     ]
 }
 
-fn tcp_maps(slots: u32) -> [MapMemory; 5] {
+fn tcp_maps(plan: &Plan, tcp: Tier) -> Vec<MapMemory> {
+    let mut maps = tcp_slot_maps(plan.slots).to_vec();
+    if probe::keeps_tasks_in_hash(tcp) {
+        maps.push(map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan.tasks, size_of::<Socket>())));
+    } else {
+        let bytes = u64::from(plan.slots) * size_of::<Sockets>() as u64;
+        maps.push(map("tcp", "TCP_CENSUS", plan.slots, bytes));
+        maps.push(map("tcp", "TCP_LISTENERS", LISTENERS, hash_bytes(LISTENERS, size_of::<u64>())));
+        maps.extend(stored::<Socket>("tcp", ["TCP_SOCKETS", "TCP_BUDGET"], plan.sockets));
+        maps.push(map("tcp", "TCP_PASS", 1, PAGE));
+    }
+    maps
+}
+
+fn tcp_slot_maps(slots: u32) -> [MapMemory; 5] {
     [
         map("tcp", "TCP_STATS", slots, u64::from(slots) * size_of::<TcpStats>() as u64),
         map("tcp", "TCP_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("tcp", "TCP_FREE", slots, u64::from(slots) * 4),
-        map("tcp", "TCP_ROOM", WORDS, 4096),
-        map("tcp", "TCP_LOSSES", TcpLoss::COUNT, 4096),
+        map("tcp", "TCP_ROOM", WORDS, PAGE),
+        map("tcp", "TCP_LOSSES", TcpLoss::COUNT, PAGE),
     ]
 }
 
-fn net_maps(slots: u32, drops: u32) -> [MapMemory; 9] {
+fn net_maps(slots: u32, drops: u32, cpus: u32) -> [MapMemory; 10] {
     [
         map("net", "NET_STATS", slots, u64::from(slots) * size_of::<NetStats>() as u64),
         map("net", "NET_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("net", "NET_FREE", slots, u64::from(slots) * 4),
-        map("net", "NET_ROOM", WORDS, 4096),
+        map("net", "NET_ROOM", WORDS, PAGE),
         map("net", "NET_DROPS", drops, u64::from(drops) * size_of::<DropStats>() as u64),
         map("net", "NET_DROP_SLOTS", drops, slots_bytes::<net::DropKey>(drops)),
         map("net", "NET_DROP_FREE", drops, u64::from(drops) * 4),
-        map("net", "NET_DROP_ROOM", WORDS, 4096),
-        map("net", "NET_LOSSES", NetLoss::COUNT, 4096),
+        map("net", "NET_DROP_ROOM", WORDS, PAGE),
+        map("net", "NET_REFUSED", 1, u64::from(cpus) * 8),
+        map("net", "NET_LOSSES", NetLoss::COUNT, PAGE),
     ]
 }
 
@@ -178,13 +194,13 @@ fn rxpath_maps(slots: u32, packets: u32) -> [MapMemory; 10] {
         map("rxpath", "RXPATH_STATS", slots, u64::from(slots) * size_of::<RxpathStats>() as u64),
         map("rxpath", "RXPATH_SLOTS", slots, slots_bytes::<rxpath::Key>(slots)),
         map("rxpath", "RXPATH_FREE", slots, u64::from(slots) * 4),
-        map("rxpath", "RXPATH_ROOM", WORDS, 4096),
+        map("rxpath", "RXPATH_ROOM", WORDS, PAGE),
         map("rxpath", "RXPATH_ARRIVALS", packets, u64::from(packets) * 8),
         map("rxpath", "RXPATH_IP", packets, u64::from(packets) * 8),
-        map("rxpath", "RXPATH_POINTS", Protocol::COUNT, 4096),
-        map("rxpath", "RXPATH_SLOW_FROM", 1, 4096),
+        map("rxpath", "RXPATH_POINTS", Protocol::COUNT, PAGE),
+        map("rxpath", "RXPATH_SLOW_FROM", 1, PAGE),
         map("rxpath", "RXPATH_SLOW", slow::RING_BYTES, u64::from(slow::RING_BYTES) + RING_OVERHEAD),
-        map("rxpath", "RXPATH_LOSSES", RxpathLoss::COUNT, 4096),
+        map("rxpath", "RXPATH_LOSSES", RxpathLoss::COUNT, PAGE),
     ]
 }
 
@@ -193,9 +209,9 @@ fn reclaim_maps(slots: u32, reclaims: u32) -> [MapMemory; 6] {
         map("reclaim", "RECLAIM_STATS", slots, u64::from(slots) * size_of::<ReclaimStats>() as u64),
         map("reclaim", "RECLAIM_SLOTS", slots, slots_bytes::<u64>(slots)),
         map("reclaim", "RECLAIM_FREE", slots, u64::from(slots) * 4),
-        map("reclaim", "RECLAIM_ROOM", WORDS, 4096),
+        map("reclaim", "RECLAIM_ROOM", WORDS, PAGE),
         map("reclaim", "RECLAIM_BEGUN", reclaims, hash_bytes(reclaims, size_of::<reclaim::Begun>())),
-        map("reclaim", "RECLAIM_LOSSES", ReclaimLoss::COUNT, 4096),
+        map("reclaim", "RECLAIM_LOSSES", ReclaimLoss::COUNT, PAGE),
     ]
 }
 
@@ -204,15 +220,22 @@ fn slots_bytes<K>(slots: u32) -> u64 {
     hash_bytes(slots, size_of::<K>() - 8 + size_of::<u64>())
 }
 
-/// The most that the existing tasks or sockets may store. The kernel accounts it to no map.
-fn stored<T>(domain: &'static str, name: &'static str, holders: u32) -> MapMemory {
-    map(domain, name, holders, u64::from(holders) * storage::bytes_of(size_of::<T>()))
+/// Storage and its budget. The bytes are the most that the existing tasks or sockets may store; the kernel
+/// accounts them to no map.
+fn stored<T>(domain: &'static str, [name, budget]: [&'static str; 2], holders: u32) -> [MapMemory; 2] {
+    let bytes = u64::from(holders) * storage::bytes_of(size_of::<T>());
+    [map(domain, name, holders, bytes), map(domain, budget, entries(BUDGET), PAGE)]
 }
 
 /// Bytes of a preallocated hash with keys of eight bytes; the size of a value is a multiple of eight.
 fn hash_bytes(entries: u32, value: usize) -> u64 {
     u64::from(entries) * (HASH_ELEMENT + 8 + value as u64)
         + u64::from(entries.next_power_of_two()) * HASH_BUCKET
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "small constants")]
+const fn entries(count: usize) -> u32 {
+    count as u32
 }
 
 const fn map(domain: &'static str, map: &'static str, entries: u32, bytes: u64) -> MapMemory {

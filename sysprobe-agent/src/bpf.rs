@@ -3,6 +3,8 @@
 mod attach;
 mod batch;
 mod cast;
+mod fold;
+mod instruction;
 mod kprobe;
 mod loaded;
 mod loader;

@@ -5,12 +5,12 @@
 
 use aya::Btf;
 use aya_obj::btf::BtfKind;
-use sysprobe_common::cast::CALL;
+use sysprobe_common::cast::CALL as PLACEHOLDER;
 
-/// `BPF_JMP | BPF_CALL` of include/uapi/linux/bpf.h.
-const CALL_CODE: u8 = 0x85;
-/// `BPF_PSEUDO_KFUNC_CALL` as source register, which is the upper half of its byte.
-const KERNEL_FUNCTION: u8 = 2 << 4;
+use super::instruction::{CALL, Instruction, SIZE};
+
+/// `BPF_PSEUDO_KFUNC_CALL` as the source register: the number is a kernel function's.
+const KERNEL_FUNCTION: u8 = 2;
 
 /// BTF ids of the function and of the types, in a kernel that has the function.
 pub(super) struct Cast {
@@ -36,29 +36,24 @@ impl Cast {
 
     /// Whether an object contains calls of the placeholder.
     pub(super) fn is_wanted_by(object: &[u8]) -> bool {
-        instructions(object).contains(&STANDS_FOR)
+        object.as_chunks().0.contains(&STANDS_FOR)
     }
 
     /// Replaces calls of the placeholder with calls of the kernel function.
     pub(super) fn put_into(&self, object: &[u8]) -> Vec<u8> {
-        let call = instruction(KERNEL_FUNCTION, self.function);
+        let call = call(KERNEL_FUNCTION, self.function);
         let mut object = object.to_vec();
-        let (instructions, _) = object.as_chunks_mut::<8>();
+        // Sections of instructions are aligned to eight bytes.
+        let (instructions, _) = object.as_chunks_mut();
         instructions.iter_mut().filter(|found| **found == STANDS_FOR).for_each(|found| *found = call);
         object
     }
 }
 
-const STANDS_FOR: [u8; 8] = instruction(0, CALL);
+const STANDS_FOR: [u8; SIZE] = call(0, PLACEHOLDER);
 
-/// Instructions have eight bytes, and their sections are aligned to eight bytes.
-const fn instructions(object: &[u8]) -> &[[u8; 8]] {
-    object.as_chunks::<8>().0
-}
-
-const fn instruction(registers: u8, immediate: u32) -> [u8; 8] {
-    let [a, b, c, d] = immediate.to_ne_bytes();
-    [CALL_CODE, registers, 0, 0, a, b, c, d]
+const fn call(source: u8, function: u32) -> [u8; SIZE] {
+    Instruction::new(CALL, (0, source), 0, function.cast_signed()).to_bytes()
 }
 
 #[cfg(test)]
@@ -68,14 +63,14 @@ mod tests {
     #[test]
     fn only_calls_of_the_number_become_calls_of_the_function() {
         let cast = Cast { function: 7, file: 1, list_head: 2 };
-        let (other, exit) = (instruction(0, 1), [0x95, 0, 0, 0, 0, 0, 0, 0]);
-        let object = [other, instruction(0, CALL), exit].concat();
+        let (other, exit) = (call(0, 1), [0x95, 0, 0, 0, 0, 0, 0, 0]);
+        let object = [other, call(0, PLACEHOLDER), exit].concat();
         assert!(Cast::is_wanted_by(&object));
-        assert_eq!(cast.put_into(&object), [other, instruction(KERNEL_FUNCTION, 7), exit].concat());
+        assert_eq!(cast.put_into(&object), [other, call(KERNEL_FUNCTION, 7), exit].concat());
     }
 
     #[test]
     fn an_object_without_such_calls_wants_none() {
-        assert!(!Cast::is_wanted_by(&[instruction(0, 1), instruction(KERNEL_FUNCTION, CALL)].concat()));
+        assert!(!Cast::is_wanted_by(&[call(0, 1), call(KERNEL_FUNCTION, PLACEHOLDER)].concat()));
     }
 }

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, ProgramError, RawTracePoint};
+use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, Program, ProgramError, RawTracePoint};
 use aya::{Btf, EbpfLoader};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::attach::first_name;
 use super::cast::Cast;
-use super::reason::chain;
+use super::fold::fold;
+use super::reason::{chain, is_by_verifier};
 use super::shared::Shared;
 use super::{Loaded, memlock};
 use crate::host::KERNEL_BTF;
@@ -132,6 +133,7 @@ impl Loader {
         self.load_object(&object, set, globals, table, map_sizes)
     }
 
+    /// Loads the object with folded settings, or as it is if the verifier refuses a program so.
     fn load_object(
         &self,
         object: &[u8],
@@ -139,6 +141,36 @@ impl Loader {
         globals: &[(&'static str, u32)],
         table: Option<(&'static str, &[u8])>,
         map_sizes: &[(&'static str, u32)],
+    ) -> Result<Loaded, LoadError> {
+        let folded = fold(object, globals).map_err(|error| LoadError::Unreadable(error.to_string()))?;
+        let mut refused = Vec::new();
+        let loaded = self.load_once(&folded, set, globals, table, map_sizes, &mut refused);
+        if refused.is_empty() {
+            return loaded;
+        }
+        // Gives the memory of its maps back first.
+        drop(loaded);
+        let mut still_refused = Vec::new();
+        let loaded = self.load_once(object, set, globals, table, map_sizes, &mut still_refused);
+        if still_refused != refused {
+            warn!(
+                object = set.object.file,
+                ?refused,
+                "Running unfolded: the verifier refused folded programs."
+            );
+        }
+        loaded
+    }
+
+    /// Adds the names of programs that the verifier refuses to `refused`.
+    fn load_once(
+        &self,
+        object: &[u8],
+        set: &'static TierSet,
+        globals: &[(&'static str, u32)],
+        table: Option<(&'static str, &[u8])>,
+        map_sizes: &[(&'static str, u32)],
+        refused: &mut Vec<&'static str>,
     ) -> Result<Loaded, LoadError> {
         let mut loader = EbpfLoader::new();
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
@@ -154,7 +186,18 @@ impl Loader {
         }
         let ebpf = loader.load(object).map_err(|error| LoadError::Object(chain(&error)))?;
         let mut loaded = Loaded::new(ebpf, set, globals, self.trial.is_none());
-        loaded.each_program(|program, row| match row.hook {
+        loaded.each_program(|program, row| {
+            let verified = self.verify(program, row);
+            if verified.as_ref().is_err_and(is_by_verifier) {
+                refused.push(row.name);
+            }
+            verified
+        })?;
+        Ok(loaded)
+    }
+
+    fn verify(&self, program: &mut Program, row: &probe::Program) -> Result<(), ProgramError> {
+        match row.hook {
             Hook::TpBtf(tracepoint) => <&mut BtfTracePoint>::try_from(program)?.load(tracepoint, self.btf()?),
             Hook::Fentry(_) => {
                 let program = <&mut FEntry>::try_from(program)?;
@@ -175,8 +218,7 @@ impl Loader {
             Hook::SocketIterator(_) => {
                 <&mut Iter>::try_from(program)?.load("bpf_sk_storage_map", self.btf()?)
             }
-        })?;
-        Ok(loaded)
+        }
     }
 
     fn read(&self, object: &Object) -> Result<Cow<'static, [u8]>, LoadError> {

@@ -12,6 +12,12 @@ pub(super) fn refusal(error: &ProgramError) -> String {
     }
 }
 
+/// Whether the verifier itself refused the program: it wrote why. Other refusals, such as those for want of a
+/// privilege, come before it begins.
+pub(super) fn is_by_verifier(error: &ProgramError) -> bool {
+    matches!(error, ProgramError::LoadError { verifier_log, .. } if !verifier_log.to_string().is_empty())
+}
+
 /// The verifier's log ends with the reason, after up to thousands of lines of trace. Statistics follow the
 /// reason, and newer kernels (7.3) explain it again at length, under a headline.
 fn last_words(log: &str) -> String {

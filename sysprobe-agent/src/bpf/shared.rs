@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// `BPF_LD | BPF_DW | BPF_IMM` of include/uapi/linux/bpf.h: takes two instruction slots.
-const LOAD_WIDE: u8 = 0x18;
-/// `BPF_PSEUDO_MAP_FD` as source register, which is the upper half of its byte.
-const MAP: u8 = 1 << 4;
+use super::instruction::{Instruction, SIZE};
+
+/// `BPF_PSEUDO_MAP_FD` as the source register: the number is a map's descriptor.
+const MAP: u8 = 1;
 
 /// The shared maps, by number.
 #[derive(Default)]
@@ -37,24 +37,17 @@ impl Shared {
     }
 }
 
-/// Instructions have eight bytes, and their sections are aligned to eight bytes.
+/// Sections of instructions are aligned to eight bytes.
 fn put(object: &mut [u8], number: u64, descriptor: i32) {
-    let (low, high) = halves(number);
-    let (places, _) = object.as_chunks_mut::<8>();
+    let (places, _) = object.as_chunks_mut::<SIZE>();
     for at in 1..places.len() {
-        let (first, second) = (places[at - 1], places[at]);
-        let loads = first[0] == LOAD_WIDE && first[1] < MAP && second[..4] == [0; 4];
-        if loads && first[4..] == low && second[4..] == high {
-            places[at - 1][1] |= MAP;
-            places[at - 1][4..].copy_from_slice(&descriptor.to_ne_bytes());
-            places[at][4..].fill(0);
+        let found = [places[at - 1], places[at]].map(Instruction::from_bytes);
+        let to = found[0].to();
+        if found == Instruction::load_wide((to, 0), number) {
+            let map = Instruction::load_wide((to, MAP), u64::from(descriptor.cast_unsigned()));
+            [places[at - 1], places[at]] = map.map(Instruction::to_bytes);
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-const fn halves(number: u64) -> ([u8; 4], [u8; 4]) {
-    ((number as u32).to_ne_bytes(), ((number >> 32) as u32).to_ne_bytes())
 }
 
 #[cfg(test)]
@@ -64,8 +57,11 @@ mod tests {
     const NUMBER: u64 = 0x0102_0304_0506_0708;
 
     fn load(register: u8, number: u64) -> Vec<u8> {
-        let (low, high) = halves(number);
-        [&[LOAD_WIDE, register, 0, 0], &low[..], &[0; 4], &high[..]].concat()
+        load_as((register, 0), number)
+    }
+
+    fn load_as(registers: (u8, u8), number: u64) -> Vec<u8> {
+        Instruction::load_wide(registers, number).map(Instruction::to_bytes).concat()
     }
 
     #[test]
@@ -73,8 +69,7 @@ mod tests {
         let object = [load(1, NUMBER), load(2, NUMBER + 1), load(3, NUMBER)].concat();
         let mut put_into = object;
         put(&mut put_into, NUMBER, 9);
-        let map =
-            |register: u8| [LOAD_WIDE, MAP | register, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].to_vec();
+        let map = |register| load_as((register, MAP), 9);
         assert_eq!(put_into, [map(1), load(2, NUMBER + 1), map(3)].concat());
     }
 }

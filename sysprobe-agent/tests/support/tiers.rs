@@ -39,6 +39,8 @@ impl Watcher {
             assert!(is_missing(self.tier, domain, &state.reason), "{name} should work: {}", state.reason);
         }
         assert!(!state.up || state.hook == name, "told to use {name}, uses {}", state.hook);
+        let log = self.agent.log();
+        assert!(!log.contains("unfolded"), "the verifier refuses folded programs: {log}");
         state.up
     }
 }

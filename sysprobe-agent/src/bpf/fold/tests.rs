@@ -1,0 +1,79 @@
+//! On the objects that are built into the agent.
+
+use std::collections::BTreeMap;
+
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SectionKind};
+
+use super::*;
+use crate::probe::PROBES;
+
+/// The names of an object's settings.
+fn settings(object: &object::File<'_>) -> Vec<&'static str> {
+    let is_setting = |name: &&str| ["OFF_", "CFG_", "BIT_"].iter().any(|prefix| name.starts_with(prefix));
+    let names =
+        object.symbols().filter_map(|symbol| symbol.name().ok().filter(is_setting).map(str::to_owned));
+    names.map(|name| &*name.leak()).collect()
+}
+
+/// The objects by the names of their files.
+fn objects() -> BTreeMap<&'static str, &'static [u8]> {
+    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    let objects: BTreeMap<_, _> = sets.map(|set| (set.object.file, set.object.bytes)).collect();
+    assert!(objects.len() > 10, "{:?}", objects.keys());
+    objects
+}
+
+/// The relocations of programs: section, place and symbol.
+fn relocations<'a>(object: &'a object::File<'_>) -> Vec<(usize, u64, &'a str)> {
+    let name_of = |target| match target {
+        RelocationTarget::Symbol(symbol) => object.symbol_by_index(symbol).ok()?.name().ok(),
+        _ => None,
+    };
+    let programs = object.sections().filter(|section| section.kind() == SectionKind::Text);
+    let of_section = |section: object::Section<'a, '_>| {
+        let index = section.index().0;
+        let found = section.relocations();
+        found.map(|(at, found)| (index, at, name_of(found.target()).unwrap_or_default())).collect::<Vec<_>>()
+    };
+    programs.flat_map(of_section).collect()
+}
+
+/// Those of settings.
+fn loads<'a>(object: &'a object::File<'_>, settings: &[&str]) -> Vec<(usize, u64, &'a str)> {
+    let mut found = relocations(object);
+    found.retain(|(_, _, name)| settings.contains(name));
+    found
+}
+
+/// Those of maps, functions and tables.
+fn others<'a>(object: &'a object::File<'_>, settings: &[&str]) -> Vec<(usize, u64, &'a str)> {
+    let mut found = relocations(object);
+    found.retain(|(_, _, name)| !settings.contains(name));
+    found
+}
+
+#[test]
+fn nearly_all_settings_of_the_agents_objects_are_folded() {
+    for (name, bytes) in objects() {
+        let original = object::File::parse(bytes).expect("an object");
+        let settings = settings(&original);
+        let values: Vec<_> = settings.iter().map(|name| (*name, 64)).collect();
+        let folded = fold(bytes, &values).expect("an object");
+        assert_eq!(folded.len(), bytes.len());
+        let changed = object::File::parse(&*folded).expect("still an object");
+        let (before, after) = (loads(&original, &settings).len(), loads(&changed, &settings).len());
+        println!("{name}: {before} loads of settings before, {after} after");
+        assert_eq!(others(&original, &settings), others(&changed, &settings), "{name}");
+        assert!(after * 10 <= before, "{name}: {after} of {before} are left");
+        aya_obj::Object::parse(&folded).unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[test]
+fn what_is_not_set_or_too_large_stays_a_global() {
+    for (_, bytes) in objects() {
+        assert_eq!(fold(bytes, &[]).expect("an object"), bytes);
+        assert_eq!(fold(bytes, &[("OFF_TASK_PID", u32::MAX)]).expect("an object"), bytes);
+    }
+    assert!(fold(b"no object", &[]).is_err());
+}

@@ -10,7 +10,7 @@ mod known;
 mod liveness;
 mod peephole;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use liveness::numbered;
@@ -46,22 +46,26 @@ struct Site {
     value: i32,
 }
 
-/// The object with the settings folded where that is possible. All others are left as they are, and read
-/// from the globals.
-pub(super) fn fold(object: &[u8], settings: &[(&'static str, u32)]) -> object::Result<Vec<u8>> {
+/// The object with the settings folded where that is possible. All others are read from the globals. `except`
+/// names programs that are left as they are, with the other programs of their sections.
+pub(super) fn fold(
+    object: &[u8],
+    settings: &[(&'static str, u32)],
+    except: &[&str],
+) -> object::Result<Vec<u8>> {
     // If a name is given twice, the last value counts.
     let mut settings: HashMap<_, _> =
         settings.iter().map(|(name, value)| (name.as_bytes(), *value)).collect();
     // Immediates are sign-extended, so large values stay globals.
     settings.retain(|_, value| i32::try_from(*value).is_ok());
     let mut folded = object.to_vec();
-    for part in parts(object, &settings)? {
+    for part in parts(object, &settings, except)? {
         part.fold_in(&mut folded);
     }
     Ok(folded)
 }
 
-fn parts(object: &[u8], settings: &HashMap<&[u8], u32>) -> object::Result<Vec<Part>> {
+fn parts(object: &[u8], settings: &HashMap<&[u8], u32>, except: &[&str]) -> object::Result<Vec<Part>> {
     let header = Header::parse(object)?;
     let endian = header.endian()?;
     let sections = header.sections(endian, object)?;
@@ -71,7 +75,8 @@ fn parts(object: &[u8], settings: &HashMap<&[u8], u32>) -> object::Result<Vec<Pa
         let Some((relocations, _)) = section.rel(endian, object)? else { continue };
         let index = section.info_link(endian);
         let code = sections.section(index)?;
-        if code.sh_flags(endian) & u64::from(elf::SHF_EXECINSTR) == 0 {
+        let is_code = code.sh_flags(endian) & u64::from(elf::SHF_EXECINSTR) != 0;
+        if !is_code || code.sh_type(endian) != elf::SHT_PROGBITS {
             continue;
         }
         // Not beyond the end of the object.
@@ -96,8 +101,17 @@ fn parts(object: &[u8], settings: &HashMap<&[u8], u32>) -> object::Result<Vec<Pa
         let is_function = |symbol: &&Symbol| {
             symbol.st_type() == elf::STT_FUNC && usize::from(symbol.st_shndx(endian)) == index.0
         };
-        let functions = symbols.iter().filter(is_function);
-        let entries = functions.map(|function| place(function.st_value(endian)) / SIZE).collect();
+        let functions: Vec<_> = symbols.iter().filter(is_function).collect();
+        let is_excepted = |function: &&Symbol| {
+            let name = symbols.symbol_name(endian, function).unwrap_or_default();
+            except.iter().any(|other| other.as_bytes() == name)
+        };
+        // Any program may call functions of `.text`.
+        let is_shared = sections.section_name(endian, code)? == b".text";
+        if functions.iter().any(is_excepted) || is_shared && !except.is_empty() {
+            continue;
+        }
+        let entries = functions.iter().map(|function| place(function.st_value(endian)) / SIZE).collect();
         let size = place(header.e_shoff(endian)) + number * size_of::<Section>() + SIZE_IN_HEADER;
         let (code, relocations) = (range(code, endian), range(section, endian));
         parts.push(Part { code, relocations, size, sites, entries });
@@ -120,7 +134,7 @@ impl Part {
         let (code, _) = object[self.code.clone()].as_chunks::<SIZE>();
         let mut code: Vec<_> = code.iter().map(|bytes| Instruction::from_bytes(*bytes)).collect();
         let is_address = |site: &&Site| Self::is_address(&code, site);
-        let loads: Vec<_> =
+        let loads: BTreeMap<_, _> =
             self.sites.iter().filter(is_address).map(|site| (site.instruction, site.value)).collect();
         if loads.is_empty() || !numbered(&code).all(|(_, instruction)| instruction.is_known()) {
             return;

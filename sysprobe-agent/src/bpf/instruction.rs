@@ -164,15 +164,15 @@ impl Instruction {
             (BPF_ALU | BPF_ALU64, BPF_MOV) => source,
             (BPF_ALU | BPF_ALU64, BPF_NEG | BPF_END) | (BPF_ST, _) => to,
             (BPF_LDX, _) => from,
-            (BPF_STX, _) if self.mode() == BPF_ATOMIC => to.and(from).and(Registers::of(RESULT)),
-            (BPF_STX, _) => to.and(from),
+            (BPF_STX, _) if self.mode() == BPF_ATOMIC => to.with(from).with(Registers::of(RESULT)),
+            (BPF_STX, _) => to.with(from),
             (BPF_JMP, BPF_CALL) => ARGUMENTS,
             (BPF_JMP, BPF_EXIT) => Registers::of(RESULT),
             (BPF_JMP | BPF_JMP32, BPF_JA) => Registers::default(),
-            (BPF_ALU | BPF_ALU64 | BPF_JMP | BPF_JMP32, _) => to.and(source),
+            (BPF_ALU | BPF_ALU64 | BPF_JMP | BPF_JMP32, _) => to.with(source),
             // Loads of an immediate, and of packets, which only old programs do.
             _ if self.code == LOAD_WIDE => Registers::default(),
-            _ => ARGUMENTS.and(Registers::of(6)),
+            _ => ARGUMENTS.with(Registers::of(6)),
         }
     }
 
@@ -198,7 +198,7 @@ impl Instruction {
     /// `at` is the instruction's own number.
     pub(super) fn flow(self, at: usize) -> Flow {
         let next = Flow { continues: true, target: None };
-        if !self.is_jump() || self.is_call() || self == NOTHING {
+        if !self.ends_block() {
             return next;
         }
         let by = |distance: isize| (at + 1).checked_add_signed(distance);
@@ -220,7 +220,7 @@ impl Registers {
         self.0 & 1 << register != 0
     }
 
-    pub(super) const fn and(self, others: Self) -> Self {
+    pub(super) const fn with(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 

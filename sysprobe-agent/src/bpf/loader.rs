@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use super::attach::first_name;
 use super::cast::Cast;
 use super::fold::fold;
-use super::reason::{chain, is_by_verifier};
+use super::reason::{chain, is_by_verifier, refusal};
 use super::shared::Shared;
 use super::{Loaded, memlock};
 use crate::host::KERNEL_BTF;
@@ -42,6 +42,20 @@ pub struct Loader {
     shared: Shared,
     /// Map sizes that override the requested ones. If set, nothing is attached.
     trial: Option<Vec<(&'static str, u32)>>,
+}
+
+/// What is to be loaded of an object, and how.
+struct Request<'a> {
+    set: &'static TierSet,
+    globals: &'a [(&'static str, u32)],
+    table: Option<(&'static str, &'a [u8])>,
+    map_sizes: &'a [(&'static str, u32)],
+}
+
+/// A program that the verifier refused.
+struct Refusal {
+    program: &'static str,
+    reason: String,
 }
 
 impl Drop for Loader {
@@ -119,59 +133,45 @@ impl Loader {
         let mut object = self.read(&set.object)?.into_owned();
         self.shared.put_into(&mut object);
         if let Some(cast) = self.cast.as_ref().filter(|_| Cast::is_wanted_by(&object)) {
-            match self.load_object(
-                &cast.put_into(&object),
-                set,
-                &[globals, &cast.globals()].concat(),
-                table,
-                map_sizes,
-            ) {
+            let globals = &[globals, &cast.globals()].concat();
+            match self.load_object(&cast.put_into(&object), &Request { set, globals, table, map_sizes }) {
                 Err(error) => debug!(object = set.object.file, %error, "Refused with casts."),
                 loaded => return loaded,
             }
         }
-        self.load_object(&object, set, globals, table, map_sizes)
+        self.load_object(&object, &Request { set, globals, table, map_sizes })
     }
 
-    /// Loads the object with folded settings, or as it is if the verifier refuses a program so.
-    fn load_object(
-        &self,
-        object: &[u8],
-        set: &'static TierSet,
-        globals: &[(&'static str, u32)],
-        table: Option<(&'static str, &[u8])>,
-        map_sizes: &[(&'static str, u32)],
-    ) -> Result<Loaded, LoadError> {
-        let folded = fold(object, globals).map_err(|error| LoadError::Unreadable(error.to_string()))?;
-        let mut refused = Vec::new();
-        let loaded = self.load_once(&folded, set, globals, table, map_sizes, &mut refused);
-        if refused.is_empty() {
-            return loaded;
+    /// Loads the object with its settings folded in. Programs that the verifier refuses so are left as they
+    /// are.
+    fn load_object(&self, object: &[u8], request: &Request) -> Result<Loaded, LoadError> {
+        let file = request.set.object.file;
+        let mut unfolded: Vec<Refusal> = Vec::new();
+        loop {
+            let names: Vec<_> = unfolded.iter().map(|refusal| refusal.program).collect();
+            let folded = fold(object, request.globals, &names)
+                .map_err(|error| LoadError::Unreadable(format!("{file}: {error}")))?;
+            let mut refused = Vec::new();
+            let loaded = self.load_once(&folded, request, &mut refused);
+            let is_new = |refusal: &Refusal| !names.contains(&refusal.program);
+            let (new, known): (Vec<_>, Vec<_>) = refused.into_iter().partition(is_new);
+            if new.is_empty() {
+                if loaded.is_ok() {
+                    report_accepted(file, &unfolded, &known);
+                }
+                return loaded;
+            }
+            unfolded.extend(new);
         }
-        // Gives the memory of its maps back first.
-        drop(loaded);
-        let mut still_refused = Vec::new();
-        let loaded = self.load_once(object, set, globals, table, map_sizes, &mut still_refused);
-        if still_refused != refused {
-            warn!(
-                object = set.object.file,
-                ?refused,
-                "Running unfolded: the verifier refused folded programs."
-            );
-        }
-        loaded
     }
 
-    /// Adds the names of programs that the verifier refuses to `refused`.
     fn load_once(
         &self,
         object: &[u8],
-        set: &'static TierSet,
-        globals: &[(&'static str, u32)],
-        table: Option<(&'static str, &[u8])>,
-        map_sizes: &[(&'static str, u32)],
-        refused: &mut Vec<&'static str>,
+        request: &Request,
+        refused: &mut Vec<Refusal>,
     ) -> Result<Loaded, LoadError> {
+        let Request { set, globals, table, map_sizes } = *request;
         let mut loader = EbpfLoader::new();
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
@@ -188,8 +188,8 @@ impl Loader {
         let mut loaded = Loaded::new(ebpf, set, globals, self.trial.is_none());
         loaded.each_program(|program, row| {
             let verified = self.verify(program, row);
-            if verified.as_ref().is_err_and(is_by_verifier) {
-                refused.push(row.name);
+            if let Some(error) = verified.as_ref().err().filter(|error| is_by_verifier(error)) {
+                refused.push(Refusal { program: row.name, reason: refusal(error) });
             }
             verified
         })?;
@@ -230,5 +230,13 @@ impl Loader {
 
     fn btf(&self) -> Result<&Btf, ProgramError> {
         self.btf.as_ref().map_err(|reason| ProgramError::IOError(std::io::Error::other(reason.clone())))
+    }
+}
+
+/// Reports the programs that the verifier refused only with their settings folded in.
+fn report_accepted(object: &str, unfolded: &[Refusal], refused: &[Refusal]) {
+    let is_refused = |program: &str| refused.iter().any(|refusal| refusal.program == program);
+    for Refusal { program, reason } in unfolded.iter().filter(|refusal| !is_refused(refusal.program)) {
+        warn!(object, program, %reason, "Running unfolded: the verifier refused the folded program.");
     }
 }

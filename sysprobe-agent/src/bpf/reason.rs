@@ -13,9 +13,10 @@ pub(super) fn refusal(error: &ProgramError) -> String {
 }
 
 /// Whether the verifier itself refused the program: it wrote why. Other refusals, such as those for want of a
-/// privilege, come before it begins.
+/// privilege, come before it looks at the instructions.
 pub(super) fn is_by_verifier(error: &ProgramError) -> bool {
-    matches!(error, ProgramError::LoadError { verifier_log, .. } if !verifier_log.to_string().is_empty())
+    let ProgramError::LoadError { verifier_log, .. } = error else { return false };
+    !last_words(&verifier_log.to_string()).is_empty()
 }
 
 /// The verifier's log ends with the reason, after up to thousands of lines of trace. Statistics follow the

@@ -1,5 +1,5 @@
-//! Objects with programs that every verifier rejects: the real ones, with a first instruction that loads
-//! through an uninitialised register.
+//! Objects with programs that every verifier rejects: the real ones, with a first instruction that reads an
+//! uninitialised register.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 /// The verifier's message about such a program.
 pub(crate) const REFUSAL: &str = "R9 !read_ok";
-/// `r0 = *(u64 *)(r9 + 0)`. The agent removes no loads.
-const BAD: [u8; 8] = [0x79, 0x90, 0, 0, 0, 0, 0, 0];
+/// `r0 = r9`.
+const BAD: [u8; 8] = [0xbf, 0x90, 0, 0, 0, 0, 0, 0];
 const BUILT: &str = env!("SYSPROBE_EBPF");
 
 /// A directory with all objects, in which each of these (object, program) pairs is broken.

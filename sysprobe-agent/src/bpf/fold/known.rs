@@ -1,5 +1,7 @@
 //! What registers are known to hold before each instruction: addresses of settings, and their values.
 
+use std::collections::BTreeMap;
+
 use super::liveness::numbered;
 use crate::bpf::instruction::{COPY, Instruction, LOAD_WIDE, LOAD_WORD};
 
@@ -21,10 +23,12 @@ pub(super) struct Registers(Vec<Option<State>>);
 impl Registers {
     /// `settings` are the loads of addresses of settings, with the settings' values. Functions begin at
     /// `entries`.
-    pub(super) fn of(code: &[Instruction], settings: &[(usize, i32)], entries: &[usize]) -> Self {
+    pub(super) fn of(code: &[Instruction], settings: &BTreeMap<usize, i32>, entries: &[usize]) -> Self {
         let mut before: Vec<Option<State>> = vec![None; code.len()];
         for entry in entries {
-            before[*entry] = Some(State::default());
+            if let Some(state) = before.get_mut(*entry) {
+                *state = Some(State::default());
+            }
         }
         let mut is_settled = false;
         while !is_settled {
@@ -50,13 +54,10 @@ impl Registers {
     }
 }
 
-fn after(at: usize, instruction: Instruction, mut state: State, settings: &[(usize, i32)]) -> State {
+fn after(at: usize, instruction: Instruction, mut state: State, settings: &BTreeMap<usize, i32>) -> State {
     let from = usize::from(instruction.from());
     let known = match instruction.code {
-        LOAD_WIDE => {
-            let setting = settings.iter().find(|(setting, _)| *setting == at);
-            setting.map(|(_, value)| Known::Address(*value))
-        }
+        LOAD_WIDE => settings.get(&at).copied().map(Known::Address),
         LOAD_WORD if instruction.offset == 0 => match state[from] {
             Some(Known::Address(value)) => Some(Known::Value(value)),
             _ => None,

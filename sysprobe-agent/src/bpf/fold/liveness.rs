@@ -17,9 +17,9 @@ impl Live {
                 let next = flow.continues.then_some(at + instruction.slots());
                 let followers = next.into_iter().chain(flow.target);
                 after[at] = followers.fold(Registers::default(), |all, follower| {
-                    all.and(before.get(follower).copied().unwrap_or_default())
+                    all.with(before.get(follower).copied().unwrap_or_default())
                 });
-                let needed = after[at].without(instruction.writes()).and(instruction.reads());
+                let needed = after[at].without(instruction.writes()).with(instruction.reads());
                 is_settled &= needed == before[at];
                 before[at] = needed;
             }

@@ -1,24 +1,23 @@
 //! Changes the instructions. What every later instruction can see stays as it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::known::{self, Known};
 use super::liveness::{Live, numbered};
 use crate::bpf::instruction::{
-    ADD, ADD_CONSTANT, COPY, Instruction, LOAD_WIDE, LOAD_WORD, NOTHING, Registers, SET_WORD,
+    ADD, ADD_CONSTANT, COPY, Instruction, LOAD_WORD, NOTHING, Registers, SET_WORD,
 };
 
 /// Folds settings whose addresses are loaded by these instructions, with their values. Functions begin at
 /// `entries`. Returns the numbers of the loads that are no longer needed.
 pub(super) fn fold(
     code: &mut [Instruction],
-    settings: &[(usize, i32)],
+    settings: &BTreeMap<usize, i32>,
     entries: &[usize],
 ) -> BTreeSet<usize> {
     let (values, additions) = use_values(code, settings, entries);
-    let loads: BTreeSet<usize> = settings.iter().map(|(at, _)| *at).collect();
-    let unused = remove_unread(code, |at, found| found.code == LOAD_WIDE && loads.contains(&at));
-    remove_unread(code, |at, _| values.contains(&at));
+    let unused = remove_unread(code, |at| settings.contains_key(&at));
+    remove_unread(code, |at| values.contains(&at));
     let blocks = Blocks::of(code, entries);
     let changed = move_into_offsets(code, &blocks, &additions);
     use_originals(code, &blocks, &changed);
@@ -29,7 +28,7 @@ pub(super) fn fold(
 /// numbers of both.
 fn use_values(
     code: &mut [Instruction],
-    settings: &[(usize, i32)],
+    settings: &BTreeMap<usize, i32>,
     entries: &[usize],
 ) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let known = known::Registers::of(code, settings, entries);
@@ -82,10 +81,9 @@ impl Blocks {
 }
 
 /// Removes such instructions if the register that they write is not read. Returns their numbers.
-fn remove_unread(code: &mut [Instruction], is_such: impl Fn(usize, Instruction) -> bool) -> BTreeSet<usize> {
+fn remove_unread(code: &mut [Instruction], is_such: impl Fn(usize) -> bool) -> BTreeSet<usize> {
     let live = Live::of(code);
-    let is_unread =
-        |(at, found): &(usize, Instruction)| is_such(*at, *found) && !live.is_read_after(*at, found.to());
+    let is_unread = |(at, found): &(usize, Instruction)| is_such(*at) && !live.is_read_after(*at, found.to());
     let unread: Vec<_> = numbered(code).filter(is_unread).collect();
     for (at, found) in &unread {
         code[*at..at + found.slots()].fill(NOTHING);
@@ -162,7 +160,7 @@ fn uses(code: &[Instruction], blocks: &Blocks, live: &Live, at: usize, register:
         } else if found.reads().has(register) {
             return None;
         }
-        written = written.and(found.writes());
+        written = written.with(found.writes());
         if found.writes().has(register) || !live.is_read_after(next, register) {
             return Some(uses);
         }

@@ -9,7 +9,8 @@ use crate::probe::PROBES;
 
 /// The names of an object's settings.
 fn settings(object: &object::File<'_>) -> Vec<&'static str> {
-    let is_setting = |name: &&str| ["OFF_", "CFG_", "BIT_"].iter().any(|prefix| name.starts_with(prefix));
+    const PREFIXES: [&str; 7] = ["OFF_", "CFG_", "BIT_", "VAL_", "ARGS_", "PARAMS_", "BTF_"];
+    let is_setting = |name: &&str| PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let names =
         object.symbols().filter_map(|symbol| symbol.name().ok().filter(is_setting).map(str::to_owned));
     names.map(|name| &*name.leak()).collect()
@@ -58,7 +59,7 @@ fn nearly_all_settings_of_the_agents_objects_are_folded() {
         let original = object::File::parse(bytes).expect("an object");
         let settings = settings(&original);
         let values: Vec<_> = settings.iter().map(|name| (*name, 64)).collect();
-        let folded = fold(bytes, &values).expect("an object");
+        let folded = fold(bytes, &values, &[]).expect("an object");
         assert_eq!(folded.len(), bytes.len());
         let changed = object::File::parse(&*folded).expect("still an object");
         let (before, after) = (loads(&original, &settings).len(), loads(&changed, &settings).len());
@@ -72,8 +73,37 @@ fn nearly_all_settings_of_the_agents_objects_are_folded() {
 #[test]
 fn what_is_not_set_or_too_large_stays_a_global() {
     for (_, bytes) in objects() {
-        assert_eq!(fold(bytes, &[]).expect("an object"), bytes);
-        assert_eq!(fold(bytes, &[("OFF_TASK_PID", u32::MAX)]).expect("an object"), bytes);
+        assert_eq!(fold(bytes, &[], &[]).expect("an object"), bytes);
+        assert_eq!(fold(bytes, &[("OFF_TASK_PID", u32::MAX)], &[]).expect("an object"), bytes);
     }
-    assert!(fold(b"no object", &[]).is_err());
+    assert!(fold(b"no object", &[], &[]).is_err());
+}
+
+#[test]
+fn an_excepted_program_stays_as_it_is() {
+    for (name, bytes) in objects() {
+        let original = object::File::parse(bytes).expect("an object");
+        let functions = original.symbols().filter(|symbol| symbol.kind() == object::SymbolKind::Text);
+        let functions: Vec<_> = functions.map(|symbol| symbol.name().expect("a name").to_owned()).collect();
+        let all: Vec<_> = functions.iter().map(String::as_str).collect();
+        let values: Vec<_> = settings(&original).into_iter().map(|name| (name, 64)).collect();
+        assert_eq!(fold(bytes, &values, &all).expect("an object"), bytes, "{name}");
+        let without_one = fold(bytes, &values, &all[..1]).expect("an object");
+        let folded = fold(bytes, &values, &[]).expect("an object");
+        assert!(all.len() == 1 || without_one != bytes, "{name}: nothing is folded without {}", all[0]);
+        assert_ne!(folded, bytes, "{name}");
+    }
+}
+
+#[test]
+fn a_damaged_object_is_refused_or_folded() {
+    let bytes = objects().into_values().min_by_key(|bytes| bytes.len()).expect("an object");
+    let settings = settings(&object::File::parse(bytes).expect("an object"));
+    let values: Vec<_> = settings.into_iter().map(|name| (name, 64)).collect();
+    // Headers and tables have 8, 3 or 2 such words, so this step meets each of their members.
+    for at in (0..bytes.len() - SIZE).step_by(SIZE * 7) {
+        let mut damaged = bytes.to_vec();
+        damaged[at..at + SIZE].fill(0xff);
+        drop(fold(&damaged, &values, &[]));
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bpf::instruction::{CALL, SIZE};
+use crate::bpf::instruction::{CALL, LOAD_WIDE, SIZE};
 
 const EXIT: u8 = 0x95;
 const LOAD_DOUBLE: u8 = 0x79;
@@ -33,7 +33,7 @@ fn setting(register: u8) -> [Instruction; 3] {
 
 /// What is left when the setting at the beginning is folded, and whether it is.
 fn folded(mut code: Vec<Instruction>, value: i32) -> (Vec<Instruction>, bool) {
-    let unused = fold(&mut code, &[(0, value)], &[0]);
+    let unused = fold(&mut code, &BTreeMap::from([(0, value)]), &[0]);
     (code.into_iter().filter(|found| *found != NOTHING).collect(), unused == BTreeSet::from([0]))
 }
 
@@ -64,7 +64,7 @@ fn members_of_members_add_up() {
         &setting(3),
         &[plain(ADD, 2, 3), load(0, 2, 4), plain(EXIT, 0, 0)],
     ]);
-    assert_eq!(fold(&mut code, &[(0, 100), (5, 20)], &[0]), BTreeSet::from([0, 5]));
+    assert_eq!(fold(&mut code, &BTreeMap::from([(0, 100), (5, 20)]), &[0]), BTreeSet::from([0, 5]));
     code.retain(|found| *found != NOTHING);
     assert_eq!(code, [load(0, 7, 124), plain(EXIT, 0, 0)]);
 }
@@ -132,7 +132,7 @@ fn what_settings_have_no_part_in_is_left_alone() {
     let rest = [load(0, 2, 0), plain(COPY, 3, 7), load(0, 3, 0), plain(EXIT, 0, 0)];
     let mut code = program(&[&own, &rest]);
     let before = code.clone();
-    assert!(fold(&mut code, &[], &[0]).is_empty());
+    assert!(fold(&mut code, &BTreeMap::from([]), &[0]).is_empty());
     assert_eq!(code, before);
 }
 
@@ -142,7 +142,7 @@ fn a_function_knows_nothing_of_the_one_before_it() {
     let first = [setting(1).to_vec(), vec![plain(CALL, 0, 0)], setting(1).to_vec()].concat();
     let second = [plain(ADD, 2, 1), load(0, 2, 0), plain(EXIT, 0, 0)];
     let mut code = program(&[&first, &second]);
-    fold(&mut code, &[(0, 8), (4, 8)], &[0, 7]);
+    fold(&mut code, &BTreeMap::from([(0, 8), (4, 8)]), &[0, 7]);
     assert_eq!(code[7..], second);
 }
 
@@ -159,7 +159,7 @@ fn two_settings_are_told_apart_where_control_joins() {
         plain(EXIT, 0, 0),
     ];
     let mut code = either.to_vec();
-    fold(&mut code, &[(1, 8), (4, 16)], &[0]);
+    fold(&mut code, &BTreeMap::from([(1, 8), (4, 16)]), &[0]);
     assert_eq!(code, either);
 }
 
@@ -177,7 +177,7 @@ fn a_pointer_that_a_loop_reads_again_is_kept() {
 
 /// What a program does that can be seen: stores, calls and branches with their operands, and its result. A
 /// program that loops ends after some of them.
-fn run(code: &[Instruction], values: &[(usize, i32)]) -> Vec<(u64, u64)> {
+fn run(code: &[Instruction], values: &BTreeMap<usize, i32>) -> Vec<(u64, u64)> {
     /// Where the settings lie.
     const SETTINGS: u64 = 1 << 40;
     const EVENTS: usize = 200;
@@ -194,7 +194,7 @@ fn run(code: &[Instruction], values: &[(usize, i32)]) -> Vec<(u64, u64)> {
             LOAD_WIDE => registers[to] = SETTINGS + at as u64,
             LOAD_WORD | LOAD_DOUBLE => {
                 let address = registers[from].wrapping_add(offset);
-                let is_setting = |(place, _): &&(usize, i32)| address == SETTINGS + *place as u64;
+                let is_setting = |(place, _): &(&usize, &i32)| address == SETTINGS + **place as u64;
                 let unknown = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
                 registers[to] = match values.iter().find(is_setting) {
                     Some((_, value)) => i64::from(*value).cast_unsigned(),
@@ -286,7 +286,7 @@ proptest! {
         let wide = numbered(&code).filter(|(_, found)| found.code == LOAD_WIDE);
         // Of the addresses, some are not those of settings.
         let settings = wide.enumerate().filter(|(number, _)| number % 4 != 3);
-        let settings: Vec<_> =
+        let settings: BTreeMap<_, _> =
             settings.map(|(number, (at, _))| (at, i32::from(values[number % values.len()]))).collect();
         let mut after = code.clone();
         fold(&mut after, &settings, &[0]);

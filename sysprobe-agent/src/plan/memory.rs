@@ -31,17 +31,18 @@ pub struct MapMemory {
     /// Maximum number of entries; for a ring buffer, its size in bytes.
     pub entries: u32,
     /// Kernel memory in bytes, as the kernel accounts it (`memlock` in `/proc/PID/fdinfo`), accurate to two
-    /// pages. For task and socket storage, the most that the current tasks or sockets can use.
+    /// pages and, for a hash, one element for each possible CPU. For task and socket storage, the most that
+    /// the current tasks or sockets can use.
     pub bytes: u64,
 }
 
-/// What a map that user space maps takes at least.
+/// What a small array takes that user space maps.
 const PAGE: u64 = 4096;
 /// The head of a preallocated hash entry: `struct htab_elem`.
 const HASH_ELEMENT: u64 = 48;
 /// One bucket head of a hash: a list head and a lock.
 const HASH_BUCKET: u64 = 16;
-/// Positions and headers of a ring buffer beside its data, in pages.
+/// Positions and headers of a ring buffer beside its data: three pages.
 const RING_OVERHEAD: u64 = 3 * PAGE;
 
 /// The size of the table of system calls, which is indexed by their numbers.

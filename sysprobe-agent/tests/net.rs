@@ -19,9 +19,9 @@ use support::cgroup::Cgroup;
 use support::network::{LEFT, RIGHT, Wire};
 use support::place::{Flag, Place};
 use support::process::Load;
+use support::shared;
 use support::tiers::watchers;
 use support::totals::{lost, workload};
-use support::{SharedNumbers, shared};
 
 const PORT: u16 = 5001;
 
@@ -66,25 +66,18 @@ impl Datagrams {
     }
 }
 
-/// The number of datagrams that a taker has read, in shared memory.
-struct Taken(AtomicU64);
-
-// SAFETY: an atomic number, for which zero is a value.
-unsafe impl SharedNumbers for Taken {}
-
-impl Taken {
-    fn count(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
 /// A load that reads datagrams.
 struct Taker {
     load: Load,
-    taken: &'static Taken,
+    /// The number of datagrams that it has read.
+    taken: &'static AtomicU64,
 }
 
 impl Taker {
+    fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Acquire)
+    }
+
     fn finish(self) {
         self.load.finish();
     }
@@ -92,7 +85,7 @@ impl Taker {
 
 /// Reads this many datagrams, then ends. Returns once it is ready.
 fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Taker {
-    let (ready, taken) = (Flag::new(), shared::<Taken>());
+    let (ready, taken) = (Flag::new(), shared::<AtomicU64>());
     let load = place.run(|| {
         let socket = UdpSocket::bind((address, port)).expect("the address is ours");
         ready.set();
@@ -100,7 +93,7 @@ fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Ta
         for _ in 0..datagrams.count {
             let size = socket.recv(&mut buffer).expect("a datagram");
             assert!(size == datagrams.size);
-            taken.0.fetch_add(1, Ordering::Release);
+            taken.fetch_add(1, Ordering::Release);
         }
     });
     ready.wait();
@@ -110,13 +103,13 @@ fn taker(place: Place<'_>, address: &str, port: u16, datagrams: Datagrams) -> Ta
 /// Sends them only a few ahead of the taker: then no queue drops one, however late the taker runs.
 fn give(place: Place<'_>, from: &str, to: &str, port: u16, datagrams: Datagrams, taker: &Taker) {
     const AHEAD: u64 = 32;
-    let before = taker.taken.count();
+    let before = taker.taken();
     place
         .run(|| {
             let socket = UdpSocket::bind((from, 0)).expect("the address is ours");
             socket.connect((to, port)).expect("a route");
             for number in 0..datagrams.count {
-                while number >= taker.taken.count() - before + AHEAD {
+                while number >= taker.taken() - before + AHEAD {
                     std::thread::sleep(Duration::from_micros(100));
                 }
                 socket.send(&vec![b'd'; datagrams.size]).expect("it is taken");

@@ -15,7 +15,7 @@ use super::support::network::{RIGHT, Wire};
 use super::support::place::{Flag, Place};
 use super::support::tiers::{Watcher, kernel, watchers};
 use super::support::totals::workload;
-use super::support::{SharedNumbers, figure, left_out, shared, until};
+use super::support::{figure, left_out, shared, until};
 use super::{Datagrams, PORT, net, traffic};
 
 /// The agents that get drop reasons from this kernel and that know a socket's owner, by socket storage or
@@ -43,18 +43,13 @@ fn drops(snapshot: &Snapshot, container: &str, reason: &str) -> u64 {
     net.drops.iter().filter(|(number, _)| is_meant(number)).map(|(_, packets)| packets).sum()
 }
 
-struct Received(AtomicU64);
-
-// SAFETY: an atomic number, for which zero is a value.
-unsafe impl SharedNumbers for Received {}
-
 #[test]
 fn a_flood_is_received_or_dropped_for_want_of_room() {
     const FLOOD: Datagrams = Datagrams { count: 20_000, size: 500 };
     let wire = Wire::new("flood");
     let Some(watchers) = drop_watchers() else { return };
     let (giver, getter) = (Cgroup::new("flood-giver"), Cgroup::new("flood-getter"));
-    let (ready, flooded, received) = (Flag::new(), Flag::new(), shared::<Received>());
+    let (ready, flooded, received) = (Flag::new(), Flag::new(), shared::<AtomicU64>());
     let getting = Place { cgroup: &getter, namespace: &wire.right }.run(|| {
         let socket = UdpSocket::bind((RIGHT[0], PORT)).expect("the address is ours");
         SockRef::from(&socket).set_recv_buffer_size(16_384).expect("it can be small");
@@ -69,7 +64,7 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
                 assert!(error.kind() == ErrorKind::WouldBlock);
                 break;
             }
-            received.0.fetch_add(1, Ordering::Release);
+            received.fetch_add(1, Ordering::Release);
         }
     });
     ready.wait();
@@ -93,7 +88,7 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
     });
     flooded.set();
     getting.finish();
-    let (received, refused) = (received.0.load(Ordering::Acquire), counters.get("UdpRcvbufErrors"));
+    let (received, refused) = (received.load(Ordering::Acquire), counters.get("UdpRcvbufErrors"));
     figure(&format!("flood of {}: {received} received, {refused} refused", FLOOD.count));
     assert_eq!(received + refused, FLOOD.count);
     for watcher in &watchers {

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "every test file compiles a copy of its own and uses a part of it")]
 
 use std::io::{self, Write};
+use std::sync::atomic::AtomicU64;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -105,3 +106,6 @@ pub(crate) fn shared<T: SharedNumbers>() -> &'static T {
 ///
 /// All bytes zero must be a value, and the type must be safe to share.
 pub(crate) unsafe trait SharedNumbers: Sync {}
+
+// SAFETY: an atomic number, for which zero is a value.
+unsafe impl SharedNumbers for AtomicU64 {}

@@ -19,8 +19,6 @@ const EXACT_MEMORY: (u32, u32) = (6, 4);
 /// The plan counts a map's elements only. An array that is memory-mapped also has a page for its head, and a
 /// last page that is not full.
 const TOLERANCE: u64 = 2 * 4096;
-/// A hash also has a spare element for each possible CPU, of a hundred bytes or so.
-const FOR_EACH_CPU: u64 = 256;
 
 /// The bytes that the kernel accounts for a map.
 fn accounted(map: &MapInfo) -> u64 {
@@ -72,13 +70,11 @@ fn assert_planned(arguments: &[&str]) {
         left_out("the maps' bytes", "before Linux 6.4 the kernel only estimates them");
         return;
     }
-    let cpus = aya::util::nr_cpus().expect("the kernel tells") as u64;
-    let tolerance = TOLERANCE + FOR_EACH_CPU * cpus;
     let mut total = [0, 0];
     for (name, map) in found.iter().filter(|(_, map)| !is_storage(map)) {
         let (planned, accounted) = (planned[name], accounted(map));
         total = [total[0] + planned, total[1] + accounted];
-        assert!(planned.abs_diff(accounted) <= tolerance, "{name}: planned {planned}, accounted {accounted}");
+        assert!(planned.abs_diff(accounted) <= TOLERANCE, "{name}: planned {planned}, accounted {accounted}");
     }
     figure(&format!("with {arguments:?}: planned {}, accounted {} bytes", total[0], total[1]));
 }

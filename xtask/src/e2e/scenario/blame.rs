@@ -15,10 +15,12 @@ use crate::e2e::samples::Workload;
 use crate::e2e::{kube, wait};
 
 const NAME: &str = "blame";
-pub(super) const NAMESPACE: &str = "e2e-blame";
+const NAMESPACE: &str = "e2e-blame";
 const VICTIM: &str = "victim";
 const CONTAINER: &str = "spinner";
 const HOG: &str = "hog";
+/// A shell's line that always has work.
+pub(super) const SPIN: &str = "while :; do :; done";
 
 /// Seconds. The kernel's wait time is read before the command starts and after it ends, so it covers a little
 /// more than this window.
@@ -41,11 +43,10 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     kube::delete_pods(NAMESPACE)
 }
 
-pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
-    let spin = "while :; do :; done";
-    let spinners = spin_on_all(spin);
+fn start_pods(rig: &mut Rig) -> Result<()> {
+    let spinners = spin_on_all();
     let victim = [
-        container_running(CONTAINER, spin, &json!({})),
+        container_running(CONTAINER, SPIN, &json!({})),
         container_running("sleeper", "while :; do usleep 100000; done", &json!({})),
     ];
     kube::create_pod(&pods::pod(NAMESPACE, VICTIM, &victim))?;
@@ -58,9 +59,9 @@ pub(super) fn start_pods(rig: &mut Rig) -> Result<()> {
 }
 
 /// One spinning process for each CPU.
-fn spin_on_all(spin: &str) -> String {
+pub(super) fn spin_on_all() -> String {
     let cpus = available_parallelism().map_or(1, usize::from);
-    format!("{} wait", format!("({spin}) & ").repeat(cpus))
+    format!("{} wait", format!("({SPIN}) & ").repeat(cpus))
 }
 
 fn victim_of(container: &str) -> Workload {

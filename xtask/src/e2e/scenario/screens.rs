@@ -2,19 +2,20 @@
 //! that give it data. They show live data, so each run makes different ones. The agent's answers are recorded
 //! too: the terminal's tests replay them, so that their screens can be compared.
 
+mod shop;
+
 use std::fs;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::blame;
 use crate::e2e::agent::{self, Access, Agent};
 use crate::e2e::report::Report;
 use crate::e2e::rig::Rig;
-use crate::e2e::{kube, places, pods, wait};
+use crate::e2e::{places, wait};
 use crate::{apt, cmd, paths};
 
 const NAME: &str = "screens";
@@ -33,58 +34,62 @@ struct Shot {
     size: (u16, u16),
     words: &'static [&'static str],
     keys: &'static [&'static str],
-    /// The text that is on the screen once it is complete.
-    shows: &'static str,
+    /// Whether everything that the picture is for is on the screen.
+    is_complete: fn(&str) -> bool,
 }
 
 const SHOTS: [Shot; 9] = [
-    Shot { name: "top", size: WIDE, words: &["top"], keys: &["j"], shows: "TREND" },
+    Shot { name: "top", size: WIDE, words: &["top"], keys: &["j"], is_complete: has_trend },
     Shot {
         name: "expanded",
         size: USUAL,
-        words: &["top", "--filter", "victim"],
+        words: &["top", "--filter", "checkout"],
         keys: &["j", "x"],
-        shows: "  spinner",
+        is_complete: |screen| screen.contains("  sidecar"),
     },
-    Shot { name: "pod", size: LONG, words: &["top", "--filter", "victim"], keys: &["Enter"], shows: "hog" },
-    Shot { name: "latency", size: WIDE, words: &["top", "--view", "latency"], keys: &[], shows: "WAIT99" },
-    Shot { name: "io", size: USUAL, words: &["io", "--all"], keys: &[], shows: "FSYNC99" },
+    Shot {
+        name: "pod",
+        size: LONG,
+        words: &["top", "--filter", "checkout"],
+        keys: &["Enter"],
+        is_complete: names_culprit,
+    },
+    Shot {
+        name: "latency",
+        size: WIDE,
+        words: &["top", "--view", "latency"],
+        keys: &[],
+        is_complete: has_trend,
+    },
+    Shot { name: "io", size: USUAL, words: &["io"], keys: &[], is_complete: has_trend },
     Shot {
         name: "stages",
         size: USUAL,
-        words: &["latency", "e2e-blame/web"],
+        words: &["latency", "shop/web"],
         keys: &[],
-        shows: "kernel network",
+        is_complete: |screen| screen.contains("kernel network"),
     },
-    Shot { name: "net", size: USUAL, words: &["net"], keys: &[], shows: "e2e-blame/web" },
-    Shot { name: "blame", size: USUAL, words: &["blame", "e2e-blame/victim"], keys: &[], shows: "hog" },
-    Shot { name: "use", size: USUAL, words: &["use"], keys: &[], shows: "e2e-blame/" },
+    Shot { name: "net", size: USUAL, words: &["net"], keys: &[], is_complete: has_trend },
+    Shot {
+        name: "blame",
+        size: USUAL,
+        words: &["blame", "shop/checkout"],
+        keys: &[],
+        is_complete: names_culprit,
+    },
+    Shot { name: "use", size: USUAL, words: &["use"], keys: &[], is_complete: names_culprit },
 ];
 
 pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
     apt::ensure(&["tmux", "curl"], "The pictures are taken of a real terminal")?;
-    kube::namespace(blame::NAMESPACE)?;
-    blame::start_pods(rig)?;
-    kube::create_pod(&web())?;
+    shop::start(rig)?;
     let agent = Agent::start(&rig.access, agent::AUTO)?;
     for shot in SHOTS {
         report.check(NAME, shot.name, take(&rig.access, &shot).with_context(|| shot.name));
     }
     report.check(NAME, "a recording for the terminal's tests", record());
     agent.stop()?;
-    kube::delete_pods(blame::NAMESPACE)
-}
-
-/// A pod that receives and flushes; the other pods do neither.
-fn web() -> Value {
-    let ask = format!("while :; do wget -q -O /dev/null {}; usleep 50000; done", kube::url("/readyz"));
-    let flush = "while :; do dd if=/dev/zero of=/tmp/journal bs=4096 count=1 conv=fsync 2>/dev/null; usleep \
-                 50000; done";
-    let containers = [("client", ask.as_str()), ("journal", flush)];
-    let containers = containers.map(|(name, line)| pods::container_running(name, line, &json!({})));
-    let mut pod = pods::pod(blame::NAMESPACE, "web", &containers);
-    pod["spec"]["hostNetwork"] = json!(true);
-    pod
+    shop::end()
 }
 
 /// Records the first window of everything, two seconds long.
@@ -125,17 +130,26 @@ fn picture(shot: &Shot) -> Result<String> {
     cmd::run(&mut tmux(shot, ["set-option", "-g", "status", "off"]))?;
     let screen =
         || cmd::capture(&mut tmux(shot, ["capture-pane", "-e", "-p"])).context("the terminal has gone");
-    let has_window = |screen: &String| screen.lines().next().is_some_and(|line| line.contains("window "));
-    wait::until("the first window", || Ok(Some(screen()?).filter(has_window)))?;
+    // The first window is shorter than the following ones.
+    let is_usual = |screen: &String| screen.lines().next().is_some_and(|line| line.contains("window 2."));
+    wait::until("a window of the usual length", || Ok(Some(screen()?).filter(is_usual)))?;
     for key in shot.keys {
         cmd::run(&mut tmux(shot, ["send-keys", key]))?;
     }
     let picture =
-        wait::until(
-            "what is to be seen",
-            || Ok(Some(screen()?).filter(|screen| screen.contains(shot.shows))),
-        );
+        wait::until("what is to be seen", || Ok(Some(screen()?).filter(|screen| (shot.is_complete)(screen))));
     picture.with_context(|| format!("the screen has\n{}", screen().unwrap_or_default()))
+}
+
+/// Whether at least one trend shows several intervals.
+fn has_trend(screen: &str) -> bool {
+    const INTERVALS: usize = 8;
+    let shown = |line: &str| line.chars().filter(|char| ('▁'..='█').contains(char)).count();
+    screen.lines().any(|line| shown(line) >= INTERVALS)
+}
+
+fn names_culprit(screen: &str) -> bool {
+    screen.contains(shop::CULPRIT)
 }
 
 /// Each picture has its own server: the last one may not have ended yet.

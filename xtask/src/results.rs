@@ -5,12 +5,17 @@
 
 use std::collections::BTreeSet;
 
-/// A failed test's output is shown up to this many lines: some from the panic on, then the last ones.
+/// A failed test's output is shown up to this many lines: some from its cause on, then the last ones.
 const SHOWN_LINES: usize = 30;
 const FROM_PANIC: usize = 12;
+/// A snapshot's difference has a head of four lines and unchanged lines around each change.
+const FROM_DIFFERENCE: usize = 24;
 
 /// Stands between a thread's name and the place of the panic.
 const PANICKED: &str = " panicked at ";
+/// insta prints this line above a snapshot's difference, then panics.
+const DIFFERENCE: &str = "-old snapshot";
+const BACKTRACE: &str = "stack backtrace:";
 
 /// Totals over everything that ran.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -82,25 +87,63 @@ impl Report {
         self.0.push(line);
     }
 
-    /// Shows the panic message first; the agents' logs after it may be long.
+    /// Shows the cause first; the agents' logs after it may be long.
     fn shown(&self) -> Vec<String> {
-        let Self(lines) = self;
+        let lines = self.without_foreign_frames();
         if lines.len() <= SHOWN_LINES {
-            return lines.clone();
+            return lines;
         }
-        let panicked = lines.iter().position(|line| line.contains(PANICKED)).unwrap_or(0);
-        let last = (lines.len() - (SHOWN_LINES - FROM_PANIC - 1)).max(panicked);
-        let first = panicked..last.min(panicked + FROM_PANIC);
+        let (cause, count) = cause(&lines);
+        let last = (lines.len() - (SHOWN_LINES - count - 1)).max(cause);
+        let first = cause..last.min(cause + count);
         let omitted = lines.len() - first.len() - (lines.len() - last);
         let gap = format!("({omitted} lines are left out)");
         lines[first].iter().cloned().chain([gap]).chain(lines[last..].iter().cloned()).collect()
     }
 
-    /// Extracts `tests/sched.rs:12:5` from `thread 'name' (17) panicked at tests/sched.rs:12:5:`.
-    fn place(&self) -> Option<&str> {
-        let panicked = self.0.iter().find_map(|line| line.split_once(PANICKED));
-        panicked.map(|(_, place)| place.trim_end_matches(':'))
+    /// Omits a backtrace's frames in the standard library and in other packages: they are most of its lines.
+    fn without_foreign_frames(&self) -> Vec<String> {
+        let mut kept = Vec::new();
+        let mut in_backtrace = false;
+        let mut function = None;
+        for line in &self.0 {
+            in_backtrace = line == BACKTRACE || in_backtrace && is_frame(line);
+            if !in_backtrace || line == BACKTRACE {
+                kept.push(line);
+            } else if let Some(place) = line.trim_start().strip_prefix("at ") {
+                kept.extend(function.take().into_iter().chain([line]).filter(|_| is_ours(place)));
+            } else {
+                function = Some(line);
+            }
+        }
+        kept.into_iter().cloned().collect()
     }
+
+    /// Extracts `tests/sched.rs:12:5` from `thread 'name' (17) panicked at tests/sched.rs:12:5:`. A panic of
+    /// insta has the place from `Source: tests/screens.rs:12`.
+    fn place(&self) -> Option<&str> {
+        let panicked = self.0.iter().find_map(|line| line.split_once(PANICKED))?.1.trim_end_matches(':');
+        let compared = self.0.iter().find_map(|line| line.strip_prefix("Source: "));
+        compared.filter(|_| !is_ours(panicked)).or(Some(panicked))
+    }
+}
+
+/// The first line that tells why a test failed, and how many lines to show from there.
+fn cause(lines: &[String]) -> (usize, usize) {
+    let panicked = lines.iter().position(|line| line.contains(PANICKED)).unwrap_or(0);
+    let difference = lines[..panicked].iter().position(|line| line == DIFFERENCE);
+    difference.map_or((panicked, FROM_PANIC), |at| (at, FROM_DIFFERENCE))
+}
+
+/// Whether a line is `  3: function` or `  at file:line:column`.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.split_once(": ").map_or("", |(number, _)| number);
+    line.starts_with("at ") || number.parse::<usize>().is_ok()
+}
+
+fn is_ours(place: &str) -> bool {
+    !place.starts_with("/rustc/") && !place.contains("/registry/src/")
 }
 
 // === impl Account ===
@@ -155,6 +198,36 @@ test result: FAILED. 0 passed; 2 failed";
         assert_eq!(a.0.len(), 2);
         assert_eq!(account.take("b").0, ["only this"]);
         assert_eq!(account.take("c"), Report::default());
+    }
+
+    #[test]
+    fn a_failed_snapshot_shows_its_difference_and_our_frames_only() {
+        let diff = (1..40).map(|number| format!("{number:5} {number:5} │ same"));
+        let panicked =
+            "thread 't' (17) panicked at /root/.cargo/registry/src/index/insta-1.48.0/src/runtime.rs:735:13:
+snapshot assertion for 'top' failed in line 40
+stack backtrace:
+   0: __rustc::rust_begin_unwind
+             at /rustc/abc/library/std/src/panicking.rs:689:5
+   1: insta::runtime::assert_snapshot
+             at /root/.cargo/registry/src/index/insta-1.48.0/src/runtime.rs:735:13
+   2: screens::compare
+             at ./tests/screens.rs:40:9
+note: Some details are omitted, run with `RUST_BACKTRACE=full` for a verbose backtrace.";
+        let head =
+            ["Snapshot: top", "Source: sysprobe-agent/tests/screens.rs:40", DIFFERENCE, "+new results"];
+        let head = head.map(str::to_owned).into_iter();
+        let report = Report::of(head.chain(diff).chain(panicked.lines().map(str::to_owned)));
+        assert_eq!(report.place(), Some("sysprobe-agent/tests/screens.rs:40"));
+        let shown = report.shown();
+        assert_eq!(shown.len(), SHOWN_LINES);
+        assert_eq!(shown[0], DIFFERENCE);
+        assert_eq!(shown[FROM_DIFFERENCE - 1], "   22    22 │ same");
+        assert_eq!(
+            shown[SHOWN_LINES - 3..SHOWN_LINES - 1],
+            ["   2: screens::compare", "             at ./tests/screens.rs:40:9"]
+        );
+        assert!(!shown.iter().any(|line| line.contains("/rustc/")), "{shown:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod loads;
 mod owners;
 mod support;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use support::cgroup::Cgroup;
 use support::network::{Counters, Namespace, RIGHT, Wire};
 use support::place::{Flag, Place, sleep_forever};
 use support::tiers::{Watcher, watchers};
-use support::totals::{lost, workload};
+use support::totals::{lost, missed_runs, workload};
 use support::{buckets_apart, figure, left_out, until};
 
 /// Whether the agent scans all sockets and knows their state at any time. Without socket storage, it counts
@@ -150,17 +150,26 @@ fn a_connection_that_is_not_made_is_counted_with_its_reason() {
         wire.right.ip(&["route", "add", kind, address]);
         wire.left.ip(&["route", "add", address, "via", RIGHT[0]]);
     }
-    for (address, times) in [(RIGHT[0], 3), (silent, 2), (unreachable, 1)] {
+    let attempts = [
+        (RIGHT[0], 3, ErrorKind::ConnectionRefused),
+        (silent, 2, ErrorKind::TimedOut),
+        (unreachable, 1, ErrorKind::HostUnreachable),
+    ];
+    for (address, times, kind) in attempts {
         here.run(|| {
             for _ in 0..times {
-                assert!(TcpStream::connect((address, PORT)).is_err());
+                let error = TcpStream::connect((address, PORT)).expect_err("there is no listener");
+                assert_eq!(error.kind(), kind, "{address}");
             }
         })
         .finish();
     }
     for watcher in &watchers {
-        let ours = tcp(&watcher.agent.snapshot(), &client);
+        let snapshot = watcher.agent.snapshot();
+        let ours = tcp(&snapshot, &client);
         let name = watcher.tier.name();
+        let losses: Vec<_> = snapshot.agent.lost_updates.iter().filter(|loss| loss.count > 0).collect();
+        figure(&format!("{name}: {losses:?}, {} runs missed", missed_runs(&snapshot, "tcp")));
         let reasons: Vec<_> =
             ours.connect_failures.iter().map(|(name, count)| (name.as_str(), *count)).collect();
         assert_eq!(reasons, [("refused", 3), ("timed_out", 2), ("unreachable", 1)], "by {name}");

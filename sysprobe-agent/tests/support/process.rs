@@ -7,10 +7,10 @@ use std::hint::black_box;
 use std::io;
 use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -90,22 +90,25 @@ impl Load {
         assert_eq!(result, 0, "{}", io::Error::last_os_error());
     }
 
-    /// Waits for the end of `body`.
+    /// Waits for the end of `body`, which must not have panicked.
     pub(crate) fn finish(mut self) {
         self.wait();
     }
 
     /// Like [`Self::finish`], for a load that is part of another value.
     pub(crate) fn wait(&mut self) {
-        until("the load ends", || self.reap(libc::WNOHANG).then_some(()));
+        let ended = until("the load ends", || self.reap(libc::WNOHANG));
         self.reaped = true;
+        // One that the test killed has no exit code.
+        assert!(ended.code().is_none_or(|code| code == 0), "the load panicked: {ended}");
     }
 
-    fn reap(&self, flags: i32) -> bool {
-        // SAFETY: without an address for the status, nothing is written.
-        let pid = unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), flags) };
+    fn reap(&self, flags: i32) -> Option<ExitStatus> {
+        let mut status = 0;
+        // SAFETY: the address is of a live value.
+        let pid = unsafe { libc::waitpid(self.pid, &raw mut status, flags) };
         assert!(pid >= 0, "waitpid: {}", io::Error::last_os_error());
-        pid == self.pid
+        (pid == self.pid).then(|| ExitStatus::from_raw(status))
     }
 }
 

@@ -21,7 +21,7 @@ use crate::show::args::{Output, WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
 use crate::{agent, blame, check, completion, docs, latency, probes, resources, schema, top};
 
-/// Show, per pod, where latency comes from: CPU, quota, neighbours, storage, network, memory.
+/// Show, per pod, where latency comes from: CPU, quota, storage, network or memory.
 #[derive(Debug, Parser)]
 #[command(name = "sysprobe", version, after_help = EXIT_CODES)]
 pub struct Cli {

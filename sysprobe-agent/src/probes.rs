@@ -74,7 +74,7 @@ impl Page for Window {
     }
 
     fn name(_: Option<&Self>, _: &Order) -> String {
-        "the agent's programs".to_owned()
+        "sysprobe's BPF programs".to_owned()
     }
 
     fn window(&self) -> Duration {

@@ -62,14 +62,19 @@ fn typed(argument: &Arg) -> String {
 fn meaning(argument: &Arg) -> String {
     let help = argument.get_help().map(StyledStr::to_string).unwrap_or_default();
     let mut text = help.replace('\n', " ").replace('|', "\\|");
+    let takes_value = argument.get_action().takes_values();
     let values = argument.get_possible_values();
     let names: Vec<String> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
-    if argument.get_action().takes_values() && (1..=FEW).contains(&names.len()) {
-        text = format!("{text}: {}", names.join(", "));
+    let mut notes = Vec::new();
+    if takes_value && (1..=FEW).contains(&names.len()) {
+        notes.push(format!("one of {}", names.join(", ")));
     }
     let default: Vec<_> = argument.get_default_values().iter().filter_map(|value| value.to_str()).collect();
-    if argument.get_action().takes_values() && !default.is_empty() && !argument.is_hide_default_value_set() {
-        text = format!("{text} (default `{}`)", default.join(" "));
+    if takes_value && !default.is_empty() && !argument.is_hide_default_value_set() {
+        notes.push(format!("default `{}`", default.join(" ")));
+    }
+    if !notes.is_empty() {
+        text = format!("{text} ({})", notes.join("; "));
     }
     text
 }
@@ -95,7 +100,7 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         for line in [
             "| `POD` | a\\|b |",
-            "| `-s, --sort COLUMN` | Sort by this column: `cpu`, `io` (default `cpu`) |",
+            "| `-s, --sort COLUMN` | Sort by this column (one of `cpu`, `io`; default `cpu`) |",
             "| `--once` | One window |",
             "| `FSYNC99` | p99 fsync latency | `fsync99` |",
         ] {

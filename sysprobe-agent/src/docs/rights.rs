@@ -20,14 +20,22 @@ prints what is missing; run it with the agent's own privileges, for example by `
 ";
 
 const REST: &str = "
-The agent needs the first two, and `CAP_SYS_RESOURCE` before Linux 5.11. `CAP_SYS_ADMIN` includes
-`CAP_BPF` and `CAP_PERFMON`, but do not grant it for that. Where kprobes need it (on arm64 also for
-`net` before Linux 6.3), setting `kernel.perf_event_paranoid` to 2 on the node is enough. The last
-two rows are optional. (`CAP_DAC_OVERRIDE` includes `CAP_DAC_READ_SEARCH`, and allows more.)
+The agent needs the first two, and `CAP_SYS_RESOURCE` before Linux 5.11. The last two rows are
+optional. `CAP_SYS_ADMIN` includes `CAP_BPF` and `CAP_PERFMON`, but do not grant it for that.
 
-The agent uses no other capability. A test (`cargo xtask test rights`) runs the agent as root without
-each of the others in turn, and finds the same domains with the same hooks; on the oldest and newest
-kernels it leaves out all of them at once, with the same result.
+**Kprobes** are used only where there is no better hook: before Linux 5.13, on arm64 also for `net`
+before Linux 6.3, and on kernels without BTF of their own. Linux itself lets a process with
+`CAP_PERFMON` attach them. Debian's kernels ask for `CAP_SYS_ADMIN` while
+`kernel.perf_event_paranoid` is above 2, and their default is 3. Setting it to 2 on the node is
+enough, so the agent does not need the capability.
+
+**`CAP_DAC_READ_SEARCH`** matters only on nodes where users other than root manage cgroups of their
+own (delegation, such as that of systemd to a user's session) and have removed the right to read
+them for all others. (`CAP_DAC_OVERRIDE` includes this capability, and allows more.)
+
+The agent uses no other capability. A test (`cargo xtask test rights`) runs the agent as root
+without each of the others in turn, and finds the same domains with the same hooks; on the oldest
+and newest kernels it leaves out all of them at once, with the same result.
 
 ```yaml
 securityContext:
@@ -45,6 +53,9 @@ securityContext:
   capabilities, which `allowPrivilegeEscalation: false` (`no_new_privs`) disables, or ambient
   capabilities, which Kubernetes cannot set. The files of container runtimes and service account
   tokens belong to root, so user 0 needs no capability to read them.
+- **The Pod Security level `privileged`** for the namespace. The levels `baseline` and `restricted`
+  forbid the host's PID namespace, volumes of the type `hostPath`, and these capabilities. The level
+  only allows such pods; the agent's container itself is not privileged.
 - **The host's PID namespace** (`hostPID: true`). BPF iterators see only the agent's PID namespace.
   They find tasks and sockets that are older than the agent, and count threads for the load
   averages. With `hostPID: true`, `sysprobe check` prints `processes  all of the host`.
@@ -60,8 +71,9 @@ securityContext:
   node can ask the agent; an `emptyDir` is enough for `kubectl exec`.
 - **A source of pod names**, at least one of these (`[pods]` in the configuration selects them):
   - the API server: a service account that may `get`, `list` and `watch` `pods`, and `NODE_NAME` in
-    the environment. This needs the fewest privileges.
-  - the kubelet: a service account that may `get` `nodes/pods` (`nodes/proxy` before Kubernetes 1.33)
+    the environment. This is the chart's default.
+  - the kubelet: a service account that may `get` `nodes/pods` (`nodes/proxy` before Kubernetes
+    1.33)
   - the container runtime's socket, as a `hostPath`
   - the runtime's state directory, such as `/run/containerd`, read-only. The containers' own file
     systems are mounted below it: `recursiveReadOnly` makes these read-only, too.
@@ -80,9 +92,13 @@ securityContext:
   `spc_t` may (not tested).
 - **A kernel that is not in lockdown mode `confidentiality`** (`/sys/kernel/security/lockdown`). In
   that mode, BPF programs may not read kernel memory, and most domains are off
-  ([troubleshooting](troubleshooting.md)).
+  ([troubleshooting](troubleshooting.md#the-kernel-refuses-a-program)).
 
 ## What it never needs
+
+[The manifest](../deploy/kustomize/base/sysprobe.yaml) shows what the chart asks for. `cargo xtask
+test rights` compares its capabilities with the table, and `cargo xtask e2e chart` checks the
+capabilities and writable mounts of the running container.
 
 - `privileged: true`, or a capability that is not in the table.
 - The host's network namespace (`hostNetwork`): the programs see the whole node without it.

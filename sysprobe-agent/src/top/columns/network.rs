@@ -46,7 +46,7 @@ pub(in crate::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Retransmitted),
         rank: 3,
         extra: false,
-        help: "share retransmitted; ! from 1%",
+        help: "resent per new segment; ! from 1%",
         content: Content::Text(|row| {
             of_tcp(
                 row,

@@ -104,7 +104,7 @@ pub struct PodTotals {
 }
 
 /// State of one domain: whether it is measured, and how.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct DomainState {
     /// Name of the domain, such as `sched`.
     pub name: String,
@@ -116,6 +116,10 @@ pub struct DomainState {
     /// Why the domain is off or paused (`shed: ...`). While it is up, its limitations, such as why a cheaper
     /// attach mode is not used. Empty without any.
     pub reason: String,
+    /// Kernel functions and tracepoints that the domain does without, because the kernel refused to hook
+    /// them. `reason` has the kernel's words.
+    #[serde(default)]
+    pub unseen: Vec<String>,
 }
 
 /// The beginning of the reason of a domain that is paused to spare the node its cost.

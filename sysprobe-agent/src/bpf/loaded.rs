@@ -193,14 +193,23 @@ impl Loaded {
 
     /// What is not measured because the kernel refused a program, as sentences.
     pub fn left_out(&self) -> impl Iterator<Item = String> {
-        let missing = self.left_out.iter().filter(|(program, _)| !self.is_replaced(program.name));
-        missing.map(|(program, reason)| {
+        self.missing().map(|(program, reason)| {
             let functions: Vec<_> = program.hooked().collect();
             if functions.is_empty() {
                 return format!("{} ({}) is left out: {reason}", program.name, program.does);
             }
             format!("calls to {} are not seen: {reason}", functions.join(" or "))
         })
+    }
+
+    /// The functions and tracepoints of the same programs.
+    pub fn unseen(&self) -> impl Iterator<Item = &'static str> {
+        self.missing().flat_map(|(program, _)| program.hooked())
+    }
+
+    /// Programs that the kernel refused and that no other program replaces, with its words.
+    fn missing(&self) -> impl Iterator<Item = &(&'static probe::Program, String)> {
+        self.left_out.iter().filter(|(program, _)| !self.is_replaced(program.name))
     }
 
     /// Whether a program runs: the kernel has accepted it, and it is needed.

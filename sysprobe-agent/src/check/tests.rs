@@ -30,7 +30,7 @@ fn a_host_with_everything_is_what_the_schema_says() {
         name: name.to_owned(),
         up,
         hook: "tp_btf".to_owned(),
-        reason: String::new(),
+        ..DomainState::default()
     };
     let source = PodSourceSample { source: "cri".to_owned(), up: false, reason: "refused".to_owned() };
     let domains = vec![state("sched", true), state("vfs", false)];

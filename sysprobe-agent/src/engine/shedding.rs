@@ -44,7 +44,8 @@ impl Shedding {
         );
         info!(domain = state.name, reason, "Domain is paused.");
         let (hook, name) = (state.hook.clone(), state.name.clone());
-        let before = std::mem::replace(state, DomainState { name, up: false, hook, reason });
+        let paused = DomainState { name, hook, reason, ..DomainState::default() };
+        let before = std::mem::replace(state, paused);
         self.vfs.get_or_insert(before);
     }
 
@@ -62,7 +63,13 @@ mod tests {
 
     #[test]
     fn a_domain_that_is_shed_is_off_with_its_reason_and_comes_back_as_it_was() {
-        let before = DomainState { name: "vfs".into(), up: true, hook: "tp_btf".into(), reason: "so".into() };
+        let before = DomainState {
+            name: "vfs".into(),
+            up: true,
+            hook: "tp_btf".into(),
+            reason: "so".into(),
+            unseen: vec!["vfs_read".into()],
+        };
         let (mut shedding, mut state) = (Shedding::default(), before.clone());
         for _ in 0..2 {
             shedding.shed(&mut state, 1000);

@@ -79,7 +79,8 @@ pub(super) fn start_domain<T: Running>(
                 against.retain(|other| probe::rank(name, other.tier) < probe::rank(name, tier));
                 let reasons = std::iter::once(on_one_line(name, against)).filter(|reason| !reason.is_empty());
                 let reasons: Vec<_> = reasons.chain(started.loaded().left_out()).collect();
-                domains.push(up(name, tier.name(), reasons.join("; ")));
+                let unseen = started.loaded().unseen().map(str::to_owned).collect();
+                domains.push(DomainState { unseen, ..up(name, tier.name(), reasons.join("; ")) });
                 return Some(started);
             }
             Err(error) => against.push(Reason { tier, reason: error.to_string() }),
@@ -99,12 +100,12 @@ fn up(name: &str, hook: &str, reason: String) -> DomainState {
     if !reason.is_empty() {
         info!(domain = name, hook, reason, "Domain works with limitations.");
     }
-    DomainState { name: name.into(), up: true, hook: hook.into(), reason }
+    DomainState { name: name.into(), up: true, hook: hook.into(), reason, ..DomainState::default() }
 }
 
 fn off(name: &str, hook: &str, reason: String) -> DomainState {
     warn!(domain = name, reason, "Domain is off.");
-    DomainState { name: name.into(), up: false, hook: hook.into(), reason }
+    DomainState { name: name.into(), hook: hook.into(), reason, ..DomainState::default() }
 }
 
 pub(super) fn file_domain(name: &str, decision: Option<&Decision>) -> DomainState {

@@ -50,7 +50,8 @@ mod tests {
     use super::*;
 
     fn domains(up: bool) -> [DomainState; 1] {
-        [DomainState { name: "rxpath".into(), up, hook: "tp_btf".into(), reason: "so".into() }]
+        let (name, hook, reason) = ("rxpath".into(), "tp_btf".into(), "so".into());
+        [DomainState { name, up, hook, reason, ..DomainState::default() }]
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
         name: name.to_owned(),
         up: true,
         hook: hook.to_owned(),
-        reason: String::new(),
+        ..DomainState::default()
     };
     Snapshot {
         version: VERSION,

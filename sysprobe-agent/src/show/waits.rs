@@ -14,6 +14,9 @@ use crate::{
 
 pub(crate) mod table;
 
+/// The kernel calls it when it throttles a cgroup. From 6.18 on, nothing needs to hook it.
+const THROTTLE: &str = "tg_throttle_down";
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
     /// The domain is off, for this reason.
@@ -35,6 +38,8 @@ pub(crate) struct Waits {
     pub(crate) division: Option<Division>,
     /// The attach mode of the scheduler's programs.
     pub(crate) hook: String,
+    /// Whether the cause `throttled` is told apart from the others.
+    pub(crate) sees_throttling: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +98,7 @@ impl Finding {
             p99: sum.wait.quantile(0.99),
             division: tells.then(|| division(&causes, &sum.blame)),
             hook,
+            sees_throttling: domain.is_none_or(|domain| !domain.unseen.iter().any(|it| it == THROTTLE)),
         })
     }
 }

@@ -54,13 +54,14 @@ pub struct ProgramDocument<'a> {
     pub hook: &'a str,
     /// Number of runs in the window.
     pub runs: u64,
-    /// Runs per second of the window.
+    /// Runs per second of the window. `None` if the kernel did not measure the programs.
     pub runs_per_second: Option<f64>,
     /// Total time of the runs in the window, in seconds.
     pub seconds: f64,
     /// Mean time of a run in the window, in seconds. `None` if the program did not run.
     pub mean_seconds: Option<f64>,
-    /// Time of the runs as a share of one CPU (0..1, or more if the program ran on several CPUs).
+    /// Time of the runs as a share of one CPU (0..1, or more if the program ran on several CPUs). `None` if
+    /// the kernel did not measure the programs.
     pub cpu_ratio: Option<f64>,
     /// Runs in the window that the kernel skipped, because this or another program was already running on
     /// that CPU.

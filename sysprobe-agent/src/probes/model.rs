@@ -136,10 +136,10 @@ impl Window {
         self.programs.iter().map(|row| row.runs).sum()
     }
 
-    /// A count per second of the window.
+    /// A count per second of the window; `None` if the kernel did not measure the programs.
     pub(super) fn per_second(&self, count: u64) -> Option<f64> {
         let seconds = self.length.as_secs_f64();
-        (seconds > 0.0).then(|| count as f64 / seconds)
+        (seconds > 0.0 && self.is_measured()).then(|| count as f64 / seconds)
     }
 
     /// The share of one CPU.

@@ -47,10 +47,16 @@ pub(super) fn body(window: &Window, order: Order, form: &Form) -> Body {
 }
 
 fn summary(window: &Window) -> String {
-    let share = format::or_nothing(window.cpu_share(window.run_ns()), format::fine_percent);
-    let rate = format::or_nothing(window.per_second(window.runs()), format::rate);
     let collected = format::duration(window.collected_in.as_secs_f64());
-    format!("All programs: {share} of a CPU, {rate} runs. The last collection took {collected}.")
+    let collected = format!("The last collection took {collected}.");
+    match (window.cpu_share(window.run_ns()), window.per_second(window.runs())) {
+        (Some(share), Some(rate)) => format!(
+            "All programs: {} of a CPU, {} runs. {collected}",
+            format::fine_percent(share),
+            format::rate(rate)
+        ),
+        _ => collected,
+    }
 }
 
 /// Why there are no numbers.
@@ -95,11 +101,10 @@ impl Table {
     }
 
     fn program(&self, window: &Window, row: &ProgramRow) -> String {
-        let measured = |number: Option<f64>| number.filter(|_| window.is_measured());
         let numbers = [
-            format::or_nothing(measured(window.per_second(row.runs)), format::rate),
+            format::or_nothing(window.per_second(row.runs), format::rate),
             format::or_nothing(row.mean_ns(), |ns| format::duration(ns / 1e9)),
-            format::or_nothing(measured(window.cpu_share(row.run_ns)), format::fine_percent),
+            format::or_nothing(window.cpu_share(row.run_ns), format::fine_percent),
             format::whole(row.missed),
         ];
         self.line(&row.total.program, &row.total.domain, &row.total.hook, &numbers)

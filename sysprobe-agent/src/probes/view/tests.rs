@@ -37,13 +37,18 @@ fn nothing_is_wider_than_asked_for() {
 fn why_there_are_no_numbers() {
     let (_, mut later) = window();
     later.agent.measuring = Measuring::Refused("Operation not permitted".to_owned());
-    let text = text(&later, &later, Width::Columns(80));
+    let mut after = later.clone();
+    after.monotonic_ns += 2_000_000_000;
+    let text = text(&later, &after, Width::Columns(80));
     assert!(text.contains("The kernel refuses to measure its programs: Operation not permitted."), "{text}");
-    let document = json::<Window>(&later, &later, Order::default());
+    assert!(!text.contains("All programs"), "{text}");
+    let document = json::<Window>(&later, &after, Order::default());
     assert_eq!(
         (&document["measuring"], &document["reason"]),
         (&"refused".into(), &"Operation not permitted".into())
     );
+    let program = &document["programs"][0];
+    assert!(program["runs_per_second"].is_null() && program["cpu_ratio"].is_null(), "{program}");
 }
 
 #[test]

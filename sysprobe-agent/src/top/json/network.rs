@@ -36,7 +36,8 @@ pub struct NetworkDocument<'a> {
     pub tcp_connect_failures_per_second: Option<f64>,
     /// TCP resets per second, sent and received.
     pub tcp_resets_per_second: Option<f64>,
-    /// SYNs and final handshake ACKs per second that listening TCP sockets dropped.
+    /// SYNs and final handshake ACKs per second that listening TCP sockets dropped. `None` if no socket
+    /// listens, and where the kernel cannot iterate over all sockets.
     pub tcp_accept_drops_per_second: Option<f64>,
     /// Number of established TCP sockets at the end of the window. `None` if sockets are not counted, or the
     /// workload has no TCP socket.

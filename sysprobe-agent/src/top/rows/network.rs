@@ -99,6 +99,7 @@ impl TcpRow {
     fn of_window(tcp: &TcpSample, window: Window) -> Self {
         let (sent, again) = (tcp.ipv4.sent_packets + tcp.ipv6.sent_packets, tcp.retransmitted_segments);
         let sockets = &tcp.sockets;
+        let listens = sockets.accept_queue_limit > 0;
         Self {
             segment_rate: window.rate(sent as f64),
             retransmit_rate: window.rate(again as f64),
@@ -108,10 +109,12 @@ impl TcpRow {
             connect_p99: tcp.times.connect.quantile(0.99),
             failure_rate: window.rate(tcp.connect_failures.values().sum::<u64>() as f64),
             reset_rate: window.rate((tcp.resets_sent + tcp.resets_received) as f64),
-            accept_drop_rate: window.rate(tcp.accept_drops as f64),
+            accept_drop_rate: window
+                .rate(tcp.accept_drops as f64)
+                .filter(|_| listens || tcp.accept_drops > 0),
             established: (!sockets.by_state.is_empty())
                 .then(|| sockets.by_state.get("established").copied().unwrap_or_default()),
-            accept_queue: (sockets.accept_queue_limit > 0).then_some(sockets.accept_queue_fullest),
+            accept_queue: listens.then_some(sockets.accept_queue_fullest),
         }
     }
 }

@@ -54,6 +54,18 @@ fn what_is_new_and_what_went_backwards_counts_from_zero() {
 }
 
 #[test]
+fn only_a_workload_that_listens_drops_connections() {
+    let mut listening = sample(1, 0, &[]);
+    let drops = |sample: &WorkloadSample| network(None, sample)?.tcp?.accept_drop_rate;
+    assert_eq!(drops(&listening), None, "no socket listens, or the kernel has no iterator over sockets");
+    let tcp = listening.tcp.as_mut().expect("on");
+    tcp.sockets.accept_queue_limit = 128;
+    assert_eq!(drops(&listening), Some(0.0));
+    listening.tcp.as_mut().expect("on").accept_drops = 6;
+    assert_eq!(drops(&listening), Some(3.0));
+}
+
+#[test]
 fn without_the_domains_there_is_nothing() {
     let silent = WorkloadSample::new(workload("", "", "w"), WorkloadKind::Path);
     assert_eq!(network(None, &silent), None);

@@ -11,6 +11,8 @@ use super::{
     *,
 };
 
+use crate::snapshot::SHED;
+
 const MS: u64 = 1_000_000;
 
 fn with(vfs: VfsSample) -> WorkloadSample {
@@ -48,6 +50,17 @@ fn numbers_are_differences_over_the_window() {
     assert!(fsync.max.is_some_and(|max| (0.004..0.005).contains(&max)), "the earlier one is not in it");
     let storage = row.storage.expect("the domain is up");
     assert_eq!((storage.operation_rate(), storage.error_rate()), (Some(4.5), Some(1.0)));
+}
+
+#[test]
+fn while_the_domain_is_paused_nothing_is_known() {
+    let all = Selection { view: View::Io, all: true, ..Selection::default() };
+    let workloads = || vec![with(VfsSample::default())];
+    let (earlier, mut later) = (snapshot(10, workloads()), snapshot(12, workloads()));
+    let vfs = later.domains.iter_mut().find(|domain| domain.name == "vfs").expect("it is there");
+    (vfs.up, vfs.reason) = (false, format!("{SHED}there are more"));
+    let row = rows(&earlier, &later, &all).pop().expect("one workload");
+    assert_eq!(row.operation(Operation::Read), None);
 }
 
 #[test]

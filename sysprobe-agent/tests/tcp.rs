@@ -164,6 +164,9 @@ fn a_connection_that_is_not_made_is_counted_with_its_reason() {
         })
         .finish();
     }
+    let kernel = wire.left.counters();
+    let counts = ["TcpActiveOpens", "TcpAttemptFails"].map(|name| kernel.get(name));
+    assert_eq!(counts, [6, 6], "attempts and failures by the kernel");
     for watcher in &watchers {
         let snapshot = watcher.agent.snapshot();
         let ours = tcp(&snapshot, &client);
@@ -172,9 +175,15 @@ fn a_connection_that_is_not_made_is_counted_with_its_reason() {
         figure(&format!("{name}: {losses:?}, {} runs missed", missed_runs(&snapshot, "tcp")));
         let reasons: Vec<_> =
             ours.connect_failures.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-        assert_eq!(reasons, [("refused", 3), ("timed_out", 2), ("unreachable", 1)], "by {name}");
-        assert_eq!(ours.resets_received, 3, "by {name}");
-        assert_eq!(ours.retransmitted_syns, wire.left.counters().get("TcpExtTCPSynRetrans"), "by {name}");
+        assert_eq!(
+            (&reasons[..], ours.resets_received, ours.retransmitted_syns),
+            (
+                &[("refused", 3), ("timed_out", 2), ("unreachable", 1)][..],
+                3,
+                kernel.get("TcpExtTCPSynRetrans")
+            ),
+            "by {name}"
+        );
         assert_eq!(ours.times.connect.count(), 0, "by {name}");
     }
     assert_nothing_lost(&watchers);

@@ -369,7 +369,7 @@ impl Tier {
     }
 }
 
-pub use sched::{keeps_tasks_in_hash, remembers_slices, tells_causes};
+pub use sched::{THROTTLE, keeps_tasks_in_hash, remembers_slices, tells_causes};
 
 #[cfg(test)]
 mod tests;

@@ -126,6 +126,12 @@ pub struct DomainState {
 pub const SHED: &str = "shed: ";
 
 impl DomainState {
+    /// Whether a call of this function is seen, as far as the kernel's refusals tell.
+    #[must_use]
+    pub fn sees(&self, function: &str) -> bool {
+        !self.unseen.iter().any(|unseen| unseen == function)
+    }
+
     #[must_use]
     pub fn is_shed(&self) -> bool {
         !self.up && self.reason.starts_with(SHED)

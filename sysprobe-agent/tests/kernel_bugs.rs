@@ -104,7 +104,7 @@ fn be_quick() {
 /// it is migrated meanwhile, the kernel counts the rest of its sleep as a wait for the new CPU.
 #[test]
 fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blamed() {
-    const SLEEPS: u64 = 1;
+    const SLEEPS: u64 = 3;
     const PATIENCE: Duration = Duration::from_secs(80);
     const HALF_A_NAP: u64 = 300_000_000;
     if kernel() < (6, 12) {

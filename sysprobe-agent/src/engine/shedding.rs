@@ -43,8 +43,7 @@ impl Shedding {
              which runs BPF programs"
         );
         info!(domain = state.name, reason, "Domain is paused.");
-        let (hook, name) = (state.hook.clone(), state.name.clone());
-        let paused = DomainState { name, hook, reason, ..DomainState::default() };
+        let paused = DomainState { up: false, reason, ..state.clone() };
         let before = std::mem::replace(state, paused);
         self.vfs.get_or_insert(before);
     }

@@ -89,6 +89,9 @@ const DEPART: &str = "divides what a task has waited so far when it is moved to 
 const SOFTIRQ: &str = "measures how long softirqs have a CPU";
 const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
 /// If the kernel throttles individual tasks, switches alone are enough.
+/// The function that throttles a cgroup on a CPU. If its calls are not seen, throttled time counts for what
+/// ran meanwhile.
+pub const THROTTLE: &str = "tg_throttle_down";
 const PER_TASK: &str = "OFF_TASK_THROTTLED";
 const HOLD: &str = "notes that a group is throttled on a CPU";
 const RELEASE: &str = "notes whose throttling ends";
@@ -113,7 +116,7 @@ pub(super) const PROBE: Probe = Probe {
                 extra("sched_soft_e_tp", TpBtf("softirq_exit"), SOFTIRQ),
                 extra("sched_irq_b_tp", TpBtf("irq_handler_entry"), INTERRUPT),
                 extra("sched_irq_e_tp", TpBtf("irq_handler_exit"), INTERRUPT),
-                extra("sched_hold_fe", Fentry("tg_throttle_down"), HOLD).unless(PER_TASK),
+                extra("sched_hold_fe", Fentry(THROTTLE), HOLD).unless(PER_TASK),
                 extra("sched_rel_fe", Fentry("unthrottle_cfs_rq"), RELEASE).unless(PER_TASK),
                 extra("sched_resume_fe", Fentry("tg_unthrottle_up"), RESUME).unless(PER_TASK),
                 program("sched_depart_tp", TpBtf("sched_migrate_task"), DEPART),
@@ -136,7 +139,7 @@ pub(super) const PROBE: Probe = Probe {
                 extra("sched_soft_e_rt", RawTp("softirq_exit"), SOFTIRQ),
                 extra("sched_irq_b_rt", RawTp("irq_handler_entry"), INTERRUPT),
                 extra("sched_irq_e_rt", RawTp("irq_handler_exit"), INTERRUPT),
-                extra("sched_hold_kp", Kprobe("tg_throttle_down"), HOLD).unless(PER_TASK),
+                extra("sched_hold_kp", Kprobe(THROTTLE), HOLD).unless(PER_TASK),
                 extra("sched_rel_kp", Kprobe("unthrottle_cfs_rq"), RELEASE).unless(PER_TASK),
                 extra("sched_resume_kp", Kprobe("tg_unthrottle_up"), RESUME).unless(PER_TASK),
                 program("sched_depart_rt", RawTp("sched_migrate_task"), DEPART),

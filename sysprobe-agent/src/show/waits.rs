@@ -14,9 +14,6 @@ use crate::{
 
 pub(crate) mod table;
 
-/// The kernel calls it when it throttles a cgroup. From 6.18 on, nothing needs to hook it.
-const THROTTLE: &str = "tg_throttle_down";
-
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Finding {
     /// The domain is off, for this reason.
@@ -98,7 +95,7 @@ impl Finding {
             p99: sum.wait.quantile(0.99),
             division: tells.then(|| division(&causes, &sum.blame)),
             hook,
-            sees_throttling: domain.is_none_or(|domain| !domain.unseen.iter().any(|it| it == THROTTLE)),
+            sees_throttling: domain.is_none_or(|domain| domain.sees(probe::THROTTLE)),
         })
     }
 }

@@ -3,8 +3,8 @@
 
 use super::{disk, network::NetworkDone, storage};
 use crate::snapshot::{
-    BlockSample, CpuSample, DomainState, RxpathSample, SchedSample, Snapshot, Throttling, VfsSample,
-    Workload, WorkloadKind, WorkloadSample,
+    BlockSample, CpuSample, RxpathSample, SchedSample, Snapshot, Throttling, VfsSample, Workload,
+    WorkloadKind, WorkloadSample,
 };
 
 /// The length of a window in seconds.
@@ -50,11 +50,11 @@ pub(super) fn each<'a>(
 ) -> impl Iterator<Item = Done> + 'a {
     let before = earlier.by_workload();
     let wanted = later.workloads.iter().filter(move |sample| is_wanted(sample));
-    let is_vfs_paused = later.domain("vfs").is_some_and(DomainState::is_shed);
+    let has_vfs = later.domain("vfs").is_none_or(|domain| domain.up);
     wanted.map(move |sample| {
         let done = Done::of(before.get(&sample.workload).copied(), sample);
         // The totals of a paused domain stay as they are, which is not the same as no activity.
-        Done { vfs: done.vfs.filter(|_| !is_vfs_paused), ..done }
+        Done { vfs: done.vfs.filter(|_| has_vfs), ..done }
     })
 }
 

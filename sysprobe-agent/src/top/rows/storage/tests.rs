@@ -11,7 +11,7 @@ use super::{
     *,
 };
 
-use crate::snapshot::SHED;
+use crate::{show::fixture::without, snapshot::SHED};
 
 const MS: u64 = 1_000_000;
 
@@ -56,10 +56,8 @@ fn numbers_are_differences_over_the_window() {
 fn while_the_domain_is_paused_nothing_is_known() {
     let all = Selection { view: View::Io, all: true, ..Selection::default() };
     let workloads = || vec![with(VfsSample::default())];
-    let (earlier, mut later) = (snapshot(10, workloads()), snapshot(12, workloads()));
-    let vfs = later.domains.iter_mut().find(|domain| domain.name == "vfs").expect("it is there");
-    (vfs.up, vfs.reason) = (false, format!("{SHED}there are more"));
-    let row = rows(&earlier, &later, &all).pop().expect("one workload");
+    let later = without(snapshot(12, workloads()), "vfs", SHED);
+    let row = rows(&snapshot(10, workloads()), &later, &all).pop().expect("one workload");
     assert_eq!(row.operation(Operation::Read), None);
 }
 

@@ -77,11 +77,11 @@ const METRICS_HEAD: &str = "# Metrics
 
 Workload series carry `namespace`, `pod` and `container`. Histograms of a pod have an empty
 `container`, unless the configuration says `histograms = \"container\"`. Workloads outside pods have
-an empty `namespace` and `pod`; their `container` is the name or id of the container, or else the
+an empty `namespace` and `pod`; their `container` is the name or ID of the container, or else the
 systemd unit, or else the cgroup path. Without a namespace, `container=\"kernel\"` is the kernel's own
 threads, `container=\"unknown\"` is what could not be attributed (it should stay near zero), and
 `container=\"other\"` is the sum described below. A container outside Kubernetes with one of these
-names is exported as `NAME@ID`, with the first twelve digits of its id. A pod's container keeps the
+names is exported as `NAME@ID`, with the first twelve digits of its ID. A pod's container keeps the
 name, because its series has a namespace.
 
 Classic buckets are exact: each of their bounds is also a bound of the finer buckets in which the

@@ -21,7 +21,7 @@ pub struct WindowArgs {
     /// Measure one window, print it and exit.
     #[arg(long)]
     pub once: bool,
-    /// Output format; `json` prints one line per window.
+    /// Output format; `wide` has all columns and full names, `json` one line per window.
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     pub output: Output,
     /// Time between updates, from 100ms to 1h: seconds, or a number with `ms`, `s`, `m` or `h`.

@@ -44,7 +44,7 @@ where
 {
     runtime()?.block_on(async {
         let numbers = match client::Client::connect(&config.socket).await? {
-            Some(client) => Numbers::Agents(client.asking(query)),
+            Some(client) => Numbers::Agents(client.asking(query), without_effect(config).collect()),
             None => Numbers::Own(Local::start(config, query)?),
         };
         command(numbers).await
@@ -149,9 +149,22 @@ fn prepare(config: &Config) -> anyhow::Result<(Facts, Plan)> {
     Ok((facts, plan))
 }
 
+/// Warnings about options that only matter to a command that loads programs itself.
+fn without_effect(config: &Config) -> impl Iterator<Item = String> {
+    let options = [
+        ("--attach", config.attach.is_some()),
+        ("--btf", config.btf.is_some()),
+        ("--cgroup-root", config.cgroup_root.is_some()),
+        ("--objects", config.objects.is_some()),
+    ];
+    let given = options.into_iter().filter(|(_, is_given)| *is_given);
+    given.map(|(option, _)| format!("{option} has no effect: the numbers are those of the running agent"))
+}
+
 /// The source of the numbers that a command shows.
 pub(crate) enum Numbers {
-    Agents(client::Client),
+    /// Of the running agent, with warnings for the reader.
+    Agents(client::Client, Vec<String>),
     Own(Local),
 }
 
@@ -176,7 +189,7 @@ impl Local {
 impl Source for Numbers {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
         match self {
-            Self::Agents(client) => client.next().await,
+            Self::Agents(client, _) => client.next().await,
             Self::Own(local) => {
                 scans::seed_tasks(&local.engine).await?;
                 local.engine.collect(local.query).await?.context("the programs are not loaded")
@@ -186,21 +199,21 @@ impl Source for Numbers {
 
     fn will_ask_again_in(&mut self, interval: Duration) {
         match self {
-            Self::Agents(client) => client.will_ask_again_in(interval),
+            Self::Agents(client, _) => client.will_ask_again_in(interval),
             Self::Own(local) => local.query.lease_ms = client::lease_ms(interval),
         }
     }
 
     fn describe(&self) -> String {
         match self {
-            Self::Agents(client) => client.describe(),
+            Self::Agents(client, _) => client.describe(),
             Self::Own(_) => "no agent is running: programs loaded by this command".to_owned(),
         }
     }
 
     fn warnings(&self) -> &[String] {
         match self {
-            Self::Agents(_) => &[],
+            Self::Agents(_, warnings) => warnings,
             Self::Own(local) => &local.warnings,
         }
     }

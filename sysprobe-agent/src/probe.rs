@@ -369,7 +369,9 @@ impl Tier {
     }
 }
 
+pub use net::DROP;
 pub use sched::{THROTTLE, keeps_tasks_in_hash, remembers_slices, tells_causes};
+pub use vfs::FAULT;
 
 #[cfg(test)]
 mod tests;

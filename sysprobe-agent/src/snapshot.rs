@@ -9,6 +9,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::probe::Tier;
+
 mod block;
 mod histogram;
 mod memory;
@@ -130,6 +132,12 @@ impl DomainState {
     #[must_use]
     pub fn sees(&self, function: &str) -> bool {
         !self.unseen.iter().any(|unseen| unseen == function)
+    }
+
+    /// Whether it hooks functions, and not tracepoints or system calls.
+    #[must_use]
+    pub fn hooks_functions(&self) -> bool {
+        [Tier::Fentry, Tier::Kprobe].iter().any(|tier| tier.name() == self.hook)
     }
 
     #[must_use]

@@ -166,6 +166,21 @@ fn io_shows_what_a_workload_flushes() {
 }
 
 #[test]
+fn options_for_programs_have_no_effect_on_a_running_agent_and_the_command_says_so() {
+    let agent = Agent::start();
+    let socket = agent.socket().to_str().expect("UTF-8");
+    let plain = ["top", "--once", "--interval", "200ms", "--socket", socket];
+    let said = |more: &[&str]| {
+        let outcome = command::run_with(&[&plain, more].concat());
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        outcome.stderr
+    };
+    assert_eq!(said(&[]), "");
+    let warning = "sysprobe: --attach has no effect: the numbers are those of the running agent.\n";
+    assert_eq!(said(&["--attach", "raw_tp"]), warning);
+}
+
+#[test]
 fn io_says_why_there_is_nothing() {
     // `block` is off too, because another process may use a disk at the same time.
     let agent = Agent::configured("[domains]\nvfs = false\nblock = false");

@@ -25,9 +25,11 @@ const CALLED: &str = "remembers the socket until the call returns";
 const DROPPED: &str = "counts packets that are dropped, with the reason";
 const REFUSED: &str = "learns whose datagram was refused, where the drop does not say so (before 6.11)";
 const SEED: Program = program("net_seed", FileIterator, "learns whose older sockets are");
-const DROP: Program = extra("net_drop_tp", TpBtf("kfree_skb"), DROPPED);
+/// The tracepoint that tells of a dropped packet, with the reason since Linux 5.17.
+pub const DROP: &str = "kfree_skb";
+const TYPED_DROP: Program = extra("net_drop_tp", TpBtf(DROP), DROPPED);
 const REFUSE: Program = extra("net_refuse_tp", TpBtf("udp_fail_queue_rcv_skb"), REFUSED);
-const RAW_DROP: Program = extra("net_drop_rt", RawTp("kfree_skb"), DROPPED);
+const RAW_DROP: Program = extra("net_drop_rt", RawTp(DROP), DROPPED);
 const RAW_REFUSE: Program = extra("net_refuse_rt", RawTp("udp_fail_queue_rcv_skb"), REFUSED);
 
 pub(super) const PROBE: Probe = Probe {
@@ -41,7 +43,7 @@ pub(super) const PROBE: Probe = Probe {
             programs: &[
                 program("net_send_tp", TpBtf("sock_send_length"), SENT),
                 program("net_recv_tp", TpBtf("sock_recv_length"), RECEIVED),
-                DROP,
+                TYPED_DROP,
                 REFUSE,
                 SEED,
             ],
@@ -57,7 +59,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("net_recv4_out", Fexit("inet_recvmsg"), RECEIVED),
                 program("net_recv6_out", Fexit("inet6_recvmsg"), RECEIVED),
                 program("net_recvr_out", Fexit("sock_common_recvmsg"), RECEIVED),
-                DROP,
+                TYPED_DROP,
                 REFUSE,
                 SEED,
             ],

@@ -76,7 +76,7 @@ const RAW_RING_BEGIN_OLD: Program =
 /// every call whose entry is seen is also accounted for.
 macro_rules! around {
     ($entry:ident, $exit:ident, [$($more:expr),*];
-     $($begin:literal $end:literal $function:literal $older:expr, $required:ident;)+) => {
+     $($begin:literal $end:literal $function:tt $older:expr, $required:ident;)+) => {
         &[
             $($more,)*
             extra("vfs_aio_done_in", $entry("aio_complete_rw"), AIO_ENDS),
@@ -86,6 +86,9 @@ macro_rules! around {
         )+]
     };
 }
+
+/// Reads the page of a mapped file that a thread has touched; without it, major faults are not seen.
+pub const FAULT: &str = "filemap_fault";
 
 const REQUIRED: bool = true;
 /// Without it, only calls through this function are missing.
@@ -118,7 +121,7 @@ macro_rules! functions {
             "vfs_rename_in" "vfs_rename_out" "filename_renameat2" &["do_renameat2"], OPTIONAL;
             "vfs_unlink_in" "vfs_unlink_out" "filename_unlinkat" &["do_unlinkat"], REQUIRED;
             "vfs_rmdir_in" "vfs_rmdir_out" "filename_rmdir" &["do_rmdir"], OPTIONAL;
-            "vfs_fault_in" "vfs_fault_out" "filemap_fault" &[], OPTIONAL;
+            "vfs_fault_in" "vfs_fault_out" FAULT &[], OPTIONAL;
             "vfs_aior_in" "vfs_aior_out" "aio_read" &[], OPTIONAL;
             "vfs_aiow_in" "vfs_aiow_out" "aio_write" &[], OPTIONAL;
             "vfs_iowr_in" "vfs_iowr_out" "io_write" &[], OPTIONAL;

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use socket2::SockRef;
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::{self, Tier};
 use sysprobe_agent::snapshot::Snapshot;
 
 use super::support::cgroup::{Cgroup, is_v1};
@@ -18,11 +18,21 @@ use super::support::totals::workload;
 use super::support::{figure, left_out, shared, until};
 use super::{Datagrams, PORT, net, traffic};
 
+/// The first kernel with drop reasons.
+const NEEDED: (u32, u32) = (5, 17);
+
+#[test]
+fn whether_drops_are_counted_is_in_the_state_of_the_domain() {
+    for watcher in watchers("net") {
+        let snapshot = watcher.agent.snapshot();
+        let state = snapshot.domain("net").expect("it is there");
+        assert_eq!(state.sees(probe::DROP), kernel() >= NEEDED, "{state:?}");
+    }
+}
+
 /// The agents that get drop reasons from this kernel and that know a socket's owner, by socket storage or
 /// through the default hierarchy.
 fn drop_watchers() -> Option<Vec<Watcher>> {
-    /// The first kernel with drop reasons.
-    const NEEDED: (u32, u32) = (5, 17);
     if kernel() < NEEDED {
         left_out("drops with reasons", "the kernel has none before Linux 5.17");
         return None;

@@ -9,7 +9,8 @@ pub struct NetworkRow {
     /// Payload of all protocols, in bytes per second.
     pub received_rate: Option<f64>,
     pub sent_rate: Option<f64>,
-    /// Packets that the kernel dropped, per second.
+    /// Packets that the kernel dropped, per second. `None` also if it does not tell (before Linux 5.17), or
+    /// if the domain `net` is off.
     pub drop_rate: Option<f64>,
     /// `None` where the domain is off, or the workload never had a connection.
     pub tcp: Option<TcpRow>,
@@ -89,7 +90,7 @@ impl NetworkRow {
         Self {
             received_rate: window.rate(done.traffic.received_bytes as f64),
             sent_rate: window.rate(done.traffic.sent_bytes as f64),
-            drop_rate: window.rate(done.drops as f64),
+            drop_rate: window.rate(done.drops as f64).filter(|_| window.counts_drops),
             tcp: done.tcp.as_ref().map(|tcp| TcpRow::of_window(tcp, window)),
         }
     }

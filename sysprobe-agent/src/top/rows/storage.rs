@@ -9,8 +9,9 @@ use crate::snapshot::{OperationSample, VfsSample, WorkloadSample};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StorageRow([OperationRow; Operation::COUNT]);
 
-/// One kind of operation or request. Rates are `None` in a window without length, latencies without a call.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// One kind of operation or request. Rates are `None` in a window without length, latencies without a call,
+/// and all are `None` if this kind is not measured on this kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OperationRow {
     /// Number per second, including those that failed.
     pub rate: Option<f64>,
@@ -25,7 +26,10 @@ pub struct OperationRow {
 
 impl StorageRow {
     pub(super) fn of_window(since: &VfsSample, window: Window) -> Self {
-        let row = |operation: Operation| row(since.of(operation), operation.moves_bytes(), window);
+        let row = |operation: Operation| match operation {
+            Operation::Fault if !window.counts_faults => OperationRow::default(),
+            _ => row(since.of(operation), operation.moves_bytes(), window),
+        };
         Self(Operation::ALL.map(row))
     }
 
@@ -34,16 +38,20 @@ impl StorageRow {
         &self.0[operation as usize]
     }
 
-    /// Operations of all kinds per second.
+    /// Operations of all measured kinds per second.
     #[must_use]
     pub fn operation_rate(&self) -> Option<f64> {
-        self.0.iter().map(|operation| operation.rate).sum()
+        self.sum(|operation| operation.rate)
     }
 
-    /// Operations of all kinds that failed, per second.
+    /// Operations of all measured kinds that failed, per second.
     #[must_use]
     pub fn error_rate(&self) -> Option<f64> {
-        self.0.iter().map(|operation| operation.error_rate).sum()
+        self.sum(|operation| operation.error_rate)
+    }
+
+    fn sum(&self, rate: impl Fn(&OperationRow) -> Option<f64>) -> Option<f64> {
+        self.0.iter().filter_map(rate).reduce(|sum, rate| sum + rate)
     }
 }
 

@@ -2,22 +2,34 @@
 //! sums over its containers.
 
 use super::{disk, network::NetworkDone, storage};
+use crate::probe;
 use crate::snapshot::{
-    BlockSample, CpuSample, RxpathSample, SchedSample, Snapshot, Throttling, VfsSample, Workload,
-    WorkloadKind, WorkloadSample,
+    BlockSample, CpuSample, DomainState, RxpathSample, SchedSample, Snapshot, Throttling, VfsSample,
+    Workload, WorkloadKind, WorkloadSample,
 };
 
-/// The length of a window in seconds.
+/// The length of a window, and what this kernel lets the agent count in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window(pub(super) f64);
+pub(super) struct Window {
+    pub(super) seconds: f64,
+    /// Major page faults.
+    pub(super) counts_faults: bool,
+    /// Dropped packets.
+    pub(super) counts_drops: bool,
+}
 
 impl Window {
     pub(super) fn of(earlier: &Snapshot, later: &Snapshot) -> Self {
-        Self(later.window_since(earlier).as_secs_f64())
+        let is = |name, counted: fn(&DomainState) -> bool| later.domain(name).is_none_or(counted);
+        Self {
+            seconds: later.window_since(earlier).as_secs_f64(),
+            counts_faults: is("vfs", |vfs| vfs.hooks_functions() && vfs.sees(probe::FAULT)),
+            counts_drops: is("net", |net| net.up && net.sees(probe::DROP)),
+        }
     }
 
     pub(super) fn rate(self, amount: f64) -> Option<f64> {
-        (self.0 > 0.0).then(|| amount / self.0)
+        (self.seconds > 0.0).then(|| amount / self.seconds)
     }
 
     pub(super) fn seconds_rate(self, nanoseconds: u64) -> Option<f64> {

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use super::super::{Selection, rows};
 use super::*;
 use crate::{
-    snapshot::{HistogramSample, NetSample, WorkloadKind},
-    top::fixture::workload,
+    snapshot::{DomainState, HistogramSample, NetSample, WorkloadKind},
+    top::fixture::{snapshot, workload},
 };
 
 const MS: u64 = 1_000_000;
 
 /// The row of a window of two seconds.
 fn network(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<NetworkRow> {
-    NetworkDone::of(earlier, later).map(|done| NetworkRow::of_window(&done, Window(2.0)))
+    let window = Window { seconds: 2.0, counts_faults: true, counts_drops: true };
+    NetworkDone::of(earlier, later).map(|done| NetworkRow::of_window(&done, window))
 }
 
 fn sample(sent: u64, again: u64, srtt_ns: &[u64]) -> WorkloadSample {
@@ -51,6 +53,20 @@ fn what_is_new_and_what_went_backwards_counts_from_zero() {
         assert_eq!((row.received_rate, tcp.segment_rate), (Some(55.0), Some(50.0)));
         assert_eq!(tcp.retransmitted_ratio, Some(0.02));
     }
+}
+
+#[test]
+fn where_drops_are_not_told_their_rate_is_unknown() {
+    let of = |domain: DomainState| {
+        let mut later = snapshot(12, vec![sample(300, 5, &[])]);
+        later.domains.push(DomainState { name: "net".to_owned(), ..domain });
+        let rows = rows(&snapshot(10, Vec::new()), &later, &Selection { all: true, ..Selection::default() });
+        rows[0].network.expect("it has traffic").drop_rate
+    };
+    let on = DomainState { up: true, hook: "tp_btf".to_owned(), ..DomainState::default() };
+    assert_eq!(of(on.clone()), Some(3.0));
+    assert_eq!(of(DomainState { unseen: vec!["kfree_skb".to_owned()], ..on }), None, "before Linux 5.17");
+    assert_eq!(of(DomainState::default()), None, "off");
 }
 
 #[test]

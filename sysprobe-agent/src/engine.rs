@@ -182,6 +182,7 @@ impl Engine {
             for domain in self.measured.charged() {
                 domain.bury(id, cgroup, attribution, registry, now);
             }
+            self.files.bury(id, cgroup, attribution, registry, now);
             attribution.retire(id, &cgroup.name, now);
         }
         self.files.forget(id);

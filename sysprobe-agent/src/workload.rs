@@ -22,7 +22,7 @@ mod reading;
 
 pub(crate) use admission::Admission;
 pub(crate) use bearer::Bearer;
-pub(crate) use charge::Charge;
+pub(crate) use charge::{Charge, LastKills};
 pub(crate) use reading::Reading;
 
 #[derive(Debug)]

@@ -11,14 +11,14 @@ use std::thread;
 use std::time::Duration;
 
 use support::agent::Agent;
-use support::cgroup::Cgroup;
+use support::cgroup::{Cgroup, is_v1};
 use support::memory::{Memory, take};
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::kernel;
+use support::tiers::{kernel, watchers};
 use support::totals::{lost, workload};
-use support::{figure, until};
+use support::{figure, left_out, until};
 use sysprobe_agent::snapshot::{MemoryLevels, MemorySample, Snapshot};
 
 const MIB: u64 = 1 << 20;
@@ -118,6 +118,44 @@ fn each_kill_is_one_more_and_outlives_the_cgroup() {
     cgroup.remove();
     let gone = sample(&agent.snapshot(), &name).expect("in its grace");
     assert_eq!(gone.oom_kills, Some(4));
+}
+
+/// Most OOM kills end a container: the kernel kills all of its processes, and the runtime removes the cgroup
+/// before its files are read again.
+#[test]
+fn a_kill_that_ends_its_cgroup_is_counted() {
+    if is_v1() {
+        left_out(
+            "kills that end a cgroup",
+            "the memory controller's hierarchy is not the agent's (cgroup v1)",
+        );
+        return;
+    }
+    let watchers = watchers("cgroup");
+    let limited = |name| {
+        let cgroup = Cgroup::with_memory(name);
+        cgroup.set_memory_limit(16 * MIB);
+        cgroup
+    };
+    let read = limited("read");
+    take_too_much(&read);
+    for watcher in &watchers {
+        let kills = sample(&watcher.agent.snapshot(), &read.name).and_then(|memory| memory.oom_kills);
+        assert_eq!(kills, Some(1), "{}", watcher.tier.name());
+    }
+    for (cgroup, expected) in [(limited("unread"), 1), (read, 2)] {
+        take_too_much(&cgroup);
+        assert_eq!(cgroup.memory().oom_kills, expected, "the kernel killed it");
+        let name = cgroup.name.clone();
+        cgroup.remove();
+        for watcher in &watchers {
+            until(&format!("{} tells of {expected} kills", watcher.tier.name()), || {
+                let memory = sample(&watcher.agent.snapshot(), &name)?;
+                assert!(memory.oom_kills <= Some(expected), "{memory:?}");
+                (memory.oom_kills == Some(expected)).then_some(())
+            });
+        }
+    }
 }
 
 /// The kernel's count of major faults in `/proc/PID/stat`.

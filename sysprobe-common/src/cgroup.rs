@@ -19,6 +19,9 @@ pub const RENAMED: u32 = 3;
 /// The size of the ring buffer in bytes: room for about 1,800 events.
 pub const RING_BYTES: u32 = 512 * 1024;
 
+/// The number of OOM kills is unknown, or the event is not a removal.
+pub const KILLS_UNKNOWN: u64 = u64::MAX;
+
 /// One event. The agent builds the path from the parent's.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -27,13 +30,16 @@ pub struct CgroupEvent {
     pub id: u64,
     /// The id of the parent directory.
     pub parent: u64,
+    /// The OOM kills in a removed cgroup and below it. Its files are often gone before the agent has read
+    /// them.
+    pub oom_kills: u64,
     pub kind: u32,
     /// The length of `name`, without a terminator.
     pub length: u32,
     pub name: [u8; NAME_SIZE as usize],
 }
 
-const _: () = assert!(size_of::<CgroupEvent>() == 280 && align_of::<CgroupEvent>() == 8);
+const _: () = assert!(size_of::<CgroupEvent>() == 288 && align_of::<CgroupEvent>() == 8);
 
 /// Event counters, which the agent compares with the events that it has read.
 #[repr(u32)]

@@ -1,9 +1,10 @@
 //! The kernel's events for created, removed and renamed cgroups, from the ring buffer of the `cgroup` object.
 
+use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
 
 use aya::maps::{MapData, RingBuf};
-use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, RENAMED};
+use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, KILLS_UNKNOWN, RENAMED};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::Candidate;
@@ -22,7 +23,10 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Born,
-    Died,
+    Died {
+        /// The OOM kills in it and below it, if it had the memory controller.
+        oom_kills: Option<u64>,
+    },
     Renamed,
 }
 
@@ -88,27 +92,31 @@ pub struct Malformed {
 }
 
 fn decode(record: &[u8]) -> Result<Event, Malformed> {
-    let malformed =
-        Malformed { length: record.len(), kind: number::<4>(record, 16).map_or(0, u32::from_ne_bytes) };
-    let fields = || {
-        let id = number(record, 0).map(u64::from_ne_bytes)?;
-        let parent = number(record, 8).map(u64::from_ne_bytes)?;
-        let length = number(record, 20).map(u32::from_ne_bytes)?;
-        let name = record.get(NAME..NAME + length as usize)?;
-        Some((id, parent, String::from_utf8_lossy(name).into_owned()))
-    };
-    let change = match malformed.kind {
+    let kind = number(record, offset_of!(CgroupEvent, kind)).map_or(0, u32::from_ne_bytes);
+    well_formed(record, kind).ok_or(Malformed { length: record.len(), kind })
+}
+
+fn well_formed(record: &[u8], kind: u32) -> Option<Event> {
+    let long = |at| number(record, at).map(u64::from_ne_bytes);
+    let oom_kills = long(offset_of!(CgroupEvent, oom_kills))?;
+    let change = match kind {
         BORN => Change::Born,
-        DIED => Change::Died,
+        DIED => Change::Died { oom_kills: Some(oom_kills).filter(|kills| *kills != KILLS_UNKNOWN) },
         RENAMED => Change::Renamed,
-        _ => return Err(malformed),
+        _ => return None,
     };
-    let (id, parent, name) = fields().ok_or(malformed)?;
-    Ok(Event { id, change, parent, name })
+    let length = number(record, offset_of!(CgroupEvent, length)).map(u32::from_ne_bytes)?;
+    let name = record.get(NAME..NAME + length as usize)?;
+    Some(Event {
+        id: long(offset_of!(CgroupEvent, id))?,
+        change,
+        parent: long(offset_of!(CgroupEvent, parent))?,
+        name: String::from_utf8_lossy(name).into_owned(),
+    })
 }
 
 /// Where the name begins in a `CgroupEvent`.
-const NAME: usize = std::mem::offset_of!(CgroupEvent, name);
+const NAME: usize = offset_of!(CgroupEvent, name);
 
 fn number<const SIZE: usize>(record: &[u8], at: usize) -> Option<[u8; SIZE]> {
     record.get(at..at + SIZE)?.try_into().ok()
@@ -119,9 +127,12 @@ mod tests {
     use super::*;
 
     fn record(kind: u32, length: u32, name: &[u8]) -> Vec<u8> {
-        let head =
-            [&77_u64.to_ne_bytes()[..], &5_u64.to_ne_bytes(), &kind.to_ne_bytes(), &length.to_ne_bytes()];
-        [&head.concat()[..], name, &[0; 8]].concat()
+        record_with(3, kind, length, name)
+    }
+
+    fn record_with(oom_kills: u64, kind: u32, length: u32, name: &[u8]) -> Vec<u8> {
+        let longs = [77, 5, oom_kills].map(u64::to_ne_bytes).concat();
+        [&longs[..], &kind.to_ne_bytes(), &length.to_ne_bytes(), name, &[0; 8]].concat()
     }
 
     #[test]
@@ -131,9 +142,17 @@ mod tests {
     }
 
     #[test]
+    fn a_removed_cgroup_says_how_many_kills_it_had_if_it_is_known() {
+        for (told, oom_kills) in [(3, Some(3)), (0, Some(0)), (KILLS_UNKNOWN, None)] {
+            let event = decode(&record_with(told, DIED, 4, b"pod1")).expect("well formed");
+            assert_eq!(event.change, Change::Died { oom_kills });
+        }
+    }
+
+    #[test]
     fn foreign_records_are_refused() {
-        assert_eq!(decode(&record(9, 0, b"")), Err(Malformed { length: 32, kind: 9 }));
-        assert_eq!(decode(&record(BORN, 300, b"pod1")), Err(Malformed { length: 36, kind: BORN }));
+        assert_eq!(decode(&record(9, 0, b"")), Err(Malformed { length: 40, kind: 9 }));
+        assert_eq!(decode(&record(BORN, 300, b"pod1")), Err(Malformed { length: 44, kind: BORN }));
         assert_eq!(decode(&[0; 5]), Err(Malformed { length: 5, kind: 0 }));
         assert_eq!(decode(&[]), Err(Malformed { length: 0, kind: 0 }));
     }

@@ -30,6 +30,8 @@ pub struct Cgroup {
     /// When the agent learned of it: at its creation, or at the walk that found it.
     pub since: Instant,
     died: Option<Instant>,
+    /// The OOM kills in it and below it when it was removed, if the event tells.
+    pub oom_kills: Option<u64>,
 }
 
 /// Which part of a cgroup's lifetime totals is new to the agent.
@@ -61,7 +63,7 @@ impl Cgroup {
     pub(crate) fn of_path(path: &str, since: Instant) -> Self {
         let own = path.rsplit('/').next().unwrap_or_default().into();
         let (name, origin) = (name_of(path), Origin::Born);
-        Self { parent: 0, own, length: path.len(), name, origin, since, died: None }
+        Self { parent: 0, own, length: path.len(), name, origin, since, died: None, oom_kills: None }
     }
 
     #[must_use]
@@ -108,10 +110,11 @@ impl Tree {
                 self.born += 1;
                 self.place(event.id, event.parent, &event.name, (Origin::Born, now))
             }
-            Change::Died => {
+            Change::Died { oom_kills } => {
                 self.died += 1;
                 if let Some(cgroup) = self.cgroups.get_mut(&event.id) {
                     cgroup.died.get_or_insert(now);
+                    cgroup.oom_kills = oom_kills;
                 }
                 true
             }
@@ -128,6 +131,7 @@ impl Tree {
             origin: Origin::Older,
             since: now,
             died: None,
+            oom_kills: None,
         };
         self.cgroups.entry(id).or_insert_with(root);
     }
@@ -147,7 +151,9 @@ impl Tree {
         } else if let Some((length, name)) = self.called(parent, own) {
             self.too_long += u64::from(length > PATH_MAX);
             let own = own.into();
-            self.cgroups.insert(id, Cgroup { parent, own, length, name, origin, since: now, died: None });
+            let (died, oom_kills) = (None, None);
+            let cgroup = Cgroup { parent, own, length, name, origin, since: now, died, oom_kills };
+            self.cgroups.insert(id, cgroup);
             self.fresh.push(id);
         }
         true

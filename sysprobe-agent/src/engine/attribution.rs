@@ -182,14 +182,19 @@ impl Attribution {
         self.late.retain(|_, (_, since)| now.duration_since(*since) < grace);
     }
 
-    /// Keeps the counters of a cgroup that was deleted before it was named; `false` if there is no room.
-    #[must_use]
-    pub(super) fn adopt(&mut self, name: &Name, gathered: Box<dyn Charge>, now: Instant) -> bool {
-        let has_room = self.orphans.len() < ORPHANS_MAX;
-        if has_room {
-            self.orphans.push(Orphan { name: name.clone(), gathered, since: now });
+    /// Keeps the counters of a cgroup that was deleted before it was named, or gives them back if there is no
+    /// room.
+    pub(super) fn adopt(
+        &mut self,
+        name: &Name,
+        gathered: Box<dyn Charge>,
+        now: Instant,
+    ) -> Result<(), Box<dyn Charge>> {
+        if self.orphans.len() >= ORPHANS_MAX {
+            return Err(gathered);
         }
-        has_room
+        self.orphans.push(Orphan { name: name.clone(), gathered, since: now });
+        Ok(())
     }
 
     /// Passes the counters of deleted cgroups to `charge` once their name has arrived or can no longer

@@ -72,16 +72,27 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
         let keys = K::of_cgroup(id).map_or_else(|| self.keys_of(id), |key| vec![key]);
         for key in keys {
             let released = self.release(key, |gathered| {
-                if let Some(bearer) = attribution.settle(id, cgroup, now) {
-                    registry.add(bearer, gathered);
-                } else if !attribution.adopt(&cgroup.name, Box::new(*gathered), now) {
-                    registry.add(&Bearer::unknown(), gathered);
-                }
+                charge_last((id, cgroup), *gathered, attribution, registry, now);
             });
             if let Err(error) = released {
                 error!(%error, "The slot of a deleted cgroup could not be freed.");
             }
         }
+    }
+}
+
+/// Charges the last counters of a deleted cgroup, if necessary when its name arrives.
+pub(super) fn charge_last<C: Charge + 'static>(
+    (id, cgroup): (u64, &Cgroup),
+    gathered: C,
+    attribution: &mut Attribution,
+    registry: &mut Registry,
+    now: Instant,
+) {
+    if let Some(bearer) = attribution.settle(id, cgroup, now) {
+        registry.add(bearer, &gathered);
+    } else if let Err(gathered) = attribution.adopt(&cgroup.name, Box::new(gathered), now) {
+        registry.add(&Bearer::unknown(), gathered.as_ref());
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::Result;
 use tracing::warn;
 
 use super::attribution::Attribution;
+use super::charging::charge_last;
 use super::identity::Identity;
 use super::rotation::Rotation;
 use super::start::file_domain;
@@ -21,7 +22,7 @@ use crate::pressure::PressureFiles;
 use crate::snapshot::{
     CpuSample, DomainState, LostUpdates, MemorySample, PressureSample, ScanSample, WorkloadKind,
 };
-use crate::workload::{Reading, Registry};
+use crate::workload::{Charge as _, LastKills, Reading, Registry};
 
 /// Time limit of a pass, which runs on the engine's thread; cgroups that do not fit are read in the next
 /// pass. Reading a cgroup's files takes about 80 us (8 to 13 per file, mostly to open it), so this is enough
@@ -151,6 +152,20 @@ impl Files {
         self.scan.clone()
     }
 
+    /// Charges what a deleted cgroup's files would have said last, as far as its event does.
+    pub(super) fn bury(
+        &mut self,
+        id: u64,
+        cgroup: &Cgroup,
+        attribution: &mut Attribution,
+        registry: &mut Registry,
+        now: Instant,
+    ) {
+        if let Some(kills) = self.memory.as_mut().and_then(|memory| memory.last_kills(id, cgroup)) {
+            charge_last((id, cgroup), kills, attribution, registry, now);
+        }
+    }
+
     /// Forgets a deleted cgroup.
     pub(super) fn forget(&mut self, id: u64) {
         self.domains().for_each(|domain| domain.forget(id));
@@ -176,6 +191,21 @@ impl<R: Read> Domain<R> {
             failed: (0, None),
             said: 0,
         })
+    }
+}
+
+impl Domain<MemoryFiles> {
+    /// The OOM kills of a deleted cgroup that were not in the last reading. `None` if there are none, or if
+    /// the cgroup has no series: cgroups that only group others have some if they set a limit of their own.
+    fn last_kills(&mut self, id: u64, cgroup: &Cgroup) -> Option<LastKills> {
+        let only_groups = cgroup.name.kind != WorkloadKind::Path && !is_workload(cgroup);
+        if !cgroup.name.is_top || (only_groups && !self.last.contains_key(&id)) {
+            return None;
+        }
+        let oom_kills = cgroup.oom_kills?;
+        let told = MemorySample { oom_kills: Some(oom_kills), ..MemorySample::default() };
+        let seen = self.seen.entry(id).or_insert_with(|| told.first_seen(cgroup.origin));
+        Some(seen.last_kills(oom_kills)).filter(|kills| !kills.is_idle())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Creation, removal and renaming of cgroups.
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
-use super::{Member, Need, Object, Probe, Tier, TierSet, member, object, program};
+use super::{Member, Need, Object, Probe, Tier, TierSet, member, object, optional, program};
 
 static OBJECT: Object = object!("cgroup.o");
 
@@ -15,10 +15,17 @@ static MEMBERS: &[Member] = &[
     // Renamed in Linux 6.15.
     member("OFF_KN_PARENT", &["kernfs_node.__parent", "kernfs_node.parent"]),
     member("OFF_KN_ROOT", &["kernfs_node.dir.root"]),
+    // For OOM kills; only some of these exist without CONFIG_MEMCG.
+    optional("OFF_KN_CGROUP", &["kernfs_node.priv"]),
+    optional("OFF_CGROUP_STATES", &["cgroup.subsys"]),
+    optional("VAL_MEMORY_CONTROLLER", &["cgroup_subsys_id.memory_cgrp_id"]),
+    optional("OFF_MEMCG_STATE", &["mem_cgroup.css"]),
+    optional("OFF_MEMCG_EVENTS", &["mem_cgroup.memory_events"]),
+    optional("VAL_OOM_KILL", &["memcg_memory_event.MEMCG_OOM_KILL"]),
 ];
 
 const BORN: &str = "tells of a birth";
-const DIED: &str = "tells of a death";
+const DIED: &str = "tells of a death, and how many OOM kills there were until then";
 const RENAMED: &str = "tells of a new name";
 
 pub(super) const PROBE: Probe = Probe {

@@ -88,10 +88,10 @@ const FREE: &str = "forgets a task that is freed";
 const DEPART: &str = "divides what a task has waited so far when it is moved to another CPU";
 const SOFTIRQ: &str = "measures how long softirqs have a CPU";
 const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
-/// If the kernel throttles individual tasks, switches alone are enough.
 /// The function that throttles a cgroup on a CPU. If its calls are not seen, throttled time counts for what
 /// ran meanwhile.
 pub const THROTTLE: &str = "tg_throttle_down";
+/// If the kernel throttles individual tasks, switches alone are enough.
 const PER_TASK: &str = "OFF_TASK_THROTTLED";
 const HOLD: &str = "notes that a group is throttled on a CPU";
 const RELEASE: &str = "notes whose throttling ends";

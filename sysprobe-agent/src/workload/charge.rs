@@ -128,6 +128,23 @@ impl Charge for RxpathStats {
     }
 }
 
+/// OOM kills that are known from a cgroup's removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastKills(pub(super) u64);
+
+/// The pod's own cgroup counts the kills of its containers.
+impl Charge for LastKills {
+    fn is_idle(&self) -> bool {
+        self.0 == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        *workload.memory.get_or_insert_default().oom_kills.get_or_insert(0) += self.0;
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+}
+
 impl Charge for ReclaimStats {
     fn is_idle(&self) -> bool {
         self.reclaims == 0

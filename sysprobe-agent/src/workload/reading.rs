@@ -3,6 +3,7 @@
 //! added. For a cgroup that is older than the agent, the first reading is therefore a baseline. For a cgroup
 //! that was created later, all of it is new.
 
+use super::charge::LastKills;
 use crate::cgroup::tree::Origin;
 use crate::snapshot::{
     CpuSample, MemorySample, PressureSample, StallSample, Throttling, Workload, WorkloadKind, WorkloadSample,
@@ -42,11 +43,16 @@ pub(crate) struct Seen(Option<u64>);
 
 impl Seen {
     fn add_to(&mut self, total: &mut u64, now: u64) {
+        *total += self.growth(now);
+    }
+
+    /// How much is new since the last reading.
+    fn growth(&mut self, now: u64) -> u64 {
         let last = self.0.unwrap_or(now);
-        *total += now.saturating_sub(last);
         // Some totals are sums over CPUs that are read one after the other, and may decrease slightly between
         // two reads.
         self.0 = Some(last.max(now));
+        now.saturating_sub(last)
     }
 
     /// For a total that not every cgroup or kernel has.
@@ -95,6 +101,13 @@ impl Reading for CpuSample {
 pub(crate) struct MemorySeen {
     oom_kills: Seen,
     major_faults: Seen,
+}
+
+impl MemorySeen {
+    /// Those of a removed cgroup's OOM kills that no reading has counted.
+    pub(crate) fn last_kills(&mut self, oom_kills: u64) -> LastKills {
+        LastKills(self.oom_kills.growth(oom_kills))
+    }
 }
 
 impl AllSeen for MemorySeen {

@@ -48,8 +48,14 @@ impl Watcher {
 /// Turns off all other domains with programs: to load them takes an emulated machine half a minute. `cpu`
 /// stays on, because an agent needs a domain that exports something if the tested one is off.
 fn only(domain: &str) -> String {
-    // The scheduler's programs provide the reader's states.
-    let is_on = |other| other == domain || other == "cpu" || (domain == "rxpath" && other == "sched");
+    let is_needed = |other| match domain {
+        // The scheduler's programs provide the reader's states.
+        "rxpath" => other == "sched",
+        // The event of a cgroup's end has its last OOM kills.
+        "cgroup" => other == "memory",
+        _ => false,
+    };
+    let is_on = |other| other == domain || other == "cpu" || is_needed(other);
     let switches = ["sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim", "cpu", "memory", "pressure"]
         .map(|other| format!("{other} = {}", is_on(other)));
     format!("[domains]\n{}", switches.join("\n"))

@@ -8,15 +8,18 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+use aya_ebpf::Global;
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, RingBuf};
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_probe_read_kernel_str};
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
-use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, NAME_SIZE, RENAMED, RING_BYTES};
+use sysprobe_common::cgroup::{
+    BORN, CgroupCount, CgroupEvent, DIED, KILLS_UNKNOWN, NAME_SIZE, RENAMED, RING_BYTES,
+};
 use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_task};
 use sysprobe_ebpf::counter::count;
-use sysprobe_ebpf::kernel::{Address, Object};
+use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 use sysprobe_ebpf::settings;
 
 settings!(
@@ -25,6 +28,16 @@ settings!(
     OFF_KN_PARENT,
     /// `kernfs_node.dir.root`, the same for all directories of one file system.
     OFF_KN_ROOT,
+    /// `kernfs_node.priv`: the cgroup.
+    OFF_KN_CGROUP,
+    /// `cgroup.subsys`: the cgroup's state in each controller, by the controller's number.
+    OFF_CGROUP_STATES,
+    VAL_MEMORY_CONTROLLER,
+    /// Where that state lies in the memory controller's `mem_cgroup`.
+    OFF_MEMCG_STATE,
+    /// `mem_cgroup.memory_events`: counters, by the number of the event.
+    OFF_MEMCG_EVENTS,
+    VAL_OOM_KILL,
 );
 
 #[btf_map]
@@ -143,6 +156,7 @@ fn key_root() -> Option<u64> {
 fn describe(event: &mut CgroupEvent, node: Address, parent: Address, kind: u32) -> Option<()> {
     event.id = node.u64(&OFF_KN_ID).unwrap_or(0);
     event.parent = parent.u64(&OFF_KN_ID).unwrap_or(0);
+    event.oom_kills = if kind == DIED { oom_kills(node).unwrap_or(KILLS_UNKNOWN) } else { KILLS_UNKNOWN };
     event.kind = kind;
     event.length = 0;
     let name = node.u64(&OFF_KN_NAME)?;
@@ -152,6 +166,32 @@ fn describe(event: &mut CgroupEvent, node: Address, parent: Address, kind: u32) 
     // The helper's length counts the terminator.
     event.length = u32::try_from(length.checked_sub(1)?).ok()?;
     Some(())
+}
+
+/// What `memory.events` of a cgroup that is being removed would say. `None` if the memory controller is off
+/// or in another hierarchy.
+///
+/// `cgroup_rmdir` and `kernfs_remove` run under `cgroup_mutex`, without which the kernel does not clear the
+/// pointer to the state (`offline_css`, v5.10-).
+#[inline(always)]
+fn oom_kills(node: Address) -> Option<u64> {
+    let is_absent = |setting: &Global<u32>| setting.load() == ABSENT;
+    if is_absent(&OFF_KN_CGROUP)
+        || is_absent(&OFF_CGROUP_STATES)
+        || is_absent(&VAL_MEMORY_CONTROLLER)
+        || is_absent(&OFF_MEMCG_STATE)
+        || is_absent(&OFF_MEMCG_EVENTS)
+        || is_absent(&VAL_OOM_KILL)
+    {
+        return None;
+    }
+    let states = Address(node.follow(&OFF_KN_CGROUP)?.0 + 8 * u64::from(VAL_MEMORY_CONTROLLER.load()));
+    let state = states.follow(&OFF_CGROUP_STATES)?;
+    if state.0 == 0 {
+        return None;
+    }
+    let counters = state.0 - u64::from(OFF_MEMCG_STATE.load()) + 8 * u64::from(VAL_OOM_KILL.load());
+    Address(counters).u64(&OFF_MEMCG_EVENTS)
 }
 
 sysprobe_ebpf::object!();

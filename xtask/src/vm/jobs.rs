@@ -58,10 +58,12 @@ pub(super) const SHORT: [Part; 12] = [
 ];
 
 /// The parts that every change is tested with: all domains and attach modes on the oldest kernel. On the
-/// newest, loading four agents at once takes too long, so only two domains run there.
-pub(super) const SMOKE: [Part; 2] = [
+/// newest, loading four agents at once takes too long, so only two domains run there, and a test that needs
+/// cgroup v2.
+pub(super) const SMOKE: [Part; 3] = [
     Part { file: "smoke", tests: &[], kernel: Some("5.10") },
     Part { file: "tiers", tests: &[], kernel: Some("7.3") },
+    Part { file: "memory", tests: &["a_kill_that_ends"], kernel: Some("7.3") },
 ];
 
 /// Builds the tests that guests run, or only the named ones if there are names.

@@ -6,6 +6,8 @@ use super::super::walk::Found;
 use super::*;
 use crate::heap_meter;
 
+const DIED: Change = Change::Died { oom_kills: None };
+
 /// An event for a cgroup in the root or one level below. The parent's id is the first letter of its name.
 fn event(id: u64, change: Change, path: &str) -> Event {
     let (parent, name) = path.rsplit_once('/').expect("absolute");
@@ -47,12 +49,21 @@ fn apply(tree: &mut Tree, events: &[(u64, Change, &str)], now: Instant) {
 fn a_dead_cgroup_stays_for_its_last_words_and_then_goes() {
     let start = Instant::now();
     let mut tree = tree();
-    apply(&mut tree, &[(5, Change::Born, "/a"), (5, Change::Died, "/a")], start);
+    apply(&mut tree, &[(5, Change::Born, "/a"), (5, DIED, "/a")], start);
     assert!(alive(&tree).is_empty());
     assert!(tree.departed(start).is_empty());
     assert!(tree.get(5).is_some());
     assert_eq!(tree.departed(start + LAST_WORDS), [5]);
     assert_eq!(tree.counts(), (1, 1));
+}
+
+#[test]
+fn what_a_removal_tells_stays_until_the_cgroup_is_forgotten() {
+    let start = Instant::now();
+    let mut tree = tree();
+    let died = Change::Died { oom_kills: Some(2) };
+    apply(&mut tree, &[(5, Change::Born, "/a"), (5, died, "/a")], start);
+    assert_eq!(tree.get(5).and_then(|cgroup| cgroup.oom_kills), Some(2));
 }
 
 #[test]
@@ -165,7 +176,7 @@ fn parents_are_those_of_the_living() {
         &[(97, Change::Born, "/a"), (98, Change::Born, "/a/b"), (99, Change::Born, "/a/b/c")],
         start,
     );
-    apply(&mut tree, &[(99, Change::Died, "/a/b/c")], start);
+    apply(&mut tree, &[(99, DIED, "/a/b/c")], start);
     let mut parents: Vec<_> = tree.parents().into_iter().collect();
     parents.sort_unstable();
     assert_eq!(parents, [0, ROOT_ID, 97]);

@@ -41,7 +41,8 @@ pub(super) static MEMORY: &[Metric] = &[
         help: "Processes of the cgroup (on cgroup v2, also of those below it) that were OOM-killed, because \
                of a memory limit or because the machine ran out of memory.",
         labels: WORKLOAD,
-        source: "memory.events oom_kill; memory.oom_control on cgroup v1",
+        source: "memory.events oom_kill; memory.oom_control on cgroup v1; when a cgroup is removed, \
+                 mem_cgroup.memory_events[MEMCG_OOM_KILL]",
         emit: |snapshot, emit| each(snapshot, emit, |memory| memory.oom_kills),
     },
     Metric {

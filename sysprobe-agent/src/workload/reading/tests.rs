@@ -3,7 +3,7 @@
 use super::*;
 use crate::cgroup::name::name_of;
 use crate::snapshot::MemoryLevels;
-use crate::workload::{Bearer, Registry};
+use crate::workload::{Bearer, Charge as _, Registry};
 
 /// For a cgroup that was created while the agent ran.
 fn new<S: AllSeen>() -> S {
@@ -45,6 +45,22 @@ fn a_cgroup_takes_its_levels_along_and_leaves_its_totals() {
 
     registry.forget_memory_levels();
     assert_eq!((of(&registry).levels, of(&registry).oom_kills), (None, Some(7)));
+}
+
+#[test]
+fn a_removed_cgroup_adds_the_kills_that_no_reading_has_counted() {
+    let mut registry = Registry::default();
+    let mut seen = new::<MemorySeen>();
+    registry.add_reading(&bearer(), &memory(100, None, 2), &mut seen);
+    registry.forget_memory_levels();
+    registry.add(&bearer(), &seen.last_kills(3));
+    assert_eq!((of(&registry).levels, of(&registry).oom_kills), (None, Some(3)));
+    assert!(seen.last_kills(3).is_idle(), "all are counted");
+
+    // Never read, and created while the agent ran or before.
+    registry.add(&bearer(), &new::<MemorySeen>().last_kills(1));
+    registry.add(&bearer(), &MemorySeen::all(Seen(None)).last_kills(5));
+    assert_eq!(of(&registry).oom_kills, Some(4));
 }
 
 #[test]

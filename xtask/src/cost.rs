@@ -55,10 +55,10 @@ pub(crate) struct Args {
     /// Measure nothing; rewrite docs/overhead.md from the stored counts
     #[arg(long, conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "boots"])]
     page_only: bool,
-    /// Count programs and requests of one kernel again in a single boot, and keep the counts
-    #[arg(long, value_name = "KERNEL",
+    /// Count programs and requests of these kernels again, each in a single boot, and keep the counts
+    #[arg(long, value_name = "KERNEL", num_args = 1..,
           conflicts_with_all = ["kernels", "check", "host_only", "lab_only", "page_only", "boots"])]
-    accept: Option<String>,
+    accept: Vec<String>,
     /// Write nothing; print what whole requests cost on the test kernels
     #[arg(long, conflicts_with_all = ["check", "host_only", "lab_only", "page_only", "boots"])]
     requests: bool,
@@ -76,7 +76,7 @@ impl Args {
             host_only: false,
             lab_only: false,
             page_only: false,
-            accept: None,
+            accept: Vec::new(),
             requests: false,
             boots: 1,
         }
@@ -94,8 +94,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     if args.requests {
         return print_requests(&args.kernels);
     }
-    if let Some(series) = &args.accept {
-        return accept(series);
+    if !args.accept.is_empty() {
+        return accept(&args.accept);
     }
     if args.check { check(&args.kernels) } else { measure(args) }
 }
@@ -121,13 +121,13 @@ fn measure(args: &Args) -> Result<()> {
     write_page(&golden, sections)
 }
 
-/// Keeps new counts of one kernel. Counts that need a longer measurement stay as they were.
-fn accept(series: &str) -> Result<()> {
+/// Keeps new counts of these kernels. Counts that need a longer measurement stay as they were.
+fn accept(kernels: &[String]) -> Result<()> {
     let mut golden = read_golden()?.unwrap_or_default();
-    let lab = Laboratory::open(&[series.to_owned()])?;
+    let lab = Laboratory::open(kernels)?;
     let program = program::build()?;
     for kernel in boot(&lab, &program, 1, Count::Programs)?.into_iter().flatten() {
-        let kernel = match golden.kernel(series) {
+        let kernel = match golden.kernel(&kernel.series) {
             Some(older) => kernel.completed_by(older),
             None => kernel,
         };

@@ -167,9 +167,10 @@ impl Kernel {
             }
         }
         self.calls.clone_from(&older.calls);
-        let by_tier = older.requests.iter().filter(|request| self.request(&request.with).is_none());
-        let by_tier: Vec<Watch> = by_tier.cloned().collect();
-        self.requests.extend(by_tier);
+        // Of an attach mode that was measured, nothing old is kept: it may have had other names.
+        let is_measured = |older: &&Watch| self.requests.iter().any(|new| new.mode() == older.mode());
+        let others: Vec<Watch> = older.requests.iter().filter(|older| !is_measured(older)).cloned().collect();
+        self.requests.extend(others);
         self
     }
 
@@ -247,6 +248,11 @@ impl Trip {
 }
 
 impl Watch {
+    /// The attach mode of a request: what comes before the name of the way in which packets are followed.
+    fn mode(&self) -> &str {
+        self.with.split_once(": ").map_or(&*self.with, |(mode, _)| mode)
+    }
+
     fn reduce_to(&mut self, other: Option<&Self>) {
         if let Some(other) = other {
             self.nothing = self.nothing.min(other.nothing);

@@ -95,3 +95,20 @@ fn what_a_short_measurement_leaves_out_is_kept() {
     assert_eq!(new.calls, older.calls);
     assert_eq!(boot(250.0, 12.0).completed_by(&older).programs[0].instructions, Some(250));
 }
+
+#[test]
+fn of_an_attach_mode_that_was_measured_no_old_request_is_kept() {
+    let with = |requests: &[(&str, u64)]| {
+        let request = |(with, added): &(&str, u64)| Watch {
+            call: "a request".to_owned(),
+            with: (*with).to_owned(),
+            nothing: 1000,
+            added: *added,
+        };
+        Kernel { requests: requests.iter().map(request).collect(), ..boot(100.0, 10.0) }
+    };
+    let older = with(&[("default: all", 1), ("default: an old name", 2), ("tp_btf: all", 3)]);
+    let new = with(&[("default: all", 4)]).completed_by(&older);
+    assert_eq!(new.requests, with(&[("default: all", 4), ("tp_btf: all", 3)]).requests);
+    assert_eq!(with(&[]).completed_by(&older).requests, older.requests, "nginx is not installed");
+}

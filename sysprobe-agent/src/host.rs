@@ -22,7 +22,7 @@ pub use clock::{monotonic, monotonic_ns, thread_time, tick_ns, unix_ms};
 pub use cpus::{Cpus, online as online_cpus};
 pub use own_memory::{Charge, MemoryGroup};
 pub(crate) use privilege::Lack;
-pub use privilege::{Kernels, Need, Privilege, RIGHTS, Right};
+pub use privilege::{KPROBES_BEFORE, Kernels, Need, Privilege, RIGHTS, Right};
 pub use scale::Scale;
 use schemars::JsonSchema;
 use serde::Serialize;

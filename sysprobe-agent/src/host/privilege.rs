@@ -52,10 +52,16 @@ pub enum Kernels {
     All,
     /// Older than this version.
     Before(u32, u32),
-    /// Older than this version, and patched by a distribution so that only processes with this capability may
-    /// open performance counters while `kernel.perf_event_paranoid` is above 2.
-    GuardedBefore(u32, u32),
+    /// Without a better hook than kprobes for every domain ([`KPROBES_BEFORE`]), and patched by a
+    /// distribution so that only processes with this capability may open performance counters while
+    /// `kernel.perf_event_paranoid` is above 2.
+    GuardedKprobes,
 }
+
+/// The first version with a better hook than kprobes for every domain.
+pub const KPROBES_BEFORE: (u32, u32) = if cfg!(target_arch = "aarch64") { ON_ARM64 } else { (5, 13) };
+/// Functions can be hooked by `fentry` only since 6.4, but `net` has tracepoints since 6.3.
+const ON_ARM64: (u32, u32) = (6, 3);
 
 /// What depends on a capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -108,11 +114,11 @@ pub const RIGHTS: &[Right] = &[
     },
     Right {
         capability: Capability::CAP_SYS_ADMIN,
-        kernels: Kernels::GuardedBefore(5, 13),
+        kernels: Kernels::GuardedKprobes,
         need: Need::Kprobes,
         does: "attach kprobes, where there is no better hook",
         without: "no function can be hooked by a kprobe (unless `kernel.perf_event_paranoid` is 2 or less): \
-                  `net` is off before 5.11, and other domains see less",
+                  `net` is off (before 5.11, on arm64 before 6.3), and other domains see less",
         // If counters can be opened, no capability is missing.
         is_granted: |has| has.counters || has.sys_admin,
     },
@@ -241,9 +247,8 @@ impl Kernels {
     fn include(self, release: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Before(major, minor) | Self::GuardedBefore(major, minor) => {
-                is_before(release, (major, minor))
-            }
+            Self::Before(major, minor) => is_before(release, (major, minor)),
+            Self::GuardedKprobes => is_before(release, KPROBES_BEFORE),
         }
     }
 }
@@ -253,12 +258,10 @@ impl fmt::Display for Kernels {
         match self {
             Self::All => formatter.write_str("all"),
             Self::Before(major, minor) => write!(formatter, "before {major}.{minor}"),
-            Self::GuardedBefore(major, minor) => {
-                write!(
-                    formatter,
-                    "before {major}.{minor}, if `kernel.perf_event_paranoid` is above 2 (as Debian has it)"
-                )
-            }
+            Self::GuardedKprobes => formatter.write_str(
+                "before 5.13 (on arm64 before 6.3), if `kernel.perf_event_paranoid` is above 2 (as Debian \
+                 has it)",
+            ),
         }
     }
 }
@@ -312,9 +315,10 @@ mod tests {
     fn kprobes_take_a_right_only_where_the_kernel_says_so_and_nothing_is_better() {
         let guarded = Privilege { sys_admin: false, counters: false, ..ROOT };
         assert_eq!(lacks(&guarded, "5.10.0"), ["CAP_SYS_ADMIN Kprobes", "CAP_SYS_ADMIN Statistics"]);
-        assert_eq!(lacks(&guarded, "6.1.0"), ["CAP_SYS_ADMIN Statistics"]);
         assert_eq!(lacks(&Privilege { counters: true, ..guarded }, "5.10.0"), ["CAP_SYS_ADMIN Statistics"]);
         assert!(lacks(&Privilege { counters: false, ..ROOT }, "5.10.0").is_empty(), "something else says no");
+        let (major, minor) = KPROBES_BEFORE;
+        assert_eq!(lacks(&guarded, &format!("{major}.{minor}.0")), ["CAP_SYS_ADMIN Statistics"]);
     }
 
     #[test]

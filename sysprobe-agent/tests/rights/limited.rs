@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use caps::Capability;
-use sysprobe_agent::host::{Kernels, Need, RIGHTS, Right};
+use sysprobe_agent::host::{KPROBES_BEFORE, Kernels, Need, RIGHTS, Right};
 
 use crate::support::tiers::kernel;
 
@@ -40,7 +40,7 @@ pub(crate) fn asked_for() -> impl Iterator<Item = &'static Right> {
     RIGHTS.iter().filter(|right| match right.kernels {
         Kernels::All => true,
         Kernels::Before(major, minor) => kernel() < (major, minor),
-        Kernels::GuardedBefore(major, minor) => kernel() < (major, minor) && is_guarded(),
+        Kernels::GuardedKprobes => kernel() < KPROBES_BEFORE && is_guarded(),
     })
 }
 

@@ -100,6 +100,8 @@ pub(crate) async fn run(
     first: Snapshot,
     source: impl Source,
 ) -> anyhow::Result<()> {
+    // A live view owns the whole screen: then they are there when it ends.
+    warn(&mut io::stderr().lock(), source.warnings());
     let mode = args.mode(args::interactive_terminal());
     if mode != Mode::Live {
         return print_windows(args, &view, mode, first, source).await;
@@ -132,7 +134,6 @@ async fn print_windows(
     first: Snapshot,
     mut source: impl Source,
 ) -> anyhow::Result<()> {
-    warn(&mut io::stderr().lock(), source.warnings());
     let origin = source.describe();
     let mut ticks = ticks(args.step()).await;
     let mut history = History::new(args.window, Arc::new(first));
@@ -154,7 +155,7 @@ async fn print_windows(
     }
 }
 
-/// Writes to standard error, so that warnings do not mix with the output; a live view owns the whole screen.
+/// Writes to standard error, so that warnings do not mix with the output.
 fn warn(err: &mut impl Write, warnings: &[String]) {
     for warning in warnings {
         // If standard error is closed, the numbers are still useful.

@@ -137,7 +137,7 @@ impl DomainState {
     /// Whether it hooks functions, and not tracepoints or system calls.
     #[must_use]
     pub fn hooks_functions(&self) -> bool {
-        [Tier::Fentry, Tier::Kprobe].iter().any(|tier| tier.name() == self.hook)
+        Tier::named(&self.hook).is_some_and(Tier::hooks_functions)
     }
 
     #[must_use]

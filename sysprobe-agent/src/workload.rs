@@ -88,7 +88,7 @@ impl Registry {
             return;
         }
         let is_hidden = self.each_sample(bearer, |sample| gathered.add_to(sample));
-        if bearer.pod.is_some() && !is_hidden {
+        if bearer.pod.is_some() && !is_hidden && gathered.is_of_pods() {
             let Workload { namespace, pod, .. } = &bearer.workload;
             let created_ms = self.created_ms(bearer);
             let (namespace, pod) = (namespace.clone(), pod.clone());

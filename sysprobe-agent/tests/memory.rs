@@ -154,6 +154,8 @@ fn a_kill_that_ends_its_cgroup_is_counted() {
                 assert!(memory.oom_kills <= Some(expected), "{memory:?}");
                 (memory.oom_kills == Some(expected)).then_some(())
             });
+            let again = sample(&watcher.agent.snapshot(), &name).and_then(|memory| memory.oom_kills);
+            assert_eq!(again, Some(expected), "counted once");
         }
     }
 }

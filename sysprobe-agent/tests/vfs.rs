@@ -28,7 +28,7 @@ use std::path::Path;
 use support::cgroup::Cgroup;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, kernel, sees_functions, watchers};
+use support::tiers::{Watcher, kernel, watchers};
 use support::totals::{lost, missed_runs, workload};
 use support::{buckets_apart, figure};
 use sysprobe_agent::probe::Tier;

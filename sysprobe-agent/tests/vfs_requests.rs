@@ -24,7 +24,7 @@ use support::cgroup::Cgroup;
 use support::figure;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, sees_functions, watchers};
+use support::tiers::{Watcher, watchers};
 use support::totals::{lost, missed_runs, workload};
 use sysprobe_agent::probe::Tier;
 use sysprobe_common::vfs::STARTED;
@@ -187,7 +187,7 @@ fn requests_that_libaio_refuses_are_none() {
         }
     });
     for seen in seen {
-        assert_eq!(seen.reads, if sees_functions(seen.tier) { READS } else { 0 }, "{seen:?}");
+        assert_eq!(seen.reads, if seen.tier.hooks_functions() { READS } else { 0 }, "{seen:?}");
         assert_eq!((seen.writes, seen.fsyncs), (0, 0), "{seen:?}");
         seen.assert_all_ended();
     }

@@ -30,6 +30,8 @@ pub struct Cgroup {
     /// When the agent learned of it: at its creation, or at the walk that found it.
     pub since: Instant,
     died: Option<Instant>,
+    /// Whether it has or had cgroups below it.
+    pub is_parent: bool,
     /// The OOM kills in it and below it when it was removed, if the event tells.
     pub oom_kills: Option<u64>,
 }
@@ -63,7 +65,8 @@ impl Cgroup {
     pub(crate) fn of_path(path: &str, since: Instant) -> Self {
         let own = path.rsplit('/').next().unwrap_or_default().into();
         let (name, origin) = (name_of(path), Origin::Born);
-        Self { parent: 0, own, length: path.len(), name, origin, since, died: None, oom_kills: None }
+        let (length, died, is_parent, oom_kills) = (path.len(), None, false, None);
+        Self { parent: 0, own, length, name, origin, since, died, is_parent, oom_kills }
     }
 
     #[must_use]
@@ -131,6 +134,7 @@ impl Tree {
             origin: Origin::Older,
             since: now,
             died: None,
+            is_parent: true,
             oom_kills: None,
         };
         self.cgroups.entry(id).or_insert_with(root);
@@ -138,12 +142,11 @@ impl Tree {
 
     /// Returns `false` if the parent is unknown. A cgroup that is known keeps its origin.
     fn place(&mut self, id: u64, parent: u64, own: &str, (origin, now): (Origin, Instant)) -> bool {
-        if !self.cgroups.contains_key(&parent) {
-            return false;
-        }
+        let Some(above) = self.cgroups.get_mut(&parent) else { return false };
+        above.is_parent = true;
         if let Some(known) = self.cgroups.get_mut(&id) {
             // An event or a walk has seen it, so it exists.
-            known.died = None;
+            (known.died, known.oom_kills) = (None, None);
             if known.parent != parent || *known.own != *own {
                 (known.parent, known.own) = (parent, own.into());
                 self.name_anew(id);
@@ -151,8 +154,8 @@ impl Tree {
         } else if let Some((length, name)) = self.called(parent, own) {
             self.too_long += u64::from(length > PATH_MAX);
             let own = own.into();
-            let (died, oom_kills) = (None, None);
-            let cgroup = Cgroup { parent, own, length, name, origin, since: now, died, oom_kills };
+            let (since, died, is_parent, oom_kills) = (now, None, false, None);
+            let cgroup = Cgroup { parent, own, length, name, origin, since, died, is_parent, oom_kills };
             self.cgroups.insert(id, cgroup);
             self.fresh.push(id);
         }

@@ -196,10 +196,10 @@ impl<R: Read> Domain<R> {
 
 impl Domain<MemoryFiles> {
     /// The OOM kills of a deleted cgroup that were not in the last reading. `None` if there are none, or if
-    /// the cgroup has no series: cgroups that only group others have some if they set a limit of their own.
+    /// the cgroup has no series: one that groups others has some only if it set a limit of its own.
     fn last_kills(&mut self, id: u64, cgroup: &Cgroup) -> Option<LastKills> {
-        let only_groups = cgroup.name.kind != WorkloadKind::Path && !is_workload(cgroup);
-        if !cgroup.name.is_top || (only_groups && !self.last.contains_key(&id)) {
+        let only_groups = !is_workload(cgroup) && (cgroup.is_parent || is_pod(cgroup));
+        if !cgroup.name.is_top || (only_groups && !self.seen.contains_key(&id)) {
             return None;
         }
         let oom_kills = cgroup.oom_kills?;
@@ -303,12 +303,18 @@ impl Read for PressureFiles {
 fn with_series(identity: &Identity, now: Instant) -> Vec<Of<'_>> {
     let parents = identity.tree().parents();
     let place = |id: u64, cgroup: &Cgroup| match () {
+        // Also for a moment without containers: it does not become a workload then.
+        () if is_pod(cgroup) => Place::Pod,
         () if is_workload(cgroup) || !parents.contains(&id) => Place::Workload,
-        () if cgroup.name.pod_uid.is_some() => Place::Pod,
         () => Place::Inner,
     };
     let tops = identity.tree().alive().filter(|(_, cgroup)| !cgroup.is_root() && cgroup.name.is_top);
     tops.map(|(id, cgroup)| Of { id, cgroup, place: place(id, cgroup), now }).collect()
+}
+
+/// Whether it is the cgroup of a pod as a whole.
+const fn is_pod(cgroup: &Cgroup) -> bool {
+    cgroup.name.pod_uid.is_some() && cgroup.name.container_id.is_none()
 }
 
 /// Slices only group other units.
@@ -320,3 +326,6 @@ fn is_workload(cgroup: &Cgroup) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

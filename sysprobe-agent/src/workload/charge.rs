@@ -18,7 +18,13 @@ pub(crate) trait Charge: Send {
     /// Whether nothing was counted.
     fn is_idle(&self) -> bool;
     fn add_to(&self, workload: &mut WorkloadSample);
-    fn add_to_pod(&self, pod: &mut PodTotals);
+
+    /// Whether the totals of pods have a part for it.
+    fn is_of_pods(&self) -> bool {
+        true
+    }
+
+    fn add_to_pod(&self, _pod: &mut PodTotals) {}
 }
 
 impl Charge for SchedStats {
@@ -44,7 +50,9 @@ impl Charge for ThrottleStats {
         sched::accumulate_throttles(workload.throttle.get_or_insert_default(), self);
     }
 
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+    fn is_of_pods(&self) -> bool {
+        false
+    }
 }
 
 impl Charge for VfsStats {
@@ -99,7 +107,9 @@ impl Charge for NetStats {
         net::accumulate(workload.net.get_or_insert_default(), self);
     }
 
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+    fn is_of_pods(&self) -> bool {
+        false
+    }
 }
 
 impl Charge for DropStats {
@@ -111,7 +121,9 @@ impl Charge for DropStats {
         net::accumulate_drops(workload.net.get_or_insert_default(), self);
     }
 
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+    fn is_of_pods(&self) -> bool {
+        false
+    }
 }
 
 impl Charge for RxpathStats {
@@ -132,7 +144,13 @@ impl Charge for RxpathStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastKills(pub(super) u64);
 
-/// The pod's own cgroup counts the kills of its containers.
+impl LastKills {
+    #[cfg(test)]
+    pub(crate) const fn of(kills: u64) -> Self {
+        Self(kills)
+    }
+}
+
 impl Charge for LastKills {
     fn is_idle(&self) -> bool {
         self.0 == 0
@@ -142,7 +160,9 @@ impl Charge for LastKills {
         *workload.memory.get_or_insert_default().oom_kills.get_or_insert(0) += self.0;
     }
 
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+    fn is_of_pods(&self) -> bool {
+        false
+    }
 }
 
 impl Charge for ReclaimStats {
@@ -154,5 +174,7 @@ impl Charge for ReclaimStats {
         reclaim::accumulate(workload.reclaim.get_or_insert_default(), self);
     }
 
-    fn add_to_pod(&self, _pod: &mut PodTotals) {}
+    fn is_of_pods(&self) -> bool {
+        false
+    }
 }

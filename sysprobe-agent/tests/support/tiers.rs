@@ -106,8 +106,3 @@ pub(crate) fn kernel() -> (u32, u32) {
 fn has_kprobes() -> bool {
     Path::new("/sys/bus/event_source/devices/kprobe").exists()
 }
-
-/// Whether the attach mode hooks functions; the others see system calls.
-pub(crate) const fn sees_functions(tier: Tier) -> bool {
-    matches!(tier, Tier::Fentry | Tier::Kprobe)
-}

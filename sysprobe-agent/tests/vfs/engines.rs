@@ -4,6 +4,7 @@ use std::fs;
 
 use sysprobe_agent::probe::Tier;
 
+use super::ROOM;
 use super::counts::of_workload;
 use super::fio::{Job, Report};
 use super::support::cgroup::Cgroup;
@@ -11,7 +12,6 @@ use super::support::figure;
 use super::support::storage::{Kind, Storage};
 use super::support::tiers::{Watcher, kernel, watchers};
 use super::support::totals::workload;
-use super::{ROOM, sees_functions};
 
 /// fio's work without its start and end, which are the same in both runs: its own report, and the counts of
 /// each attach mode.
@@ -46,7 +46,7 @@ fn seen(watcher: &Watcher, cgroup: &Cgroup, job: &Job) -> Report {
 /// Whether an attach mode can see an engine's reads and writes.
 pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
     match engine {
-        "libaio" | "mmap" => sees_functions(tier),
+        "libaio" | "mmap" => tier.hooks_functions(),
         "io_uring" => kernel() >= (6, 0),
         _ => true,
     }
@@ -54,7 +54,11 @@ pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
 
 /// The number of syncs that an attach mode sees. With `libaio`, fio makes the system call itself.
 fn synchronisations(watcher: &Watcher, engine: &str, theirs: u64) -> u64 {
-    if engine == "libaio" || sees_functions(watcher.tier) || sees(watcher.tier, engine) { theirs } else { 0 }
+    if engine == "libaio" || watcher.tier.hooks_functions() || sees(watcher.tier, engine) {
+        theirs
+    } else {
+        0
+    }
 }
 
 #[test]

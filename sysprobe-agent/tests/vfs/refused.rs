@@ -7,7 +7,7 @@ use super::counts::{Count, Counts, calls as times, failed};
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
 use super::support::tiers::watchers;
-use super::{ROOM, assert_nothing_lost, assert_same, sees_functions, watch};
+use super::{ROOM, assert_nothing_lost, assert_same, watch};
 
 /// The expected counts of [`after_it`].
 const AFTER_IT: Counts = Counts {
@@ -101,8 +101,11 @@ fn what_is_refused_before_the_vfs_is_an_error_of_system_calls_only() {
     for (watcher, counts) in seen {
         let name = watcher.tier.name();
         figure(&format!("refused before the VFS by {name}: {counts:?}"));
-        let expected =
-            if sees_functions(watcher.tier) { Counts { open: times(1), ..Counts::NONE } } else { BEFORE_IT };
+        let expected = if watcher.tier.hooks_functions() {
+            Counts { open: times(1), ..Counts::NONE }
+        } else {
+            BEFORE_IT
+        };
         assert_eq!(counts, expected, "{name}");
     }
     assert_nothing_lost(&watchers);

@@ -8,7 +8,7 @@ use super::support::cgroup::Cgroup;
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
 use super::support::tiers::{Watcher, watchers};
-use super::{ROOM, assert_nothing_lost, sees_functions};
+use super::{ROOM, assert_nothing_lost};
 
 const CALLS: &str = "read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,pwritev2,fsync,\
     fdatasync,sync_file_range,msync,sendfile,splice,copy_file_range,\
@@ -184,7 +184,7 @@ impl Start {
 /// system call, so errors are left out where functions are hooked.
 fn of_tier(watcher: &Watcher, cgroup: &Cgroup) -> Counts {
     let counts = with_made_as_opened(of_workload(&watcher.agent.snapshot(), &cgroup.name));
-    if sees_functions(watcher.tier) { without_errors(counts) } else { counts }
+    if watcher.tier.hooks_functions() { without_errors(counts) } else { counts }
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn strace_sees_the_same_calls_of_stress_ng() {
         for watcher in &watchers {
             let name = watcher.tier.name();
             let ours = of_tier(watcher, &cgroup);
-            if sees_functions(watcher.tier) {
+            if watcher.tier.hooks_functions() {
                 let start = Start::of(of_tier(watcher, &idle), nothing);
                 figure(&format!("a program starts by {name}: {start:?}"));
                 assert_eq!(start.taken_from(ours), without_errors(seen.counts), "{job} by {name}");

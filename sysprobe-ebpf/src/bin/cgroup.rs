@@ -156,7 +156,7 @@ fn key_root() -> Option<u64> {
 fn describe(event: &mut CgroupEvent, node: Address, parent: Address, kind: u32) -> Option<()> {
     event.id = node.u64(&OFF_KN_ID).unwrap_or(0);
     event.parent = parent.u64(&OFF_KN_ID).unwrap_or(0);
-    event.oom_kills = if kind == DIED { oom_kills(node).unwrap_or(KILLS_UNKNOWN) } else { KILLS_UNKNOWN };
+    event.oom_kills = KILLS_UNKNOWN;
     event.kind = kind;
     event.length = 0;
     let name = node.u64(&OFF_KN_NAME)?;
@@ -165,11 +165,14 @@ fn describe(event: &mut CgroupEvent, node: Address, parent: Address, kind: u32) 
         unsafe { bpf_probe_read_kernel_str(event.name.as_mut_ptr().cast(), NAME_SIZE, name as *const _) };
     // The helper's length counts the terminator.
     event.length = u32::try_from(length.checked_sub(1)?).ok()?;
+    if kind == DIED {
+        event.oom_kills = oom_kills(node)?;
+    }
     Some(())
 }
 
-/// What `memory.events` of a cgroup that is being removed would say. `None` if the memory controller is off
-/// or in another hierarchy.
+/// What `memory.events` of a cgroup that is being removed would say; `KILLS_UNKNOWN` if the memory controller
+/// is off or in another hierarchy. `None` if it cannot be read.
 ///
 /// `cgroup_rmdir` and `kernfs_remove` run under `cgroup_mutex`, without which the kernel does not clear the
 /// pointer to the state (`offline_css`, v5.10-).
@@ -183,12 +186,12 @@ fn oom_kills(node: Address) -> Option<u64> {
         || is_absent(&OFF_MEMCG_EVENTS)
         || is_absent(&VAL_OOM_KILL)
     {
-        return None;
+        return Some(KILLS_UNKNOWN);
     }
     let states = Address(node.follow(&OFF_KN_CGROUP)?.0 + 8 * u64::from(VAL_MEMORY_CONTROLLER.load()));
     let state = states.follow(&OFF_CGROUP_STATES)?;
     if state.0 == 0 {
-        return None;
+        return Some(KILLS_UNKNOWN);
     }
     let counters = state.0 - u64::from(OFF_MEMCG_STATE.load()) + 8 * u64::from(VAL_OOM_KILL.load());
     Address(counters).u64(&OFF_MEMCG_EVENTS)

@@ -168,6 +168,18 @@ fn after_a_walk_that_could_not_see_everything_only_births_that_are_heard_are_new
 }
 
 #[test]
+fn a_cgroup_stays_a_parent_when_what_was_below_it_has_gone() {
+    let start = Instant::now();
+    let mut tree = tree();
+    apply(&mut tree, &[(97, Change::Born, "/a"), (98, Change::Born, "/a/b"), (98, DIED, "/a/b")], start);
+    tree.forget(98);
+    let is_parent = |id| tree.get(id).expect("known").is_parent;
+    assert!(is_parent(ROOT_ID) && is_parent(97));
+    apply(&mut tree, &[(99, Change::Born, "/c")], start);
+    assert!(!tree.get(99).expect("known").is_parent);
+}
+
+#[test]
 fn parents_are_those_of_the_living() {
     let start = Instant::now();
     let mut tree = tree();

@@ -34,7 +34,8 @@ pub struct StorageDocument<'a> {
     /// Calls that remove a name: `unlink`, `rmdir`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlink: Option<OperationDocument>,
-    /// Major page faults: a task waited until a mapped page was read from storage.
+    /// Major page faults: a task waited until a mapped page was read from storage. Absent also where `vfs`
+    /// hooks system calls, which faults are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<OperationDocument>,
     /// Block devices to which the workload sent requests. Absent if there are none, or if the domain `block`

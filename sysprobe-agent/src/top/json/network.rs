@@ -16,7 +16,8 @@ pub struct NetworkDocument<'a> {
     pub received_bytes_per_second: Option<f64>,
     /// Payload bytes sent per second, over all protocols.
     pub sent_bytes_per_second: Option<f64>,
-    /// IP packets per second that the kernel dropped.
+    /// IP packets per second that the kernel dropped. `None` before Linux 5.17, and if the domain `net` is
+    /// off.
     pub drops_per_second: Option<f64>,
     /// TCP segments sent per second, without retransmissions.
     pub tcp_sent_segments_per_second: Option<f64>,

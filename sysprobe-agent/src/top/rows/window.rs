@@ -8,7 +8,7 @@ use crate::snapshot::{
     Workload, WorkloadKind, WorkloadSample,
 };
 
-/// The length of a window, and what this kernel lets the agent count in it.
+/// The length of a window, and what the domains count in it as they are attached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) seconds: f64,

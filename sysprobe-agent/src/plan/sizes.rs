@@ -120,8 +120,9 @@ pub(super) fn choose(plan: &mut Plan, facts: &Facts, configured: u32) {
     let (wanted, why) = wanted(&facts.scale, configured);
     let (budget, share) = budget(facts, wanted);
     let least = if configured == 0 { SLOTS_LEAST.min(wanted) } else { wanted };
-    let halves = std::iter::successors(Some(wanted), |slots| Some(slots / 2).filter(|slots| *slots >= least));
-    let steps = halves.flat_map(|slots| LADDER.map(|step| (slots, step)));
+    // The next lower power of two, so that `SLOTS` is one of the steps.
+    let lower = |slots: &u32| Some(slots.next_power_of_two() / 2).filter(|slots| *slots >= least);
+    let steps = std::iter::successors(Some(wanted), lower).flat_map(|slots| LADDER.map(|step| (slots, step)));
     let mut fits = false;
     for (slots, step) in steps {
         apply(plan, facts, (slots, step), budget);
@@ -311,6 +312,8 @@ mod tests {
         };
         let chart = limited(256 << 20, 200);
         assert!((chart.slots, bytes(&chart) <= 64 << 20) == (SLOTS, true), "{:?}", chart.sizes);
+        let more = limited(256 << 20, SLOTS + 1);
+        assert!(more.slots >= SLOTS, "no fewer than with fewer cgroups: {}", more.slots);
         let crowded = limited(128 << 20, 6000);
         assert!(crowded.slots < 6000 && bytes(&crowded) <= 32 << 20, "{} slots", crowded.slots);
         assert!(crowded.warnings[0].contains("agent's memory limit"), "{:?}", crowded.warnings);

@@ -24,14 +24,14 @@ static MEMBERS: &[Member] = &[
     optional("VAL_OOM_KILL", &["memcg_memory_event.MEMCG_OOM_KILL"]),
 ];
 
-const BORN: &str = "tells of a birth";
-const DIED: &str = "tells of a death, and how many OOM kills there were until then";
-const RENAMED: &str = "tells of a new name";
+const BORN: &str = "reports a new cgroup";
+const DIED: &str = "reports a removed cgroup, and the OOM kills in it";
+const RENAMED: &str = "reports a cgroup's new name";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "cgroup",
-    summary: "Births, deaths and renames of cgroups. The attach modes by function hear of no renames: the \
-              walk that the agent makes every ten minutes finds them",
+    summary: "Creations, removals and renames of cgroups. The attach modes that hook functions do not see \
+              renames; the agent finds those when it walks the hierarchy every ten minutes",
     tiers: &[
         TierSet {
             tier: Tier::TpBtf,

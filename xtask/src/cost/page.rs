@@ -143,19 +143,19 @@ fn in_lab(golden: &Golden) -> Section {
          to them included: half of what a round trip takes longer. In brackets the same with one empty \
          program.\n\n{}\n\
          ### A whole request\n\n\
-         Instructions that a request to nginx over a kept connection takes longer with all domains on, of \
-         what it takes without: client, server, and two switches between them. `default` has each domain by \
-         the first of its attach modes that works; on a busy node a share of the packets is followed, and \
-         where storage is measured by the tracepoints of system calls, it is shed \
-         (`vfs_calls_per_second`).\n\n{}\n\
+         How many more instructions a request to nginx over a kept connection takes with all domains on: \
+         client, server, and the two switches between them. `default` uses, for each domain, the first \
+         attach mode that works. On a busy node, a share of the packets is followed. Where storage is \
+         measured at system calls, `vfs` then pauses (`vfs_calls_per_second`).\n\n{}\n\
          ### One call\n\n\
-         Instructions that a call takes longer with all programs of an attach mode on, or with another tool \
-         that watches the same, the kernel's way to them included; in brackets what it takes without any. \
-         The other tools are of `libbpf-tools`, the successors of bcc's: `vfsstat` counts calls of the whole \
-         machine, `funclatency` makes one histogram of one function, `biolatency` one of all requests, with \
-         `-D -F` by device and flags, `tcprtt` one of all round-trip times, a value a segment; \
-         `tcpretrans.bt`, of `bpftrace`, prints what is sent again, of which there is nothing here. A tool \
-         that is not in a column does not work there.\n\n{}\n{}",
+         How many more instructions a call takes with all programs of an attach mode, or with another tool \
+         that measures the same. What the kernel needs to reach the programs is included. The number in \
+         brackets is that of the call alone. The other tools are from `libbpf-tools`, the successor of \
+         bcc's tools: `vfsstat` counts calls of the whole machine; `funclatency` makes one histogram of one \
+         function; `biolatency` makes one histogram of all requests, or with `-D -F` one for each device \
+         and kind; `tcprtt` makes one histogram of all round-trip times, with a value for each segment. \
+         `tcpretrans.bt` (bpftrace) prints retransmissions, of which there are none here. A tool without a \
+         number in a column does not work on that kernel.\n\n{}\n{}",
         kernels.join("; "),
         tables::runs(golden),
         tables::switches(golden),

@@ -8,6 +8,7 @@ mod crowd;
 
 use std::fs;
 use std::net::TcpStream;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -71,14 +72,16 @@ fn connections_of_one_address_take_no_place_of_anothers() {
     drop(strangers);
 }
 
-/// The id of the thread that owns the engine, found by name.
+/// The id of the thread that owns the engine, found by name. A new thread names itself once it runs, and a
+/// list of threads may lack one while others end.
 fn engines_thread(pid: u32) -> i32 {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the agent runs");
-    let mut threads = threads.filter_map(|thread| Some(thread.ok()?.path()));
-    let engine = threads
-        .find(|thread| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.trim() == "engine"));
-    let name = engine.as_ref().and_then(|path| path.file_name()?.to_str()?.parse().ok());
-    name.expect("the engine has a thread of this name")
+    let is_engine =
+        |thread: &Path| fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.trim() == "engine");
+    until("the engine's thread has its name", || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the agent runs");
+        let engine = threads.filter_map(|thread| Some(thread.ok()?.path())).find(|path| is_engine(path))?;
+        engine.file_name()?.to_str()?.parse().ok()
+    })
 }
 
 #[test]

@@ -32,7 +32,7 @@ use crate::snapshot::{DomainState, Query, READABLE_FROM, Snapshot, VERSION, Work
 use crate::storage::{self, Population};
 use crate::workload::{Admission, Bearer, Registry};
 use attribution::Attribution;
-use charging::Charged;
+use charging::{Burial, Charged};
 use files::Files;
 use identity::Identity;
 use measured::Measured;
@@ -179,11 +179,10 @@ impl Engine {
     fn bury(&mut self, id: u64, now: Instant) {
         if let Some(cgroup) = self.identity.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
-            for domain in self.measured.charged() {
-                domain.bury(id, cgroup, attribution, registry, now);
-            }
-            self.files.bury(id, cgroup, attribution, registry, now);
-            attribution.retire(id, &cgroup.name, now);
+            let mut burial = Burial { id, cgroup, attribution, registry, now };
+            self.measured.charged().for_each(|domain| domain.bury(&mut burial));
+            self.files.bury(&mut burial);
+            self.attribution.retire(id, &cgroup.name, now);
         }
         self.files.forget(id);
         self.identity.forget(id);

@@ -358,12 +358,6 @@ impl Tier {
         }
     }
 
-    /// The attach mode with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::value_variants().iter().copied().find(|tier| tier.name() == name)
-    }
-
     /// Whether it hooks functions, and not tracepoints or system calls.
     #[must_use]
     pub const fn hooks_functions(self) -> bool {

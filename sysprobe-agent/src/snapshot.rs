@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use clap::ValueEnum as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -137,7 +138,7 @@ impl DomainState {
     /// Whether it hooks functions, and not tracepoints or system calls.
     #[must_use]
     pub fn hooks_functions(&self) -> bool {
-        Tier::named(&self.hook).is_some_and(Tier::hooks_functions)
+        Tier::from_str(&self.hook, false).is_ok_and(Tier::hooks_functions)
     }
 
     #[must_use]

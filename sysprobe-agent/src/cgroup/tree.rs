@@ -60,13 +60,22 @@ pub struct Tree {
 }
 
 impl Cgroup {
+    /// A cgroup called `own` in its parent, whose path has this length.
+    fn new(
+        parent: u64,
+        own: &str,
+        (length, name): (usize, Name),
+        (origin, since): (Origin, Instant),
+    ) -> Self {
+        let own = own.into();
+        Self { parent, own, length, name, origin, since, died: None, is_parent: false, oom_kills: None }
+    }
+
     /// A cgroup that is in no tree.
     #[cfg(test)]
     pub(crate) fn of_path(path: &str, since: Instant) -> Self {
-        let own = path.rsplit('/').next().unwrap_or_default().into();
-        let (name, origin) = (name_of(path), Origin::Born);
-        let (length, died, is_parent, oom_kills) = (path.len(), None, false, None);
-        Self { parent: 0, own, length, name, origin, since, died, is_parent, oom_kills }
+        let own = path.rsplit('/').next().unwrap_or_default();
+        Self::new(0, own, (path.len(), name_of(path)), (Origin::Born, since))
     }
 
     #[must_use]
@@ -126,17 +135,7 @@ impl Tree {
     }
 
     fn insert_root(&mut self, id: u64, now: Instant) {
-        let root = || Cgroup {
-            parent: 0,
-            own: "".into(),
-            length: 0,
-            name: name_of("/"),
-            origin: Origin::Older,
-            since: now,
-            died: None,
-            is_parent: true,
-            oom_kills: None,
-        };
+        let root = || Cgroup::new(0, "", (0, name_of("/")), (Origin::Older, now));
         self.cgroups.entry(id).or_insert_with(root);
     }
 
@@ -153,10 +152,7 @@ impl Tree {
             }
         } else if let Some((length, name)) = self.called(parent, own) {
             self.too_long += u64::from(length > PATH_MAX);
-            let own = own.into();
-            let (since, died, is_parent, oom_kills) = (now, None, false, None);
-            let cgroup = Cgroup { parent, own, length, name, origin, since, died, is_parent, oom_kills };
-            self.cgroups.insert(id, cgroup);
+            self.cgroups.insert(id, Cgroup::new(parent, own, (length, name), (origin, now)));
             self.fresh.push(id);
         }
         true

@@ -29,14 +29,28 @@ pub(super) trait Charged {
     fn collect(&mut self, identity: &Identity, attribution: &Attribution, registry: &mut Registry);
 
     /// Charges the last counters of a deleted cgroup and frees its slots.
-    fn bury(
-        &mut self,
-        id: u64,
-        cgroup: &Cgroup,
-        attribution: &mut Attribution,
-        registry: &mut Registry,
-        now: Instant,
-    );
+    fn bury(&mut self, burial: &mut Burial<'_>);
+}
+
+/// A deleted cgroup, and what charging its last counters takes.
+pub(super) struct Burial<'a> {
+    pub(super) id: u64,
+    pub(super) cgroup: &'a Cgroup,
+    pub(super) attribution: &'a mut Attribution,
+    pub(super) registry: &'a mut Registry,
+    pub(super) now: Instant,
+}
+
+impl Burial<'_> {
+    /// Charges the last counters of one domain, if necessary when the cgroup's name arrives.
+    pub(super) fn charge(&mut self, gathered: impl Charge + 'static) {
+        let Self { id, cgroup, attribution, registry, now } = self;
+        if let Some(bearer) = attribution.settle(*id, cgroup, *now) {
+            registry.add(bearer, &gathered);
+        } else if let Err(gathered) = attribution.adopt(&cgroup.name, Box::new(gathered), *now) {
+            registry.add(&Bearer::unknown(), gathered.as_ref());
+        }
+    }
 }
 
 impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
@@ -61,38 +75,15 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
         release_unheard(self, identity, attribution, registry);
     }
 
-    fn bury(
-        &mut self,
-        id: u64,
-        cgroup: &Cgroup,
-        attribution: &mut Attribution,
-        registry: &mut Registry,
-        now: Instant,
-    ) {
+    fn bury(&mut self, burial: &mut Burial<'_>) {
+        let id = burial.id;
         let keys = K::of_cgroup(id).map_or_else(|| self.keys_of(id), |key| vec![key]);
         for key in keys {
-            let released = self.release(key, |gathered| {
-                charge_last((id, cgroup), *gathered, attribution, registry, now);
-            });
+            let released = self.release(key, |gathered| burial.charge(*gathered));
             if let Err(error) = released {
                 error!(%error, "The slot of a deleted cgroup could not be freed.");
             }
         }
-    }
-}
-
-/// Charges the last counters of a deleted cgroup, if necessary when its name arrives.
-pub(super) fn charge_last<C: Charge + 'static>(
-    (id, cgroup): (u64, &Cgroup),
-    gathered: C,
-    attribution: &mut Attribution,
-    registry: &mut Registry,
-    now: Instant,
-) {
-    if let Some(bearer) = attribution.settle(id, cgroup, now) {
-        registry.add(bearer, &gathered);
-    } else if let Err(gathered) = attribution.adopt(&cgroup.name, Box::new(gathered), now) {
-        registry.add(&Bearer::unknown(), gathered.as_ref());
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 use tracing::warn;
 
 use super::attribution::Attribution;
-use super::charging::charge_last;
+use super::charging::Burial;
 use super::identity::Identity;
 use super::rotation::Rotation;
 use super::start::file_domain;
@@ -153,16 +153,10 @@ impl Files {
     }
 
     /// Charges what a deleted cgroup's files would have said last, as far as its event does.
-    pub(super) fn bury(
-        &mut self,
-        id: u64,
-        cgroup: &Cgroup,
-        attribution: &mut Attribution,
-        registry: &mut Registry,
-        now: Instant,
-    ) {
+    pub(super) fn bury(&mut self, burial: &mut Burial<'_>) {
+        let (id, cgroup) = (burial.id, burial.cgroup);
         if let Some(kills) = self.memory.as_mut().and_then(|memory| memory.last_kills(id, cgroup)) {
-            charge_last((id, cgroup), kills, attribution, registry, now);
+            burial.charge(kills);
         }
     }
 

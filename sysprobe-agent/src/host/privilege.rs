@@ -59,7 +59,8 @@ pub enum Kernels {
 }
 
 /// The first version with a better hook than kprobes for every domain.
-pub const KPROBES_BEFORE: (u32, u32) = if cfg!(target_arch = "aarch64") { ON_ARM64 } else { (5, 13) };
+pub const KPROBES_BEFORE: (u32, u32) = if cfg!(target_arch = "aarch64") { ON_ARM64 } else { ON_X86 };
+const ON_X86: (u32, u32) = (5, 13);
 /// Functions can be hooked by `fentry` only since 6.4, but `net` has tracepoints since 6.3.
 const ON_ARM64: (u32, u32) = (6, 3);
 
@@ -258,9 +259,11 @@ impl fmt::Display for Kernels {
         match self {
             Self::All => formatter.write_str("all"),
             Self::Before(major, minor) => write!(formatter, "before {major}.{minor}"),
-            Self::GuardedKprobes => formatter.write_str(
-                "before 5.13 (on arm64 before 6.3), if `kernel.perf_event_paranoid` is above 2 (as Debian \
+            Self::GuardedKprobes => write!(
+                formatter,
+                "before {}.{} (on arm64 before {}.{}), if `kernel.perf_event_paranoid` is above 2 (as Debian \
                  has it)",
+                ON_X86.0, ON_X86.1, ON_ARM64.0, ON_ARM64.1
             ),
         }
     }

@@ -206,7 +206,7 @@ fn row(done: Done, window: Window) -> Row {
         waiting: wait.and_then(|wait| window.seconds_rate(wait.sum_ns)),
         voluntary_rate: sched.and_then(|sched| window.rate(sched.voluntary_switches as f64)),
         involuntary_rate: sched.and_then(|sched| window.rate(sched.involuntary_switches as f64)),
-        storage: done.vfs.as_ref().map(|vfs| StorageRow::of_window(vfs, window)),
+        storage: done.vfs.as_ref().and_then(|vfs| StorageRow::of_window(vfs, window)),
         disk: done.block.as_ref().map(|block| DiskRow::of_window(block, window)),
         network: done.network.as_ref().map(|network| NetworkRow::of_window(network, window)),
         received: done.rxpath.as_ref().map(|rxpath| ReceivedRow::of_window(rxpath, window)),

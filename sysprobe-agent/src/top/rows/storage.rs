@@ -25,12 +25,13 @@ pub struct OperationRow {
 }
 
 impl StorageRow {
-    pub(super) fn of_window(since: &VfsSample, window: Window) -> Self {
+    /// `None` if operations are not counted now.
+    pub(super) fn of_window(since: &VfsSample, window: Window) -> Option<Self> {
         let row = |operation: Operation| match operation {
             Operation::Fault if !window.counts_faults => OperationRow::default(),
             _ => row(since.of(operation), operation.moves_bytes(), window),
         };
-        Self(Operation::ALL.map(row))
+        window.counts_operations.then(|| Self(Operation::ALL.map(row)))
     }
 
     #[must_use]

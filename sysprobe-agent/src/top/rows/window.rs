@@ -12,6 +12,9 @@ use crate::snapshot::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub(super) seconds: f64,
+    /// Storage operations. The totals of a paused domain stay as they are, which is not the same as no
+    /// activity.
+    pub(super) counts_operations: bool,
     /// Major page faults.
     pub(super) counts_faults: bool,
     /// Dropped packets.
@@ -20,11 +23,12 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn of(earlier: &Snapshot, later: &Snapshot) -> Self {
-        let is = |name, counted: fn(&DomainState) -> bool| later.domain(name).is_none_or(counted);
+        let counts = |name, what: fn(&DomainState) -> bool| later.domain(name).is_none_or(what);
         Self {
             seconds: later.window_since(earlier).as_secs_f64(),
-            counts_faults: is("vfs", |vfs| vfs.hooks_functions() && vfs.sees(probe::FAULT)),
-            counts_drops: is("net", |net| net.up && net.sees(probe::DROP)),
+            counts_operations: counts("vfs", |vfs| vfs.up),
+            counts_faults: counts("vfs", |vfs| vfs.hooks_functions() && vfs.sees(probe::FAULT)),
+            counts_drops: counts("net", |net| net.up && net.sees(probe::DROP)),
         }
     }
 
@@ -62,12 +66,7 @@ pub(super) fn each<'a>(
 ) -> impl Iterator<Item = Done> + 'a {
     let before = earlier.by_workload();
     let wanted = later.workloads.iter().filter(move |sample| is_wanted(sample));
-    let has_vfs = later.domain("vfs").is_none_or(|domain| domain.up);
-    wanted.map(move |sample| {
-        let done = Done::of(before.get(&sample.workload).copied(), sample);
-        // The totals of a paused domain stay as they are, which is not the same as no activity.
-        Done { vfs: done.vfs.filter(|_| has_vfs), ..done }
-    })
+    wanted.map(move |sample| Done::of(before.get(&sample.workload).copied(), sample))
 }
 
 impl Done {

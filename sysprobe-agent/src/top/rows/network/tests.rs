@@ -13,7 +13,7 @@ const MS: u64 = 1_000_000;
 
 /// The row of a window of two seconds.
 fn network(earlier: Option<&WorkloadSample>, later: &WorkloadSample) -> Option<NetworkRow> {
-    let window = Window { seconds: 2.0, counts_faults: true, counts_drops: true };
+    let window = Window { seconds: 2.0, counts_operations: true, counts_faults: true, counts_drops: true };
     NetworkDone::of(earlier, later).map(|done| NetworkRow::of_window(&done, window))
 }
 

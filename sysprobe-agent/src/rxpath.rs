@@ -29,8 +29,7 @@ pub struct Rxpath {
     losses: MappedArray<u64>,
     slow: SlowRequests,
     store: Option<Store>,
-    /// `None` if the programs follow all packets.
-    following: Option<Following>,
+    following: Following,
 }
 
 /// See `rxpath::Key`.
@@ -66,7 +65,7 @@ impl Rxpath {
         let losses = loaded.map_array("RXPATH_LOSSES")?;
         let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
         let slow = SlowRequests::new(&mut loaded)?;
-        let following = (!in_hash).then(|| Following::new(&mut loaded, set, plan)).transpose()?;
+        let following = Following::new(&mut loaded, set, plan)?;
         let budget = ("rxpath", "RXPATH_BUDGET");
         let store = Store::of_tier::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
@@ -87,24 +86,20 @@ impl Rxpath {
 
     /// Follows all packets for a while.
     pub fn follow_all(&mut self, until: Instant) {
-        if let Some(following) = &mut self.following {
-            following.follow_all(until);
-        }
+        self.following.follow_all(until);
         self.update(Instant::now());
     }
 
     /// Adapts the share of followed packets to the load, and takes over new slow requests.
     pub fn update(&mut self, now: Instant) {
-        if let Some(following) = &mut self.following {
-            following.update(&mut self.loaded, now);
-        }
+        self.following.update(&mut self.loaded, now);
         self.slow.update(now);
     }
 
     /// The share of the packets that is followed.
     #[must_use]
     pub fn followed_ratio(&self) -> f64 {
-        self.following.as_ref().map_or(1.0, Following::ratio)
+        self.following.ratio()
     }
 
     /// Individual slow requests.

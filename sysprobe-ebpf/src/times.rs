@@ -2,7 +2,7 @@
 
 use sysprobe_common::hist::{self, BUCKETS, Times};
 
-use crate::atomic::{add_u32, add_u64};
+use crate::atomic::add_u64;
 
 #[inline(always)]
 pub fn add(times: &mut Times, nanoseconds: u64) {
@@ -11,32 +11,37 @@ pub fn add(times: &mut Times, nanoseconds: u64) {
 
 /// The same for several durations of equal length.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
 pub fn add_several(times: &mut Times, nanoseconds: u64, several: u64) {
     add_u64(&mut times.sum_ns, nanoseconds.wrapping_mul(several));
-    let bucket = within(hist::bucket_of(nanoseconds));
-    // SAFETY: there is a bucket with this number.
-    add_u32(unsafe { times.counts.get_unchecked_mut(bucket) }, several as u32);
+    add_to(&mut times.counts, hist::bucket_of(nanoseconds), several);
 }
 
-/// Bounds an index that is already in range. If the compiler did so, it might check a register and use a copy
-/// from the stack, and the verifier (6.1) does not know that the two are equal.
+/// Adds to a bucket, atomically. The index is in range, but the verifier has to see that, and it forgets the
+/// range of a number that the compiler copies or puts on the stack (5.10, 6.1). So the check, the address and
+/// the addition are one piece that the compiler cannot take apart.
 #[inline(always)]
-fn within(bucket: usize) -> usize {
+#[cfg_attr(
+    not(target_arch = "bpf"),
+    expect(clippy::cast_possible_truncation, reason = "counters are narrow")
+)]
+fn add_to(counts: &mut [u32; BUCKETS], bucket: usize, several: u64) {
     #[cfg(target_arch = "bpf")]
-    {
-        let mut bucket = bucket;
-        // SAFETY: it changes only an index that is out of range.
-        unsafe {
-            core::arch::asm!(
-                "if {bucket} < {buckets} goto +1",
-                "{bucket} = 0",
-                bucket = inout(reg) bucket,
-                buckets = const BUCKETS,
-            );
-        }
-        bucket
+    // SAFETY: the index is below the array's length; the instruction adds to these four bytes only.
+    unsafe {
+        core::arch::asm!(
+            "if {bucket} < {buckets} goto +1",
+            "{bucket} = 0",
+            "{bucket} <<= 2",
+            "{counts} += {bucket}",
+            "lock *(u32 *)({counts} + 0) += {several}",
+            bucket = inout(reg) bucket => _,
+            counts = inout(reg) counts.as_mut_ptr() => _,
+            several = in(reg) several,
+            buckets = const BUCKETS,
+        );
     }
     #[cfg(not(target_arch = "bpf"))]
-    if bucket < BUCKETS { bucket } else { 0 }
+    if let Some(count) = counts.get_mut(bucket) {
+        *count = count.wrapping_add(several as u32);
+    }
 }

@@ -94,8 +94,6 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.push(map("rxpath", "RXPATH_SOCKETS", plan.tasks, bytes));
         } else {
             maps.extend(stored::<Unread>("rxpath", ["RXPATH_SOCKETS", "RXPATH_BUDGET"], plan.sockets));
-            maps.push(map("rxpath", "RXPATH_SHARE", entries(ShareWord::COUNT), PAGE));
-            maps.push(map("rxpath", "RXPATH_WAITING", 1, PAGE));
         }
     }
     if tier("reclaim").is_some() {
@@ -193,7 +191,7 @@ fn net_maps(plan: &Plan) -> [MapMemory; 10] {
     ]
 }
 
-fn rxpath_maps(plan: &Plan) -> [MapMemory; 10] {
+fn rxpath_maps(plan: &Plan) -> [MapMemory; 12] {
     let (slots, packets) = (plan.slots, plan.sizes.packets);
     [
         map("rxpath", "RXPATH_STATS", slots, u64::from(slots) * size_of::<RxpathStats>() as u64),
@@ -203,6 +201,8 @@ fn rxpath_maps(plan: &Plan) -> [MapMemory; 10] {
         map("rxpath", "RXPATH_ARRIVALS", packets, u64::from(packets) * 8),
         map("rxpath", "RXPATH_IP", packets, u64::from(packets) * 8),
         map("rxpath", "RXPATH_POINTS", Protocol::COUNT, PAGE),
+        map("rxpath", "RXPATH_SHARE", entries(ShareWord::COUNT), PAGE),
+        map("rxpath", "RXPATH_WAITING", 1, PAGE),
         map("rxpath", "RXPATH_SLOW_FROM", 1, PAGE),
         map("rxpath", "RXPATH_SLOW", slow::RING_BYTES, u64::from(slow::RING_BYTES) + RING_OVERHEAD),
         map("rxpath", "RXPATH_LOSSES", RxpathLoss::COUNT, PAGE),

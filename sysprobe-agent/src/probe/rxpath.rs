@@ -38,6 +38,9 @@ macro_rules! members {
         member("OFF_SKB_DATA", &["sk_buff.data"]),
         member("OFF_SKB_LENGTH", &["sk_buff.len"]),
         member("OFF_SKB_FRAGMENTS_LENGTH", &["sk_buff.data_len"]),
+        member("OFF_SKB_HASH", &["sk_buff.hash"]),
+        member("OFF_SKB_SW_HASH", &["sk_buff.sw_hash"]),
+        member("BIT_SKB_SW_HASH", &["sk_buff.sw_hash.#"]),
         member("OFF_SKB_HEAD", &["sk_buff.head"]),
         member("OFF_SKB_NETWORK_HEADER", &["sk_buff.network_header"]),
         member("OFF_SKB_TRANSPORT_HEADER", &["sk_buff.transport_header"]),
@@ -53,11 +56,8 @@ macro_rules! members {
     };
 }
 
-/// The additional members tell what the reader's task did and, by flow hash, which packets are followed.
+/// The additional members tell what the reader's task did.
 static MEMBERS: &[Member] = members!(
-    member("OFF_SKB_HASH", &["sk_buff.hash"]),
-    member("OFF_SKB_SW_HASH", &["sk_buff.sw_hash"]),
-    member("BIT_SKB_SW_HASH", &["sk_buff.sw_hash.#"]),
     member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
     member("OFF_TASK_RUN_DELAY", &["task_struct.sched_info.run_delay"]),
     member("OFF_TASK_RUN_COUNT", &["task_struct.sched_info.pcount"])

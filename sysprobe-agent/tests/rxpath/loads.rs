@@ -40,16 +40,9 @@ impl Place<'_> {
     pub(crate) fn echo(&self, transport: Transport, address: IpAddr, before: impl Fn()) -> Load {
         self.serve(|ready| match transport {
             Transport::Tcp => {
-                let mut connection = accept(address, ready);
-                let mut request = [0; REQUEST];
-                loop {
-                    wait_for_something(&connection);
-                    before();
-                    // The client closes the connection at the end.
-                    if connection.read_exact(&mut request).is_err() {
-                        return;
-                    }
-                    connection.write_all(&request).expect("it is taken");
+                let listener = listen(address, ready);
+                for connection in listener.incoming() {
+                    echo_on(connection.expect("a connection"), &before);
                 }
             }
             Transport::Udp => {
@@ -190,8 +183,7 @@ impl Place<'_> {
     /// Serves one connection after the other. If they are half-closed, it answers nothing.
     pub(crate) fn serve_connections(&self, address: IpAddr, half_closed: bool) -> Load {
         self.serve(|ready| {
-            let listener = TcpListener::bind((address, PORT)).expect("the address is ours");
-            ready.set();
+            let listener = listen(address, ready);
             loop {
                 let (mut connection, _) = listener.accept().expect("a connection");
                 if half_closed {
@@ -255,12 +247,30 @@ fn request(number: u32) -> [u8; REQUEST] {
     request
 }
 
-fn accept(address: IpAddr, ready: &Flag) -> TcpStream {
+fn listen(address: IpAddr, ready: &Flag) -> TcpListener {
     let listener = TcpListener::bind((address, PORT)).expect("the address is ours");
     ready.set();
-    let (connection, _) = listener.accept().expect("a connection");
+    listener
+}
+
+fn accept(address: IpAddr, ready: &Flag) -> TcpStream {
+    let (connection, _) = listen(address, ready).accept().expect("a connection");
     connection.set_nodelay(true).expect("connected");
     connection
+}
+
+/// Echoes requests until the client closes the connection.
+fn echo_on(mut connection: TcpStream, before: impl Fn()) {
+    connection.set_nodelay(true).expect("connected");
+    let mut request = [0; REQUEST];
+    loop {
+        wait_for_something(&connection);
+        before();
+        if connection.read_exact(&mut request).is_err() {
+            return;
+        }
+        connection.write_all(&request).expect("it is taken");
+    }
 }
 
 fn connect(address: IpAddr) -> TcpStream {

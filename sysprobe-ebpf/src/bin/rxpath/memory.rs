@@ -26,9 +26,7 @@ pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
     // SAFETY: the storage stays valid while the socket does. For TCP, the socket's lock keeps programs apart;
     // for UDP, whole words are written.
     let unread = unsafe { &mut *RXPATH_SOCKETS.get(socket)? };
-    if unread.waits != 0 && share::is_stale(unread) {
-        unread.waits = 0;
-    }
+    share::forget_stale(unread);
     Some(unread)
 }
 

@@ -64,10 +64,12 @@ pub(crate) fn is_paused() -> bool {
     word(ShareWord::Phase) == Phase::Paused as u64
 }
 
-/// Whether the data may have been read while the programs were off.
+/// Forgets followed data that may have been read while the programs were off.
 #[inline(always)]
-pub(crate) fn is_stale(unread: &Unread) -> bool {
-    load(&unread.moments[Point::Device as usize]) < word(ShareWord::Since)
+pub(crate) fn forget_stale(unread: &mut Unread) {
+    if unread.waits != 0 && load(&unread.moments[Point::Device as usize]) < word(ShareWord::Since) {
+        unread.waits = 0;
+    }
 }
 
 /// A socket now has followed data.

@@ -21,6 +21,7 @@ mod reader;
 mod ready;
 #[path = "../rxpath/segment.rs"]
 mod segment;
+#[path = "../rxpath/share.rs"]
 mod share;
 #[path = "../rxpath/slow.rs"]
 mod slow;

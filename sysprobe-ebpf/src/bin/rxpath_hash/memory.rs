@@ -8,6 +8,7 @@ use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::tcp_by_address as tcp;
 
 use crate::booking::lose;
+use crate::share;
 
 /// See the other object.
 pub(crate) type Sock = Address;
@@ -20,7 +21,9 @@ static RXPATH_SOCKETS: HashMap<u64, Unread, 1> = HashMap::new();
 pub(crate) fn known(socket: Sock) -> Option<&'static mut Unread> {
     // SAFETY: an entry is removed when its socket is freed. For TCP, the socket's lock keeps programs apart;
     // for UDP, whole words are written.
-    RXPATH_SOCKETS.get_ptr_mut(socket.0).map(|remembered| unsafe { &mut *remembered })
+    let unread = unsafe { &mut *RXPATH_SOCKETS.get_ptr_mut(socket.0)? };
+    share::forget_stale(unread);
+    Some(unread)
 }
 
 #[inline(always)]

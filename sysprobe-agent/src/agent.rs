@@ -78,12 +78,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     shared.own(engine)?;
     info!(%listen, "Ready.");
     let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
-    let census = tokio::spawn(scans::count_threads_often(shared.clone(), stop.clone()));
+    let task_scan = tokio::spawn(scans::count_threads_often(shared.clone(), stop.clone()));
     stop.changed().await.context("waiting for the stop signal")?;
     info!("Stopping.");
     finish(servers).await;
     watcher.await.context("the cgroup event watcher failed")?;
-    census.await.context("the periodic task scan failed")?;
+    task_scan.await.context("the periodic task scan failed")?;
     Ok(())
 }
 

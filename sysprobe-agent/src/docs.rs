@@ -177,9 +177,9 @@ fn hook(program: &Program) -> String {
     match program.hook {
         Hook::OnDemand => "run by the agent on each CPU before it reads".into(),
         Hook::TaskIterator => "task iterator, once at start".into(),
-        Hook::TaskCensus => "task iterator, every five seconds".into(),
+        Hook::TaskScan => "task iterator, every five seconds".into(),
         Hook::FileIterator => "iterator over open files, once at start".into(),
-        Hook::FileCensus => "iterator over open files, before the agent reads".into(),
+        Hook::FileScan => "iterator over open files, before the agent reads".into(),
         Hook::SocketIterator(_) => "iterator over all sockets, before the agent reads".into(),
         Hook::Fexit(_) | Hook::Kretprobe(_) => format!("return of {}", hooked(program)),
         _ => hooked(program),

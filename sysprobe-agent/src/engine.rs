@@ -259,8 +259,8 @@ impl Engine {
             domain.collect(identity, attribution, registry);
         }
         charging::count_sockets(self.measured.sockets(), attribution, registry);
-        if let Some(debts) = self.measured.debts() {
-            charging::charge_debts(debts, identity, attribution, registry);
+        if let Some(interference) = self.measured.interference() {
+            charging::charge_interference(interference, identity, attribution, registry);
         }
         flushed
     }

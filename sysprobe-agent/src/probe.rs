@@ -96,11 +96,11 @@ pub enum Hook {
     /// An iterator over all tasks, run once at start.
     TaskIterator,
     /// The same, run for every task scan.
-    TaskCensus,
+    TaskScan,
     /// An iterator over all files that tasks have open, run once at start.
     FileIterator,
     /// The same, run for every socket scan.
-    FileCensus,
+    FileScan,
     /// An iterator over all sockets with an entry in one of these socket storage maps, run for every socket
     /// scan.
     SocketIterator(&'static [&'static str]),
@@ -187,7 +187,7 @@ macro_rules! object {
 }
 use members::socket_members;
 use object;
-pub use tcp::CENSUSES;
+pub use tcp::SOCKET_SCANS;
 
 const fn member(global: &'static str, paths: &'static [&'static str]) -> Member {
     Member { global, paths, required: true }
@@ -296,9 +296,9 @@ impl Hook {
             }
             Self::OnDemand
             | Self::TaskIterator
-            | Self::TaskCensus
+            | Self::TaskScan
             | Self::FileIterator
-            | Self::FileCensus
+            | Self::FileScan
             | Self::SocketIterator(_) => None,
         }
     }
@@ -315,9 +315,9 @@ impl fmt::Display for Hook {
             Self::RawTp(name) => ("raw_tp", name),
             Self::OnDemand => ("raw_tp", &"on demand"),
             Self::TaskIterator => ("iter", &"task, once"),
-            Self::TaskCensus => ("iter", &"task"),
+            Self::TaskScan => ("iter", &"task"),
             Self::FileIterator => ("iter", &"task_file, once"),
-            Self::FileCensus => ("iter", &"task_file"),
+            Self::FileScan => ("iter", &"task_file"),
             Self::SocketIterator(_) => ("iter", &"bpf_sk_storage_map"),
         };
         write!(formatter, "{kind}/{name}")

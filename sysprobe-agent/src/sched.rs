@@ -20,20 +20,20 @@ use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample, T
 use crate::storage::{Holder, Store};
 
 pub(crate) mod blame;
-pub mod census;
-pub mod debts;
+pub mod interference;
 pub mod load;
+pub mod scan;
 
-use census::Census;
-use debts::Debts;
+use interference::Interference;
+use scan::TaskScan;
 
 /// The attached programs and their maps.
 pub struct Sched {
     loaded: Loaded,
     slots: Slots<SchedStats>,
     throttles: Slots<ThrottleStats>,
-    debts: Debts,
-    census: Census,
+    interference: Interference,
+    task_scan: TaskScan,
     losses: MappedArray<u64>,
     store: Option<Store>,
     /// One per CPU; `None` if nothing is noted at each switch.
@@ -71,9 +71,9 @@ impl Sched {
         sizes.extend(THROTTLES.sizes(plan.slots, Shards::ONE));
         sizes.extend([
             (TIMELINES, plan.cpus),
-            ("SCHED_HOLDS", plan.sizes.holds),
-            (debts::MAP, plan.sizes.interference),
-            (census::MAP, plan.slots),
+            ("SCHED_THR_QUEUES", plan.sizes.throttles),
+            (interference::MAP, plan.sizes.interference),
+            (scan::MAP, plan.slots),
         ]);
         let in_hash = probe::keeps_tasks_in_hash(set.tier);
         if in_hash {
@@ -86,9 +86,9 @@ impl Sched {
         let mut loaded = loader.load_with_table(set, &globals, Some((CPU_SHARDS, &table)), &sizes)?;
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, shards)?;
         let throttles = Slots::new(&mut loaded, THROTTLES, plan.slots, Shards::ONE)?;
-        let debts = Debts::new(&mut loaded, plan.sizes.interference)?;
+        let interference = Interference::new(&mut loaded, plan.sizes.interference)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
-        let counts = loaded.map_array(census::MAP)?;
+        let counts = loaded.map_array(scan::MAP)?;
         let budget = ("sched", "SCHED_BUDGET");
         let store = Store::of_tier::<StoredTask>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
         let timelines =
@@ -99,8 +99,8 @@ impl Sched {
             loader.share(shared::SCHED_TASKS, loaded.map_descriptor("SCHED_TASKS")?);
             loader.share(shared::SCHED_TIMELINES, loaded.map_descriptor(TIMELINES)?);
         }
-        let census = Census::new(&loaded, counts);
-        Ok(Self { loaded, slots, throttles, debts, census, losses, store, timelines })
+        let task_scan = TaskScan::new(&loaded, counts);
+        Ok(Self { loaded, slots, throttles, interference, task_scan, losses, store, timelines })
     }
 
     /// Accounts for tasks that are running now, so that a reader sees them. CPUs that have been idle since
@@ -126,26 +126,26 @@ impl Sched {
     }
 
     /// The interference records.
-    pub const fn debts(&mut self) -> &mut Debts {
-        &mut self.debts
+    pub const fn interference(&mut self) -> &mut Interference {
+        &mut self.interference
     }
 
     /// Resets the counts and returns the scan of all threads; `None` if the kernel rejected that program.
-    pub fn begin_census(&mut self) -> Option<Scan> {
-        self.census.begin()
+    pub fn begin_task_scan(&mut self) -> Option<Scan> {
+        self.task_scan.begin()
     }
 
     /// The threads by owner, as of the last task scan.
     pub fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
         // Tasks that have slept until now got their slots from the scan.
         self.slots.list()?;
-        Ok(self.slots.all().map(|(owner, slot)| (owner, self.census.of_slot(slot))).collect())
+        Ok(self.slots.all().map(|(owner, slot)| (owner, self.task_scan.of_slot(slot))).collect())
     }
 
     /// Number of interference records when they were last read.
     #[must_use]
-    pub const fn debts_in_use(&self) -> u64 {
-        self.debts.in_use()
+    pub const fn interference_in_use(&self) -> u64 {
+        self.interference.in_use()
     }
 
     pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {

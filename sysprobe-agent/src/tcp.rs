@@ -10,7 +10,7 @@ use sysprobe_common::traffic::Family;
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{self, CENSUSES, TierSet};
+use crate::probe::{self, SOCKET_SCANS, TierSet};
 use crate::slots::{self, Counters, Names, Owner, Slots};
 use crate::snapshot::{LostUpdates, SocketsSample, TcpSample, TcpTimes};
 use crate::storage::{Holder, Store};
@@ -21,7 +21,7 @@ pub struct Tcp {
     loaded: Loaded,
     slots: Slots<TcpStats>,
     /// `None` if sockets are kept in a hash.
-    census: Option<Census>,
+    socket_scan: Option<SocketScan>,
     /// By owner, as of the last complete pass.
     sockets: Vec<(Owner, SocketsSample)>,
     losses: MappedArray<u64>,
@@ -29,7 +29,7 @@ pub struct Tcp {
 }
 
 /// The socket scan, and the maps that it writes.
-struct Census {
+struct SocketScan {
     /// One per slot.
     counts: MappedArray<Sockets>,
     /// The number of the pass, so that each socket is counted once.
@@ -48,38 +48,38 @@ impl Tcp {
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        let has_census = !probe::keeps_tasks_in_hash(set.tier);
-        sizes.push(if has_census { ("TCP_CENSUS", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
+        let has_scan = !probe::keeps_tasks_in_hash(set.tier);
+        sizes.push(if has_scan { ("TCP_SCAN", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
-        if has_census && !CENSUSES.iter().any(|name| loaded.runs(name)) {
+        if has_scan && !SOCKET_SCANS.iter().any(|name| loaded.runs(name)) {
             let reason = loaded.left_out().collect::<Vec<_>>().join("; ");
-            return Err(LoadError::Program { program: CENSUSES[0], reason });
+            return Err(LoadError::Program { program: SOCKET_SCANS[0], reason });
         }
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let counts = has_census.then(|| loaded.map_array("TCP_CENSUS")).transpose()?;
-        let pass = has_census.then(|| loaded.map_array("TCP_PASS")).transpose()?;
+        let counts = has_scan.then(|| loaded.map_array("TCP_SCAN")).transpose()?;
+        let pass = has_scan.then(|| loaded.map_array("TCP_PASS")).transpose()?;
         let losses = loaded.map_array("TCP_LOSSES")?;
         let budget = ("tcp", "TCP_BUDGET");
         let store = Store::of_tier::<Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
-        if has_census {
+        if has_scan {
             loaded.gather("TCP_SOCKETS", &STORAGES)?;
         }
         loaded.attach()?;
-        if has_census {
+        if has_scan {
             loader.share(shared::TCP_SOCKETS, loaded.map_descriptor("TCP_SOCKETS")?);
         }
-        let scan = CENSUSES.iter().find_map(|name| loaded.scan(name));
-        let census = match (counts, pass, scan) {
-            (Some(counts), Some(pass), Some(scan)) => Some(Census { counts, pass, scan }),
+        let scan = SOCKET_SCANS.iter().find_map(|name| loaded.scan(name));
+        let socket_scan = match (counts, pass, scan) {
+            (Some(counts), Some(pass), Some(scan)) => Some(SocketScan { counts, pass, scan }),
             _ => None,
         };
-        Ok(Self { loaded, slots, census, sockets: Vec::new(), losses, store })
+        Ok(Self { loaded, slots, socket_scan, sockets: Vec::new(), losses, store })
     }
 
     /// Resets the counts, and returns the scan that collects every socket's counters and counts the sockets.
     /// Only one pass may run at a time.
     pub fn begin_scan(&mut self) -> Option<Scan> {
-        let Census { counts, pass, scan } = self.census.as_mut()?;
+        let SocketScan { counts, pass, scan } = self.socket_scan.as_mut()?;
         for slot in 0..counts.entries() {
             if counts.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
                 counts.write(slot, Sockets::NONE);
@@ -91,9 +91,9 @@ impl Tcp {
 
     /// Takes over the counts of a complete pass.
     pub fn end_scan(&mut self) -> io::Result<()> {
-        let Some(census) = &self.census else { return Ok(()) };
+        let Some(socket_scan) = &self.socket_scan else { return Ok(()) };
         self.slots.list()?;
-        let of_slot = |slot: u32| census.counts.read(slot as usize).unwrap_or(Sockets::NONE);
+        let of_slot = |slot: u32| socket_scan.counts.read(slot as usize).unwrap_or(Sockets::NONE);
         let counted = self.slots.all().map(|(owner, slot)| (owner, of_slot(slot)));
         let counted = counted.filter(|(_, sockets)| *sockets != Sockets::NONE);
         self.sockets = counted.map(|(owner, sockets)| (owner, sample(&sockets))).collect();

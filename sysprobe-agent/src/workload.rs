@@ -103,7 +103,7 @@ impl Registry {
     }
 
     /// Adds the time that one waited while the other ran.
-    pub(crate) fn add_debt(&mut self, victim: &Bearer, culprit: &Bearer, ns: u64) {
+    pub(crate) fn add_interference(&mut self, victim: &Bearer, culprit: &Bearer, ns: u64) {
         let is_own = culprit.is_of_same_pod(victim);
         self.each_sample(victim, |sample| {
             let causes = sample.sched.get_or_insert_default().causes.get_or_insert_default();

@@ -110,13 +110,13 @@ fn a_refused_tier_is_passed_over_and_all_say_why() {
 }
 
 #[test]
-fn a_refused_census_costs_its_own_series_only_and_is_told() {
-    let objects = broken(&["sched.o", "sched_hash.o"].map(|object| (object, "sched_census")));
+fn a_refused_scan_costs_its_own_series_only_and_is_told() {
+    let objects = broken(&["sched.o", "sched_hash.o"].map(|object| (object, "sched_scan")));
     let arguments = ["--objects", objects.path().to_str().expect("UTF-8")];
     let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
     let state = state(&agent, "sched");
     assert!(state.up && state.hook == taken(&check(&[]), "sched")[0], "the tier is the same: {state:?}");
-    assert!(state.reason.contains("sched_census") && state.reason.contains(REFUSAL), "{state:?}");
+    assert!(state.reason.contains("sched_scan") && state.reason.contains(REFUSAL), "{state:?}");
     until("the rest is seen", || {
         agent.metrics().contains("sysprobe_sched_on_cpu_seconds_total{").then_some(())
     });

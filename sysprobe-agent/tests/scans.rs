@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
-use sysprobe_agent::probe::CENSUSES;
+use sysprobe_agent::probe::SOCKET_SCANS;
 use sysprobe_agent::snapshot::{ScanSample, Snapshot, TcpSample};
 
 use support::agent::Agent;
@@ -44,11 +44,11 @@ fn scan(snapshot: &Snapshot, name: &str) -> ScanSample {
 /// The scan that covers sockets on this kernel.
 fn socket_scan(snapshot: &Snapshot) -> ScanSample {
     let mut scans = snapshot.agent.scans.iter();
-    let scan = scans.find(|scan| CENSUSES.contains(&scan.scan.as_str()));
+    let scan = scans.find(|scan| SOCKET_SCANS.contains(&scan.scan.as_str()));
     let scan = scan.unwrap_or_else(|| panic!("no scan of sockets: {:?}", snapshot.domains)).clone();
     // The fallback is for kernels that refuse iterators over maps. Only one such kernel is known: 6.18 of a
     // machine monitor.
-    assert!(scan.scan == CENSUSES[0] || kernel() == (6, 18), "{} on this kernel", scan.scan);
+    assert!(scan.scan == SOCKET_SCANS[0] || kernel() == (6, 18), "{} on this kernel", scan.scan);
     scan
 }
 

@@ -26,14 +26,14 @@ use support::{buckets_apart, figure, left_out, until};
 
 /// Whether the agent scans all sockets and knows their state at any time. Without socket storage, it counts
 /// the effects of a segment only when the next one arrives.
-const fn has_census(watcher: &Watcher) -> bool {
+const fn has_scan(watcher: &Watcher) -> bool {
     matches!(watcher.tier, Tier::TpBtf | Tier::Fentry)
 }
 
 /// One agent per attach mode that scans sockets, if this kernel has any.
-fn census_watchers() -> Option<Vec<Watcher>> {
+fn scanning_watchers() -> Option<Vec<Watcher>> {
     let mut watchers = watchers("tcp");
-    watchers.retain(has_census);
+    watchers.retain(has_scan);
     if watchers.is_empty() {
         left_out(
             "what sockets have at this moment",
@@ -218,7 +218,7 @@ fn segments_that_overtake_others_are_counted() {
 fn time_that_a_full_receiver_costs_is_counted_while_it_passes() {
     const ENOUGH: Duration = Duration::from_millis(500);
     let wire = Wire::new("full");
-    let Some(watchers) = census_watchers() else { return };
+    let Some(watchers) = scanning_watchers() else { return };
     let (server, client) = (Cgroup::new("full-server"), Cgroup::new("full-client"));
     let ready = Flag::new();
     let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {

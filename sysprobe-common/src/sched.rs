@@ -7,7 +7,7 @@ pub mod threads;
 pub mod throttle;
 pub mod timeline;
 
-pub use timeline::{Cause, Debt, Debtor, Division, Stretch, Timeline};
+pub use timeline::{Cause, Division, Interference, Pair, RunInterval, Timeline};
 
 /// The statistics of one shard of a slot. They take eight cache lines; an update touches the first one and
 /// that of the bucket.

@@ -15,7 +15,7 @@ use crate::{apt, build, cmd, say};
 pub(crate) struct Args {
     #[command(subcommand)]
     whole: Option<Whole>,
-    /// Sections of the report (default: all): hook, census, slowdown, memory, scrape
+    /// Sections of the report (default: all): hook, scan, slowdown, memory, scrape
     sections: Vec<String>,
     /// How many times each variant runs
     #[arg(long, default_value_t = 12)]
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn sections_and_whole_requests_are_told_apart() {
         let parse = |words: &[&str]| Line::try_parse_from([&["bench"], words].concat()).unwrap().args;
-        let args = parse(&["hook", "census", "--rounds", "3"]);
-        assert_eq!((args.sections, args.rounds), (vec!["hook".to_owned(), "census".to_owned()], 3));
+        let args = parse(&["hook", "scan", "--rounds", "3"]);
+        assert_eq!((args.sections, args.rounds), (vec!["hook".to_owned(), "scan".to_owned()], 3));
         assert!(args.whole.is_none());
         assert!(parse(&[]).whole.is_none());
         assert!(matches!(parse(&["overhead", "--pairs", "1"]).whole, Some(Whole::Overhead(_))));

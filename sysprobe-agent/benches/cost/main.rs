@@ -5,12 +5,12 @@
 //! take turns and medians are reported. Nothing here fails because a figure is high.
 #![expect(clippy::print_stdout, reason = "the report is what this program is for")]
 
-mod census;
 mod figures;
 mod hook;
 mod memory;
 mod programs;
 mod ring;
+mod scan;
 mod scrape;
 mod slowdown;
 mod system;
@@ -30,7 +30,7 @@ const REQUESTS: &str = "requests";
 const FLOOR: &str = "floor";
 
 /// Sections, in the order of the report.
-const SECTIONS: [&str; 5] = ["hook", "census", "slowdown", "memory", "scrape"];
+const SECTIONS: [&str; 5] = ["hook", "scan", "slowdown", "memory", "scrape"];
 
 fn main() -> Result<()> {
     // Cargo adds its own flag.
@@ -68,7 +68,7 @@ fn main() -> Result<()> {
         }
         let report = match section {
             "hook" => hook::report(&bench, rounds)?,
-            "census" => census::report(&bench)?,
+            "scan" => scan::report(&bench)?,
             "slowdown" => slowdown::report(&bench, 3 * rounds)?,
             "memory" => memory::report(&bench)?,
             _ => scrape::report(&bench)?,

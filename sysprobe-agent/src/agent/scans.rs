@@ -47,9 +47,9 @@ pub(super) async fn count_threads_often(shared: Shared, mut stop: Receiver<bool>
 
 async fn count_threads(shared: &Shared) -> anyhow::Result<()> {
     seed_tasks(shared).await?;
-    if let Some(scan) = shared.with(Engine::begin_census).await?.flatten() {
+    if let Some(scan) = shared.with(Engine::begin_task_scan).await?.flatten() {
         let counted = run(scan).await?;
-        shared.with(|engine| engine.end_census(counted)).await?;
+        shared.with(|engine| engine.end_task_scan(counted)).await?;
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ impl Loaded {
                 scans.push(scan_of(program, row, links)?);
                 Ok(())
             }
-            Hook::TaskCensus | Hook::FileCensus => {
+            Hook::TaskScan | Hook::FileScan => {
                 scans.push(scan_of(program, row, link_to_all)?);
                 Ok(())
             }
@@ -177,7 +177,7 @@ impl Loaded {
     /// an iterator the verifier's answer suffices, and the stand-in need not even be verified. Other programs
     /// may still be refused when they are attached.
     fn is_accepted(&self, hook: Hook, name: &str) -> bool {
-        let decides = matches!(hook, Hook::TaskCensus | Hook::FileCensus | Hook::SocketIterator(_));
+        let decides = matches!(hook, Hook::TaskScan | Hook::FileScan | Hook::SocketIterator(_));
         self.is_attached(name) || decides && self.verified.contains(&name)
     }
 

@@ -209,10 +209,8 @@ impl Loader {
             }
             Hook::Kprobe(_) | Hook::Kretprobe(_) => <&mut KProbe>::try_from(program)?.load(),
             Hook::RawTp(_) | Hook::OnDemand => <&mut RawTracePoint>::try_from(program)?.load(),
-            Hook::TaskIterator | Hook::TaskCensus => {
-                <&mut Iter>::try_from(program)?.load("task", self.btf()?)
-            }
-            Hook::FileIterator | Hook::FileCensus => {
+            Hook::TaskIterator | Hook::TaskScan => <&mut Iter>::try_from(program)?.load("task", self.btf()?),
+            Hook::FileIterator | Hook::FileScan => {
                 <&mut Iter>::try_from(program)?.load("task_file", self.btf()?)
             }
             Hook::SocketIterator(_) => {

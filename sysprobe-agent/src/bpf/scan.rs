@@ -22,9 +22,9 @@ use crate::host;
 const PART: Duration = Duration::from_micros(500);
 /// The longest that a read should take. Over sockets, each read first skips all earlier objects in the same
 /// hash bucket, at 0.1 us for each that is in no cache. A map has about as many buckets as there are CPUs.
-const STRETCH: Duration = Duration::from_millis(5);
-/// A pass ends after this many consecutive reads longer than `STRETCH`, because the next ones would be, too.
-/// A single long read may have been disturbed.
+const LONGEST_PART: Duration = Duration::from_millis(5);
+/// A pass ends after this many consecutive reads longer than `LONGEST_PART`, because the next ones would be,
+/// too. A single long read may have been disturbed.
 const TOO_LONG: u32 = 4;
 /// Objects in a read before the cost of one is known: 0.5 ms at 2 us each, the cost of a socket that is not
 /// in the CPU's cache.
@@ -137,7 +137,7 @@ impl Totals {
                 Ok(0) => return Ok(End::Complete),
                 Ok(objects) => {
                     self.learn(took, objects);
-                    too_long = if took > STRETCH { too_long + 1 } else { 0 };
+                    too_long = if took > LONGEST_PART { too_long + 1 } else { 0 };
                 }
                 // `EAGAIN`: a million objects without output (`MAX_ITER_OBJECTS`). The next read continues
                 // behind them.

@@ -8,7 +8,7 @@ use tracing::error;
 use super::attribution::Attribution;
 use super::identity::Identity;
 use crate::cgroup::tree::Cgroup;
-use crate::sched::debts::{Debts, Taken};
+use crate::sched::interference::{Interference, Taken};
 use crate::slots::{Counters, Key, Owner, Slots};
 use crate::snapshot::SocketsSample;
 use crate::workload::{Bearer, Charge, Registry};
@@ -148,8 +148,8 @@ pub(super) fn count_threads(
 
 /// Adds interference: how long one owner waited while another ran. A record waits for the next call while one
 /// of its owners has no name yet.
-pub(super) fn charge_debts(
-    debts: &mut Debts,
+pub(super) fn charge_interference(
+    interference: &mut Interference,
     identity: &Identity,
     attribution: &Attribution,
     registry: &mut Registry,
@@ -163,14 +163,14 @@ pub(super) fn charge_debts(
         }
         _ => false,
     };
-    let read = debts.collect(|debtor, ns| {
-        let (victim, culprit) = (debtor.victim(), debtor.culprit());
+    let read = interference.collect(|pair, ns| {
+        let (victim, culprit) = (pair.victim(), pair.culprit());
         if is_nameless(victim) || is_nameless(culprit) {
             return Taken::NotYet;
         }
         if ns != 0 {
             let culprit = bearers.of(culprit, attribution);
-            registry.add_debt(bearers.of(victim, attribution), culprit, ns);
+            registry.add_interference(bearers.of(victim, attribution), culprit, ns);
         }
         if has_gone(victim) || has_gone(culprit) { Taken::ForGood } else { Taken::Yes }
     });

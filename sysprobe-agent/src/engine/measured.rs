@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::reclaim::Reclaim;
 use crate::rxpath::Rxpath;
 use crate::sched::Sched;
-use crate::sched::debts::Debts;
+use crate::sched::interference::Interference;
 use crate::slots::Owner;
 use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
 use crate::storage::Store;
@@ -114,9 +114,9 @@ impl Measured {
         self.tcp.as_mut().map_or(Ok(()), Tcp::end_scan)
     }
 
-    /// See [`Sched::begin_census`].
-    pub(super) fn begin_census(&mut self) -> Option<Scan> {
-        self.sched.as_mut()?.begin_census()
+    /// See [`Sched::begin_task_scan`].
+    pub(super) fn begin_task_scan(&mut self) -> Option<Scan> {
+        self.sched.as_mut()?.begin_task_scan()
     }
 
     /// The threads as of the last scan.
@@ -133,8 +133,8 @@ impl Measured {
     }
 
     /// Interference: which owner waited while which other ran.
-    pub(super) fn debts(&mut self) -> Option<&mut Debts> {
-        self.sched.as_mut().map(Sched::debts)
+    pub(super) fn interference(&mut self) -> Option<&mut Interference> {
+        self.sched.as_mut().map(Sched::interference)
     }
 
     /// Time that tasks waited for cgroups whose interference record found no room, in nanoseconds.
@@ -197,7 +197,7 @@ impl Measured {
         match map {
             "SCHED_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().0),
             "SCHED_THR_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().1),
-            "SCHED_DEBTS" => self.sched.as_ref().map(Sched::debts_in_use),
+            "SCHED_INTERFERENCE" => self.sched.as_ref().map(Sched::interference_in_use),
             "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
             "VFS_STARTED" => self.vfs.as_ref().map(Vfs::started),
             "BLOCK_IN_FLIGHT" => self.block.as_ref().map(Block::in_flight),

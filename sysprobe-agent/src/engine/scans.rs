@@ -18,12 +18,12 @@ const SEED_AT_MOST: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// The scan that counts the threads; `None` if there is no such program.
-    pub fn begin_census(&mut self) -> Option<Scan> {
-        self.measured.begin_census()
+    pub fn begin_task_scan(&mut self) -> Option<Scan> {
+        self.measured.begin_task_scan()
     }
 
     /// Takes over the counts. After a failure no workload has threads, which is better than outdated counts.
-    pub fn end_census(&mut self, counted: io::Result<Pass>) {
+    pub fn end_task_scan(&mut self, counted: io::Result<Pass>) {
         self.registry.forget_threads();
         match counted.and_then(is_complete).and_then(|()| self.measured.threads()) {
             Ok(threads) => self.charge_threads(&threads),

@@ -9,8 +9,8 @@ use sysprobe_common::reclaim::{self, ReclaimLoss, ReclaimStats};
 use sysprobe_common::rxpath::{self, Protocol, RxpathLoss, RxpathStats, ShareWord, Unread, slow};
 use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
-use sysprobe_common::sched::throttle::{Hold, ThrottleStats};
-use sysprobe_common::sched::{Debtor, HashedTask, SchedLoss, SchedStats, Timeline};
+use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
+use sysprobe_common::sched::{HashedTask, Pair, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::slot::room::WORDS;
 use sysprobe_common::storage::WORDS as BUDGET;
 use sysprobe_common::tcp::{LISTENERS, Socket, Sockets, TcpLoss, TcpStats};
@@ -104,7 +104,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
 
 fn sched_maps(plan: &Plan) -> [MapMemory; 14] {
     let (slots, cpus, elements) = (plan.slots, plan.cpus, plan.slots * plan.cpu_shards.shards.count);
-    let Sizes { holds, interference, .. } = plan.sizes;
+    let Sizes { throttles, interference, .. } = plan.sizes;
     [
         map("sched", "SCHED_STATS", elements, u64::from(elements) * size_of::<SchedStats>() as u64),
         map("sched", "SCHED_SLOTS", slots, slots_bytes::<u64>(plan, slots)),
@@ -115,9 +115,9 @@ fn sched_maps(plan: &Plan) -> [MapMemory; 14] {
         map("sched", "SCHED_THR_SLOTS", slots, slots_bytes::<u64>(plan, slots)),
         map("sched", "SCHED_THR_FREE", slots, u64::from(slots) * 4),
         map("sched", "SCHED_THR_ROOM", WORDS, PAGE),
-        map("sched", "SCHED_HOLDS", holds, lru_bytes(holds, size_of::<Hold>())),
-        map("sched", "SCHED_DEBTS", interference, slots_bytes::<Debtor>(plan, interference)),
-        map("sched", "SCHED_CENSUS", slots, u64::from(slots) * size_of::<Threads>() as u64),
+        map("sched", "SCHED_THR_QUEUES", throttles, lru_bytes(throttles, size_of::<Throttle>())),
+        map("sched", "SCHED_INTERFERENCE", interference, slots_bytes::<Pair>(plan, interference)),
+        map("sched", "SCHED_SCAN", slots, u64::from(slots) * size_of::<Threads>() as u64),
         map("sched", "SCHED_MOVES", 1, 8),
         map("sched", "SCHED_LOSSES", SchedLoss::COUNT, PAGE),
     ]
@@ -156,7 +156,7 @@ fn tcp_maps(plan: &Plan, tcp: Tier) -> Vec<MapMemory> {
         maps.push(map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan, plan.tasks, size_of::<Socket>())));
     } else {
         let bytes = u64::from(plan.slots) * size_of::<Sockets>() as u64;
-        maps.push(map("tcp", "TCP_CENSUS", plan.slots, bytes));
+        maps.push(map("tcp", "TCP_SCAN", plan.slots, bytes));
         maps.push(map("tcp", "TCP_LISTENERS", LISTENERS, hash_bytes(plan, LISTENERS, size_of::<u64>())));
         maps.extend(stored::<Socket>("tcp", ["TCP_SOCKETS", "TCP_BUDGET"], plan.sockets));
         maps.push(map("tcp", "TCP_PASS", 1, PAGE));

@@ -29,9 +29,9 @@ const SLOTS_STEP: u32 = 1024;
 /// A cgroup with drops has them for a handful of reasons.
 const REASONS_PER_SLOT: u32 = 4;
 /// A throttled cgroup has a queue (`cfs_rq`) on each CPU that it runs on.
-const HOLDS_PER_CPU: u32 = 256;
-const HOLDS_PER_SLOT: u32 = 4;
-const HOLDS_MOST: u32 = 8192;
+const THROTTLES_PER_CPU: u32 = 256;
+const THROTTLES_PER_SLOT: u32 = 4;
+const THROTTLES_MOST: u32 = 8192;
 
 /// Bytes per entry of an operation in progress: see `memory.rs`.
 const REQUEST: u64 = 120;
@@ -59,7 +59,9 @@ pub struct Sizes {
     /// Maximum number of pairs of a cgroup that waits for a CPU and a cgroup that has it meanwhile.
     pub interference: u32,
     /// Maximum number of run queues of throttled cgroups that are tracked at one time.
-    pub holds: u32,
+    // The JSON form keeps its field names.
+    #[serde(rename = "holds")]
+    pub throttles: u32,
     /// Maximum number of requests in flight to block devices. Further ones are not measured and are counted
     /// as lost.
     pub requests: u32,
@@ -193,7 +195,10 @@ fn apply(plan: &mut Plan, facts: &Facts, (slots, step): (u32, Step), budget: u64
         block: found.max(slots * step.devices),
         drops: slots * REASONS_PER_SLOT,
         interference: slots * step.pairs,
-        holds: online.saturating_mul(HOLDS_PER_CPU).max(HOLDS_MOST).min(slots * HOLDS_PER_SLOT),
+        throttles: online
+            .saturating_mul(THROTTLES_PER_CPU)
+            .max(THROTTLES_MOST)
+            .min(slots * THROTTLES_PER_SLOT),
         requests: within(requests(facts), REQUESTS_MOST, share / REQUEST),
         reclaims: within(facts.threads, RECLAIMS_MOST, share / RECLAIM),
         packets: within(online.saturating_mul(step.packets), PACKETS_MOST, share / PACKET),
@@ -250,7 +255,7 @@ fn reasons(plan: &Plan, facts: &Facts, wanted: u32, why: &str, share: &str) -> V
             sizes.interference.into(),
             "pairs of cgroups that wait for each other".to_owned(),
         ),
-        row("throttles", sizes.holds.into(), "queues of throttled groups".to_owned()),
+        row("throttles", sizes.throttles.into(), "queues of throttled groups".to_owned()),
         row(
             "requests",
             sizes.requests.into(),

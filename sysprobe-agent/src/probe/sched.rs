@@ -1,6 +1,6 @@
 //! Wakeup latency, context switches and time on CPU.
 
-use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskCensus, TaskIterator, TpBtf};
+use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
 use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
 
 /// Keeps state in task storage, and uses typed pointers (BTF).
@@ -40,7 +40,7 @@ macro_rules! members {
                 "OFF_GROUP_QUEUE_EVER_HELD",
                 &["cfs_rq.throttled_clock_pelt", "cfs_rq.throttled_clock_task"],
             ),
-            optional("OFF_GROUP_QUEUE_HOLDERS", &["cfs_rq.throttle_count"]),
+            optional("OFF_GROUP_QUEUE_THROTTLE_COUNT", &["cfs_rq.throttle_count"]),
             optional("OFF_GROUP_QUEUE_THREADS", &["cfs_rq.h_nr_queued", "cfs_rq.h_nr_running"]),
             optional("OFF_GROUP_QUEUE_THROTTLED_SINCE", &["cfs_rq.throttled_clock"]),
             optional("OFF_ENTITY_PARENT", &["sched_entity.parent"]),
@@ -93,11 +93,11 @@ const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
 pub const THROTTLE: &str = "tg_throttle_down";
 /// If the kernel throttles individual tasks, switches alone are enough.
 const PER_TASK: &str = "OFF_TASK_THROTTLED";
-const HOLD: &str = "notes that a group is throttled on a CPU";
+const THROTTLED: &str = "notes that a group is throttled on a CPU";
 const RELEASE: &str = "notes whose throttling ends";
 const RESUME: &str = "notes that a group's throttling on a CPU has ended, and how long it was";
 const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
-const CENSUS: Program = extra("sched_census", TaskCensus, "counts all threads by state, every five seconds");
+const SCAN: Program = extra("sched_scan", TaskScan, "counts all threads by state, every five seconds");
 const FLUSH: Program =
     program("sched_flush", OnDemand, "books the task that is running, before the agent reads");
 
@@ -116,14 +116,14 @@ pub(super) const PROBE: Probe = Probe {
                 extra("sched_soft_e_tp", TpBtf("softirq_exit"), SOFTIRQ),
                 extra("sched_irq_b_tp", TpBtf("irq_handler_entry"), INTERRUPT),
                 extra("sched_irq_e_tp", TpBtf("irq_handler_exit"), INTERRUPT),
-                extra("sched_hold_fe", Fentry(THROTTLE), HOLD).unless(PER_TASK),
+                extra("sched_thr_fe", Fentry(THROTTLE), THROTTLED).unless(PER_TASK),
                 extra("sched_rel_fe", Fentry("unthrottle_cfs_rq"), RELEASE).unless(PER_TASK),
                 extra("sched_resume_fe", Fentry("tg_unthrottle_up"), RESUME).unless(PER_TASK),
                 program("sched_depart_tp", TpBtf("sched_migrate_task"), DEPART),
                 program("sched_switch_tp", TpBtf("sched_switch"), SWITCH),
                 SEED,
                 FLUSH,
-                CENSUS,
+                SCAN,
             ],
             members: MEMBERS,
             needs: &[Need::TaskStorage],
@@ -139,13 +139,13 @@ pub(super) const PROBE: Probe = Probe {
                 extra("sched_soft_e_rt", RawTp("softirq_exit"), SOFTIRQ),
                 extra("sched_irq_b_rt", RawTp("irq_handler_entry"), INTERRUPT),
                 extra("sched_irq_e_rt", RawTp("irq_handler_exit"), INTERRUPT),
-                extra("sched_hold_kp", Kprobe(THROTTLE), HOLD).unless(PER_TASK),
+                extra("sched_thr_kp", Kprobe(THROTTLE), THROTTLED).unless(PER_TASK),
                 extra("sched_rel_kp", Kprobe("unthrottle_cfs_rq"), RELEASE).unless(PER_TASK),
                 extra("sched_resume_kp", Kprobe("tg_unthrottle_up"), RESUME).unless(PER_TASK),
                 program("sched_depart_rt", RawTp("sched_migrate_task"), DEPART),
                 program("sched_switch_rt", RawTp("sched_switch"), SWITCH),
                 FLUSH,
-                CENSUS,
+                SCAN,
             ],
             members: HASH_MEMBERS,
             needs: &[],
@@ -159,7 +159,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_switch_fe", Fentry("rcu_note_context_switch"), SWITCH),
                 SEED,
                 FLUSH,
-                CENSUS,
+                SCAN,
             ],
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::TaskStorage],
@@ -173,7 +173,7 @@ pub(super) const PROBE: Probe = Probe {
                 program("sched_move_kp", Kprobe("cgroup_attach_task"), MOVE),
                 program("sched_switch_kp", Kprobe("rcu_note_context_switch"), SWITCH),
                 FLUSH,
-                CENSUS,
+                SCAN,
             ],
             members: HASH_MEMBERS,
             needs: &[Need::Kprobes],

@@ -2,7 +2,7 @@
 
 use sysprobe_common::tcp::STORAGES;
 
-use super::Hook::{Fentry, Fexit, FileCensus, FileIterator, Kprobe, RawTp, SocketIterator, TpBtf};
+use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
 use super::{
     Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
     socket_members,
@@ -72,19 +72,19 @@ const SYNS_BY_KPROBE: Program = extra("tcp_syn_kp", Kprobe("tcp_conn_request"), 
 const ACKS_BY_KPROBE: Program = extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS);
 const ACKS6_BY_KPROBE: Program = extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS);
 const SEED: Program = program("tcp_seed", FileIterator, "takes the past of older sockets as baseline");
-const CENSUS: Program = extra(
-    "tcp_census",
+const SCAN: Program = extra(
+    "tcp_scan",
     SocketIterator(&STORAGES),
     "books and counts all sockets when the agent is asked, at most at a bounded rate",
 );
-const CENSUS_OF_FILES: Program = extra(
-    "tcp_census_fd",
-    FileCensus,
+const SCAN_OF_FILES: Program = extra(
+    "tcp_scan_fd",
+    FileScan,
     "does the same for sockets that tasks have open, where the kernel refuses iterators over maps",
 )
-.instead_of("tcp_census");
+.instead_of("tcp_scan");
 /// The programs that scan sockets, of which one runs.
-pub const CENSUSES: [&str; 2] = [CENSUS.name, CENSUS_OF_FILES.name];
+pub const SOCKET_SCANS: [&str; 2] = [SCAN.name, SCAN_OF_FILES.name];
 
 pub(super) const PROBE: Probe = Probe {
     domain: "tcp",
@@ -108,8 +108,8 @@ pub(super) const PROBE: Probe = Probe {
                 ACKS_TOO_MANY,
                 ACKS6_TOO_MANY,
                 SEED,
-                CENSUS,
-                CENSUS_OF_FILES,
+                SCAN,
+                SCAN_OF_FILES,
             ],
             members: MEMBERS,
             needs: &[Need::SocketStorage],
@@ -130,8 +130,8 @@ pub(super) const PROBE: Probe = Probe {
                 ACKS_TOO_MANY,
                 ACKS6_TOO_MANY,
                 SEED,
-                CENSUS,
-                CENSUS_OF_FILES,
+                SCAN,
+                SCAN_OF_FILES,
             ],
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::SocketStorage],

@@ -69,9 +69,9 @@ fn what_a_tier_cannot_do_without_is_of_its_kind() {
                 Hook::RawTp(_) => Some(Tier::RawTp),
                 Hook::OnDemand
                 | Hook::TaskIterator
-                | Hook::TaskCensus
+                | Hook::TaskScan
                 | Hook::FileIterator
-                | Hook::FileCensus
+                | Hook::FileScan
                 | Hook::SocketIterator(_) => None,
             };
             assert!(kind.is_none_or(|kind| kind == set.tier), "{}", program.name);

@@ -29,7 +29,7 @@ fn at(seconds: u64, switches: [u64; 3], reads: [u64; 3], ring_full: u64) -> Snap
         program("sched_flush", "sched", "raw_tp/on demand", [0; 3]),
     ];
     agent.maps =
-        vec![map("sched_stats", None, 4096, 12_345_678), map("blame_debts", Some(900), 1000, 65_536)];
+        vec![map("sched_stats", None, 4096, 12_345_678), map("sched_interference", Some(900), 1000, 65_536)];
     agent.lost_updates = vec![lost("cgroup", "ring_buffer_full", ring_full), lost("sched", "no_slot", 0)];
     snapshot
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use aya::maps::{MapData, RingBuf};
 use sysprobe_common::rxpath::Point;
 use sysprobe_common::rxpath::slow::Slow;
-use sysprobe_common::sched::Stretch;
+use sysprobe_common::sched::RunInterval;
 use sysprobe_common::sched::timeline::{SOFTIRQS, WHOLE_SHARE};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
@@ -115,8 +115,8 @@ pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
 pub fn occupants(slow: &Slow) -> impl Iterator<Item = (u64, u64)> {
     // The reader may have waited for something else before this data was ready.
     let (from, to) = (slow.waited_from.max(slow.moments[Point::Ready as usize]), slow.waited_to);
-    let until = |stretch: &Stretch| stretch.until.wrapping_add(slow.clock_offset);
-    let pairs = slow.stretches.windows(2).rev().filter(|pair| pair[1].until != 0);
+    let until = |interval: &RunInterval| interval.until.wrapping_add(slow.clock_offset);
+    let pairs = slow.run_intervals.windows(2).rev().filter(|pair| pair[1].until != 0);
     let parts = pairs.filter_map(move |pair| {
         let begun = until(&pair[1]).max(from);
         let ended = until(&pair[0]).min(to);

@@ -23,7 +23,7 @@ const SOCKETS: usize = 10_000;
 /// limit of small machines.
 const CONNECTIONS: usize = 9_900;
 /// The longest time that a part of a scan may take, apart from disturbances of the machine.
-const STRETCH: Duration = Duration::from_millis(5);
+const LONGEST_PART: Duration = Duration::from_millis(5);
 
 /// Makes this many connections to itself. They stay open as long as the returned values live.
 fn connect(process: usize, connections: usize) -> (TcpListener, Vec<[TcpStream; 2]>) {
@@ -151,7 +151,7 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
     ));
     assert!(passes.iter().all(|pass| pass.truncated == 0), "{passes:?}");
     let disturbed = idle.unwrap_or_default();
-    assert!(longest < STRETCH + disturbed, "a part took {longest:?}, disturbances {disturbed:?}");
+    assert!(longest < LONGEST_PART + disturbed, "a part took {longest:?}, disturbances {disturbed:?}");
 }
 
 /// The kernel creates a socket's storage when the first program needs it. If two need it at the same time,

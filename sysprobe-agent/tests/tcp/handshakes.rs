@@ -10,7 +10,7 @@ use super::support::place::{Flag, Place, sleep_forever};
 use super::support::tiers::{Watcher, watchers};
 use super::support::totals::{lost, missed_runs};
 use super::support::{figure, left_out, until};
-use super::{assert_nothing_lost, has_census, tcp};
+use super::{assert_nothing_lost, has_scan, tcp};
 
 /// Needs functions that can be hooked; without them, the metric has no series.
 fn counts_overflows(watcher: &Watcher) -> bool {
@@ -115,8 +115,8 @@ fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
         let sent_again = [kernel.get("TcpRetransSegs"), kernel.get("TcpExtTCPSynRetrans")];
         assert_eq!([ours.retransmitted_segments, ours.retransmitted_syns], sent_again, "by {name}");
         let shows_drops = watcher.agent.metrics().contains("sysprobe_tcp_accept_queue_drops_total{");
-        assert_eq!(shows_drops, has_census(watcher), "by {name}");
-        if !has_census(watcher) {
+        assert_eq!(shows_drops, has_scan(watcher), "by {name}");
+        if !has_scan(watcher) {
             continue;
         }
         assert_eq!(ours.accept_drops, kernel.get("TcpExtListenDrops"), "by {name}");

@@ -16,7 +16,7 @@ use super::support::place::{Flag, Place, sleep_forever};
 use super::support::tiers::{Watcher, watchers};
 use super::support::totals::{missed_runs, workload};
 use super::support::{SharedNumbers, figure, shared, until};
-use super::{assert_nothing_lost, census_watchers, has_census, tcp};
+use super::{assert_nothing_lost, has_scan, scanning_watchers, tcp};
 
 const FIRST: usize = 10_000;
 const SECOND: usize = 20_000;
@@ -77,7 +77,7 @@ fn bytes_of(snapshot: &Snapshot, cgroup: &Cgroup) -> [u64; 2] {
 #[test]
 fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
     let wire = Wire::new("handed");
-    let Some(watchers) = census_watchers() else { return };
+    let Some(watchers) = scanning_watchers() else { return };
     let (old, new, client) =
         (Cgroup::new("handed-old"), Cgroup::new("handed-new"), Cgroup::new("handed-client"));
     let steps = Steps::new();
@@ -108,7 +108,7 @@ fn connections_older_than_the_agent_are_known_and_their_past_is_not_counted() {
     let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| steps.serve());
     let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| steps.ask());
     steps.first_read.wait();
-    let Some(watchers) = census_watchers() else { return };
+    let Some(watchers) = scanning_watchers() else { return };
     steps.go_on.set();
     steps.done.wait();
     for watcher in &watchers {
@@ -307,7 +307,7 @@ fn connections_that_are_over_leave_nothing_behind() {
     let straddling = start.elapsed().as_secs() + 1;
     for watcher in &watchers {
         let name = watcher.tier.name();
-        let listening = if has_census(watcher) { u64::from(SERVERS) } else { 0 };
+        let listening = if has_scan(watcher) { u64::from(SERVERS) } else { 0 };
         let snapshot = until("all connections are over", || {
             let snapshot = watcher.agent.snapshot();
             let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));

@@ -1,10 +1,10 @@
 //! Slow requests: the record that is sent for each one while a command asks for them.
 
 use super::Point;
-use crate::sched::Stretch;
+use crate::sched::RunInterval;
 
 /// The number of the CPU's run intervals in a record.
-pub const STRETCHES_TOLD: usize = 16;
+pub const RUN_INTERVALS_TOLD: usize = 16;
 /// The longest name of a thread, with its terminator (`TASK_COMM_LEN`).
 pub const NAME_SIZE: usize = 16;
 /// The size of the ring buffer in bytes: a power of two, and whole pages.
@@ -37,7 +37,7 @@ pub struct Slow {
     /// See [`crate::sched::Timeline`].
     pub clock_offset: u64,
     /// The CPU's last run intervals, the latest first. All 0 if `sched` does not know them.
-    pub stretches: [Stretch; STRETCHES_TOLD],
+    pub run_intervals: [RunInterval; RUN_INTERVALS_TOLD],
 }
 
-const _: () = assert!(size_of::<Slow>() == 8 * 7 + 8 + 8 + 16 + 16 + 16 + 24 + 32 * STRETCHES_TOLD);
+const _: () = assert!(size_of::<Slow>() == 8 * 7 + 8 + 8 + 16 + 16 + 16 + 24 + 32 * RUN_INTERVALS_TOLD);

@@ -22,7 +22,7 @@ const _: () = assert!(size_of::<ThrottleStats>() == 440);
 /// A group's queue on one CPU that is or was throttled.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Hold {
+pub struct Throttle {
     /// When the throttle began, by the run queue's clock.
     pub since: u64,
     /// When it ended; 0 while it lasts.
@@ -39,7 +39,7 @@ pub struct Hold {
     pub cgroup: u64,
 }
 
-impl Hold {
+impl Throttle {
     pub const NEW: Self =
         Self { since: 0, until: 0, earlier_since: 0, earlier_until: 0, before: 0, threads: 0, cgroup: 0 };
 }

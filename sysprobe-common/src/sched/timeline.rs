@@ -54,7 +54,7 @@ impl Cause {
 /// begins where the one before it ends.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct RunInterval {
     /// The end, by the run queue's clock.
     pub until: u64,
     /// The cgroup that had the CPU, or one of the other occupants above.
@@ -67,14 +67,14 @@ pub struct Stretch {
     pub cause: u32,
 }
 
-impl Stretch {
+impl RunInterval {
     pub const NONE: Self = Self { until: 0, occupant: 0, interrupted: 0, interrupted_share: 0, cause: 0 };
 }
 
 /// The cgroup that waited, and the one that ran meanwhile.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Debtor {
+pub struct Pair {
     pub victim: u64,
     pub culprit: u64,
 }
@@ -82,8 +82,8 @@ pub struct Debtor {
 /// For how long a victim waited while a culprit ran.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Debt {
-    pub of: Debtor,
+pub struct Interference {
+    pub of: Pair,
     pub ns: u64,
 }
 
@@ -92,9 +92,9 @@ pub const WHOLE_SHARE: u32 = 1 << 16;
 
 /// The number of run intervals that a CPU keeps. The part of a wait before the oldest one is
 /// `Cause::Unknown`.
-pub const STRETCHES: usize = 128;
+pub const RUN_INTERVALS: usize = 128;
 /// The number of pairs in a CPU's own interference table.
-pub const DEBTS: usize = 64;
+pub const PAIRS: usize = 64;
 /// The number of displaced pairs that may wait to be moved into the map.
 pub const LEAVING: usize = 128;
 
@@ -131,7 +131,7 @@ const _: () = assert!(UNPLACED as usize == Cause::ALL.len());
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
-    /// The number of the last run interval. Its index is this modulo `STRETCHES`.
+    /// The number of the last run interval. Its index is this modulo `RUN_INTERVALS`.
     pub last: u32,
     /// Not 0 while a flush moves the interference table into the map, which must not be changed meanwhile.
     pub settling: u32,
@@ -164,16 +164,17 @@ pub struct Timeline {
     pub unplaced: u64,
     pub unplaced_told: u64,
     pub division: Division,
-    pub stretches: [Stretch; STRETCHES],
+    pub run_intervals: [RunInterval; RUN_INTERVALS],
     /// The interference table, by a hash of the pair.
-    pub debts: [Debt; DEBTS],
+    pub interference: [Interference; PAIRS],
     /// Displaced pairs by number modulo `LEAVING`: those from `left` up to `leaving` wait to be moved into
     /// the map.
     pub leaving: u32,
     pub left: u32,
-    pub on_their_way: [Debt; LEAVING],
+    pub on_their_way: [Interference; LEAVING],
 }
 
-const _: () = assert!(STRETCHES.is_power_of_two() && DEBTS.is_power_of_two() && LEAVING.is_power_of_two());
+const _: () =
+    assert!(RUN_INTERVALS.is_power_of_two() && PAIRS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS > Cause::ALL.len() && PARTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 264 + 32 * STRETCHES + 24 * (DEBTS + LEAVING));
+const _: () = assert!(size_of::<Timeline>() == 264 + 32 * RUN_INTERVALS + 24 * (PAIRS + LEAVING));

@@ -71,7 +71,7 @@ impl Cast {
         match &mut self.running {
             Running::Sched(sched) => {
                 pass(sched.seed())?;
-                pass(sched.begin_census())?;
+                pass(sched.begin_task_scan())?;
             }
             Running::Cgroup(_)
             | Running::Vfs(_)
@@ -91,7 +91,7 @@ impl Cast {
     }
 
     /// Goes over all sockets.
-    pub(crate) fn take_census(&mut self, cpu: u32) -> Result<()> {
+    pub(crate) fn scan_sockets(&mut self, cpu: u32) -> Result<()> {
         if let Running::Tcp(tcp) = &mut self.running {
             pass(tcp.begin_scan())?;
         }

@@ -45,7 +45,7 @@ impl Empties {
     /// Runs those that go over all tasks.
     pub(crate) fn iterate(&mut self) -> Result<()> {
         for (program, loaded) in &mut self.0 {
-            if matches!(program.hook, Hook::TaskIterator | Hook::TaskCensus) {
+            if matches!(program.hook, Hook::TaskIterator | Hook::TaskScan) {
                 pass(loaded.scan(program.name))?;
             }
         }
@@ -70,7 +70,7 @@ const fn like(program: &Program) -> Program {
         Hook::Kprobe(_) => "empty_kprobe",
         Hook::Kretprobe(_) => "empty_kretprobe",
         Hook::RawTp(_) | Hook::OnDemand | Hook::SocketIterator(_) => "empty_raw_tp",
-        Hook::TaskIterator | Hook::TaskCensus | Hook::FileIterator | Hook::FileCensus => "empty_iter",
+        Hook::TaskIterator | Hook::TaskScan | Hook::FileIterator | Hook::FileScan => "empty_iter",
     };
     // There is no map of sockets for an empty program to go over.
     let hook = if matches!(hook, Hook::SocketIterator(_)) { Hook::OnDemand } else { hook };

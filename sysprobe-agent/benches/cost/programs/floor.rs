@@ -53,9 +53,9 @@ fn by_event(hook: Hook) -> bool {
         | Hook::RawTp(_) => true,
         Hook::OnDemand
         | Hook::TaskIterator
-        | Hook::TaskCensus
+        | Hook::TaskScan
         | Hook::FileIterator
-        | Hook::FileCensus
+        | Hook::FileScan
         | Hook::SocketIterator(_) => false,
     }
 }

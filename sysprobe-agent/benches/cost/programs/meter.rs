@@ -140,8 +140,8 @@ impl Count {
 fn hook_name(hook: Hook) -> &'static str {
     match hook {
         Hook::OnDemand => "on demand",
-        Hook::TaskIterator | Hook::TaskCensus => "task iterator",
-        Hook::FileIterator | Hook::FileCensus => "iterator over open files",
+        Hook::TaskIterator | Hook::TaskScan => "task iterator",
+        Hook::FileIterator | Hook::FileScan => "iterator over open files",
         Hook::SocketIterator(_) => "iterator over sockets",
         _ => hook.target().map_or("", Target::name),
     }

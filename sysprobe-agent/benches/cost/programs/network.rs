@@ -15,7 +15,7 @@ pub(crate) struct Connections(TcpListener);
 pub(crate) struct Resets(pub(crate) Connections);
 
 /// Some that stay.
-pub(crate) struct Census {
+pub(crate) struct SocketScan {
     cpu: u32,
     _open: Vec<(TcpStream, TcpStream)>,
 }
@@ -49,7 +49,7 @@ impl Act for Resets {
     }
 }
 
-impl Census {
+impl SocketScan {
     pub(crate) fn new(cpu: u32) -> Result<Self> {
         const SOCKETS: usize = 50;
         let connections = Connections::new()?;
@@ -58,9 +58,9 @@ impl Census {
     }
 }
 
-impl Act for Census {
+impl Act for SocketScan {
     fn act(&mut self, cast: &mut Cast) -> Result<()> {
-        cast.take_census(self.cpu)
+        cast.scan_sockets(self.cpu)
     }
 }
 

@@ -10,7 +10,7 @@ use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
 use super::disk::Disk;
 use super::limits::{Reclaimed, Throttled};
-use super::network::{Census, Connections, Datagrams, Flood, Resets};
+use super::network::{Connections, Datagrams, Flood, Resets, SocketScan};
 use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
 
@@ -43,7 +43,7 @@ pub(crate) enum Script {
     /// A datagram is sent to a socket that has no room for it.
     Flood,
     /// All sockets are gone over.
-    Census,
+    SocketScan,
     /// A process uses up its quota.
     Throttle,
     /// Memory is looked for in a cgroup.
@@ -108,7 +108,7 @@ impl Script {
         Self::Reset,
         Self::Datagram,
         Self::Flood,
-        Self::Census,
+        Self::SocketScan,
         Self::Throttle,
         Self::Reclaim,
         Self::Demand,
@@ -118,8 +118,8 @@ impl Script {
     pub(crate) fn of_hook(hook: Hook) -> Option<Self> {
         match hook {
             Hook::OnDemand => return Some(Self::Demand),
-            Hook::TaskIterator | Hook::TaskCensus => return Some(Self::Iterate),
-            Hook::SocketIterator(_) | Hook::FileCensus => return Some(Self::Census),
+            Hook::TaskIterator | Hook::TaskScan => return Some(Self::Iterate),
+            Hook::SocketIterator(_) | Hook::FileScan => return Some(Self::SocketScan),
             _ => {}
         }
         Some(match hook.target()?.name() {
@@ -196,7 +196,7 @@ impl Script {
             Self::Throttle | Self::Reclaim => Dose { actions: 5, warm_up: 3, batches: 20 },
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
-            Self::Iterate | Self::Census => Dose { actions: 1, warm_up: 3, batches: 20 },
+            Self::Iterate | Self::SocketScan => Dose { actions: 1, warm_up: 3, batches: 20 },
             // Single runs of programs that interrupts do not spare, which a median passes over.
             Self::Move | Self::Cgroup | Self::Rename => Dose { actions: 1, warm_up: 6, batches: 40 },
         }
@@ -217,7 +217,7 @@ impl Script {
             Self::Reset => Box::new(Resets(Connections::new()?)),
             Self::Datagram => Box::new(Datagrams::new()?),
             Self::Flood => Box::new(Flood::new()?),
-            Self::Census => Box::new(Census::new(scene.cpu)?),
+            Self::SocketScan => Box::new(SocketScan::new(scene.cpu)?),
             Self::Throttle => Box::new(Throttled::new(scene)?),
             Self::Reclaim => Box::new(Reclaimed::new(scene.root)?),
             Self::Demand => Box::new(on_demand(scene)?),

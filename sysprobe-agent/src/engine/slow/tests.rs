@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use sysprobe_common::rxpath::slow::STRETCHES_TOLD;
-use sysprobe_common::sched::Stretch;
+use sysprobe_common::rxpath::slow::RUN_INTERVALS_TOLD;
+use sysprobe_common::sched::RunInterval;
 
 use super::*;
 use crate::snapshot::Culprit;
@@ -14,12 +14,12 @@ const MS: u64 = 1_000_000;
 fn slow() -> Slow {
     let mut name = [0; 16];
     name[..5].copy_from_slice(b"nginx");
-    let mut stretches = [Stretch::NONE; STRETCHES_TOLD];
-    let stretch = |until, occupant| Stretch { until, occupant, ..Stretch::NONE };
-    stretches[0] = stretch(12 * MS, 8);
-    stretches[1] = stretch(6 * MS, KERNEL);
-    stretches[2] = stretch(5 * MS, 9);
-    stretches[3] = stretch(MS, 7);
+    let mut run_intervals = [RunInterval::NONE; RUN_INTERVALS_TOLD];
+    let interval = |until, occupant| RunInterval { until, occupant, ..RunInterval::NONE };
+    run_intervals[0] = interval(12 * MS, 8);
+    run_intervals[1] = interval(6 * MS, KERNEL);
+    run_intervals[2] = interval(5 * MS, 9);
+    run_intervals[3] = interval(MS, 7);
     Slow {
         moments: [0, MS, MS, MS, 2 * MS, 12 * MS, 13 * MS],
         owner: 7,
@@ -34,7 +34,7 @@ fn slow() -> Slow {
         waited_from: 2 * MS,
         waited_to: 12 * MS,
         clock_offset: 0,
-        stretches,
+        run_intervals,
     }
 }
 

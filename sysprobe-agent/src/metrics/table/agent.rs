@@ -261,7 +261,7 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "Passes of each scan: open files or tasks when the agent starts (programs that end in _seed), \
-               tasks (sched_census), sockets (tcp_census, or tcp_census_fd where the kernel refuses \
+               tasks (sched_scan), sockets (tcp_scan, or tcp_scan_fd where the kernel refuses \
                iterators over maps), cgroups.",
         labels: &["scan"],
         source: SOURCE,

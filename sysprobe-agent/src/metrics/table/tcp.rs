@@ -1,7 +1,7 @@
 //! TCP, except for its traffic, which is in `net` with that of the other protocols.
 
 use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms};
-use crate::probe::CENSUSES;
+use crate::probe::SOCKET_SCANS;
 use crate::snapshot::{HistogramSample, Snapshot, TcpSample, TcpTimes, WorkloadSample};
 
 const SOCKETS: &str = "struct sock of every socket, when the agent is asked";
@@ -78,7 +78,7 @@ pub(super) static TCP: &[Metric] = &[
         WORKLOAD,
         "sock.sk_drops of listening sockets",
         |snapshot, emit| {
-            if has_program(snapshot, &CENSUSES) {
+            if has_program(snapshot, &SOCKET_SCANS) {
                 each(snapshot, emit, |tcp| tcp.accept_drops);
             }
         },

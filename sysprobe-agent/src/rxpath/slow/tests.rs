@@ -1,6 +1,6 @@
 //! Decoding of records.
 
-use sysprobe_common::rxpath::slow::STRETCHES_TOLD;
+use sysprobe_common::rxpath::slow::RUN_INTERVALS_TOLD;
 
 use super::*;
 
@@ -22,12 +22,12 @@ fn slow(moments: [u64; 7]) -> Slow {
         waited_from: 0,
         waited_to: 0,
         clock_offset: OFFSET,
-        stretches: [Stretch::NONE; STRETCHES_TOLD],
+        run_intervals: [RunInterval::NONE; RUN_INTERVALS_TOLD],
     }
 }
 
-fn stretch(until: u64, occupant: u64) -> Stretch {
-    Stretch { until: until - OFFSET, occupant, ..Stretch::NONE }
+fn interval(until: u64, occupant: u64) -> RunInterval {
+    RunInterval { until: until - OFFSET, occupant, ..RunInterval::NONE }
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn a_point_is_never_before_another_and_one_that_cannot_be_seen_is_none() {
 #[test]
 fn who_had_the_cpu_is_cut_to_the_time_that_is_asked_for() {
     let mut told = slow([0; 7]);
-    told.stretches[0] = stretch(2400, 3);
-    told.stretches[1] = stretch(2300, 2);
-    told.stretches[2] = stretch(2200, 1);
+    told.run_intervals[0] = interval(2400, 3);
+    told.run_intervals[1] = interval(2300, 2);
+    told.run_intervals[2] = interval(2200, 1);
     assert_eq!(had(&mut told, 2250, 2350), [(2, 50), (3, 50)]);
     assert_eq!(had(&mut told, 2100, 2600), [(2, 100), (3, 100)], "the beginning of the oldest is not known");
     assert_eq!(had(&mut told, 2500, 2600), []);
@@ -58,8 +58,8 @@ fn had(told: &mut Slow, from: u64, to: u64) -> Vec<(u64, u64)> {
 #[test]
 fn what_interrupts_took_is_theirs_and_what_was_before_the_data_is_nobodys() {
     let mut told = Slow { waited_from: 2000, waited_to: 2400, ..slow([0, 0, 0, 2200, 0, 0, 0]) };
-    told.stretches[0] = Stretch { interrupted_share: WHOLE_SHARE / 4, ..stretch(2400, 3) };
-    told.stretches[1] = stretch(2000, 2);
+    told.run_intervals[0] = RunInterval { interrupted_share: WHOLE_SHARE / 4, ..interval(2400, 3) };
+    told.run_intervals[1] = interval(2000, 2);
     let occupants: Vec<_> = occupants(&told).collect();
     assert_eq!(occupants, [(3, 150), (SOFTIRQS, 50)]);
 }

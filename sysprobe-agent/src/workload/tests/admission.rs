@@ -78,13 +78,13 @@ fn what_is_not_wanted_by_its_names_is_a_part_of_other() {
 }
 
 #[test]
-fn files_and_debts_of_hidden_ones_are_in_both() {
+fn files_and_interference_of_hidden_ones_are_in_both() {
     let mut registry = registry("workloads = 1");
     registry.add(&bearer("a"), &gathered(5));
     let mut seen = CpuSample::default().first_seen(Origin::Born);
     registry.add_reading(&bearer("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(100, 7) }, &mut seen);
     registry.add_reading(&bearer("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(130, 9) }, &mut seen);
-    registry.add_debt(&bearer("b"), &bearer("a"), 11);
+    registry.add_interference(&bearer("b"), &bearer("a"), 11);
     let other = registry.other().expect("one");
     let cpu = other.cpu.expect("has cpu");
     assert_eq!((cpu.usage_ns, cpu.quota_cores), (Some(130), None), "limits do not add up");

@@ -26,7 +26,7 @@ fn whoever_ran_meanwhile_is_a_cause_and_what_is_no_sibling_has_a_name() {
         (Bearer::unknown(), 32),
     ];
     for (culprit, ns) in &culprits {
-        registry.add_debt(&victim, culprit, *ns);
+        registry.add_interference(&victim, culprit, *ns);
     }
     registry.choose_culprits(Instant::now());
     let sched = sched_of(&registry, &victim);
@@ -47,8 +47,8 @@ fn whoever_ran_meanwhile_is_a_cause_and_what_is_no_sibling_has_a_name() {
 fn two_system_services_are_no_siblings() {
     let mut registry = Registry::default();
     let (one, other) = (bearer("one"), bearer("other"));
-    registry.add_debt(&one, &other, 5);
-    registry.add_debt(&one, &one, 3);
+    registry.add_interference(&one, &other, 5);
+    registry.add_interference(&one, &one, 3);
     let causes = sched_of(&registry, &one).causes.expect("it has causes");
     assert_eq!((causes.system_ns, causes.same_pod_ns), (5, 3));
 }
@@ -60,7 +60,7 @@ fn a_culprit_is_named_as_long_as_it_has_series_of_its_own() {
     let (victim, culprit) = (in_pod("app"), in_pod_named("batch-1", "app"));
     registry.add(&victim, &gathered(5));
     registry.add(&culprit, &gathered(5));
-    registry.add_debt(&victim, &culprit, 7);
+    registry.add_interference(&victim, &culprit, 7);
     let lives = |workload: &Workload| *workload == victim.workload;
     registry.expire(lives, start, GRACE);
     assert_eq!(sched_of(&registry, &victim).blame.culprits, [(by_pod("batch-1"), 7)]);

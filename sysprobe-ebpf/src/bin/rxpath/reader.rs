@@ -4,7 +4,7 @@ use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_process
 use sysprobe_common::rxpath::slow::Slow;
 use sysprobe_common::sched::Timeline;
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices, StoredTask};
-use sysprobe_common::sched::timeline::STRETCHES;
+use sysprobe_common::sched::timeline::RUN_INTERVALS;
 use sysprobe_ebpf::kernel::{Object, Typed};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::shared;
@@ -48,10 +48,10 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
     let Some((slice, here)) = current(task, stored) else { return };
     (slow.waited_from, slow.waited_to) = (slice.arrived.wrapping_sub(here), slice.arrived);
     slow.clock_offset = line.clock_offset;
-    for (back, stretch) in slow.stretches.iter_mut().enumerate() {
-        let place = line.last.wrapping_sub(back as u32) as usize & (STRETCHES - 1);
+    for (back, interval) in slow.run_intervals.iter_mut().enumerate() {
+        let place = line.last.wrapping_sub(back as u32) as usize & (RUN_INTERVALS - 1);
         // SAFETY: the place is within the timeline.
-        *stretch = unsafe { *line.stretches.get_unchecked(place) };
+        *interval = unsafe { *line.run_intervals.get_unchecked(place) };
     }
 }
 

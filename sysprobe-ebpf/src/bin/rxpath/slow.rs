@@ -6,9 +6,9 @@ use aya_ebpf::btf_maps::{Array, RingBuf};
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::helpers::generated::{bpf_get_current_comm, bpf_get_smp_processor_id};
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::rxpath::slow::{NAME_SIZE, RING_BYTES, STRETCHES_TOLD, Slow};
+use sysprobe_common::rxpath::slow::{NAME_SIZE, RING_BYTES, RUN_INTERVALS_TOLD, Slow};
 use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
-use sysprobe_common::sched::Stretch;
+use sysprobe_common::sched::RunInterval;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::{MAPPED, OFF_SK_PEER_V6, is_version_6};
@@ -63,7 +63,7 @@ fn describe(slow: &mut Slow, socket: Sock, owner: u64, protocol: Protocol, unrea
     // SAFETY: the helper only returns a number.
     slow.cpu = unsafe { bpf_get_smp_processor_id() };
     (slow.waited_from, slow.waited_to, slow.clock_offset) = (0, 0, 0);
-    slow.stretches = [Stretch::NONE; STRETCHES_TOLD];
+    slow.run_intervals = [RunInterval::NONE; RUN_INTERVALS_TOLD];
     reader::tell_of_its_cpu(slow);
 }
 

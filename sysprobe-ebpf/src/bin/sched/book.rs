@@ -8,7 +8,7 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::sched::timeline::UNPLACED;
-use sysprobe_common::sched::{Cause, Debtor, SchedLoss, SchedStats, SchedTask, Stretch, Timeline, flag};
+use sysprobe_common::sched::{Cause, Pair, RunInterval, SchedLoss, SchedStats, SchedTask, Timeline, flag};
 use sysprobe_common::{hist, slot};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::branchless::is_below;
@@ -21,7 +21,7 @@ use sysprobe_ebpf::{settings, shard};
 use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
 use crate::slots::{exhausted, find_slot, slot_of};
 use crate::wait::Span;
-use crate::{debts, throttle, timeline, wait};
+use crate::{interference, throttle, timeline, wait};
 
 settings!(
     OFF_TASK_LAST_ARRIVAL,
@@ -242,18 +242,18 @@ fn all_ones_if_several(count: u32) -> u64 {
 /// Charges all of the stored wait to the occupant of one run interval, except for the share of interrupts.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
-pub(crate) fn blame_one(here: &mut Timeline, stretch: &Stretch) {
+pub(crate) fn blame_one(here: &mut Timeline, interval: &RunInterval) {
     here.asleep = 0;
     let (slot, victim) = (wait::load(&here.division.slot), wait::load(&here.division.victim));
     let waited = wait::load(&here.division.to) - wait::load(&here.division.from);
-    let interrupted = wait::interrupted(stretch, waited);
+    let interrupted = wait::interrupted(interval, waited);
     let ns = waited - interrupted;
-    let cause = if stretch.occupant == victim { Cause::Own as u32 } else { stretch.cause };
+    let cause = if interval.occupant == victim { Cause::Own as u32 } else { interval.cause };
     let mut is_placed = true;
     if cause == Cause::Other as u32 {
-        is_placed = debts::owe(here, Debtor { victim, culprit: stretch.occupant }, ns);
+        is_placed = interference::charge(here, Pair { victim, culprit: interval.occupant }, ns);
         if here.settling == 0 {
-            debts::send(here);
+            interference::send(here);
         }
     }
     if !is_placed {
@@ -283,8 +283,8 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     }
     // On the agent's own CPU, `settle` may be an ordinary call, which this one interrupts.
     if here.settling == 0 {
-        debts::send(here);
-        debts::send(here);
+        interference::send(here);
+        interference::send(here);
     }
     let Some(stats) = stats_of(wait::load(&here.division.slot) as u32) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.

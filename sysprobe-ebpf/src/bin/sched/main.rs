@@ -17,11 +17,11 @@
 
 mod adding;
 mod book;
-mod census;
-mod debts;
 mod delayed;
-mod hold;
+mod interference;
 mod queue;
+mod queue_throttle;
+mod scan;
 mod slices;
 mod slots;
 mod switch;
@@ -133,7 +133,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
         flush(current);
     }
     if let Some(line) = timeline::of_this_cpu() {
-        debts::settle(line);
+        interference::settle(line);
         book::settle_unplaced(line);
         line.asleep = u64::from(is_idle(current));
     }
@@ -178,16 +178,16 @@ fn sched_move_fe(ctx: FEntryContext) -> i32 {
 /// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the
 /// run queue
 #[fentry(function = "tg_throttle_down")]
-fn sched_hold_fe(ctx: FEntryContext) -> i32 {
+fn sched_thr_fe(ctx: FEntryContext) -> i32 {
     let (group, queue) = (Address(ctx.arg(0)), Address(ctx.arg(1)));
-    hold::begins(group, queue);
+    queue_throttle::begins(group, queue);
     0
 }
 
 /// proto: v5.10-v6.17 `void unthrottle_cfs_rq(struct cfs_rq *cfs_rq)`
 #[fentry(function = "unthrottle_cfs_rq")]
 fn sched_rel_fe(ctx: FEntryContext) -> i32 {
-    hold::is_released(Address(ctx.arg(0)));
+    queue_throttle::is_released(Address(ctx.arg(0)));
     0
 }
 
@@ -196,7 +196,7 @@ fn sched_rel_fe(ctx: FEntryContext) -> i32 {
 #[fentry(function = "tg_unthrottle_up")]
 fn sched_resume_fe(ctx: FEntryContext) -> i32 {
     let (group, queue) = (Address(ctx.arg(0)), Address(ctx.arg(1)));
-    hold::ends(group, queue);
+    queue_throttle::ends(group, queue);
     0
 }
 

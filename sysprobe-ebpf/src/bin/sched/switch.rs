@@ -7,7 +7,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use sysprobe_common::sched::slices::Slices;
 use sysprobe_common::sched::timeline::IDLE;
-use sysprobe_common::sched::{SchedTask, Stretch, Timeline, flag};
+use sysprobe_common::sched::{RunInterval, SchedTask, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::kernel::{ABSENT, Object};
 use sysprobe_ebpf::settings;
@@ -88,8 +88,8 @@ fn divide_noted(line: &mut Timeline) {
     if wait::is_empty(&line.division) {
         return;
     }
-    if let Some(stretch) = wait::during_newest(&line.division, line) {
-        book::blame_one(line, &stretch);
+    if let Some(interval) = wait::during_newest(&line.division, line) {
+        book::blame_one(line, &interval);
         return;
     }
     wait::begin(&mut line.division);
@@ -167,6 +167,6 @@ fn blame_running(here: &mut Timeline, line: *const Timeline, running: u64, now: 
     let since = timeline::end_of(line, last);
     let interrupted_share = wait::share(so_far.wrapping_sub(noted), now.wrapping_sub(since));
     let piece = wait::take(&mut here.division, since);
-    let stretch = timeline::stretch_of(running, now, 0);
-    wait::blame(here, &Stretch { interrupted_share, ..stretch }, piece);
+    let interval = timeline::run_interval_of(running, now, 0);
+    wait::blame(here, &RunInterval { interrupted_share, ..interval }, piece);
 }

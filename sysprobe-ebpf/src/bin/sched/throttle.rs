@@ -9,7 +9,7 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::{Array, LruHashMap};
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::hist;
-use sysprobe_common::sched::throttle::{Hold, ThrottleStats};
+use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
 use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_CGROUP_KN, OFF_KN_ID};
@@ -50,7 +50,7 @@ const LEVELS: usize = 12;
 /// Throttles, by the address of a group's queue. By the address of a group: the part of its total that is
 /// accounted for. Sized by the agent.
 #[btf_map]
-static SCHED_HOLDS: LruHashMap<u64, Hold, 1> = LruHashMap::new();
+static SCHED_THR_QUEUES: LruHashMap<u64, Throttle, 1> = LruHashMap::new();
 /// By slot, from a set of slots other than that of tasks. Sized by the agent.
 #[btf_map]
 static SCHED_THROTTLES: Array<ThrottleStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -62,13 +62,13 @@ static SCHED_THR_FREE: Free = Free::new();
 static SCHED_THR_ROOM: Room = Room::new();
 
 #[inline(always)]
-pub(crate) fn hold_of(queue: u64) -> Option<*mut Hold> {
-    SCHED_HOLDS.get_ptr_mut(queue)
+pub(crate) fn record_of(queue: u64) -> Option<*mut Throttle> {
+    SCHED_THR_QUEUES.get_ptr_mut(queue)
 }
 
 #[inline(always)]
-pub(crate) fn remember(queue: u64, hold: Hold) {
-    if SCHED_HOLDS.insert(queue, hold, 0).is_err() {
+pub(crate) fn remember(queue: u64, throttle: Throttle) {
+    if SCHED_THR_QUEUES.insert(queue, throttle, 0).is_err() {
         lose(SchedLoss::ThrottlesFull);
     }
 }
@@ -103,21 +103,21 @@ pub(crate) fn look_again(task: impl Object, was_held: bool) {
 #[inline(always)]
 fn look_at(queue: impl Object, is_held: bool) {
     let since = queue.u64_or_zero(&OFF_GROUP_QUEUE_THROTTLED_SINCE);
-    let hold = hold_of(queue.address());
-    if let Some(hold) = hold {
+    let throttle = record_of(queue.address());
+    if let Some(throttle) = throttle {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue
         // is locked.
-        let hold = unsafe { &mut *hold };
-        if hold.since == since {
-            hold.threads += u64::from(is_held);
+        let throttle = unsafe { &mut *throttle };
+        if throttle.since == since {
+            throttle.threads += u64::from(is_held);
             return;
         }
-        finish(queue, hold);
+        finish(queue, throttle);
     }
     if since != 0 && is_held {
         note_group(queue);
         let before = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
-        remember(queue.address(), Hold { since, before, threads: 1, ..Hold::NEW });
+        remember(queue.address(), Throttle { since, before, threads: 1, ..Throttle::NEW });
     }
 }
 
@@ -125,13 +125,13 @@ fn look_at(queue: impl Object, is_held: bool) {
 /// began, because each throttle stops at least one task. That total includes an ancestor's throttle at the
 /// same time. The group's own total excludes it, but is that of all its queues. So the lower growth counts.
 #[inline(always)]
-fn finish(queue: impl Object, hold: &mut Hold) {
-    if hold.threads == 0 {
+fn finish(queue: impl Object, throttle: &mut Throttle) {
+    if throttle.threads == 0 {
         return;
     }
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
-    let of_queue = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL).wrapping_sub(hold.before);
-    let Some(booked) = hold_of(group.address()) else {
+    let of_queue = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL).wrapping_sub(throttle.before);
+    let Some(booked) = record_of(group.address()) else {
         lose(SchedLoss::ThrottlesFull);
         return;
     };
@@ -140,8 +140,8 @@ fn finish(queue: impl Object, hold: &mut Hold) {
     let of_group = group.u64_or_zero(&OFF_GROUP_THROTTLED_TOTAL).wrapping_sub(*booked);
     let ns = if of_queue < of_group { of_queue } else { of_group };
     atomic::add_u64(booked, ns);
-    book(queue, ns, hold.threads);
-    hold.threads = 0;
+    book(queue, ns, throttle.threads);
+    throttle.threads = 0;
 }
 
 /// Records the group's total before the first throttle that is accounted for.
@@ -150,10 +150,10 @@ fn note_group(queue: impl Object) {
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
     let cgroup = cgroup_of(group);
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let is_noted = hold_of(group.address()).is_some_and(|noted| unsafe { (*noted).cgroup } == cgroup);
+    let is_noted = record_of(group.address()).is_some_and(|noted| unsafe { (*noted).cgroup } == cgroup);
     if !is_noted {
         let before = group.u64_or_zero(&OFF_GROUP_THROTTLED_TOTAL);
-        remember(group.address(), Hold { before, cgroup, ..Hold::NEW });
+        remember(group.address(), Throttle { before, cgroup, ..Throttle::NEW });
     }
 }
 
@@ -226,9 +226,12 @@ fn held_with_queue(queue: impl Object) -> [Span; 2] {
     if OFF_GROUP_QUEUE_EVER_HELD.load() == ABSENT || queue.u64_or_zero(&OFF_GROUP_QUEUE_EVER_HELD) == 0 {
         return [Span::NONE; 2];
     }
-    let Some(hold) = hold_of(queue.address()) else { return [Span::NONE; 2] };
+    let Some(throttle) = record_of(queue.address()) else { return [Span::NONE; 2] };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let hold = unsafe { *hold };
-    let until = if hold.until == 0 { u64::MAX } else { hold.until };
-    [Span { from: hold.since, to: until }, Span { from: hold.earlier_since, to: hold.earlier_until }]
+    let throttle = unsafe { *throttle };
+    let until = if throttle.until == 0 { u64::MAX } else { throttle.until };
+    [
+        Span { from: throttle.since, to: until },
+        Span { from: throttle.earlier_since, to: throttle.earlier_until },
+    ]
 }

@@ -6,8 +6,8 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
-use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS, STRETCHES, UNKNOWN_VICTIM, UNMEASURED};
-use sysprobe_common::sched::{Cause, SchedTask, Stretch, Timeline, flag};
+use sysprobe_common::sched::timeline::{IDLE, RUN_INTERVALS, SOFTIRQS, UNKNOWN_VICTIM, UNMEASURED};
+use sysprobe_common::sched::{Cause, RunInterval, SchedTask, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::cgroup::id_of_task;
@@ -45,26 +45,26 @@ pub(crate) fn of_this_cpu<'a>() -> Option<&'a mut Timeline> {
 
 /// The run interval with this number. The numbers are consecutive, and old intervals are overwritten.
 #[inline(always)]
-fn stretch(timeline: &mut Timeline, number: u32) -> &mut Stretch {
+fn run_interval(timeline: &mut Timeline, number: u32) -> &mut RunInterval {
     // SAFETY: the place is within the ring.
-    unsafe { timeline.stretches.get_unchecked_mut(number as usize & (STRETCHES - 1)) }
+    unsafe { timeline.run_intervals.get_unchecked_mut(number as usize & (RUN_INTERVALS - 1)) }
 }
 
 /// The same for the timeline of this CPU, or of another one whose run queue is locked.
 #[inline(always)]
-pub(crate) fn read_stretch(timeline: *const Timeline, number: u32) -> Stretch {
+pub(crate) fn read_run_interval(timeline: *const Timeline, number: u32) -> RunInterval {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the place is
     // within the ring.
     unsafe {
-        let ring = (&raw const (*timeline).stretches).cast::<Stretch>();
-        ring.add(number as usize & (STRETCHES - 1)).read()
+        let ring = (&raw const (*timeline).run_intervals).cast::<RunInterval>();
+        ring.add(number as usize & (RUN_INTERVALS - 1)).read()
     }
 }
 
 /// When the run interval with this number ended, and the next one began.
 #[inline(always)]
 pub(crate) fn end_of(timeline: *const Timeline, number: u32) -> u64 {
-    read_stretch(timeline, number).until
+    read_run_interval(timeline, number).until
 }
 
 /// The time between two comparisons of the clocks, in nanoseconds.
@@ -102,23 +102,23 @@ pub(crate) const fn monotonic(timeline: &Timeline, clock: u64) -> u64 {
 pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, now: u64) {
     timeline.asleep = 0;
     let last = timeline.last;
-    let newest = *stretch(timeline, last);
+    let newest = *run_interval(timeline, last);
     let interrupted = take_interrupted(timeline, now.wrapping_sub(newest.until));
     if newest.occupant == occupant {
-        let start = stretch(timeline, last.wrapping_sub(1)).until;
+        let start = run_interval(timeline, last.wrapping_sub(1)).until;
         let interrupted = newest.interrupted + interrupted;
-        write(timeline, last, Stretch { until: now, interrupted, ..newest }, start);
+        write(timeline, last, RunInterval { until: now, interrupted, ..newest }, start);
         return;
     }
     // A run of this program was missed, so the occupant before this one is not known.
     let missed = since.filter(|since| *since > newest.until);
     let mut next = last.wrapping_add(1);
     if let Some(since) = missed {
-        write(timeline, next, stretch_of(0, since, 0), newest.until);
+        write(timeline, next, run_interval_of(0, since, 0), newest.until);
         next = next.wrapping_add(1);
     }
     let start = missed.unwrap_or(newest.until);
-    write(timeline, next, stretch_of(occupant, now, interrupted), start);
+    write(timeline, next, run_interval_of(occupant, now, interrupted), start);
     timeline.last = next;
 }
 
@@ -133,15 +133,15 @@ const fn take_interrupted(timeline: &mut Timeline, at_most: u64) -> u64 {
 }
 
 #[inline(always)]
-pub(crate) const fn stretch_of(occupant: u64, until: u64, interrupted: u64) -> Stretch {
+pub(crate) const fn run_interval_of(occupant: u64, until: u64, interrupted: u64) -> RunInterval {
     let cause = Cause::of_occupant(occupant) as u32;
-    Stretch { until, occupant, interrupted, interrupted_share: 0, cause }
+    RunInterval { until, occupant, interrupted, interrupted_share: 0, cause }
 }
 
 #[inline(always)]
-fn write(timeline: &mut Timeline, number: u32, new: Stretch, start: u64) {
+fn write(timeline: &mut Timeline, number: u32, new: RunInterval, start: u64) {
     let interrupted_share = wait::share(new.interrupted, new.until.wrapping_sub(start));
-    *stretch(timeline, number) = Stretch { interrupted_share, ..new };
+    *run_interval(timeline, number) = RunInterval { interrupted_share, ..new };
 }
 
 /// The occupant of a CPU while this task runs, from the task's record.

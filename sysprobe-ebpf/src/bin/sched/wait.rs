@@ -6,11 +6,11 @@
 
 use core::ptr;
 
-use sysprobe_common::sched::timeline::{PARTS, STRETCHES, UNPLACED, WHOLE_SHARE};
-use sysprobe_common::sched::{Cause, Debtor, Division, Stretch, Timeline};
+use sysprobe_common::sched::timeline::{PARTS, RUN_INTERVALS, UNPLACED, WHOLE_SHARE};
+use sysprobe_common::sched::{Cause, Division, Pair, RunInterval, Timeline};
 use sysprobe_ebpf::branchless::{excess, is_below};
 
-use crate::{debts, timeline};
+use crate::{interference, timeline};
 
 /// A time span by a run queue's clock.
 #[derive(Clone, Copy)]
@@ -50,8 +50,8 @@ pub(crate) fn is_empty(work: &Division) -> bool {
 
 /// The newest run interval, if the whole wait lies within it, as with most waits, and there was no throttle.
 #[inline(always)]
-pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<Stretch> {
-    let newest = timeline::read_stretch(line, line.last);
+pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<RunInterval> {
+    let newest = timeline::read_run_interval(line, line.last);
     let since = timeline::end_of(line, line.last.wrapping_sub(1));
     let (from, to) = (load(&work.from), load(&work.to));
     let is_held = load(&work.earlier_to) | load(&work.earliest_to) != 0;
@@ -106,16 +106,16 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let mut number = unsafe { (*line).last };
     skip_unseen(&mut here.division, timeline::end_of(line, number));
-    for _ in 1..STRETCHES {
+    for _ in 1..RUN_INTERVALS {
         if is_done(&mut here.division) {
             return;
         }
         let start = timeline::end_of(line, number.wrapping_sub(1));
         let piece = take(&mut here.division, start);
-        let stretch = timeline::read_stretch(line, number);
+        let interval = timeline::read_run_interval(line, number);
         // The part before a throttle may lie in the same run interval.
         number = number.wrapping_sub(is_below(load(&here.division.to), start + 1) as u32);
-        blame(here, &stretch, piece);
+        blame(here, &interval, piece);
     }
     let rest = left(&here.division);
     add(&mut here.division, Cause::Unknown as u32, rest);
@@ -170,19 +170,19 @@ pub(crate) fn take(work: &mut Division, start: u64) -> u64 {
 /// Charges a piece of a run interval to its occupant, except for the share of interrupts, which is the same
 /// as in the whole interval.
 #[inline(always)]
-pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
-    let interrupted = interrupted(stretch, piece);
+pub(crate) fn blame(here: &mut Timeline, interval: &RunInterval, piece: u64) {
+    let interrupted = interrupted(interval, piece);
     add(&mut here.division, Cause::Interrupt as u32, interrupted);
     let ns = piece - interrupted;
     let victim = load(&here.division.victim);
-    if stretch.occupant == victim {
+    if interval.occupant == victim {
         add(&mut here.division, Cause::Own as u32, ns);
         return;
     }
-    add(&mut here.division, stretch.cause, ns);
-    if stretch.cause == Cause::Other as u32 {
-        let of = Debtor { victim, culprit: stretch.occupant };
-        if !debts::owe(here, of, ns) {
+    add(&mut here.division, interval.cause, ns);
+    if interval.cause == Cause::Other as u32 {
+        let of = Pair { victim, culprit: interval.occupant };
+        if !interference::charge(here, of, ns) {
             let work = &mut here.division;
             let other = load(&work.parts[Cause::Other as usize]);
             store(&mut work.parts[Cause::Other as usize], other - ns);
@@ -194,8 +194,8 @@ pub(crate) fn blame(here: &mut Timeline, stretch: &Stretch, piece: u64) {
 
 /// The time of interrupts in a piece of a run interval.
 #[inline(always)]
-pub(crate) fn interrupted(stretch: &Stretch, piece: u64) -> u64 {
-    ((piece >> 8) * u64::from(stretch.interrupted_share)) >> 8
+pub(crate) fn interrupted(interval: &RunInterval, piece: u64) -> u64 {
+    ((piece >> 8) * u64::from(interval.interrupted_share)) >> 8
 }
 
 /// The share of a run interval that interrupts took, in units of 2^-16.

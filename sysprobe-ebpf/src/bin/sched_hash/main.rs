@@ -12,16 +12,16 @@
 mod adding;
 #[path = "../sched/book.rs"]
 mod book;
-#[path = "../sched/census.rs"]
-mod census;
-#[path = "../sched/debts.rs"]
-mod debts;
 #[path = "../sched/delayed.rs"]
 mod delayed;
-#[path = "../sched/hold.rs"]
-mod hold;
+#[path = "../sched/interference.rs"]
+mod interference;
 #[path = "../sched/queue.rs"]
 mod queue;
+#[path = "../sched/queue_throttle.rs"]
+mod queue_throttle;
+#[path = "../sched/scan.rs"]
+mod scan;
 #[path = "../sched/slices.rs"]
 mod slices;
 #[path = "../sched/slots.rs"]
@@ -175,9 +175,9 @@ fn sched_move_rt(ctx: RawTracePointContext) -> i32 {
 /// proto: v5.10-v6.17 `static int tg_throttle_down(struct task_group *tg, void *data)`, where `data` is the
 /// run queue
 #[kprobe(function = "tg_throttle_down")]
-fn sched_hold_kp(ctx: ProbeContext) -> u32 {
+fn sched_thr_kp(ctx: ProbeContext) -> u32 {
     if let (Some(group), Some(queue)) = (ctx.arg(0), ctx.arg(1)) {
-        hold::begins(Address(group), Address(queue));
+        queue_throttle::begins(Address(group), Address(queue));
     }
     0
 }
@@ -186,7 +186,7 @@ fn sched_hold_kp(ctx: ProbeContext) -> u32 {
 #[kprobe(function = "unthrottle_cfs_rq")]
 fn sched_rel_kp(ctx: ProbeContext) -> u32 {
     if let Some(queue) = ctx.arg(0) {
-        hold::is_released(Address(queue));
+        queue_throttle::is_released(Address(queue));
     }
     0
 }
@@ -196,7 +196,7 @@ fn sched_rel_kp(ctx: ProbeContext) -> u32 {
 #[kprobe(function = "tg_unthrottle_up")]
 fn sched_resume_kp(ctx: ProbeContext) -> u32 {
     if let (Some(group), Some(queue)) = (ctx.arg(0), ctx.arg(1)) {
-        hold::ends(Address(group), Address(queue));
+        queue_throttle::ends(Address(group), Address(queue));
     }
     0
 }
@@ -210,7 +210,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
         with_known(task, |known| switch::flush(task, known, None));
     }
     if let Some(line) = timeline::of_this_cpu() {
-        debts::settle(line);
+        interference::settle(line);
         book::settle_unplaced(line);
         line.asleep = u64::from(busy().is_none());
     }

@@ -8,7 +8,7 @@ use sysprobe_ebpf::kernel::Object as _;
 
 use crate::booking::{add_time, count, lose, settle, settle_at, stats_of};
 use crate::memory::{
-    HAS_CENSUS, Sock, book_on_the_way, connecting, current, forget, has_room, heir, insert, known, listens,
+    HAS_SCAN, Sock, book_on_the_way, connecting, current, forget, has_room, heir, insert, known, listens,
     listens_no_more, refuse, strangers, tcp,
 };
 use crate::round_trip;
@@ -175,7 +175,7 @@ pub(crate) fn read(socket: Sock) {
     // Never both, because the verifier would follow every combination of their paths.
     if remembered.owner != owner {
         hand_on(tcp, remembered, owner);
-    } else if HAS_CENSUS {
+    } else if HAS_SCAN {
         round_trip::sample_if_due(tcp, remembered);
     }
     remembered.set_read(socket::read_up_to(tcp));

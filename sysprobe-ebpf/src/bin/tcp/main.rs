@@ -10,13 +10,13 @@
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 mod booking;
-mod census;
 mod functions;
 mod life;
 mod memory;
 mod multipath;
 mod overflow;
 mod round_trip;
+mod scan;
 mod socket;
 
 use core::ffi::c_void;
@@ -92,14 +92,14 @@ struct StorageIteration {
 /// rate.
 #[unsafe(link_section = "iter/bpf_sk_storage_map")]
 #[unsafe(no_mangle)]
-extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
+extern "C" fn tcp_scan(ctx: *mut c_void) -> i32 {
     // SAFETY: the kernel passes a `bpf_iter__bpf_sk_storage_map`.
     let socket = unsafe { (*ctx.cast::<StorageIteration>()).socket };
     if !socket.is_null() {
         // SAFETY: the program is an iterator.
         unsafe { mark(ctx) };
         // SAFETY: not null, so it is a typed socket.
-        census::take(unsafe { Typed::new(socket) });
+        scan::take(unsafe { Typed::new(socket) });
     }
     0
 }
@@ -107,10 +107,10 @@ extern "C" fn tcp_census(ctx: *mut c_void) -> i32 {
 /// The same for every socket that a task has open, where the kernel refuses iterators over maps.
 #[unsafe(link_section = "iter/task_file")]
 #[unsafe(no_mangle)]
-extern "C" fn tcp_census_fd(ctx: *mut c_void) -> i32 {
+extern "C" fn tcp_scan_fd(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
     if let Some((_, socket)) = unsafe { socket_of_task(ctx) } {
-        census::take(socket);
+        scan::take(socket);
     }
     0
 }
@@ -121,7 +121,7 @@ extern "C" fn tcp_census_fd(ctx: *mut c_void) -> i32 {
 extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
     if let Some((task, socket)) = unsafe { socket_of_task(ctx) } {
-        census::greet(task, socket);
+        scan::greet(task, socket);
     }
     0
 }

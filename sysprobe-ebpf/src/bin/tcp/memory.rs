@@ -129,7 +129,7 @@ pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
 }
 
 /// Whether a scan accounts for all sockets and counts them before the agent reads.
-pub(crate) const HAS_CENSUS: bool = true;
+pub(crate) const HAS_SCAN: bool = true;
 
 /// Nothing to do: the scan accounts for the socket.
 #[inline(always)]

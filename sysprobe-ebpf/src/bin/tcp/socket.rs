@@ -8,7 +8,7 @@ use sysprobe_ebpf::kernel::{Object, read_u64};
 use sysprobe_ebpf::settings;
 pub(crate) use sysprobe_ebpf::socket::{is_remainder, state};
 
-use crate::memory::{HAS_CENSUS, Sock};
+use crate::memory::{HAS_SCAN, Sock};
 
 settings!(
     OFF_SK_ERROR,
@@ -135,7 +135,7 @@ pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Tota
 /// The drops of a listening socket. Without a scan they would be counted only when the socket ends.
 #[inline(always)]
 fn dropped(tcp: Sock) -> u32 {
-    if HAS_CENSUS { tcp.load_u32(&OFF_SK_DROPS) } else { 0 }
+    if HAS_SCAN { tcp.load_u32(&OFF_SK_DROPS) } else { 0 }
 }
 
 /// How long the peer's window has been too small for the data to send, in jiffies: `tcp_chrono_start` and its

@@ -69,7 +69,7 @@ pub(crate) const fn listens_no_more(_socket: Sock) {}
 
 /// No program walks the hash. So drops of listening sockets are not seen, because no hook runs with one
 /// locked.
-pub(crate) const HAS_CENSUS: bool = false;
+pub(crate) const HAS_SCAN: bool = false;
 
 /// Accounts for a socket before its end, while it is locked. This happens at most eight times a second,
 /// because it takes some 25 reads of kernel memory, a helper call each.

@@ -1,7 +1,7 @@
 //! Kernels that throttle a group's queue as a whole (before 6.18): the functions that do so on a CPU, for the
 //! group's queue and those of all groups below.
 
-use sysprobe_common::sched::throttle::Hold;
+use sysprobe_common::sched::throttle::Throttle;
 use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
 use sysprobe_ebpf::settings;
 
@@ -12,7 +12,7 @@ settings!(
     /// `task_group.cfs_rq`: a group's queues by CPU.
     OFF_GROUP_QUEUES,
     /// `cfs_rq.throttle_count`: the number of throttled groups that a queue is in.
-    OFF_GROUP_QUEUE_HOLDERS,
+    OFF_GROUP_QUEUE_THROTTLE_COUNT,
     /// The number of threads in a queue, including those of groups below.
     OFF_GROUP_QUEUE_THREADS,
 );
@@ -21,15 +21,20 @@ settings!(
 #[inline(always)]
 pub(crate) fn begins(group: Address, run_queue: Address) {
     let Some(queue) = queue_of(group, run_queue) else { return };
-    if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 0 {
+    if queue.load_u32(&OFF_GROUP_QUEUE_THROTTLE_COUNT) == 0 {
         let since = queue::clock(run_queue).unwrap_or(0);
-        if let Some(hold) = throttle::hold_of(queue.0) {
+        if let Some(throttle) = throttle::record_of(queue.0) {
             // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run
             // queue is locked.
-            let hold = unsafe { &mut *hold };
-            *hold = Hold { since, earlier_since: hold.since, earlier_until: hold.until, ..Hold::NEW };
+            let throttle = unsafe { &mut *throttle };
+            *throttle = Throttle {
+                since,
+                earlier_since: throttle.since,
+                earlier_until: throttle.until,
+                ..Throttle::NEW
+            };
         } else {
-            throttle::remember(queue.0, Hold { since, ..Hold::NEW });
+            throttle::remember(queue.0, Throttle { since, ..Throttle::NEW });
         }
     }
 }
@@ -53,12 +58,12 @@ pub(crate) fn is_released(queue: Address) {
 pub(crate) fn ends(group: Address, run_queue: Address) {
     let Some(queue) = queue_of(group, run_queue) else { return };
     let now = queue::clock(run_queue).unwrap_or(0);
-    if queue.load_u32(&OFF_GROUP_QUEUE_HOLDERS) == 1
-        && let Some(hold) = throttle::hold_of(queue.0)
+    if queue.load_u32(&OFF_GROUP_QUEUE_THROTTLE_COUNT) == 1
+        && let Some(throttle) = throttle::record_of(queue.0)
     {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs; the run queue
         // is locked.
-        unsafe { (*hold).until = now };
+        unsafe { (*throttle).until = now };
     }
     let Some(timeline) = timeline::of_this_cpu() else { return };
     if timeline.released_group == group.0 {

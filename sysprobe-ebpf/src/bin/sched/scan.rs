@@ -24,7 +24,7 @@ settings!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 
 /// By slot. Sized by the agent, which sets it to 0 before each scan. One thread at a time runs a scan.
 #[btf_map]
-static SCHED_CENSUS: Array<Threads, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+static SCHED_SCAN: Array<Threads, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
 /// The members of `bpf_iter__task` that are used.
 #[repr(C)]
@@ -36,7 +36,7 @@ struct TaskIteration {
 /// Counts a thread.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
-extern "C" fn sched_census(ctx: *mut c_void) -> i32 {
+extern "C" fn sched_scan(ctx: *mut c_void) -> i32 {
     // SAFETY: the kernel passes a `bpf_iter__task`.
     let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
     if !task.is_null() {
@@ -58,7 +58,7 @@ fn count(task: Typed) {
         flags: task.load_u32(&OFF_TASK_FLAGS),
         is_on_cpu: is_on_cpu(task, is_self),
     };
-    let Some(threads) = SCHED_CENSUS.get_ptr_mut(slot(task, thread.flags)) else { return };
+    let Some(threads) = SCHED_SCAN.get_ptr_mut(slot(task, thread.flags)) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let threads = unsafe { &mut *threads };
     if let Some(count) = threads.states.get_mut(thread.what() as usize) {

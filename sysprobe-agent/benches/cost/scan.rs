@@ -47,9 +47,9 @@ fn in_program(sched: &mut Sched) -> Result<(u64, Figures)> {
     let (mut threads, mut figures) = (0, Figures::default());
     pass(sched)?;
     for _ in 0..REPEATS {
-        let before = census(sched)?;
+        let before = statistics(sched)?;
         pass(sched)?;
-        let after = census(sched)?;
+        let after = statistics(sched)?;
         threads = after.runs - before.runs;
         figures.push((after.run_ns - before.run_ns) as f64 / threads as f64);
     }
@@ -70,13 +70,13 @@ fn passes(sched: &mut Sched) -> Result<(Figures, Figures)> {
 
 /// All that the agent does for one, but for finding out whose the cgroups are.
 fn pass(sched: &mut Sched) -> Result<()> {
-    sched.begin_census().context("the kernel refuses the census")?.run(AT_MOST)?;
+    sched.begin_task_scan().context("the kernel refuses the scan")?.run(AT_MOST)?;
     sched.threads()?;
     Ok(())
 }
 
-fn census(sched: &Sched) -> Result<ProgramStatistics> {
-    sched.loaded().programs().find(|program| program.name == "sched_census").context("no census")
+fn statistics(sched: &Sched) -> Result<ProgramStatistics> {
+    sched.loaded().programs().find(|program| program.name == "sched_scan").context("there is no scan")
 }
 
 fn with_sleepers<T>(count: usize, act: impl FnOnce() -> T) -> Result<T> {

@@ -21,7 +21,7 @@ use crate::{life, round_trip, socket};
 
 /// By slot. Sized by the agent, which sets it to 0 before each scan and takes the counts of a complete one.
 #[btf_map]
-static TCP_CENSUS: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+static TCP_SCAN: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 /// The number of the current scan.
 #[btf_map]
 static TCP_PASS: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
@@ -93,7 +93,7 @@ fn take_multipath(socket: Typed, remembered: &mut Socket) {
 /// Counts a socket of an owner.
 #[inline(always)]
 fn count(owner: u64, state: u32) -> Option<&'static mut Sockets> {
-    let sockets = TCP_CENSUS.get_ptr_mut(slot_of(owner))?;
+    let sockets = TCP_SCAN.get_ptr_mut(slot_of(owner))?;
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let sockets = unsafe { &mut *sockets };
     if let Some(count) = sockets.states.get_mut(state as usize) {

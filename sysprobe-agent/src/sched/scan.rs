@@ -4,20 +4,20 @@ use sysprobe_common::sched::threads::Threads;
 
 use crate::bpf::{Loaded, MappedArray, Plain, Scan};
 
-pub(super) const MAP: &str = "SCHED_CENSUS";
-const PROGRAM: &str = "sched_census";
+pub(super) const MAP: &str = "SCHED_SCAN";
+const PROGRAM: &str = "sched_scan";
 
 // SAFETY: 32-bit integers, and an array of them.
 unsafe impl Plain for Threads {}
 
-pub(super) struct Census {
+pub(super) struct TaskScan {
     /// One per slot.
     counts: MappedArray<Threads>,
     /// `None` if the kernel rejected the program.
     scan: Option<Scan>,
 }
 
-impl Census {
+impl TaskScan {
     /// The object must be attached.
     pub(super) fn new(loaded: &Loaded, counts: MappedArray<Threads>) -> Self {
         Self { counts, scan: loaded.scan(PROGRAM) }

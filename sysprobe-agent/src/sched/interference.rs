@@ -16,17 +16,17 @@ use crate::bpf::{Entries, LoadError, Loaded};
 use crate::slots::Owner;
 
 /// The plan sets its size.
-pub(super) const MAP: &str = "SCHED_DEBTS";
+pub(super) const MAP: &str = "SCHED_INTERFERENCE";
 
 /// The kernel side's key.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Debtor(sched::Debtor);
+pub struct Pair(sched::Pair);
 
 // SAFETY: integers without padding.
-unsafe impl Pod for Debtor {}
+unsafe impl Pod for Pair {}
 
-impl Debtor {
+impl Pair {
     /// The owner that waited.
     #[must_use]
     pub const fn victim(self) -> Owner {
@@ -54,18 +54,18 @@ pub enum Taken {
     ForGood,
 }
 
-pub struct Debts {
-    map: BpfHashMap<MapData, Debtor, u64>,
+pub struct Interference {
+    map: BpfHashMap<MapData, Pair, u64>,
     /// The same map, for reading it in batches.
     descriptor: OwnedFd,
-    entries: Entries<Debtor, u64>,
+    entries: Entries<Pair, u64>,
     /// Idle records are removed if there are at least this many.
     crowded: usize,
     /// The part of each record that has been charged.
-    taken: HashMap<Debtor, u64>,
+    taken: HashMap<Pair, u64>,
 }
 
-impl Debts {
+impl Interference {
     pub fn new(loaded: &mut Loaded, room: u32) -> Result<Self, LoadError> {
         Ok(Self {
             descriptor: loaded.map_descriptor(MAP)?,
@@ -77,36 +77,36 @@ impl Debts {
     }
 
     /// Passes the increase of each record to `take`, in nanoseconds.
-    pub fn collect(&mut self, mut take: impl FnMut(Debtor, u64) -> Taken) -> io::Result<()> {
+    pub fn collect(&mut self, mut take: impl FnMut(Pair, u64) -> Taken) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
         let is_crowded = self.entries.len() >= self.crowded;
         let mut removed = Vec::new();
-        for (debtor, total) in self.entries.iter() {
-            let taken = self.taken.entry(debtor).or_insert(0);
+        for (pair, total) in self.entries.iter() {
+            let taken = self.taken.entry(pair).or_insert(0);
             let added = total.saturating_sub(*taken);
-            let verdict = take(debtor, added);
+            let verdict = take(pair, added);
             if verdict != Taken::NotYet {
                 *taken = total;
             }
             if verdict == Taken::ForGood || (is_crowded && added == 0) {
-                removed.push(debtor);
+                removed.push(pair);
             }
         }
-        for debtor in removed {
-            self.remove(debtor, &mut take);
+        for pair in removed {
+            self.remove(pair, &mut take);
         }
         Ok(())
     }
 
     /// Also charges what was added since the record was read.
-    fn remove(&mut self, debtor: Debtor, mut take: impl FnMut(Debtor, u64) -> Taken) {
-        let taken = self.taken.remove(&debtor).unwrap_or(0);
-        if let Ok(total) = self.map.get(&debtor, 0)
+    fn remove(&mut self, pair: Pair, mut take: impl FnMut(Pair, u64) -> Taken) {
+        let taken = self.taken.remove(&pair).unwrap_or(0);
+        if let Ok(total) = self.map.get(&pair, 0)
             && total > taken
         {
-            take(debtor, total - taken);
+            take(pair, total - taken);
         }
-        if let Err(error) = self.map.remove(&debtor) {
+        if let Err(error) = self.map.remove(&pair) {
             warn!(%error, "An unused interference record could not be removed.");
         }
     }

@@ -5,36 +5,36 @@
 use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::sched::timeline::{DEBTS, LEAVING};
-use sysprobe_common::sched::{Cause, Debt, Debtor, Timeline};
+use sysprobe_common::sched::timeline::{LEAVING, PAIRS};
+use sysprobe_common::sched::{Cause, Interference, Pair, Timeline};
 use sysprobe_ebpf::{GOLDEN, atomic};
 
 use crate::book::{blame_nobody, lose_place};
 
 /// Sized by the agent. Preallocated, because it is filled with a run queue locked.
 #[btf_map]
-static SCHED_DEBTS: HashMap<Debtor, u64, 1> = HashMap::new();
+static SCHED_INTERFERENCE: HashMap<Pair, u64, 1> = HashMap::new();
 
 /// The victim waited while the culprit ran. Returns whether there was room.
 ///
 /// A displaced pair is moved later, by [`send`]: this runs once for each run interval of a wait, and the
 /// verifier counts every path through it as often.
 #[inline(always)]
-pub(crate) fn owe(timeline: &mut Timeline, of: Debtor, ns: u64) -> bool {
+pub(crate) fn charge(timeline: &mut Timeline, of: Pair, ns: u64) -> bool {
     let number = timeline.leaving;
     // On the agent's own CPU, `settle` may be an ordinary call, which a switch can interrupt.
     if timeline.settling != 0 || number.wrapping_sub(timeline.left) as usize >= LEAVING {
         return false;
     }
     // SAFETY: the place is within the table.
-    let debt = unsafe { timeline.debts.get_unchecked_mut(place_of(of)) };
-    if (debt.of.victim ^ of.victim) | (debt.of.culprit ^ of.culprit) == 0 {
-        debt.ns += ns;
+    let entry = unsafe { timeline.interference.get_unchecked_mut(place_of(of)) };
+    if (entry.of.victim ^ of.victim) | (entry.of.culprit ^ of.culprit) == 0 {
+        entry.ns += ns;
         return true;
     }
     // SAFETY: the place is within the queue.
-    *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = *debt;
-    *debt = Debt { of, ns };
+    *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = *entry;
+    *entry = Interference { of, ns };
     // Read again: the compiler would spill a kept value to the stack, where the verifier tracks it.
     // SAFETY: a live reference.
     timeline.leaving = unsafe { (&raw const timeline.leaving).read_volatile() }.wrapping_add(1);
@@ -50,9 +50,9 @@ pub(crate) fn send(timeline: &mut Timeline) -> bool {
         return false;
     }
     // SAFETY: the place is within the queue.
-    let debt = *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) };
+    let entry = *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) };
     timeline.left = number.wrapping_add(1);
-    enter(debt);
+    enter(entry);
     true
 }
 
@@ -65,39 +65,42 @@ pub(crate) fn settle(timeline: &mut Timeline) {
             break;
         }
     }
-    for place in 0..DEBTS {
+    for place in 0..PAIRS {
         // SAFETY: the place is within the table.
-        let debt = unsafe { timeline.debts.get_unchecked_mut(place & (DEBTS - 1)) };
-        let owed = *debt;
-        debt.ns = 0;
-        enter(owed);
+        let entry = unsafe { timeline.interference.get_unchecked_mut(place & (PAIRS - 1)) };
+        let moved = *entry;
+        entry.ns = 0;
+        enter(moved);
     }
     timeline.settling = 0;
 }
 
 /// Adds a pair to the map. If another CPU inserts the same pair at the same time, the second try finds it.
 #[inline(always)]
-pub(crate) fn enter(debt: Debt) {
-    if debt.ns == 0 {
+pub(crate) fn enter(entry: Interference) {
+    if entry.ns == 0 {
         return;
     }
-    if add(debt) || SCHED_DEBTS.insert(debt.of, debt.ns, u64::from(BPF_NOEXIST)).is_ok() || add(debt) {
+    if add(entry)
+        || SCHED_INTERFERENCE.insert(entry.of, entry.ns, u64::from(BPF_NOEXIST)).is_ok()
+        || add(entry)
+    {
         return;
     }
-    lose_place(debt.ns);
-    blame_nobody(debt.of.victim, Cause::Unknown, debt.ns);
+    lose_place(entry.ns);
+    blame_nobody(entry.of.victim, Cause::Unknown, entry.ns);
 }
 
 #[inline(always)]
-fn add(debt: Debt) -> bool {
-    let Some(total) = SCHED_DEBTS.get_ptr_mut(debt.of) else { return false };
+fn add(entry: Interference) -> bool {
+    let Some(total) = SCHED_INTERFERENCE.get_ptr_mut(entry.of) else { return false };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    atomic::add_u64(unsafe { &mut *total }, debt.ns);
+    atomic::add_u64(unsafe { &mut *total }, entry.ns);
     true
 }
 
 #[inline(always)]
-const fn place_of(of: Debtor) -> usize {
+const fn place_of(of: Pair) -> usize {
     let mixed = (of.victim ^ of.culprit.rotate_left(32)).wrapping_mul(GOLDEN);
-    (mixed >> 57) as usize & (DEBTS - 1)
+    (mixed >> 57) as usize & (PAIRS - 1)
 }

@@ -46,6 +46,8 @@ pub struct Facts {
     pub cpus: Cpus,
     /// Settings of this host's device queues.
     pub queues: Queues,
+    /// Whether the kernel has SCTP sockets now. Its module is loaded when the first one is made.
+    pub has_sctp: bool,
     /// Size of this host.
     pub scale: Scale,
     /// Capabilities and limits of this process.
@@ -133,6 +135,7 @@ impl Facts {
             cpus: Cpus::collect(),
             scale: Scale::collect(hierarchy.as_ref().ok(), &memory_groups),
             queues: Queues::collect(),
+            has_sctp: node::has_protocol("SCTP"),
             threads: u32::try_from(population.tasks).unwrap_or(0),
             sockets: Some(population.sockets).filter(|sockets| *sockets != u64::MAX),
             memory_groups,

@@ -130,7 +130,8 @@ pub enum Need {
 pub struct Member {
     pub global: &'static str,
     /// Its names over time, the newest first. An enumerator gives its value, a `#` after a member its first
-    /// bit within the byte, and `()` after a tracepoint's type the number of its parameters.
+    /// bit within the byte, and `()` after a tracepoint's type, or after a member that points to a function,
+    /// the number of its parameters.
     pub paths: &'static [&'static str],
     /// Whether the programs cannot do without it.
     pub required: bool,
@@ -142,6 +143,9 @@ pub const ABSENT: u32 = u32::MAX;
 /// The plan sets it to [`ABSENT`] if packets are steered to other CPUs, else to 0. It only decides which
 /// programs are attached.
 pub const UNSTEERED: &str = "CFG_UNSTEERED";
+/// The plan sets it to [`ABSENT`] if the kernel has SCTP sockets, else to 0. It only decides which programs
+/// are attached.
+pub const NO_SCTP: &str = "CFG_NO_SCTP";
 
 /// Every domain with BPF programs.
 pub static PROBES: &[Probe] = &[

@@ -5,6 +5,8 @@
 mod drops;
 #[path = "net/iperf.rs"]
 mod iperf;
+#[path = "net/readers.rs"]
+mod readers;
 mod support;
 
 use std::io::Read;

@@ -13,6 +13,16 @@ use crate::snapshot::{CpuTimes, DiskTimes, LinkCounts, NodeMemory, NodeSample};
 
 const MS: u64 = 1_000_000;
 
+/// Whether the kernel has a protocol of sockets (`struct proto`), by its name.
+pub(crate) fn has_protocol(name: &str) -> bool {
+    lists_protocol(&fs::read_to_string("/proc/net/protocols").unwrap_or_default(), name)
+}
+
+/// The first column is the name.
+fn lists_protocol(protocols: &str, name: &str) -> bool {
+    protocols.lines().any(|line| line.split_whitespace().next() == Some(name))
+}
+
 /// Reads all counters.
 pub(crate) fn read() -> NodeSample {
     let stat = known(KernelStats::current());
@@ -136,6 +146,14 @@ fn processed(softnet: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_protocol_is_known_by_its_whole_name() {
+        let text =
+            "protocol  size sockets  memory\nSCTPv6    1560      0       0\nUDP       1344      2       1\n";
+        let found = ["UDP", "SCTP", "SCTPv6", "size"].map(|name| lists_protocol(text, name));
+        assert_eq!(found, [true, false, true, false]);
+    }
 
     #[test]
     fn packets_that_found_no_room_are_summed_over_cpus() {

@@ -3,7 +3,7 @@
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
 use crate::host::{Facts, Layout};
-use crate::probe::{ABSENT, Member, Need, Probe, Program, TierSet, UNSTEERED};
+use crate::probe::{ABSENT, Member, NO_SCTP, Need, Probe, Program, TierSet, UNSTEERED};
 
 /// Loading the programs does not reveal this: only attaching them fails.
 const NO_COUNTERS: &str = "this process may not attach kprobes: grant CAP_SYS_ADMIN, or set \
@@ -67,10 +67,10 @@ fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
         found => found,
     };
     let members = set.members.iter().map(|member| Ok((member.global, value(member)?)));
-    let has_steered = set.programs.iter().any(|program| program.unless == Some(UNSTEERED));
-    let steered = if facts.queues.steers_packets { ABSENT } else { 0 };
-    let steering = has_steered.then_some(Ok((UNSTEERED, steered)));
-    members.chain(steering).collect()
+    let conditions = [(UNSTEERED, facts.queues.steers_packets), (NO_SCTP, facts.has_sctp)];
+    let is_asked = |global| set.programs.iter().any(|program| program.unless == Some(global));
+    let asked = conditions.into_iter().filter(|(global, _)| is_asked(*global));
+    members.chain(asked.map(|(global, is_met)| Ok((global, if is_met { ABSENT } else { 0 })))).collect()
 }
 
 /// The offset under the first name that this kernel has.

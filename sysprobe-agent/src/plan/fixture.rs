@@ -48,6 +48,7 @@ pub(crate) fn facts() -> Facts {
         cpus: cpus(2),
         scale: Scale { memory_bytes: 16 << 30, memory_limit_bytes: None, cgroups: 200, disks: 2 },
         queues: Queues::default(),
+        has_sctp: true,
         threads: 10_000,
         sockets: Some(2_000),
         memory_groups: Vec::new(),

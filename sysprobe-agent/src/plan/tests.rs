@@ -15,7 +15,11 @@ fn reason(facts: &Facts, config: &Config, domain: &str) -> String {
 }
 
 fn global(facts: &Facts, domain: &str, name: &str) -> u32 {
-    let plan = Plan::new(facts, &Config::default());
+    global_by(&Config::default(), facts, domain, name)
+}
+
+fn global_by(config: &Config, facts: &Facts, domain: &str, name: &str) -> u32 {
+    let plan = Plan::new(facts, config);
     let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
     candidates[0].globals.iter().find(|(global, _)| *global == name).expect("is set").1
 }
@@ -42,6 +46,14 @@ fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
     assert_eq!(global(&facts, "sched", "OFF_CSS_SET_LINK"), array + 8 * controller);
     assert_eq!(global(&facts, "sched", "CFG_VIA_CONTROLLER"), 1);
     assert_eq!(global(&facts, "cgroup", "CFG_VIA_CONTROLLER"), 1);
+}
+
+/// A program is left out if its condition is not [`ABSENT`].
+#[test]
+fn sctp_is_hooked_where_the_kernel_has_it() {
+    let kprobes = Config { attach: Some(Tier::Kprobe), ..Config::default() };
+    let condition = |has_sctp| global_by(&kprobes, &Facts { has_sctp, ..facts() }, "net", probe::NO_SCTP);
+    assert_eq!([true, false].map(condition), [probe::ABSENT, 0]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
 use super::{
-    Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
+    Member, NO_SCTP, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
     socket_members,
 };
 
@@ -11,13 +11,21 @@ static OBJECT: Object = object!("net.o");
 /// Keeps calls in a hash, and takes owners from the kernel's own socket data.
 static HASH_OBJECT: Object = object!("net_hash.o");
 
-static MEMBERS: &[Member] = socket_members![
-    member("OFF_SKB_SK", &["sk_buff.sk"]),
-    optional("OFF_UDP_PENDING", &["udp_sock.pending"]),
-    member("CFG_DROP_PARAMETERS", &["btf_trace_kfree_skb.()"]),
-    optional("VAL_DROP_MEMORY", &["skb_drop_reason.SKB_DROP_REASON_PROTO_MEM"]),
-    optional("VAL_DROP_QUEUE", &["skb_drop_reason.SKB_DROP_REASON_SOCKET_RCVBUFF"]),
-];
+macro_rules! members {
+    ($($more:expr),*) => {
+        socket_members![
+            member("OFF_SKB_SK", &["sk_buff.sk"]),
+            optional("OFF_UDP_PENDING", &["udp_sock.pending"]),
+            member("CFG_DROP_PARAMETERS", &["btf_trace_kfree_skb.()"]),
+            optional("VAL_DROP_MEMORY", &["skb_drop_reason.SKB_DROP_REASON_PROTO_MEM"]),
+            optional("VAL_DROP_QUEUE", &["skb_drop_reason.SKB_DROP_REASON_SOCKET_RCVBUFF"]),
+            $($more),*
+        ]
+    };
+}
+
+static MEMBERS: &[Member] = members!();
+static HASH_MEMBERS: &[Member] = members!(member("PARAMS_PROTO_RECEIVE", &["proto.recvmsg.()"]));
 
 const SENT: &str = "counts what a program sends";
 const RECEIVED: &str = "counts what a program receives";
@@ -75,28 +83,44 @@ pub(super) const PROBE: Probe = Probe {
                 RAW_DROP,
                 RAW_REFUSE,
             ],
-            members: MEMBERS,
+            members: HASH_MEMBERS,
             needs: &[],
         },
         TierSet {
             tier: Tier::Kprobe,
             object: HASH_OBJECT,
             programs: &[
-                program("net_send4_out", Kretprobe("inet_sendmsg"), SENT),
-                program("net_send4_in", Kprobe("inet_sendmsg"), CALLED),
-                program("net_send6_out", Kretprobe("inet6_sendmsg"), SENT),
-                program("net_send6_in", Kprobe("inet6_sendmsg"), CALLED),
-                program("net_recv4_out", Kretprobe("inet_recvmsg"), RECEIVED),
-                program("net_recv4_in", Kprobe("inet_recvmsg"), CALLED),
-                program("net_recv6_out", Kretprobe("inet6_recvmsg"), RECEIVED),
-                program("net_recv6_in", Kprobe("inet6_recvmsg"), CALLED),
-                program("net_recvr_out", Kretprobe("sock_common_recvmsg"), RECEIVED),
-                program("net_recvr_in", Kprobe("sock_common_recvmsg"), CALLED),
+                program("net_txudp4_out", Kretprobe("udp_sendmsg"), SENT),
+                program("net_txudp4_in", Kprobe("udp_sendmsg"), CALLED),
+                extra("net_txudp6_out", Kretprobe("udpv6_sendmsg"), SENT),
+                extra("net_txudp6_in", Kprobe("udpv6_sendmsg"), CALLED),
+                extra("net_txraw4_out", Kretprobe("raw_sendmsg"), SENT),
+                extra("net_txraw4_in", Kprobe("raw_sendmsg"), CALLED),
+                extra("net_txraw6_out", Kretprobe("rawv6_sendmsg"), SENT),
+                extra("net_txraw6_in", Kprobe("rawv6_sendmsg"), CALLED),
+                extra("net_txping4_out", Kretprobe("ping_v4_sendmsg"), SENT),
+                extra("net_txping4_in", Kprobe("ping_v4_sendmsg"), CALLED),
+                extra("net_txping6_out", Kretprobe("ping_v6_sendmsg"), SENT),
+                extra("net_txping6_in", Kprobe("ping_v6_sendmsg"), CALLED),
+                extra("net_txsctp_out", Kretprobe("sctp_sendmsg"), SENT).unless(NO_SCTP),
+                extra("net_txsctp_in", Kprobe("sctp_sendmsg"), CALLED).unless(NO_SCTP),
+                program("net_rxudp4_out", Kretprobe("udp_recvmsg"), RECEIVED),
+                program("net_rxudp4_in", Kprobe("udp_recvmsg"), CALLED),
+                extra("net_rxudp6_out", Kretprobe("udpv6_recvmsg"), RECEIVED),
+                extra("net_rxudp6_in", Kprobe("udpv6_recvmsg"), CALLED),
+                extra("net_rxraw4_out", Kretprobe("raw_recvmsg"), RECEIVED),
+                extra("net_rxraw4_in", Kprobe("raw_recvmsg"), CALLED),
+                extra("net_rxraw6_out", Kretprobe("rawv6_recvmsg"), RECEIVED),
+                extra("net_rxraw6_in", Kprobe("rawv6_recvmsg"), CALLED),
+                extra("net_rxping_out", Kretprobe("ping_recvmsg"), RECEIVED),
+                extra("net_rxping_in", Kprobe("ping_recvmsg"), CALLED),
+                extra("net_rxsctp_out", Kretprobe("sctp_recvmsg"), RECEIVED).unless(NO_SCTP),
+                extra("net_rxsctp_in", Kprobe("sctp_recvmsg"), CALLED).unless(NO_SCTP),
                 program("net_gone_kp", Kprobe("do_exit"), "forgets the call of a thread that ends"),
                 RAW_DROP,
                 RAW_REFUSE,
             ],
-            members: MEMBERS,
+            members: HASH_MEMBERS,
             needs: &[Need::Kprobes],
         },
     ],

@@ -158,7 +158,11 @@ impl Script {
             | "inet_sendmsg"
             | "inet_recvmsg"
             | "inet6_sendmsg"
-            | "inet6_recvmsg" => Self::Datagram,
+            | "inet6_recvmsg"
+            | "udp_sendmsg"
+            | "udp_recvmsg"
+            | "udpv6_sendmsg"
+            | "udpv6_recvmsg" => Self::Datagram,
             "kfree_skb" | "udp_fail_queue_rcv_skb" => Self::Flood,
             "tcp_send_reset" | "tcp_receive_reset" => Self::Reset,
             "tg_throttle_down" | "unthrottle_cfs_rq" | "tg_unthrottle_up" => Self::Throttle,

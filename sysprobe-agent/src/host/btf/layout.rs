@@ -1,5 +1,6 @@
-//! Offsets of members and positions of their bits, values of enumerators, and the number of a tracepoint's
-//! parameters. Members of anonymous structs and unions count as their parent's, as in C.
+//! Offsets of members and positions of their bits, values of enumerators, and the number of parameters of
+//! tracepoints and of functions that a member points to. Members of anonymous structs and unions count as
+//! their parent's, as in C.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +12,9 @@ use super::Types;
 
 /// Kernel type information (BTF) by path. `STRUCT.MEMBER` is the offset of a member in bytes
 /// (`task_struct.sched_info.run_delay`), and `STRUCT.MEMBER.#` the number of its first bit within that byte.
-/// `ENUM.NAME` is the value of an enumerator. `btf_trace_NAME.()` is the number of parameters of a
-/// tracepoint, including the kernel's own first one. A path that this kernel does not have is absent.
+/// `ENUM.NAME` is the value of an enumerator. `STRUCT.MEMBER.()` is the number of parameters of the function
+/// that a member points to, and `btf_trace_NAME.()` that of a tracepoint, including the kernel's own first
+/// one. A path that this kernel does not have is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Layout(BTreeMap<String, u32>);
 
@@ -61,7 +63,10 @@ const BIT: &str = "#";
 
 /// The number of parameters of the function that a typedef points to.
 fn parameters(btf: &Btf, typedef: &Type) -> Option<u32> {
-    let pointer = btf.resolve_chained_type(typedef.as_btf_type()?).ok()?;
+    parameters_of_pointer(btf, &btf.resolve_chained_type(typedef.as_btf_type()?).ok()?)
+}
+
+fn parameters_of_pointer(btf: &Btf, pointer: &Type) -> Option<u32> {
     match btf.resolve_chained_type(pointer.as_btf_type()?).ok()? {
         Type::FuncProto(function) => u32::try_from(function.parameters.len()).ok(),
         _ => None,
@@ -74,6 +79,7 @@ fn byte_offset(btf: &Btf, ty: &Type, members: &str) -> Option<u32> {
     match rest {
         None => Some(bits / 8),
         Some(BIT) => Some(bits % 8),
+        Some(PARAMETERS) => parameters_of_pointer(btf, &member_type),
         Some(rest) => Some(bits / 8 + byte_offset(btf, &member_type, rest)?),
     }
 }

@@ -11,7 +11,8 @@ pub(super) static NET: &[Metric] = &[
         Unit::Bytes,
         "Payload received by sockets, each byte once: for TCP on arrival, for other protocols when it is \
          read.",
-        "tcp_sock.bytes_received, without the FIN; sock_recv_length (6.3), inet_recvmsg, inet6_recvmsg",
+        "tcp_sock.bytes_received, without the FIN; sock_recv_length (6.3), inet_recvmsg, udp_recvmsg \
+         and the like",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_bytes),
     ),
     traffic(
@@ -19,21 +20,23 @@ pub(super) static NET: &[Metric] = &[
         Unit::None,
         "Segments received by TCP sockets, pure ACKs included, and datagrams read from sockets of other \
          protocols.",
-        "tcp_sock.segs_in; sock_recv_length (6.3), inet_recvmsg, inet6_recvmsg",
+        "tcp_sock.segs_in; sock_recv_length (6.3), inet_recvmsg, udp_recvmsg and the like",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_packets),
     ),
     traffic(
         "sysprobe_network_transmit",
         Unit::Bytes,
         "Payload sent by sockets, each byte once: for TCP when the peer acknowledges it.",
-        "tcp_sock.bytes_acked, without SYN and FIN; sock_send_length (6.3), inet_sendmsg, inet6_sendmsg",
+        "tcp_sock.bytes_acked, without SYN and FIN; sock_send_length (6.3), inet_sendmsg, udp_sendmsg \
+         and the like",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_bytes),
     ),
     traffic(
         "sysprobe_network_transmit_packets",
         Unit::None,
         "TCP segments sent for the first time, pure ACKs included, and calls that sent datagrams.",
-        "tcp_sock.segs_out less tcp_sock.total_retrans; sock_send_length (6.3), inet_sendmsg, inet6_sendmsg",
+        "tcp_sock.segs_out less tcp_sock.total_retrans; sock_send_length (6.3), inet_sendmsg, \
+         udp_sendmsg and the like",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_packets),
     ),
     Metric {

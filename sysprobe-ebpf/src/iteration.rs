@@ -1,5 +1,5 @@
-//! Iterators, programs that the kernel runs for every object of a kind (`iter/*`): what all of them need, and
-//! the sockets that tasks have open (`iter/task_file`).
+//! Iterators, programs that the kernel runs for every object of a kind (`iter/*`): what all of them need,
+//! tasks (`iter/task`), and the sockets that tasks have open (`iter/task_file`).
 
 use core::ffi::c_void;
 
@@ -29,6 +29,32 @@ pub unsafe fn mark(context: *mut c_void) {
     // SAFETY: a typed pointer, and a live byte. If the output is full, the kernel ends the read and calls
     // again.
     unsafe { bpf_seq_write(output, (&raw const byte).cast_mut().cast(), 1) };
+}
+
+/// The members of `bpf_iter__task` that are used.
+#[repr(C)]
+struct TaskIteration {
+    meta: u64,
+    task: *const u8,
+}
+
+/// A task; `None` at the end of the iteration.
+///
+/// # Safety
+///
+/// `context` is that of an `iter/task` program.
+#[inline(always)]
+#[must_use]
+pub unsafe fn task(context: *mut c_void) -> Option<Typed> {
+    // SAFETY: the caller's promise.
+    let task = unsafe { (*context.cast::<TaskIteration>()).task };
+    if task.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { mark(context) };
+    // SAFETY: not null, so it is a typed task.
+    Some(unsafe { Typed::new(task) })
 }
 
 /// The members of `bpf_iter__task_file` that are used.

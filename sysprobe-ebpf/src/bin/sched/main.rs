@@ -37,7 +37,7 @@ use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointConte
 use sysprobe_common::sched::slices::{Slices, StoredTask};
 use sysprobe_common::sched::{SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
-use sysprobe_ebpf::iteration::mark;
+use sysprobe_ebpf::iteration;
 use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
@@ -200,30 +200,17 @@ fn sched_resume_fe(ctx: FEntryContext) -> i32 {
     0
 }
 
-/// The members of `bpf_iter__task` that are used.
-#[repr(C)]
-struct TaskIteration {
-    meta: u64,
-    task: *const u8,
-}
-
 /// Records a task that is older than the agent, with its totals as the baseline.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
 extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
-    // SAFETY: the kernel passes a `bpf_iter__task`.
-    let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
-    if !task.is_null() {
-        // SAFETY: the program is an iterator.
-        unsafe { mark(ctx) };
-        // SAFETY: not null, so it is a typed task.
-        let task = unsafe { Typed::new(task) };
-        // A known task would take from the budget once more.
-        if SCHED_TASKS.get(task).is_none()
-            && let Some(past) = book::totals(task)
-        {
-            greet(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
-        }
+    // SAFETY: the context is that of an `iter/task` program.
+    let Some(task) = (unsafe { iteration::task(ctx) }) else { return 0 };
+    // A known task would take from the budget once more.
+    if SCHED_TASKS.get(task).is_none()
+        && let Some(past) = book::totals(task)
+    {
+        greet(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
     }
     0
 }

@@ -12,7 +12,7 @@ use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::threads::{Thread, Threads};
 use sysprobe_ebpf::cgroup::id_of_task;
-use sysprobe_ebpf::iteration::mark;
+use sysprobe_ebpf::iteration;
 use sysprobe_ebpf::kernel::{ABSENT, Typed};
 use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
@@ -26,24 +26,13 @@ settings!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 #[btf_map]
 static SCHED_SCAN: Array<Threads, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
-/// The members of `bpf_iter__task` that are used.
-#[repr(C)]
-struct TaskIteration {
-    meta: u64,
-    task: *const u8,
-}
-
 /// Counts a thread.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
 extern "C" fn sched_scan(ctx: *mut c_void) -> i32 {
-    // SAFETY: the kernel passes a `bpf_iter__task`.
-    let task = unsafe { (*ctx.cast::<TaskIteration>()).task };
-    if !task.is_null() {
-        // SAFETY: the program is an iterator.
-        unsafe { mark(ctx) };
-        // SAFETY: not null, so it is a typed task.
-        count(unsafe { Typed::new(task) });
+    // SAFETY: the context is that of an `iter/task` program.
+    if let Some(task) = unsafe { iteration::task(ctx) } {
+        count(task);
     }
     0
 }

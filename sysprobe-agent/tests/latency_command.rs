@@ -278,7 +278,7 @@ fn what_takes_long_and_finds_no_room_is_counted() {
     assert!(lost > 0.0, "{received} were received");
     let outcome = latency(socket, &[&echo.server.name, "--slow", "1us"]);
     assert!(
-        outcome.stdout.contains("\nRead of late, 1.00us or longer, the slowest 20 of "),
+        outcome.stdout.contains("\nRead recently, 1.00us or longer, the slowest 20 of "),
         "{}",
         outcome.stdout
     );

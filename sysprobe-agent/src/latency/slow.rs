@@ -75,7 +75,7 @@ impl Slow {
         let number = self.requests.len();
         let those = if number > SHOWN { format!(", the slowest {SHOWN} of {number}") } else { String::new() };
         let nothing = if number == 0 { ": nothing" } else { "" };
-        format!("Read of late, {} or longer{those}{nothing}", format::duration(self.from))
+        format!("Read recently, {} or longer{those}{nothing}", format::duration(self.from))
     }
 
     fn lost(&self) -> Option<String> {

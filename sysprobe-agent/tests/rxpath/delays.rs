@@ -91,33 +91,39 @@ fn thousands_of_rules_have_the_time_between_the_device_and_tcp() {
     /// A rule takes some nanoseconds.
     const AT_LEAST_NS: u64 = 2 * RULES as u64;
     let stage = Stage::new("rules");
-    // Each side has a CPU of its own, if there are two: a wakeup on another CPU takes a different time.
-    let (first, last) = (cpus()[0], cpus()[cpus().len() - 1]);
-    let ask = || {
-        let server = stage.there().echo(Transport::Tcp, right(), || {});
-        server.move_to(first);
-        stage.here().ask_after(right(), TIMES, &[last], || {});
-    };
-    ask();
-    let befores = stage.received(Transport::Tcp, u64::from(TIMES));
     if !add_rules(&stage.wire.right, RULES) {
         left_out("thousands of rules", "there is no iptables");
         return;
     }
-    ask();
-    let afters = stage.received(Transport::Tcp, 2 * u64::from(TIMES));
-    for ((watcher, before), (_, after)) in befores.iter().zip(&afters) {
-        let moved = after.since(before).moved_from(before);
-        figure(&format!("{}: {moved:?}", watcher.tier.name()));
-        // Where the point `tcp` is not visible, the delay shows up to `ready`.
-        let has_tcp = |(name, _): &(String, u64)| {
-            name.ends_with("_to_tcp") || name.ends_with("_to_ready") && !name.starts_with("tcp")
-        };
-        let (to_tcp, others): (Vec<_>, Vec<_>) = moved.into_iter().partition(has_tcp);
-        assert!(to_tcp[0].1 >= AT_LEAST_NS, "{to_tcp:?}");
-        // In emulation, a machine that is busy with rules is slower in all stages.
-        assert!(others.iter().all(|(_, moved)| *moved < to_tcp[0].1), "that one above all: {others:?}");
-    }
+    // Each side has a CPU of its own, if there are two: a wakeup on another CPU takes a different time.
+    let (first, last) = (cpus()[0], cpus()[cpus().len() - 1]);
+    let mut asked = 0;
+    let mut ask = || {
+        let server = stage.there().echo(Transport::Tcp, right(), || {});
+        server.move_to(first);
+        stage.here().ask_after(right(), TIMES, &[last], || {});
+        asked += u64::from(TIMES);
+        stage.received(Transport::Tcp, asked)
+    };
+    // The other stages depend on the load of the machine, so one good attempt of three is enough.
+    let is_told = (0..3).any(|_| {
+        assert!(add_rules(&stage.wire.right, 0), "no rules");
+        let [earlier, without] = [ask(), ask()];
+        assert!(add_rules(&stage.wire.right, RULES), "many rules");
+        let [between, with] = [ask(), ask()];
+        (0..with.len()).all(|at| {
+            let moved = with[at].1.since(&between[at].1).moved_from(&without[at].1.since(&earlier[at].1));
+            figure(&format!("{}: {moved:?}", with[at].0.tier.name()));
+            // Where the point `tcp` is not visible, the delay shows up to `ready`.
+            let has_tcp = |(name, _): &(String, u64)| {
+                name.ends_with("_to_tcp") || name.ends_with("_to_ready") && !name.starts_with("tcp")
+            };
+            let (to_tcp, others): (Vec<_>, Vec<_>) = moved.into_iter().partition(has_tcp);
+            assert!(to_tcp[0].1 >= AT_LEAST_NS, "{to_tcp:?}");
+            others.iter().all(|(_, moved)| *moved < to_tcp[0].1)
+        })
+    });
+    assert!(is_told, "three times, another stage took longer, too");
     assert_nothing_lost(&stage.watchers);
 }
 

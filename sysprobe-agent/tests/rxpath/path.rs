@@ -69,15 +69,19 @@ impl Path {
         Self(PathSample { stages: stages.collect(), total: self.0.total.since(&earlier.0.total) })
     }
 
-    /// How much longer each stage's median is than in another path, in nanoseconds; 0 if it is shorter. A
-    /// mean would be distorted when other work takes a CPU for milliseconds.
+    /// How much longer each stage's median is than in another path, in nanoseconds. It is 0 if the median is
+    /// shorter, or in the next bucket: close to a bucket's bound, it changes there by chance. A mean would be
+    /// distorted when other work takes a CPU for milliseconds.
     pub(crate) fn moved_from(&self, other: &Self) -> Vec<(String, u64)> {
-        let middle = |stage: &StageSample| {
-            let seconds = stage.latency.quantile(0.5).expect("there are some");
+        /// More than from one bucket to the next, which is 2^(1/4).
+        const NEXT_BUCKET: f64 = 1.2;
+        let middle = |stage: &StageSample| stage.latency.quantile(0.5).expect("there are some");
+        let moved = |now: f64, then: f64| {
+            let seconds = if now > then * NEXT_BUCKET { now - then } else { 0.0 };
             u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).expect("not that long")
         };
         let stages = self.0.stages.iter().zip(&other.0.stages);
-        stages.map(|(now, then)| (now.name.clone(), middle(now).saturating_sub(middle(then)))).collect()
+        stages.map(|(now, then)| (now.name.clone(), moved(middle(now), middle(then)))).collect()
     }
 
     /// The time of the stage that ends with this point, or of the longer stage that contains it: nanoseconds

@@ -95,14 +95,14 @@ fn a_script_gets_each_once() {
 
 #[test]
 fn nothing_is_said_to_be_nothing() {
-    assert_eq!(text(&found(Vec::new(), [0, 0]), Width::Full), "Read of late, 10.0ms or longer: nothing\n");
+    assert_eq!(text(&found(Vec::new(), [0, 0]), Width::Full), "Read recently, 10.0ms or longer: nothing\n");
 }
 
 #[test]
 fn not_more_than_can_be_read() {
     let slow = found(vec![request("web", end(), 12 * MS); 50], [0, 0]);
     let text = text(&slow, Width::Full);
-    assert!(text.starts_with("Read of late, 10.0ms or longer, the slowest 20 of 50\n"), "{text}");
+    assert!(text.starts_with("Read recently, 10.0ms or longer, the slowest 20 of 50\n"), "{text}");
     assert_eq!(text.lines().count(), 2 + 2 * SHOWN);
 }
 

@@ -85,9 +85,10 @@ pub(crate) fn remark(finding: &Finding) -> Option<String> {
             "What for is not known: {} hooks cannot tell, tp_btf and raw_tp can.",
             format::clean(hook)
         )),
-        Finding::Waited(Waits { sees_throttling: false, .. }) => {
-            Some("Throttling is not seen on this node: its time counts for what ran meanwhile.".to_owned())
-        }
+        Finding::Waited(Waits { sees_throttling: false, .. }) => Some(
+            "Throttling is not seen on this node: throttled time is charged to whatever ran meanwhile."
+                .to_owned(),
+        ),
         Finding::Waited(_) => None,
     }
 }

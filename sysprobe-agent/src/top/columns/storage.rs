@@ -130,7 +130,7 @@ pub(in crate::top) static IO: [Column; 19] = [
         sort: Some(SortKey::Open),
         rank: 15,
         extra: true,
-        help: "files opened",
+        help: "opens, including failed ones",
         content: Content::Text(|row| count(row, Operation::Open, |of| of.rate)),
     },
     Column {

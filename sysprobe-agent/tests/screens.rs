@@ -38,12 +38,11 @@ impl Screens {
         for key in keys {
             self.terminal.press(key);
         }
-        let screen = self.terminal.rests(shows, |screen| screen.iter().any(|line| line.contains(shows)));
+        self.terminal.shows(shows, |screen| screen.iter().any(|line| line.contains(shows)));
         // A busy machine may draw the rest later.
-        let screen = match expected(name) {
-            Some(expected) => self.terminal.settles(|screen| without_socket(screen).trim() == expected),
-            None => screen,
-        };
+        let expected = expected(name);
+        let screen =
+            self.terminal.settles(|screen| expected.as_deref() == Some(without_socket(screen).trim()));
         insta::assert_snapshot!(name, without_socket(&screen));
     }
 
@@ -144,13 +143,10 @@ fn a_namespace_that_has_no_pods() {
 fn a_terminal_that_changes_its_size() {
     let screens = Screens::open((132, 43), &["blame", POD]);
     for (width, height) in [(80, 24), (40, 10), (30, 6)] {
+        // tmux crops the old screen at once and tells the program later. What the program draws until then
+        // is garbled, so only the last screen counts.
         screens.terminal.resize((width, height));
-        // tmux crops the old screen to the new size at once. The change after a key press shows that the
-        // program has drawn again.
-        let frozen = screens.terminal.screen()[0].contains("FROZEN");
-        screens.terminal.press("p");
-        screens.terminal.shows("the other state", |screen| screen[0].contains("FROZEN") != frozen);
-        screens.compare(&[], "sysprobe", &format!("blame_resized_{width}x{height}"));
+        screens.compare(&[], "? help", &format!("blame_resized_{width}x{height}"));
     }
     screens.quit("q");
 }

@@ -53,17 +53,6 @@ impl Terminal {
         until(what, || Some(self.screen()).filter(|screen| is_it(screen)))
     }
 
-    /// Like [`Self::shows`], but also waits until nothing changes any more.
-    pub(crate) fn rests(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let mut last = Vec::new();
-        until(what, || {
-            let screen = self.screen();
-            let rests = screen == last;
-            last.clone_from(&screen);
-            Some(screen).filter(|screen| rests && is_it(screen))
-        })
-    }
-
     /// Waits until the screen meets the condition, or until nothing has changed for so long that it never
     /// will. Returns the last screen.
     pub(crate) fn settles(&self, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {

@@ -4,12 +4,12 @@
 mod heap;
 mod http;
 mod logging;
+mod poll;
 mod pulse;
 mod refusals;
 mod scans;
 mod shared;
 mod socket;
-mod watch;
 
 use std::time::Duration;
 
@@ -77,12 +77,12 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let wake_up = engine.wake_up().context("watching for cgroup events")?;
     shared.own(engine)?;
     info!(%listen, "Ready.");
-    let watcher = tokio::spawn(watch::watch(shared.clone(), wake_up, stop.clone()));
+    let poller = tokio::spawn(poll::run(shared.clone(), wake_up, stop.clone()));
     let task_scan = tokio::spawn(scans::count_threads_often(shared.clone(), stop.clone()));
     stop.changed().await.context("waiting for the stop signal")?;
     info!("Stopping.");
     finish(servers).await;
-    watcher.await.context("the cgroup event watcher failed")?;
+    poller.await.context("the cgroup event poller failed")?;
     task_scan.await.context("the periodic task scan failed")?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! which workloads ran meanwhile.
 //!
 //! `show::waits` computes the waits from two snapshots, `view` renders them, and `json` defines their JSON
-//! form. `show::watch` finds and polls the workload, as for every command about one workload.
+//! form. `show::workload_view` finds and polls the workload, as for every command about one workload.
 
 use crate::{
     show::{
@@ -11,7 +11,7 @@ use crate::{
         page::{Body, Form},
         target::Target,
         waits::Finding,
-        watch::{self, Report, Subject, document::WaitsDocument},
+        workload_view::{self, Report, Subject, document::WaitsDocument},
     },
     snapshot::Snapshot,
 };
@@ -27,7 +27,7 @@ pub const HELP: &str = "What kept a workload from a CPU, and for how long? Each 
 
 /// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
-    watch::run::<Blame>(args, source).await
+    workload_view::run::<Blame>(args, source).await
 }
 
 /// A window of one workload.

@@ -9,8 +9,8 @@ use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::TierSet;
-use crate::slots::{self, Counters, Key, Names, Owner, Slots};
+use crate::probe::ProgramSet;
+use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
 use crate::snapshot::{BlockSample, LostUpdates};
 
 /// The attached programs and their maps.
@@ -39,7 +39,7 @@ impl Block {
     /// Loads and attaches the programs; every request submitted from here on is counted.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
@@ -116,8 +116,8 @@ impl Key for DeviceKey {
         None
     }
 
-    fn owner(&self) -> Owner {
-        Owner::of_number(self.0.cgroup)
+    fn owner(&self) -> SlotOwner {
+        SlotOwner::of_number(self.0.cgroup)
     }
 }
 

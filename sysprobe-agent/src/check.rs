@@ -76,7 +76,7 @@ pub fn run(config: &Config, options: Options) -> anyhow::Result<()> {
     let mut plan = Plan::new(&facts, config);
     let trials = options.load.then(|| trial::of_plan(&facts, &plan));
     if let Some(trials) = &trials {
-        plan = plan.settled(|domain| trial::first_taken(trials, domain));
+        plan = plan.finalized(|domain| trial::first_taken(trials, domain));
     }
     let agent = ask(&config.socket)?;
     let report = Report::new(facts, plan, trials, agent);

@@ -15,11 +15,11 @@ use crate::client::NotAllowed;
 use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::host::Privilege;
 use crate::latency::LatencyArgs;
-use crate::probe::Tier;
+use crate::probe::AttachMode;
 use crate::probes::ProbesArgs;
 use crate::show::args::{Output, WindowArgs, WorkloadArgs};
 use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
-use crate::{agent, blame, check, completion, docs, latency, probes, resources, schema, top};
+use crate::{agent, blame, check, completion, docs, latency, probes, schema, top, use_report};
 
 /// Show, per pod, where latency comes from: CPU, quota, storage, network or memory.
 #[derive(Debug, Parser)]
@@ -65,7 +65,7 @@ enum Command {
     #[command(long_about = latency::HELP, after_long_help = latency::NOTE)]
     Latency(ShowCommand<LatencyArgs>),
     /// Check this node: utilization, saturation and errors (USE method).
-    #[command(long_about = resources::HELP)]
+    #[command(long_about = use_report::HELP)]
     Use(ShowCommand<WindowArgs>),
     /// Show what the BPF programs cost, how full maps are, and losses.
     #[command(long_about = probes::HELP, after_long_help = probes::NOTE)]
@@ -115,7 +115,7 @@ pub struct HostArgs {
     socket: Option<PathBuf>,
     /// Use only this attach mode, instead of the best one that works.
     #[arg(long, value_name = "MODE", value_enum)]
-    attach: Option<Tier>,
+    attach: Option<AttachMode>,
     /// BTF file, for kernels without BTF of their own.
     #[arg(long, value_name = "FILE")]
     btf: Option<PathBuf>,
@@ -182,7 +182,7 @@ impl Cli {
             Command::Io(args) => show_table(args.flags.selection(), args.flags.table.window, args.host),
             Command::Blame(args) => show_blame(args),
             Command::Latency(args) => show_latency(args),
-            Command::Use(args) => show_resources(args),
+            Command::Use(args) => show_use(args),
             Command::Probes(args) => show_probes(args),
             Command::Check(args) => args.run(),
             Command::Completions { shell } => completion::script(shell),
@@ -245,8 +245,8 @@ fn show_probes(ShowCommand { flags, host }: ShowCommand<ProbesArgs>) -> anyhow::
     agent::show(&host.config(None)?, flags.query(), |numbers| probes::run(flags, numbers))
 }
 
-fn show_resources(ShowCommand { flags, host }: ShowCommand<WindowArgs>) -> anyhow::Result<()> {
-    agent::show(&host.config(None)?, resources::query(), |numbers| resources::run(flags, numbers))
+fn show_use(ShowCommand { flags, host }: ShowCommand<WindowArgs>) -> anyhow::Result<()> {
+    agent::show(&host.config(None)?, use_report::query(), |numbers| use_report::run(flags, numbers))
 }
 
 /// The reader closed the pipe (`| head`), which is not an error.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::pods::config::PodsConfig;
-use crate::probe::Tier;
+use crate::probe::AttachMode;
 use crate::snapshot::HistogramScope;
 
 mod limits;
@@ -54,7 +54,7 @@ pub struct Config {
     #[serde(deserialize_with = "limits::one_in")]
     pub rx_follow_one_in: u32,
     /// Use only this attach mode, instead of the first that works.
-    pub attach: Option<Tier>,
+    pub attach: Option<AttachMode>,
     /// For developing programs: a directory of compiled objects that replace the built-in ones.
     #[serde(deserialize_with = "limits::absolute_if_any")]
     pub objects: Option<PathBuf>,

@@ -10,7 +10,7 @@ use clap::{Command, ValueEnum};
 use serde_json::Value;
 
 use crate::metrics::table;
-use crate::probe::{Hook, PROBES, Program, TierSet};
+use crate::probe::{Hook, PROBES, Program, ProgramSet};
 use crate::schema::Form;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -145,19 +145,19 @@ fn probes(out: &mut impl Write) -> io::Result<()> {
     out.write_all(PROBES_HEAD.as_bytes())?;
     for probe in PROBES {
         writeln!(out, "\n## {}\n\n{}.", probe.domain, probe.summary)?;
-        for set in probe.tiers {
-            tier(out, set)?;
+        for set in probe.sets {
+            mode(out, set)?;
         }
     }
     Ok(())
 }
 
-fn tier(out: &mut impl Write, set: &TierSet) -> io::Result<()> {
+fn mode(out: &mut impl Write, set: &ProgramSet) -> io::Result<()> {
     writeln!(
         out,
         "\n### {}: {}\n\n| program | hook | what it does |\n|---|---|---|",
-        set.tier.name(),
-        set.tier.means()
+        set.mode.name(),
+        set.mode.means()
     )?;
     for program in set.programs {
         writeln!(out, "| `{}` | {} | {} |", program.name, hook(program), program.does)?;

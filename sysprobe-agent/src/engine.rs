@@ -2,10 +2,10 @@
 //! owns it; every method is short and waits for nothing but the kernel.
 
 mod attribution;
+mod bpf_domains;
+mod cgroup_tracker;
 mod charging;
 mod files;
-mod identity;
-mod measured;
 mod report;
 mod rotation;
 mod scans;
@@ -30,14 +30,14 @@ use crate::pods::Vitality;
 use crate::sched::load::Pace;
 use crate::snapshot::{DomainState, Query, READABLE_FROM, Snapshot, VERSION, Workload, WorkloadSample};
 use crate::storage::{self, Population};
-use crate::workload::{Admission, Bearer, Registry};
+use crate::workload::{Admission, Owner, Registry};
 use attribution::Attribution;
-use charging::{Burial, Charged};
+use bpf_domains::BpfDomains;
+use cgroup_tracker::CgroupTracker;
+use charging::{Reaping, SlotTable};
 use files::Files;
-use identity::Identity;
-use measured::Measured;
 use shedding::Shedding;
-use start::{greet_the_new, greeting_meanwhile, require_exports, start_domain, tier_in_use};
+use start::{mode_in_use, require_exports, resolve_new_cgroups, resolving_meanwhile, start_domain};
 use statistics::Statistics;
 use steering::Steering;
 
@@ -49,9 +49,9 @@ const GRANT_EVERY: Duration = Duration::from_millis(900);
 /// Everything that has to stay open while the agent runs.
 pub struct Engine {
     domains: Vec<DomainState>,
-    identity: Identity,
+    tracker: CgroupTracker,
     attribution: Attribution,
-    measured: Measured,
+    bpf_domains: BpfDomains,
     files: Files,
     registry: Registry,
     plan: Plan,
@@ -60,7 +60,7 @@ pub struct Engine {
     /// Whether a cgroup has been deleted since.
     has_departed: bool,
     /// The number of waits of unknown tasks at the last task scan, and the time of that scan.
-    greeted: (u64, Instant),
+    seeded: (u64, Instant),
     /// When storage was last granted.
     granted: Instant,
     /// The number of tasks and sockets at that time.
@@ -87,30 +87,30 @@ impl Engine {
             Events::start(&loader, set, candidate)
         });
         // Walks the tree after the events are attached, so that no new cgroup is missed between the two.
-        let mut identity = Identity::start(hierarchy.key.root().to_owned(), events)?;
+        let mut tracker = CgroupTracker::start(hierarchy.key.root().to_owned(), events)?;
         let mut attribution = Attribution::start(&plan.pods, handle);
-        let measured = greeting_meanwhile(&mut identity, &mut attribution, || {
-            Measured::start(&loader, &plan, &mut domains)
+        let bpf_domains = resolving_meanwhile(&mut tracker, &mut attribution, || {
+            BpfDomains::start(&loader, &plan, &mut domains)
         });
         let mut files = Files::start(&plan, &hierarchy.key, &mut domains);
         require_exports(&domains)?;
-        let plan = plan.settled(|domain| tier_in_use(&domains, domain));
-        files.take_baseline(&identity);
-        info!(cgroups = identity.tree().alive().count(), "Agent started.");
+        let plan = plan.finalized(|domain| mode_in_use(&domains, domain));
+        files.take_baseline(&tracker);
+        info!(cgroups = tracker.tree().alive().count(), "Agent started.");
         let registry = Registry::new(Admission::new(&plan.metrics));
         let statistics = Statistics::new(plan.program_statistics);
         let steering = Steering::new(plan.steers_packets);
         Ok(Self {
-            greeted: (0, Instant::now()),
+            seeded: (0, Instant::now()),
             expired: Instant::now(),
             granted: Instant::now(),
             population: Population::read(),
             has_departed: false,
             pace: Pace::default(),
             domains,
-            identity,
+            tracker,
             attribution,
-            measured,
+            bpf_domains,
             files,
             registry,
             plan,
@@ -125,7 +125,7 @@ impl Engine {
     /// A file descriptor that is readable while cgroup events are pending; `None` if the `cgroup` domain is
     /// off.
     pub fn wake_up(&self) -> std::io::Result<Option<OwnedFd>> {
-        self.identity.wake_up()
+        self.tracker.wake_up()
     }
 
     /// Whether only a restart of the agent can bring back the source of pod names.
@@ -137,15 +137,15 @@ impl Engine {
     /// Processes cgroup events and reaps deleted cgroups.
     pub fn tick(&mut self) {
         let now = Instant::now();
-        greet_the_new(&mut self.identity, &mut self.attribution, now);
-        self.bury_the_dead(now);
+        resolve_new_cgroups(&mut self.tracker, &mut self.attribution, now);
+        self.reap_cgroups(now);
         let registry = &mut self.registry;
-        self.attribution.place_orphans(now, |bearer, gathered| registry.add(bearer, gathered));
-        self.measured.remove_stale(now, host::monotonic_ns());
+        self.attribution.place_orphans(now, |owner, gathered| registry.add(owner, gathered));
+        self.bpf_domains.remove_stale(now, host::monotonic_ns());
         self.steering.update(&mut self.domains, now);
         let most_calls = self.plan.vfs_calls_per_second;
-        self.shedding.update(&mut self.measured, most_calls, &mut self.domains, now);
-        if let Some(rxpath) = self.measured.rxpath() {
+        self.shedding.update(&mut self.bpf_domains, most_calls, &mut self.domains, now);
+        if let Some(rxpath) = self.bpf_domains.rxpath() {
             rxpath.update(now);
         }
         self.statistics.update(now);
@@ -157,18 +157,18 @@ impl Engine {
         if now.duration_since(self.granted) >= GRANT_EVERY {
             self.granted = now;
             self.population = Population::read();
-            storage::renew(&mut self.measured.stores(), &self.plan.storage, &self.population);
+            storage::renew(&mut self.bpf_domains.stores(), &self.plan.storage, &self.population);
         }
     }
 
     /// Reaps deleted cgroups. The grace period of their workloads starts here, with or without scrapes.
-    fn bury_the_dead(&mut self, now: Instant) {
-        let departed = self.identity.tree().departed(now);
+    fn reap_cgroups(&mut self, now: Instant) {
+        let departed = self.tracker.tree().departed(now);
         if !departed.is_empty() {
-            self.measured.charged().for_each(Charged::list_for_burials);
+            self.bpf_domains.slot_tables().for_each(SlotTable::list_before_reaping);
         }
         for id in departed {
-            self.bury(id, now);
+            self.reap(id, now);
             self.has_departed = true;
         }
         if self.has_departed && now.duration_since(self.expired) >= EXPIRE_AT_MOST {
@@ -176,23 +176,23 @@ impl Engine {
         }
     }
 
-    fn bury(&mut self, id: u64, now: Instant) {
-        if let Some(cgroup) = self.identity.tree().get(id) {
+    fn reap(&mut self, id: u64, now: Instant) {
+        if let Some(cgroup) = self.tracker.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
-            let mut burial = Burial { id, cgroup, attribution, registry, now };
-            self.measured.charged().for_each(|domain| domain.bury(&mut burial));
-            self.files.bury(&mut burial);
+            let mut reaping = Reaping { id, cgroup, attribution, registry, now };
+            self.bpf_domains.slot_tables().for_each(|domain| domain.reap(&mut reaping));
+            self.files.reap(&mut reaping);
             self.attribution.retire(id, &cgroup.name, now);
         }
         self.files.forget(id);
-        self.identity.forget(id);
+        self.tracker.forget(id);
     }
 
     /// All current totals, and what the query asks for in addition.
     pub fn answer(&mut self, query: Query) -> Snapshot {
         let lease = query.lease();
         if query.follow
-            && let Some(rxpath) = self.measured.rxpath()
+            && let Some(rxpath) = self.bpf_domains.rxpath()
         {
             rxpath.follow_all(Instant::now() + lease);
         }
@@ -213,7 +213,7 @@ impl Engine {
         let start = Instant::now();
         self.tick();
         let monotonic_ns = self.collect_slots();
-        self.files.collect(&self.identity, &mut self.attribution, &mut self.registry);
+        self.files.collect(&self.tracker, &mut self.attribution, &mut self.registry);
         self.expire(start);
         self.registry.note_collection(start);
         let workloads = self.registry.samples();
@@ -246,21 +246,21 @@ impl Engine {
 
     /// Returns the timestamp up to which all run intervals are accounted for.
     fn collect_slots(&mut self) -> u64 {
-        self.measured.book();
+        self.bpf_domains.flush();
         let flushed = host::monotonic_ns();
         let mut owners = Vec::new();
-        for domain in self.measured.charged() {
+        for domain in self.bpf_domains.slot_tables() {
             domain.list();
             owners.extend(domain.cgroups());
         }
-        charging::settle(&owners, &mut self.identity, &mut self.attribution);
-        let (identity, attribution, registry) = (&self.identity, &self.attribution, &mut self.registry);
-        for domain in self.measured.charged() {
-            domain.collect(identity, attribution, registry);
+        charging::resolve_all(&owners, &mut self.tracker, &mut self.attribution);
+        let (tracker, attribution, registry) = (&self.tracker, &self.attribution, &mut self.registry);
+        for domain in self.bpf_domains.slot_tables() {
+            domain.collect(tracker, attribution, registry);
         }
-        charging::count_sockets(self.measured.sockets(), attribution, registry);
-        if let Some(interference) = self.measured.interference() {
-            charging::charge_interference(interference, identity, attribution, registry);
+        charging::count_sockets(self.bpf_domains.sockets(), attribution, registry);
+        if let Some(interference) = self.bpf_domains.interference() {
+            charging::charge_interference(interference, tracker, attribution, registry);
         }
         flushed
     }
@@ -269,9 +269,9 @@ impl Engine {
         (self.expired, self.has_departed) = (now, false);
         let grace = Duration::from_secs(self.plan.grace_seconds);
         self.attribution.forget_late(now, grace);
-        let bearers = self.identity.tree().alive().filter_map(|(id, _)| self.attribution.bearer(id));
-        let own = [Bearer::kernel(), Bearer::unknown()];
-        let alive: HashSet<&Workload> = bearers.chain(&own).map(|bearer| &bearer.workload).collect();
+        let owners = self.tracker.tree().alive().filter_map(|(id, _)| self.attribution.owner(id));
+        let own = [Owner::kernel(), Owner::unknown()];
+        let alive: HashSet<&Workload> = owners.chain(&own).map(|owner| &owner.workload).collect();
         self.registry.expire(|workload| alive.contains(workload), now, grace);
     }
 }

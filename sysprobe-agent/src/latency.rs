@@ -2,8 +2,8 @@
 //! stage by stage.
 //!
 //! Two snapshots make a window (`model`), which is shown as a table (`table`, `view`) or as JSON (`json`).
-//! `show::watch` finds and polls the workload, and `show::waits` computes its waits for a CPU, as for all
-//! commands about one workload.
+//! `show::workload_view` finds and polls the workload, and `show::waits` computes its waits for a CPU, as for
+//! all commands about one workload.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
         page::{Body, Form},
         target::Target,
         waits,
-        watch::{self, Report, Subject},
+        workload_view::{self, Report, Subject},
     },
     snapshot::{Query, Snapshot},
 };
@@ -66,7 +66,7 @@ impl LatencyArgs {
 
 /// Shows windows until the user quits; with `--once`, a single one.
 pub async fn run(args: WorkloadArgs, source: impl Source) -> anyhow::Result<()> {
-    watch::run::<Latency>(args, source).await
+    workload_view::run::<Latency>(args, source).await
 }
 
 /// A window of one workload.

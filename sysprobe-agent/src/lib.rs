@@ -49,7 +49,7 @@ mod completion;
 mod docs;
 pub mod latency;
 pub mod probes;
-pub mod resources;
 mod schema;
 pub mod show;
 pub mod top;
+pub mod use_report;

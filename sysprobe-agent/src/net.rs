@@ -7,8 +7,8 @@ use sysprobe_common::traffic::{Family, Traffic};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{self, TierSet};
-use crate::slots::{self, Counters, Key, Names, Owner, Slots};
+use crate::probe::{self, ProgramSet};
+use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
 use crate::snapshot::{LostUpdates, NetSample, TrafficSample};
 use crate::storage::{Holder, Store};
 
@@ -34,16 +34,16 @@ impl Net {
     /// Loads and attaches the programs; every call that returns from here on is counted.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
         sizes.extend(DROP_MAPS.sizes(plan.sizes.drops, Shards::ONE));
-        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        let in_hash = probe::keeps_tasks_in_hash(set.mode);
         let mut globals = candidate.globals.clone();
         if in_hash {
-            sizes.push(("NET_CALLS", plan.net_calls(set.tier)));
+            sizes.push(("NET_CALLS", plan.net_calls(set.mode)));
         } else {
             globals.push(("CFG_TCP_SOCKETS", u32::from(loader.shares(shared::TCP_SOCKETS))));
         }
@@ -52,7 +52,7 @@ impl Net {
         let drops = Slots::new(&mut loaded, DROP_MAPS, plan.sizes.drops, Shards::ONE)?;
         let losses = loaded.map_array("NET_LOSSES")?;
         let budget = ("net", "NET_BUDGET");
-        let store = Store::of_tier::<net::Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        let store = Store::of_mode::<net::Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, drops, losses, store })
     }
@@ -98,8 +98,8 @@ impl Key for DropKey {
         None
     }
 
-    fn owner(&self) -> Owner {
-        Owner::of_number(self.0.cgroup)
+    fn owner(&self) -> SlotOwner {
+        SlotOwner::of_number(self.0.cgroup)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::config::metrics::MetricsConfig;
 use crate::host::{Cpus, Facts, Hierarchy};
 use crate::pods::PodsPlan;
-use crate::probe::{CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe, Tier};
+use crate::probe::{AttachMode, CPU_CONTROLLER, CSS_SET_DEFAULT, CSS_SET_SUBSYS, PROBES, Probe};
 use crate::snapshot::HistogramScope;
 use crate::storage;
 
@@ -110,7 +110,8 @@ pub struct DomainPlan {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Reason {
     /// The attach mode.
-    pub tier: Tier,
+    #[serde(rename = "tier")]
+    pub mode: AttachMode,
     /// The reason, in words.
     pub reason: String,
 }
@@ -131,7 +132,8 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct Candidate {
     /// The attach mode.
-    pub tier: Tier,
+    #[serde(rename = "tier")]
+    pub mode: AttachMode,
     /// Read-only globals of the BPF object, as pairs of name and value. Each value has 32 bits.
     pub globals: Globals,
 }
@@ -181,13 +183,13 @@ impl Plan {
             warnings: warnings(facts),
         };
         sizes::choose(&mut plan, facts, config.slots);
-        plan.maps = memory::of_maps(&plan, |domain| plan.first_tier(domain));
+        plan.maps = memory::of_maps(&plan, |domain| plan.first_mode(domain));
         plan
     }
 
     /// Adapts the maps to the attach mode that the kernel accepted for each domain, if any.
     #[must_use]
-    pub fn settled(mut self, taken: impl Fn(&str) -> Option<Tier>) -> Self {
+    pub fn finalized(mut self, taken: impl Fn(&str) -> Option<AttachMode>) -> Self {
         self.maps = memory::of_maps(&self, taken);
         self
     }
@@ -198,17 +200,17 @@ impl Plan {
     }
 
     /// The attach mode of a domain that is tried first.
-    fn first_tier(&self, domain: &str) -> Option<Tier> {
+    fn first_mode(&self, domain: &str) -> Option<AttachMode> {
         match self.decision(domain)? {
-            Decision::On(candidates) => candidates.first().map(|candidate| candidate.tier),
+            Decision::On(candidates) => candidates.first().map(|candidate| candidate.mode),
             Decision::Off(_) => None,
         }
     }
 
     /// How many calls `net` may have in progress in its hash. By raw tracepoints, it only sees their ends.
     #[must_use]
-    pub fn net_calls(&self, tier: Tier) -> u32 {
-        if tier == Tier::Kprobe { self.tasks } else { 1 }
+    pub fn net_calls(&self, mode: AttachMode) -> u32 {
+        if mode == AttachMode::Kprobe { self.tasks } else { 1 }
     }
 
     #[must_use]
@@ -258,7 +260,7 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.tier.name(), self.reason)
+        write!(formatter, "{}: {}", self.mode.name(), self.reason)
     }
 }
 

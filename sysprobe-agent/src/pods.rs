@@ -135,14 +135,14 @@ impl Pods {
         let answer = self.directory.look_up(uid, id, now);
         let Some(id) = id else { return answer };
         if !matches!(answer, Answer::Unknown | Answer::Pod { .. }) {
-            self.misses.settle(&id);
+            self.misses.clear(&id);
             return answer;
         }
         if !self.misses.is_due(id, now) {
             return answer;
         }
         if let Some(found) = self.runtime.as_ref().and_then(|runtime| runtime.look_up(id, uid)) {
-            self.misses.settle(&id);
+            self.misses.clear(&id);
             self.take_in(found, id, now);
             return self.directory.look_up(uid, Some(id), now);
         }

@@ -1,9 +1,9 @@
 //! The table of probes: which programs a domain has, where they attach, and which kernel members they read.
 //! The plan, the loader, `sysprobe check` and `docs/probes.md` all come from it.
 //!
-//! A domain has several **attach modes** (`Tier`), the cheapest first: sets of programs that measure the same
-//! through other hooks. Differences between kernels (missing functions, renamed members, other arguments) are
-//! rows here, not branches in code.
+//! A domain has several **attach modes**, the cheapest first: sets of programs that measure the same through
+//! other hooks. Differences between kernels (missing functions, renamed members, other arguments) are rows
+//! here, not branches in code.
 
 mod block;
 mod cgroup;
@@ -27,13 +27,13 @@ pub struct Probe {
     pub domain: &'static str,
     pub summary: &'static str,
     /// In the order in which they are tried.
-    pub tiers: &'static [TierSet],
+    pub sets: &'static [ProgramSet],
 }
 
 /// The programs of one attach mode, and what they need.
 #[derive(Debug)]
-pub struct TierSet {
-    pub tier: Tier,
+pub struct ProgramSet {
+    pub mode: AttachMode,
     pub object: Object,
     /// In the order in which they are attached.
     pub programs: &'static [Program],
@@ -54,7 +54,7 @@ pub struct Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
-pub enum Tier {
+pub enum AttachMode {
     /// Tracepoints with BTF types.
     TpBtf,
     /// Function entries and returns, by BPF trampoline.
@@ -161,23 +161,23 @@ pub static PROBES: &[Probe] = &[
 
 /// The programs of a domain's attach mode.
 #[must_use]
-pub fn tier_set(domain: &str, tier: Tier) -> Option<&'static TierSet> {
+pub fn program_set(domain: &str, mode: AttachMode) -> Option<&'static ProgramSet> {
     let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
-    probe.tiers.iter().find(|set| set.tier == tier)
+    probe.sets.iter().find(|set| set.mode == mode)
 }
 
 /// The domain of this row; `None` if the row is not in the table.
 #[must_use]
-pub fn domain_of(set: &TierSet) -> Option<&'static str> {
-    let has = |probe: &&Probe| probe.tiers.iter().any(|other| std::ptr::eq(other, set));
+pub fn domain_of(set: &ProgramSet) -> Option<&'static str> {
+    let has = |probe: &&Probe| probe.sets.iter().any(|other| std::ptr::eq(other, set));
     PROBES.iter().find(has).map(|probe| probe.domain)
 }
 
 /// The position of an attach mode in its domain's row, the cheapest first.
 #[must_use]
-pub fn rank(domain: &str, tier: Tier) -> Option<usize> {
+pub fn rank(domain: &str, mode: AttachMode) -> Option<usize> {
     let probe = PROBES.iter().find(|probe| probe.domain == domain)?;
-    probe.tiers.iter().position(|set| set.tier == tier)
+    probe.sets.iter().position(|set| set.mode == mode)
 }
 
 /// One of the objects that are built into the agent.
@@ -219,7 +219,7 @@ pub const CPU_CONTROLLER: &str = "cgroup_subsys_id.cpu_cgrp_id";
 
 /// Every member and enumerator that the table or the plan asks the BTF for.
 pub fn wanted() -> impl Iterator<Item = &'static str> {
-    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    let sets = PROBES.iter().flat_map(|probe| probe.sets);
     let of_programs = sets.flat_map(|set| set.members).flat_map(|member| member.paths).copied();
     of_programs.chain([CSS_SET_DEFAULT, CSS_SET_SUBSYS, CPU_CONTROLLER])
 }
@@ -228,17 +228,17 @@ pub fn wanted() -> impl Iterator<Item = &'static str> {
 /// global.
 #[must_use]
 pub fn decides_on_programs(global: &str) -> bool {
-    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    let sets = PROBES.iter().flat_map(|probe| probe.sets);
     sets.flat_map(|set| set.programs).any(|program| program.unless == Some(global))
 }
 
 /// All functions and tracepoints that the table hooks.
 pub fn targets() -> impl Iterator<Item = Target> {
-    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    let sets = PROBES.iter().flat_map(|probe| probe.sets);
     sets.flat_map(|set| set.programs).flat_map(Program::targets)
 }
 
-impl TierSet {
+impl ProgramSet {
     /// The programs on these tracepoints, by their names.
     #[must_use]
     pub fn on_tracepoints(&self, tracepoints: &[&str]) -> Vec<&'static str> {
@@ -350,7 +350,7 @@ impl Need {
     }
 }
 
-impl Tier {
+impl AttachMode {
     /// As in `--attach`, labels and documents.
     #[must_use]
     pub const fn name(self) -> &'static str {

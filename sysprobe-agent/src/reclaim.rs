@@ -8,7 +8,7 @@ use sysprobe_common::reclaim::{self, Kind, ReclaimLoss, ReclaimStats};
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::in_progress::{Begun, InProgress};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::TierSet;
+use crate::probe::ProgramSet;
 use crate::slots::{self, Counters, Names, Slots};
 use crate::snapshot::{LostUpdates, ReclaimSample};
 
@@ -33,7 +33,7 @@ impl Reclaim {
     /// Loads and attaches the programs; every reclaim that begins from here on is counted when it ends.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {

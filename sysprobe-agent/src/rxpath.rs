@@ -8,8 +8,8 @@ use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{self, TierSet};
-use crate::slots::{self, Counters, Key, Names, Owner, Slots};
+use crate::probe::{self, ProgramSet};
+use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
 use crate::snapshot::{LostUpdates, RxpathSample};
 use crate::storage::{Holder, Store};
 use crate::times;
@@ -44,11 +44,11 @@ impl Rxpath {
     /// Loads and attaches the programs; data received from here on is followed to its reader.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        let in_hash = probe::keeps_tasks_in_hash(set.mode);
         let knows_readers = !in_hash && loader.shares(shared::SCHED_TASKS);
         let mut globals = candidate.globals.clone();
         let packets = plan.sizes.packets;
@@ -67,7 +67,7 @@ impl Rxpath {
         let slow = SlowRequests::new(&mut loaded)?;
         let following = Following::new(&mut loaded, set, plan)?;
         let budget = ("rxpath", "RXPATH_BUDGET");
-        let store = Store::of_tier::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        let store = Store::of_mode::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
         for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {
             seen.write(protocol, u64::from(points));
@@ -169,8 +169,8 @@ impl Key for ProtocolKey {
         None
     }
 
-    fn owner(&self) -> Owner {
-        Owner::of_number(self.0.cgroup)
+    fn owner(&self) -> SlotOwner {
+        SlotOwner::of_number(self.0.cgroup)
     }
 }
 

@@ -14,8 +14,8 @@ use sysprobe_common::shared;
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::host;
 use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
-use crate::probe::{self, TierSet};
-use crate::slots::{self, Counters, Names, Owner, Slots};
+use crate::probe::{self, ProgramSet};
+use crate::slots::{self, Counters, Names, SlotOwner, Slots};
 use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample, ThrottleSample};
 use crate::storage::{Holder, Store};
 
@@ -56,7 +56,7 @@ impl Sched {
     /// Loads and attaches the programs; everything that runs from here on is counted.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
@@ -75,7 +75,7 @@ impl Sched {
             (interference::MAP, plan.sizes.interference),
             (scan::MAP, plan.slots),
         ]);
-        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        let in_hash = probe::keeps_tasks_in_hash(set.mode);
         if in_hash {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
@@ -90,12 +90,12 @@ impl Sched {
         let losses = loaded.map_array("SCHED_LOSSES")?;
         let counts = loaded.map_array(scan::MAP)?;
         let budget = ("sched", "SCHED_BUDGET");
-        let store = Store::of_tier::<StoredTask>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
+        let store = Store::of_mode::<StoredTask>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
         let timelines =
-            probe::tells_causes(set.tier).then(|| loaded.map_descriptor(TIMELINES)).transpose()?;
+            probe::tells_causes(set.mode).then(|| loaded.map_descriptor(TIMELINES)).transpose()?;
         let timelines = timelines.map(|map| mapped_timelines(&map, plan.cpus)).transpose()?;
         loaded.attach()?;
-        if probe::remembers_slices(set.tier) {
+        if probe::remembers_slices(set.mode) {
             loader.share(shared::SCHED_TASKS, loaded.map_descriptor("SCHED_TASKS")?);
             loader.share(shared::SCHED_TIMELINES, loaded.map_descriptor(TIMELINES)?);
         }
@@ -136,7 +136,7 @@ impl Sched {
     }
 
     /// The threads by owner, as of the last task scan.
-    pub fn threads(&mut self) -> io::Result<Vec<(Owner, Threads)>> {
+    pub fn threads(&mut self) -> io::Result<Vec<(SlotOwner, Threads)>> {
         // Tasks that have slept until now got their slots from the scan.
         self.slots.list()?;
         Ok(self.slots.all().map(|(owner, slot)| (owner, self.task_scan.of_slot(slot))).collect())

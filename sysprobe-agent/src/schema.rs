@@ -13,10 +13,10 @@ use crate::blame::Blame;
 use crate::check;
 use crate::latency::Latency;
 use crate::probes::Window;
-use crate::resources::Resources;
 use crate::show::page::{self, Page};
 use crate::top::json as tables;
 use crate::top::views::View;
+use crate::use_report::UseReport;
 
 mod generate;
 #[cfg(test)]
@@ -76,7 +76,7 @@ impl Form {
             Self::TopLatency => self.table::<tables::LatencyDocument<'_>>(View::Latency),
             Self::Blame => self.page::<Blame>(),
             Self::Latency => self.page::<Latency>(),
-            Self::Use => self.page::<Resources>(),
+            Self::Use => self.page::<UseReport>(),
             Self::Probes => self.page::<Window>(),
             Self::Check => self.document::<check::Report>("sysprobe check", check::VERSION),
         }

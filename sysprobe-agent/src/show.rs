@@ -28,7 +28,7 @@ pub mod scope;
 pub(crate) mod steps;
 pub(crate) mod target;
 pub(crate) mod waits;
-pub mod watch;
+pub mod workload_view;
 
 use args::{Mode, Output, WindowArgs};
 use history::History;

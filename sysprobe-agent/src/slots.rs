@@ -26,7 +26,7 @@ pub trait Counters: Plain {
 pub trait Key: Pod + Default {
     /// The key of a cgroup's slot; `None` if a cgroup may have several.
     fn of_cgroup(id: u64) -> Option<Self>;
-    fn owner(&self) -> Owner;
+    fn owner(&self) -> SlotOwner;
 }
 
 /// A cgroup's id, where each cgroup has one slot.
@@ -35,8 +35,8 @@ impl Key for u64 {
         Some(id)
     }
 
-    fn owner(&self) -> Owner {
-        Owner::Cgroup(*self)
+    fn owner(&self) -> SlotOwner {
+        SlotOwner::Cgroup(*self)
     }
 }
 
@@ -51,13 +51,13 @@ pub struct Names {
 
 /// The owner of a slot's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum SlotOwner {
     Cgroup(u64),
     Kernel,
     Unknown,
 }
 
-impl Owner {
+impl SlotOwner {
     /// The owner that the kernel side stores as a number.
     #[must_use]
     pub const fn of_number(cgroup: u64) -> Self {
@@ -145,13 +145,13 @@ impl<S: Counters, K: Key> Slots<S, K> {
 
     /// Passes what each listed slot counted since the last read to `take`, if `knows` its cgroup; other slots
     /// keep their counts. No slot may be released between `list` and this.
-    pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(Owner, &S)) {
-        for (slot, owner) in [(slot::UNKNOWN, Owner::Unknown), (slot::KERNEL, Owner::Kernel)] {
+    pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(SlotOwner, &S)) {
+        for (slot, owner) in [(slot::UNKNOWN, SlotOwner::Unknown), (slot::KERNEL, SlotOwner::Kernel)] {
             take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
         }
         for (key, slot) in self.entries.iter().filter(|(_, slot)| *slot >= slot::FIRST_FREE) {
             let owner = key.owner();
-            if !matches!(owner, Owner::Cgroup(id) if !knows(id)) {
+            if !matches!(owner, SlotOwner::Cgroup(id) if !knows(id)) {
                 take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
             }
         }
@@ -194,16 +194,16 @@ impl<S: Counters, K: Key> Slots<S, K> {
     }
 
     /// The owners and their slots as last listed, including owners without a cgroup.
-    pub fn all(&self) -> impl Iterator<Item = (Owner, u32)> {
-        let fixed = [(Owner::Unknown, slot::UNKNOWN), (Owner::Kernel, slot::KERNEL)];
+    pub fn all(&self) -> impl Iterator<Item = (SlotOwner, u32)> {
+        let fixed = [(SlotOwner::Unknown, slot::UNKNOWN), (SlotOwner::Kernel, slot::KERNEL)];
         fixed.into_iter().chain(self.in_slots().map(|(key, slot)| (key.owner(), slot)))
     }
 
     /// The keys that had slots when they were last listed, with their cgroups.
     pub fn owners(&self) -> impl Iterator<Item = (K, u64)> {
         self.in_slots().filter_map(|(key, _)| match key.owner() {
-            Owner::Cgroup(id) => Some((key, id)),
-            Owner::Kernel | Owner::Unknown => None,
+            SlotOwner::Cgroup(id) => Some((key, id)),
+            SlotOwner::Kernel | SlotOwner::Unknown => None,
         })
     }
 

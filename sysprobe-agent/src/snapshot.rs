@@ -10,7 +10,7 @@ use clap::ValueEnum as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::probe::Tier;
+use crate::probe::AttachMode;
 
 mod block;
 mod histogram;
@@ -115,7 +115,8 @@ pub struct DomainState {
     pub up: bool,
     /// Attach mode in use (`tp_btf`, `fentry`, `kprobe` or `raw_tp`), or `file` for a domain that reads
     /// files. Empty if the domain's programs are not loaded.
-    pub hook: String,
+    #[serde(rename = "hook")]
+    pub mode: String,
     /// Why the domain is off or paused (`shed: ...`). While it is up, its limitations, such as why a cheaper
     /// attach mode is not used. Empty without any.
     pub reason: String,
@@ -138,7 +139,7 @@ impl DomainState {
     /// Whether it hooks functions, and not tracepoints or system calls.
     #[must_use]
     pub fn hooks_functions(&self) -> bool {
-        Tier::from_str(&self.hook, false).is_ok_and(Tier::hooks_functions)
+        AttachMode::from_str(&self.mode, false).is_ok_and(AttachMode::hooks_functions)
     }
 
     #[must_use]

@@ -14,7 +14,7 @@ use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
 use crate::host::{Charge, MemoryGroup};
-use crate::probe::{self, TierSet};
+use crate::probe::{self, ProgramSet};
 use crate::snapshot::{LostUpdates, StorageSample};
 pub use population::Population;
 
@@ -107,14 +107,14 @@ impl Store {
     /// Storage for values of type `T`. Takes the budget from an object whose programs do not run yet, and
     /// grants what there is room for, because tasks and sockets older than the agent are registered next.
     /// `None` for an attach mode that uses a hash.
-    pub fn of_tier<T>(
+    pub fn of_mode<T>(
         loaded: &mut Loaded,
-        set: &TierSet,
+        set: &ProgramSet,
         (domain, budget): (&'static str, &'static str),
         holder: Holder,
         limits: &Limits,
     ) -> Result<Option<Self>, LoadError> {
-        if probe::keeps_tasks_in_hash(set.tier) {
+        if probe::keeps_tasks_in_hash(set.mode) {
             return Ok(None);
         }
         let budget = loaded.map_array(budget)?;

@@ -10,8 +10,8 @@ use sysprobe_common::traffic::Family;
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
-use crate::probe::{self, SOCKET_SCANS, TierSet};
-use crate::slots::{self, Counters, Names, Owner, Slots};
+use crate::probe::{self, ProgramSet, SOCKET_SCANS};
+use crate::slots::{self, Counters, Names, SlotOwner, Slots};
 use crate::snapshot::{LostUpdates, SocketsSample, TcpSample, TcpTimes};
 use crate::storage::{Holder, Store};
 use crate::{host, times};
@@ -23,7 +23,7 @@ pub struct Tcp {
     /// `None` if sockets are kept in a hash.
     socket_scan: Option<SocketScan>,
     /// By owner, as of the last complete pass.
-    sockets: Vec<(Owner, SocketsSample)>,
+    sockets: Vec<(SlotOwner, SocketsSample)>,
     losses: MappedArray<u64>,
     store: Option<Store>,
 }
@@ -43,12 +43,12 @@ impl Tcp {
     /// Loads and attaches the programs; the counters of sockets are collected from here on.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        let has_scan = !probe::keeps_tasks_in_hash(set.tier);
+        let has_scan = !probe::keeps_tasks_in_hash(set.mode);
         sizes.push(if has_scan { ("TCP_SCAN", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
         let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
         if has_scan && !SOCKET_SCANS.iter().any(|name| loaded.runs(name)) {
@@ -60,7 +60,7 @@ impl Tcp {
         let pass = has_scan.then(|| loaded.map_array("TCP_PASS")).transpose()?;
         let losses = loaded.map_array("TCP_LOSSES")?;
         let budget = ("tcp", "TCP_BUDGET");
-        let store = Store::of_tier::<Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        let store = Store::of_mode::<Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         if has_scan {
             loaded.gather("TCP_SOCKETS", &STORAGES)?;
         }
@@ -102,7 +102,7 @@ impl Tcp {
 
     /// The sockets by owner, as of the last complete pass.
     #[must_use]
-    pub fn sockets(&self) -> &[(Owner, SocketsSample)] {
+    pub fn sockets(&self) -> &[(SlotOwner, SocketsSample)] {
         &self.sockets
     }
 

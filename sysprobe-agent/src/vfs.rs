@@ -14,7 +14,7 @@ use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
-use crate::probe::{self, TierSet};
+use crate::probe::{self, ProgramSet};
 use crate::slots::{self, Counters, Names, Slots};
 use crate::snapshot::{LostUpdates, VfsSample};
 use crate::storage::{Holder, Store};
@@ -60,7 +60,7 @@ impl Vfs {
     /// Loads and attaches the programs; every call that begins from here on is counted.
     pub fn start(
         loader: &Loader,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
@@ -69,7 +69,7 @@ impl Vfs {
         let by_function = set.on_tracepoints(&SYSTEM_CALLS).is_empty();
         globals.push(("CFG_RING_BY_FUNCTION", u32::from(by_function)));
         let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        let in_hash = probe::keeps_tasks_in_hash(set.tier);
+        let in_hash = probe::keeps_tasks_in_hash(set.mode);
         if in_hash {
             globals.push(registers::RETURN_ADDRESS);
             sizes.push(("VFS_CALLS", plan.tasks));
@@ -82,7 +82,7 @@ impl Vfs {
         let started = InProgress::new(&mut loaded, REQUESTS, STARTED)?;
         let losses = loaded.map_array("VFS_LOSSES")?;
         let budget = ("vfs", "VFS_BUDGET");
-        let store = Store::of_tier::<TaskCall>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
+        let store = Store::of_mode::<TaskCall>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
         let calls = Calls::of(&mut loaded, set, plan.vfs_calls_per_second)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, started, losses, store, calls })
@@ -140,7 +140,7 @@ impl Vfs {
 
 impl Calls {
     /// `None` if functions are hooked.
-    fn of(loaded: &mut Loaded, set: &'static TierSet, per_second: u64) -> Result<Option<Self>, LoadError> {
+    fn of(loaded: &mut Loaded, set: &'static ProgramSet, per_second: u64) -> Result<Option<Self>, LoadError> {
         let mut programs = set.on_tracepoints(&SYSTEM_CALLS);
         if programs.is_empty() {
             return Ok(None);

@@ -16,13 +16,13 @@ use crate::snapshot::{
 };
 
 mod admission;
-mod bearer;
 mod charge;
+mod owner;
 mod reading;
 
 pub(crate) use admission::Admission;
-pub(crate) use bearer::Bearer;
 pub(crate) use charge::{Charge, LastKills};
+pub(crate) use owner::Owner;
 pub(crate) use reading::Reading;
 
 #[derive(Debug)]
@@ -78,19 +78,19 @@ impl Registry {
     /// The time since which new totals are counted: when the agent learned of the cgroup, but no earlier than
     /// the last collection. A server that gets this time may insert a 0 there, which it rejects if it is
     /// hours old.
-    fn created_ms(&self, bearer: &Bearer) -> u64 {
-        host::unix_ms(bearer.since.map_or(self.collected, |since| since.max(self.collected)))
+    fn created_ms(&self, owner: &Owner) -> u64 {
+        host::unix_ms(owner.since.map_or(self.collected, |since| since.max(self.collected)))
     }
 
     /// Adds to a workload's totals. Idle counters create no series.
-    pub(crate) fn add(&mut self, bearer: &Bearer, gathered: &(impl Charge + ?Sized)) {
+    pub(crate) fn add(&mut self, owner: &Owner, gathered: &(impl Charge + ?Sized)) {
         if gathered.is_idle() {
             return;
         }
-        let is_hidden = self.each_sample(bearer, |sample| gathered.add_to(sample));
-        if bearer.pod.is_some() && !is_hidden && gathered.is_of_pods() {
-            let Workload { namespace, pod, .. } = &bearer.workload;
-            let created_ms = self.created_ms(bearer);
+        let is_hidden = self.each_sample(owner, |sample| gathered.add_to(sample));
+        if owner.pod.is_some() && !is_hidden && gathered.is_of_pods() {
+            let Workload { namespace, pod, .. } = &owner.workload;
+            let created_ms = self.created_ms(owner);
             let (namespace, pod) = (namespace.clone(), pod.clone());
             let of_pod = self.pods.entry((namespace, pod)).or_insert_with_key(|(namespace, pod)| PodTotals {
                 namespace: namespace.clone(),
@@ -103,7 +103,7 @@ impl Registry {
     }
 
     /// Adds the time that one waited while the other ran.
-    pub(crate) fn add_interference(&mut self, victim: &Bearer, culprit: &Bearer, ns: u64) {
+    pub(crate) fn add_interference(&mut self, victim: &Owner, culprit: &Owner, ns: u64) {
         let is_own = culprit.is_of_same_pod(victim);
         self.each_sample(victim, |sample| {
             let causes = sample.sched.get_or_insert_default().causes.get_or_insert_default();
@@ -130,9 +130,9 @@ impl Registry {
     }
 
     /// Adds the increase of a cgroup's files since `seen`.
-    pub(crate) fn add_reading<R: Reading>(&mut self, bearer: &Bearer, now: &R, seen: &mut R::Seen) {
+    pub(crate) fn add_reading<R: Reading>(&mut self, owner: &Owner, now: &R, seen: &mut R::Seen) {
         let before = seen.clone();
-        self.each_sample(bearer, |sample| {
+        self.each_sample(owner, |sample| {
             *seen = before.clone();
             now.add_to(sample, seen);
         });
@@ -151,9 +151,9 @@ impl Registry {
     }
 
     /// Adds the sockets of one of a workload's cgroups.
-    pub(crate) fn add_sockets(&mut self, bearer: &Bearer, sockets: &SocketsSample) {
+    pub(crate) fn add_sockets(&mut self, owner: &Owner, sockets: &SocketsSample) {
         if *sockets != SocketsSample::default() {
-            self.each_sample(bearer, |sample| sample.tcp.get_or_insert_default().sockets.add(sockets));
+            self.each_sample(owner, |sample| sample.tcp.get_or_insert_default().sockets.add(sockets));
         }
     }
 
@@ -163,9 +163,9 @@ impl Registry {
     }
 
     /// Adds the threads of one of a workload's cgroups.
-    pub(crate) fn add_threads(&mut self, bearer: &Bearer, threads: &Threads) {
+    pub(crate) fn add_threads(&mut self, owner: &Owner, threads: &Threads) {
         if *threads != Threads::NONE {
-            self.each_sample(bearer, |sample| {
+            self.each_sample(owner, |sample| {
                 sample.sched.get_or_insert_default().threads.get_or_insert_default().add(threads);
             });
         }
@@ -188,8 +188,8 @@ impl Registry {
     }
 
     /// Acts on the workload's sample, and also on `other` if the workload is hidden; returns whether it is.
-    fn each_sample(&mut self, bearer: &Bearer, mut act: impl FnMut(&mut WorkloadSample)) -> bool {
-        let totals = self.totals(bearer);
+    fn each_sample(&mut self, owner: &Owner, mut act: impl FnMut(&mut WorkloadSample)) -> bool {
+        let totals = self.totals(owner);
         act(&mut totals.sample);
         let (is_hidden, created_ms) = (totals.hidden.is_some(), totals.sample.created_ms);
         if is_hidden {
@@ -202,13 +202,13 @@ impl Registry {
         is_hidden
     }
 
-    fn totals(&mut self, bearer: &Bearer) -> &mut Totals {
-        let Bearer { workload, kind, pod, .. } = bearer;
+    fn totals(&mut self, owner: &Owner) -> &mut Totals {
+        let Owner { workload, kind, pod, .. } = owner;
         // Two look-ups, so that the usual case (a known workload) copies no strings.
         if !self.workloads.contains_key(workload) {
-            let hidden = self.admission.hides(bearer, self.admitted);
+            let hidden = self.admission.hides(owner, self.admitted);
             self.admitted += usize::from(hidden.is_none());
-            let created_ms = self.created_ms(bearer);
+            let created_ms = self.created_ms(owner);
             let sample =
                 WorkloadSample { created_ms, hidden, ..WorkloadSample::new(workload.clone(), *kind) };
             let totals = Totals { sample, pod: None, blame: Blame::default(), gone_since: None, hidden };
@@ -276,7 +276,7 @@ impl Totals {
     fn sample(&self) -> WorkloadSample {
         let mut sample = self.sample.clone();
         sample.gone = self.gone_since.is_some();
-        sample.pod = self.pod.as_deref().map(bearer::describe);
+        sample.pod = self.pod.as_deref().map(owner::describe);
         if let Some(sched) = &mut sample.sched {
             sched.blame = self.blame.sample();
         }

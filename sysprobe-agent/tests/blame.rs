@@ -15,9 +15,9 @@ use std::time::Duration;
 use sysprobe_agent::snapshot::{ThrottleSample, Throttling};
 
 use case::{Case, blamed, divided, sched_before};
+use support::attach_modes::Watcher;
 use support::cgroup::{Cgroup, Quota};
 use support::process::{self, cpus};
-use support::tiers::Watcher;
 use support::totals::workload;
 use support::{figure, until};
 
@@ -57,7 +57,7 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
             let (blamed, ran) = (blamed(&ours, &culprit.cgroup), culprit.so_far().on_cpu_ns);
             figure(&format!(
                 "{}: {} blamed for {blamed} ns, ran {ran}",
-                watcher.tier.name(),
+                watcher.mode.name(),
                 culprit.cgroup.name
             ));
             assert!(close(TOLERANCE, blamed, ran), "{blamed} {ran}");
@@ -135,7 +135,7 @@ fn throttled(rivals: &[&str]) {
         let (_, causes) = divided(watcher, &held, before);
         figure(&format!(
             "{}: throttled {} ns, cpu.stat {throttled_ns}",
-            watcher.tier.name(),
+            watcher.mode.name(),
             causes.throttled_ns
         ));
         assert!(close(TOLERANCE, causes.throttled_ns, throttled_ns), "{causes:?} {throttled_ns}");
@@ -207,7 +207,7 @@ fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, _) = divided(watcher, &victim, before);
         let blamed = blamed(&ours, &hog.cgroup);
-        figure(&format!("{}: the hog is blamed for {blamed} ns", watcher.tier.name()));
+        figure(&format!("{}: the hog is blamed for {blamed} ns", watcher.mode.name()));
         assert!(ours.wait.sum_ns > u64::from(ROUNDS) * 10_000_000, "it had to wait: {ours:?}");
         // Other work runs on both CPUs.
         assert!(blamed > ours.wait.sum_ns / 10 * 8, "{blamed} of {}", ours.wait.sum_ns);
@@ -221,7 +221,7 @@ fn assert_lengths(watcher: &Watcher, cgroup: &Cgroup, truth: Throttling) -> Thro
     let snapshot = watcher.agent.snapshot();
     let ours = workload(&snapshot, &cgroup.name).and_then(|workload| workload.throttle.clone());
     let ours = ours.expect("it was throttled");
-    let (name, count) = (watcher.tier.name(), ours.lengths.count());
+    let (name, count) = (watcher.mode.name(), ours.lengths.count());
     figure(&format!(
         "{} by {name}: {count} throttlings, {} ns, {} threads; kernel {truth:?}",
         cgroup.name, ours.lengths.sum_ns, ours.threads
@@ -318,7 +318,7 @@ fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &victim, before);
         let (blamed, ran) = (blamed(&ours, &flood.cgroup), flood.so_far().on_cpu_ns);
-        let (name, interrupt) = (watcher.tier.name(), causes.interrupt_ns);
+        let (name, interrupt) = (watcher.mode.name(), causes.interrupt_ns);
         figure(&format!(
             "{name}: {interrupt} ns of softirqs and {blamed} ns of the process, which ran {ran} ns"
         ));

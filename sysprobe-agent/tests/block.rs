@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use support::attach_modes::{Watcher, watchers};
 use support::cgroup::{Cgroup, is_v1};
 use support::process::inside;
 use support::storage::{Kind, run};
-use support::tiers::{Watcher, watchers};
 use support::totals::lost;
 use support::{figure, until};
 use sysprobe_agent::snapshot::Snapshot;
@@ -42,7 +42,7 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot = watcher.agent.snapshot();
         for reason in ["in_flight_full", "no_free_slot", "unreadable_cgroup", "backwards_clock"] {
-            assert_eq!(lost(&snapshot, "block", reason), 0, "{reason} by {}", watcher.tier.name());
+            assert_eq!(lost(&snapshot, "block", reason), 0, "{reason} by {}", watcher.mode.name());
         }
     }
 }
@@ -115,7 +115,7 @@ fn all_requests_are_those_of_the_kernels_own_statistics() {
         for ((watcher, before), after) in watchers.iter().zip(before).zip(after) {
             let all = Counts::of_device(&after, &disk.name).since(Counts::of_device(&before, &disk.name));
             let ours = all.as_statistics();
-            let what = format!("{} with {scheduler} by {}", kind.name(), watcher.tier.name());
+            let what = format!("{} with {scheduler} by {}", kind.name(), watcher.mode.name());
             figure(&format!(
                 "{what}: {ours:?}, of which flushes {:?}; the kernel: {truth:?}",
                 all.of(Operation::Flush)
@@ -151,7 +151,7 @@ fn requests_flushes_and_bytes_are_those_of_fio() {
     let (_, snapshots) = at_rest(&disk, &watchers);
     for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
         let ours = Counts::of_workload(snapshot, &cgroup.name, &disk.name);
-        figure(&format!("fio by {}: {ours:?}", watcher.tier.name()));
+        figure(&format!("fio by {}: {ours:?}", watcher.mode.name()));
         let (read, write) = (ours.of(Operation::Read), ours.of(Operation::Write));
         assert_eq!(
             (read.requests, read.bytes),
@@ -167,10 +167,10 @@ fn requests_flushes_and_bytes_are_those_of_fio() {
             report["jobs"][0]["read"]["clat_ns"]["mean"].as_f64().expect("a mean") * read.requests as f64;
         figure(&format!(
             "the device's part of {waited:.0} ns of reads by {}: {}",
-            watcher.tier.name(),
+            watcher.mode.name(),
             read.took_ns
         ));
-        assert!(read.took_ns > 0 && read.took_ns as f64 <= waited, "by {}", watcher.tier.name());
+        assert!(read.took_ns > 0 && read.took_ns as f64 <= waited, "by {}", watcher.mode.name());
     }
     assert_nothing_lost(&watchers);
 }
@@ -190,11 +190,11 @@ fn a_queue_without_statistics_counts_all_the_same() {
         let ours = Counts::of_workload(&watcher.agent.snapshot(), &cgroup.name, &disk.name);
         let requests = Operation::ALL.map(|operation| ours.of(operation).requests);
         let reported = ["read", "write", "sync"].map(|what| number(&format!("/jobs/0/{what}/total_ios")));
-        assert_eq!(requests, [reported[0], reported[1], 0, reported[2]], "by {}", watcher.tier.name());
+        assert_eq!(requests, [reported[0], reported[1], 0, reported[2]], "by {}", watcher.mode.name());
         let read = ours.of(Operation::Read);
         let waited =
             report["jobs"][0]["read"]["clat_ns"]["mean"].as_f64().expect("a mean") * read.requests as f64;
-        assert!(read.took_ns > 0 && read.took_ns as f64 <= waited, "by {}: {read:?}", watcher.tier.name());
+        assert!(read.took_ns > 0 && read.took_ns as f64 <= waited, "by {}: {read:?}", watcher.mode.name());
     }
     assert_nothing_lost(&watchers);
 }
@@ -222,7 +222,7 @@ fn what_a_device_fails_to_do_is_an_error() {
             (ours.requests, ours.errors, ours.bytes),
             (WRITES, errors, bytes),
             "{}",
-            watcher.tier.name()
+            watcher.mode.name()
         );
     }
 }
@@ -255,11 +255,11 @@ fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows(
             of(after).since(of(before)).of(Operation::Write).bytes
         };
         let (own, kernels) = (bytes(&cgroup.name), bytes("kernel"));
-        figure(&format!("written by {}: {own} of the cgroup, {kernels} of the kernel", watcher.tier.name()));
+        figure(&format!("written by {}: {own} of the cgroup, {kernels} of the kernel", watcher.mode.name()));
         // The rest is the file system's own data, such as its journal.
         let data = if notes { own } else { kernels };
-        assert!(data >= WRITTEN, "{data} by {}", watcher.tier.name());
-        assert!(notes || own == 0, "{own} by {}", watcher.tier.name());
+        assert!(data >= WRITTEN, "{data} by {}", watcher.mode.name());
+        assert!(notes || own == 0, "{own} by {}", watcher.mode.name());
     }
 }
 
@@ -288,7 +288,7 @@ fn cgroups_that_go_leave_nothing_behind() {
     for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
         for name in &names {
             let read = *Counts::of_workload(snapshot, name, &disk.name).of(Operation::Read);
-            assert_eq!((read.requests, read.bytes), (3, 3 * 4096), "{name} by {}", watcher.tier.name());
+            assert_eq!((read.requests, read.bytes), (3, 3 * 4096), "{name} by {}", watcher.mode.name());
         }
     }
     for (watcher, before) in watchers.iter().zip(before) {
@@ -296,7 +296,7 @@ fn cgroups_that_go_leave_nothing_behind() {
             let now = slots(watcher);
             (now <= before + OTHERS).then_some(now)
         });
-        figure(&format!("slots in use by {}: {before}, then {now}", watcher.tier.name()));
+        figure(&format!("slots in use by {}: {before}, then {now}", watcher.mode.name()));
     }
     assert_nothing_lost(&watchers);
 }

@@ -316,25 +316,25 @@ fn a_configuration_that_leaves_nothing_to_export_is_refused() {
 
 /// Starts the agent with one attach mode only. No file reliably shows whether this host supports it, so the
 /// agent decides. It must either work in that mode or name it in its reason.
-fn assert_works_or_says_why(tier: &str) {
-    let agent = Agent::with(Options { arguments: &["--attach", tier], ..Options::default() });
+fn assert_works_or_says_why(mode: &str) {
+    let agent = Agent::with(Options { arguments: &["--attach", mode], ..Options::default() });
     if agent.scrape().get("sysprobe_agent_domain_up", &[("domain", "sched")]) > 0.5 {
-        assert_sched_works_by(&agent, tier);
+        assert_sched_works_by(&agent, mode);
     } else {
-        assert_sched_is_off(&agent, &[tier]);
+        assert_sched_is_off(&agent, &[mode]);
     }
 }
 
-fn assert_sched_works_by(agent: &Agent, tier: &str) {
+fn assert_sched_works_by(agent: &Agent, mode: &str) {
     let scrape = agent.scrape();
     assert!(scrape.get("sysprobe_agent_domain_up", &[("domain", "sched")]) > 0.5, "{}", agent.log());
-    let labels = [("domain", "sched"), ("hook", tier)];
+    let labels = [("domain", "sched"), ("hook", mode)];
     assert_eq!(scrape.select("sysprobe_agent_domain_info", &labels).count(), 1, "{}", agent.log());
     assert!(scrape.select("sysprobe_sched_on_cpu_seconds_total", &[]).next().is_some());
 }
 
 #[test]
-fn a_forced_tier_is_the_only_one_tried() {
+fn a_forced_attach_mode_is_the_only_one_tried() {
     assert_works_or_says_why("fentry");
     assert_works_or_says_why("kprobe");
     // Every supported kernel has raw tracepoints.
@@ -343,7 +343,7 @@ fn a_forced_tier_is_the_only_one_tried() {
 }
 
 #[test]
-fn a_forced_tier_in_the_file_counts_too() {
+fn a_forced_attach_mode_in_the_file_counts_too() {
     assert_sched_works_by(&Agent::configured("attach = \"raw_tp\""), "raw_tp");
 }
 

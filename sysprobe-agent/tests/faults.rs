@@ -23,7 +23,7 @@ use support::process::{self, Load, cpus};
 use support::samples::Samples;
 use support::totals::{Totals, lost};
 use support::{command, document, figure, until};
-use sysprobe_agent::probe::{PROBES, Tier, TierSet, tier_set};
+use sysprobe_agent::probe::{AttachMode, PROBES, ProgramSet, program_set};
 use sysprobe_agent::snapshot::DomainState;
 
 use objects::{REFUSAL, broken};
@@ -46,7 +46,7 @@ fn trials(check: &Value, domain: &str) -> Vec<(String, Option<String>)> {
 }
 
 fn taken(check: &Value, domain: &str) -> Vec<String> {
-    trials(check, domain).into_iter().filter(|(_, refused)| refused.is_none()).map(|(tier, _)| tier).collect()
+    trials(check, domain).into_iter().filter(|(_, refused)| refused.is_none()).map(|(mode, _)| mode).collect()
 }
 
 fn state(agent: &Agent, domain: &str) -> DomainState {
@@ -74,10 +74,10 @@ fn a_refused_program_turns_off_its_domain_only_and_all_say_why() {
         assert!(log.contains(text), "`{text}` is not in the log: {log}");
     }
     assert_eq!(scrape.select("sysprobe_sched_on_cpu_seconds_total", &[]).count(), 0);
-    for (tier, refused) in trials(&check(&arguments), "sched") {
-        let reason = refused.unwrap_or_else(|| panic!("{tier} was taken"));
+    for (mode, refused) in trials(&check(&arguments), "sched") {
+        let reason = refused.unwrap_or_else(|| panic!("{mode} was taken"));
         // An unsupported attach mode is rejected before its programs are checked.
-        assert!(reason.contains(REFUSAL) || tier == Tier::Fentry.name(), "{tier}: {reason}");
+        assert!(reason.contains(REFUSAL) || mode == AttachMode::Fentry.name(), "{mode}: {reason}");
     }
     let text = command::run_with(&[&["check"], &arguments[..]].concat()).stdout;
     for says in ["off: the kernel accepts none of its attach modes", REFUSAL] {
@@ -86,26 +86,26 @@ fn a_refused_program_turns_off_its_domain_only_and_all_say_why() {
 }
 
 /// The program at the context switch, which differs between attach modes.
-fn switch(set: &TierSet) -> &'static str {
+fn switch(set: &ProgramSet) -> &'static str {
     let program = set.programs.iter().find(|program| program.name.starts_with("sched_switch"));
-    program.expect("every tier has one").name
+    program.expect("every attach mode has one").name
 }
 
 #[test]
-fn a_refused_tier_is_passed_over_and_all_say_why() {
-    let tiers = taken(&check(&[]), "sched");
-    let [first, second, ..] = &*tiers else { panic!("only {tiers:?} can be had") };
-    let tier = Tier::from_str(first, false).expect("a tier");
-    let set = tier_set("sched", tier).expect("in the table");
+fn a_refused_attach_mode_is_passed_over_and_all_say_why() {
+    let modes = taken(&check(&[]), "sched");
+    let [first, second, ..] = &*modes else { panic!("only {modes:?} can be had") };
+    let mode = AttachMode::from_str(first, false).expect("an attach mode");
+    let set = program_set("sched", mode).expect("in the table");
     let objects = broken(&[(set.object.file, switch(set))]);
     let arguments = ["--objects", objects.path().to_str().expect("UTF-8")];
     let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
     let state = state(&agent, "sched");
-    assert!(state.up && state.hook == *second, "{state:?}");
+    assert!(state.up && state.mode == *second, "{state:?}");
     let refused = format!("{first}: the kernel refuses {}", switch(set));
     assert!(state.reason.contains(&refused) && state.reason.contains(REFUSAL), "{state:?}");
     assert!(agent.log().contains(REFUSAL), "{}", agent.log());
-    assert_eq!(taken(&check(&arguments), "sched"), tiers[1..]);
+    assert_eq!(taken(&check(&arguments), "sched"), modes[1..]);
     assert!(agent.snapshot().workloads.iter().any(|workload| workload.sched.is_some()), "it works");
 }
 
@@ -115,7 +115,10 @@ fn a_refused_scan_costs_its_own_series_only_and_is_told() {
     let arguments = ["--objects", objects.path().to_str().expect("UTF-8")];
     let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
     let state = state(&agent, "sched");
-    assert!(state.up && state.hook == taken(&check(&[]), "sched")[0], "the tier is the same: {state:?}");
+    assert!(
+        state.up && state.mode == taken(&check(&[]), "sched")[0],
+        "the attach mode is the same: {state:?}"
+    );
     assert!(state.reason.contains("sched_scan") && state.reason.contains(REFUSAL), "{state:?}");
     until("the rest is seen", || {
         agent.metrics().contains("sysprobe_sched_on_cpu_seconds_total{").then_some(())
@@ -155,23 +158,23 @@ fn an_object_that_is_not_there_is_named() {
 
 /// Whether a kernel without kprobes may reject this: it cannot patch function entries, which `fentry` needs
 /// too. No file shows that directly.
-fn may_be_refused(tier: &str, facts: &Value) -> bool {
-    tier == Tier::Fentry.name() && facts["offers"]["kprobes"] == false
+fn may_be_refused(mode: &str, facts: &Value) -> bool {
+    mode == AttachMode::Fentry.name() && facts["offers"]["kprobes"] == false
 }
 
 #[test]
-fn check_says_of_every_tier_what_the_agent_does() {
-    for tier in Tier::value_variants() {
-        let arguments = ["--attach", tier.name()];
+fn check_says_of_every_attach_mode_what_the_agent_does() {
+    for mode in AttachMode::value_variants() {
+        let arguments = ["--attach", mode.name()];
         let check = check(&arguments);
         let agent = Agent::with(Options { arguments: &arguments, ..Options::default() });
         for domain in PROBES.iter().map(|probe| probe.domain) {
             let state = state(&agent, domain);
-            figure(&format!("{domain} by {}: up {}, {}", tier.name(), state.up, state.reason));
-            assert_eq!(taken(&check, domain).first(), state.up.then(|| tier.name().to_owned()).as_ref());
+            figure(&format!("{domain} by {}: up {}, {}", mode.name(), state.up, state.reason));
+            assert_eq!(taken(&check, domain).first(), state.up.then(|| mode.name().to_owned()).as_ref());
             for reason in trials(&check, domain).into_iter().filter_map(|(_, refused)| refused) {
                 assert!(state.reason.contains(&reason), "the agent: {}; check: {reason}", state.reason);
-                assert!(may_be_refused(tier.name(), &check["facts"]), "the facts should tell: {reason}");
+                assert!(may_be_refused(mode.name(), &check["facts"]), "the facts should tell: {reason}");
             }
         }
     }
@@ -275,9 +278,9 @@ fn bookings_of_tasks_that_nobody_knows_are_counted() {
         // SAFETY: this thread's children are in the new namespace, nothing else changes.
         assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWPID) }, 0, "{}", io::Error::last_os_error());
         let agent = Agent::start();
-        let hook = state(&agent, "sched").hook;
-        if hook == "raw_tp" || hook == "kprobe" {
-            figure(&format!("unknown: by {hook} every task is met at its first switch"));
+        let mode = state(&agent, "sched").mode;
+        if mode == "raw_tp" || mode == "kprobe" {
+            figure(&format!("unknown: by {mode} every task is met at its first switch"));
             return;
         }
         until("bookings are lost", || (lost(&agent.snapshot(), "sched", "unknown_task") > 100).then_some(()));

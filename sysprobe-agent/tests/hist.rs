@@ -10,7 +10,7 @@ use support::figure;
 use sysprobe_agent::bpf::{Loaded, Loader, MappedArray};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::{Facts, online_cpus};
-use sysprobe_agent::probe::{Hook, Object, Program, Tier, TierSet};
+use sysprobe_agent::probe::{AttachMode, Hook, Object, Program, ProgramSet};
 use sysprobe_common::hist::{BUCKETS, UPPER_NS, bucket_of};
 
 const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/hist.o");
@@ -32,8 +32,8 @@ struct Search {
 impl Search {
     fn load() -> Self {
         let object = fs::read(OBJECT).unwrap_or_else(|error| panic!("{OBJECT}: {error}"));
-        let set: &'static TierSet = Box::leak(Box::new(TierSet {
-            tier: Tier::RawTp,
+        let set: &'static ProgramSet = Box::leak(Box::new(ProgramSet {
+            mode: AttachMode::RawTp,
             object: Object { file: "hist.o", bytes: object.leak() },
             programs: const { &[Program::new(PROGRAM, Hook::OnDemand, "")] },
             members: &[],

@@ -15,9 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use support::agent::Agent;
+use support::attach_modes::{Watcher, kernel};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
-use support::tiers::{Watcher, kernel};
 use support::totals::{Totals, lost, workload};
 use support::{SharedNumbers, figure, left_out, shared, until};
 use sysprobe_agent::snapshot::SchedSample;
@@ -157,7 +157,7 @@ fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blame
             .map(|(_, ns)| ns)
             .sum();
         let lost = lost(&watcher.agent.snapshot(), "sched", "delayed_sleeper") - lost_before;
-        let (name, long) = (watcher.tier.name(), long_waits(&ours));
+        let (name, long) = (watcher.mode.name(), long_waits(&ours));
         figure(&format!("{name}: {long} long waits, neighbour blamed for {blamed} ns, {lost} counted"));
         assert_eq!(long, 0, "{name}: a sleep is no wait");
         assert!(ours.wait.sum_ns < real + HALF_A_NAP, "{name}: waits of {} ns", ours.wait.sum_ns);
@@ -314,7 +314,7 @@ fn softirqs_of_a_cpu_that_comes_up_later_are_interrupts() {
     for (watcher, (before, ran_before)) in watchers.iter().zip(&before) {
         let ran = ran() - ran_before;
         let causes = waits(watcher, &victim).since(before).and_then(|ours| ours.causes).expect("it waited");
-        figure(&format!("{}: ksoftirqd ran {ran} ns: {causes:?}", watcher.tier.name()));
+        figure(&format!("{}: ksoftirqd ran {ran} ns: {causes:?}", watcher.mode.name()));
         assert!(causes.interrupt_ns > ran / 2, "{ran} {causes:?}");
         assert!(causes.kernel_ns < ran / 4, "{ran} {causes:?}");
     }

@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use aya::maps::{MapInfo, MapType};
 use support::agent::{Agent, Options};
+use support::attach_modes::kernel;
 use support::bpf::Objects;
-use support::tiers::kernel;
 use support::{figure, left_out};
 
 /// From Linux 6.4 on, `memlock` is what a map takes (`map_mem_usage`); before, it is an estimate from the

@@ -11,12 +11,12 @@ use std::thread;
 use std::time::Duration;
 
 use support::agent::Agent;
+use support::attach_modes::{kernel, watchers};
 use support::cgroup::{Cgroup, is_v1};
 use support::memory::{Memory, take};
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{kernel, watchers};
 use support::totals::{lost, workload};
 use support::{figure, left_out, until};
 use sysprobe_agent::snapshot::{MemoryLevels, MemorySample, Snapshot};
@@ -141,7 +141,7 @@ fn a_kill_that_ends_its_cgroup_is_counted() {
     take_too_much(&read);
     for watcher in &watchers {
         let kills = sample(&watcher.agent.snapshot(), &read.name).and_then(|memory| memory.oom_kills);
-        assert_eq!(kills, Some(1), "{}", watcher.tier.name());
+        assert_eq!(kills, Some(1), "{}", watcher.mode.name());
     }
     for (cgroup, expected) in [(limited("unread"), 1), (read, 2)] {
         take_too_much(&cgroup);
@@ -149,7 +149,7 @@ fn a_kill_that_ends_its_cgroup_is_counted() {
         let name = cgroup.name.clone();
         cgroup.remove();
         for watcher in &watchers {
-            until(&format!("{} tells of {expected} kills", watcher.tier.name()), || {
+            until(&format!("{} tells of {expected} kills", watcher.mode.name()), || {
                 let memory = sample(&watcher.agent.snapshot(), &name)?;
                 assert!(memory.oom_kills <= Some(expected), "{memory:?}");
                 (memory.oom_kills == Some(expected)).then_some(())

@@ -17,12 +17,12 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 use sysprobe_agent::snapshot::{NetSample, Snapshot, TrafficSample};
 
+use support::attach_modes::watchers;
 use support::cgroup::Cgroup;
 use support::network::{LEFT, RIGHT, Wire};
 use support::place::{Flag, Place};
 use support::process::Load;
 use support::shared;
-use support::tiers::watchers;
 use support::totals::{lost, workload};
 
 const PORT: u16 = 5001;
@@ -145,7 +145,7 @@ fn datagrams_are_counted_as_the_kernel_counts_them() {
         let kernel = [wire.left.counters().get(names[0]), wire.right.counters().get(names[1])];
         assert_eq!(kernel, [DATAGRAMS.count; 2]);
         for watcher in &watchers {
-            let name = watcher.tier.name();
+            let name = watcher.mode.name();
             let snapshot = watcher.agent.snapshot();
             assert_eq!(traffic(&snapshot, &giver, "udp", family), DATAGRAMS.sent(), "{family} by {name}");
             assert_eq!(
@@ -175,7 +175,7 @@ fn without_version_4_everything_is_of_version_6() {
         for cgroup in [&giver, &getter] {
             let families = net(&snapshot, cgroup).traffic.remove("udp").expect("there were some");
             let families: Vec<_> = families.into_keys().collect();
-            assert_eq!(families, ["ipv6"], "{} by {}", cgroup.name, watcher.tier.name());
+            assert_eq!(families, ["ipv6"], "{} by {}", cgroup.name, watcher.mode.name());
         }
     }
 }
@@ -201,10 +201,10 @@ fn two_workloads_of_one_namespace_are_told_apart() {
         let snapshot = watcher.agent.snapshot();
         for (cgroup, datagrams, _) in &workloads {
             let ours = traffic(&snapshot, cgroup, "udp", "ipv4");
-            assert_eq!(ours, datagrams.sent(), "{} by {}", cgroup.name, watcher.tier.name());
+            assert_eq!(ours, datagrams.sent(), "{} by {}", cgroup.name, watcher.mode.name());
         }
         let ours = traffic(&snapshot, &takers, "udp", "ipv4");
-        assert_eq!(ours.received_bytes, FAST.bytes() + SLOW.bytes(), "by {}", watcher.tier.name());
+        assert_eq!(ours.received_bytes, FAST.bytes() + SLOW.bytes(), "by {}", watcher.mode.name());
     }
 }
 
@@ -227,7 +227,7 @@ fn what_is_forwarded_is_counted_at_its_ends_only() {
     getting.finish();
     assert!(wire.right.counters().get("IpForwDatagrams") >= DATAGRAMS.count);
     for (watcher, before) in watchers.iter().zip(before) {
-        let (name, snapshot) = (watcher.tier.name(), watcher.agent.snapshot());
+        let (name, snapshot) = (watcher.mode.name(), watcher.agent.snapshot());
         assert_eq!(traffic(&snapshot, &giver, "udp", "ipv4"), DATAGRAMS.sent(), "by {name}");
         assert_eq!(traffic(&snapshot, &getter, "udp", "ipv4"), DATAGRAMS.received(), "by {name}");
         assert_eq!(nobodys(&snapshot), before, "by {name}");
@@ -267,7 +267,7 @@ fn pieces_peeks_and_empty_datagrams_count_as_in_the_kernel() {
     assert_eq!(wire.left.counters().get("UdpOutDatagrams"), 2);
     assert_eq!(wire.right.counters().get("UdpInDatagrams"), 2);
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let snapshot = watcher.agent.snapshot();
         let ours = [&giver, &getter].map(|cgroup| traffic(&snapshot, cgroup, "udp", "ipv4"));
         assert_eq!([ours[0].sent_packets, ours[0].sent_bytes], [2, 60], "by {name}");
@@ -292,7 +292,7 @@ fn a_socket_that_takes_both_versions_says_so_until_it_is_connected() {
     give(here, "::", RIGHT[1], PORT, ten, &getting);
     getting.finish();
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let snapshot = watcher.agent.snapshot();
         assert_eq!(traffic(&snapshot, &giver, "udp", "ipv4"), ten.sent(), "by {name}");
         assert_eq!(traffic(&snapshot, &giver, "udp", "ipv6"), ten.sent(), "by {name}");
@@ -340,7 +340,7 @@ fn echoes_are_icmp() {
         let cgroup = Cgroup::new(&format!("echoes-{family}"));
         echo(&cgroup, &wire, version, REQUESTS[version], header);
         for watcher in &watchers {
-            let name = watcher.tier.name();
+            let name = watcher.mode.name();
             let ours = traffic(&watcher.agent.snapshot(), &cgroup, "icmp", family);
             assert_eq!([ours.sent_packets, ours.sent_bytes], [ECHOES, ECHOES * 8], "{family} by {name}");
             assert!(ours.received_packets >= ECHOES, "{family} by {name}: {ours:?}");

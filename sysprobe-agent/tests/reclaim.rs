@@ -11,12 +11,12 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
 use support::memory::take;
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, watchers};
 use support::totals::{lost, missed_runs, workload};
 use support::{figure, left_out, until};
 use sysprobe_agent::snapshot::ReclaimSample;
@@ -36,11 +36,11 @@ fn sample(watcher: &Watcher, name: &str) -> ReclaimSample {
 fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot = watcher.agent.snapshot();
-        let tier = watcher.tier.name();
+        let mode = watcher.mode.name();
         for reason in ["end_missed", "no_memory", "no_free_slot", "unreadable_cgroup", "backwards_clock"] {
-            assert_eq!(lost(&snapshot, "reclaim", reason), 0, "{reason} by {tier}");
+            assert_eq!(lost(&snapshot, "reclaim", reason), 0, "{reason} by {mode}");
         }
-        assert_eq!(missed_runs(&snapshot, "reclaim"), 0, "by {tier}");
+        assert_eq!(missed_runs(&snapshot, "reclaim"), 0, "by {mode}");
     }
 }
 
@@ -86,17 +86,17 @@ fn reading_more_than_the_limit_is_what_delay_accounting_says() {
     figure(&format!("delay accounting: {truth:?}, of {elapsed} ns"));
     let mut counts = Vec::new();
     for (watcher, before) in watchers.iter().zip(&ours_before) {
-        let (tier, now) = (watcher.tier.name(), sample(watcher, &cgroup.name));
+        let (mode, now) = (watcher.mode.name(), sample(watcher, &cgroup.name));
         let (reclaims, took) = (now.reclaims - before.reclaims, now.took_ns - before.took_ns);
-        figure(&format!("{tier}: {reclaims} reclaims, {took} ns"));
-        assert!(reclaims > 0 && took > 0 && took < elapsed, "{tier}");
+        figure(&format!("{mode}: {reclaims} reclaims, {took} ns"));
+        assert!(reclaims > 0 && took > 0 && took < elapsed, "{mode}");
         counts.push(reclaims);
         match truth.filter(|truth| truth.reclaims > 0) {
-            Some(truth) => assert_agrees(tier, reclaims, took, truth),
+            Some(truth) => assert_agrees(mode, reclaims, took, truth),
             None => left_out("delay accounting", "this kernel keeps none"),
         }
     }
-    assert!(counts.iter().all(|count| *count == counts[0]), "tiers differ: {counts:?}");
+    assert!(counts.iter().all(|count| *count == counts[0]), "attach modes differ: {counts:?}");
     assert_nothing_lost(&watchers);
     let name = cgroup.name.clone();
     let last: Vec<_> = watchers.iter().map(|watcher| sample(watcher, &name)).collect();
@@ -110,11 +110,11 @@ fn reading_more_than_the_limit_is_what_delay_accounting_says() {
 
 /// The kernel's interval lies within ours. Between them are a few instructions and the programs of all
 /// watchers, which took one microsecond; emulation takes some thirty times as long.
-fn assert_agrees(tier: &str, reclaims: u64, took: u64, truth: Delays) {
+fn assert_agrees(mode: &str, reclaims: u64, took: u64, truth: Delays) {
     const BETWEEN_NS: u64 = 100_000;
-    assert_eq!(reclaims, truth.reclaims, "by {tier}");
-    assert!(took >= truth.took_ns, "by {tier}: {took} ns of {truth:?}");
-    assert!(took <= truth.took_ns + reclaims * BETWEEN_NS, "by {tier}: {took} ns of {truth:?}");
+    assert_eq!(reclaims, truth.reclaims, "by {mode}");
+    assert!(took >= truth.took_ns, "by {mode}: {took} ns of {truth:?}");
+    assert!(took <= truth.took_ns + reclaims * BETWEEN_NS, "by {mode}: {took} ns of {truth:?}");
 }
 
 /// A task that lowers a limit reclaims the memory itself, although another task uses it.
@@ -140,13 +140,13 @@ fn the_one_who_waits_is_charged() {
     });
     done.wait();
     for watcher in &watchers {
-        let tier = watcher.tier.name();
+        let mode = watcher.mode.name();
         let reclaims = until("it is charged", || {
             let sample = sample(watcher, &writer.name);
             (sample.reclaims > 0 && sample.took_ns > 0).then_some(sample)
         });
-        figure(&format!("{tier}: {reclaims:?}"));
-        assert_eq!(sample(watcher, &owner.name), ReclaimSample::default(), "by {tier}");
+        figure(&format!("{mode}: {reclaims:?}"));
+        assert_eq!(sample(watcher, &owner.name), ReclaimSample::default(), "by {mode}");
     }
     assert_nothing_lost(&watchers);
 }
@@ -160,6 +160,6 @@ fn who_has_room_enough_has_no_series() {
     for watcher in &watchers {
         let labels = [("container", &*cgroup.name)];
         let series = watcher.agent.scrape().value("sysprobe_memory_direct_reclaims_total", &labels);
-        assert_eq!(series, None, "by {}", watcher.tier.name());
+        assert_eq!(series, None, "by {}", watcher.mode.name());
     }
 }

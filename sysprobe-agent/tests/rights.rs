@@ -194,7 +194,7 @@ fn without_what_programs_need_only_files_are_read() {
         let agent = limited_agent(&kept, &format!("[domains]\n{off}"));
         let states = agent.snapshot().domains;
         let up: Vec<_> = states.iter().filter(|state| state.up).map(|state| &*state.name).collect();
-        let files: Vec<_> = ROOTS.iter().filter(|state| state.up && state.hook == "file").collect();
+        let files: Vec<_> = ROOTS.iter().filter(|state| state.up && state.mode == "file").collect();
         assert_eq!(up, files.iter().map(|state| &*state.name).collect::<Vec<_>>(), "{states:?}");
     }
 }
@@ -213,7 +213,7 @@ fn without_room_for_maps_it_says_so_and_goes_on() {
     let states = agent.snapshot().domains;
     figure(&format!("without room: {states:?}"));
     assert!(states.iter().any(|state| !state.up), "{states:?}");
-    for file in ROOTS.iter().filter(|state| state.hook == "file") {
+    for file in ROOTS.iter().filter(|state| state.mode == "file") {
         assert!(states.contains(file), "{} does without: {states:?}", file.name);
     }
     let text = check(&kept, &[]).stdout;
@@ -235,10 +235,10 @@ fn without_the_right_to_kprobes_only_what_they_hook_is_missed() {
     let agent = limited_agent(&kept, "");
     for (ours, root) in agent.snapshot().domains.iter().zip(&*ROOTS) {
         figure(&format!("without kprobes: {ours:?}"));
-        if root.hook == "kprobe" {
+        if root.mode == "kprobe" {
             assert!(!ours.up && says(&ours.reason), "{ours:?}");
         } else {
-            assert_eq!((&ours.name, ours.up, &ours.hook), (&root.name, root.up, &root.hook));
+            assert_eq!((&ours.name, ours.up, &ours.mode), (&root.name, root.up, &root.mode));
         }
         if kept == needed() {
             assert_eq!(ours.reason, root.reason, "nothing is hooked by them here");
@@ -293,10 +293,10 @@ fn a_cgroup_that_its_owner_has_closed_takes_a_right_to_look_into() {
 /// are removed at once, which proves the same, because no capability forbids anything.
 const TOO_LONG: Duration = Duration::from_secs(12);
 
-fn assert_same_without(number: u8, all: &Set, tier: &[&str], root: &[Value]) {
+fn assert_same_without(number: u8, all: &Set, mode: &[&str], root: &[Value]) {
     let mut kept = all.clone();
     kept.remove(&number);
-    assert_eq!(judged(&check_json(&kept, tier)), root, "without capability {number}");
+    assert_eq!(judged(&check_json(&kept, mode)), root, "without capability {number}");
 }
 
 #[test]
@@ -313,14 +313,14 @@ fn no_other_capability_is_of_any_use() {
         return;
     }
     // One attach mode takes half the time; that all are the same was checked above.
-    let tier = ["--attach", "tp_btf"];
-    let root = judged(&check_json(&all, &tier));
+    let mode = ["--attach", "tp_btf"];
+    let root = judged(&check_json(&all, &mode));
     let others: Vec<u8> = all.difference(&needed()).copied().collect();
     thread::scope(|scope| {
         for half in others.chunks(others.len().div_ceil(2)) {
             let (all, root) = (&all, &root);
             scope
-                .spawn(move || half.iter().for_each(|number| assert_same_without(*number, all, &tier, root)));
+                .spawn(move || half.iter().for_each(|number| assert_same_without(*number, all, &mode, root)));
         }
     });
     figure(&format!("{} capabilities were tried in {:?}", others.len(), start.elapsed()));

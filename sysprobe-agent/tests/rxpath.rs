@@ -26,11 +26,11 @@ use sysprobe_common::rxpath::RxpathLoss;
 
 use loads::{Pieces, Transport};
 use path::Path;
+use support::attach_modes::{Watcher, kernel, watchers};
 use support::cgroup::Cgroup;
 use support::network::{LEFT, RIGHT, SteeredDevice, Wire};
 use support::place::Place;
 use support::process::Load;
-use support::tiers::{Watcher, kernel, watchers};
 use support::totals::lost;
 use support::{eventually, figure, left_out};
 
@@ -95,10 +95,10 @@ impl Stage {
             path.count() + unseen_at_most(self.spared) >= count
         });
         path.show(watcher, cgroup);
-        let (tier, unseen) = (watcher.tier.name(), unseen_at_most(self.spared));
+        let (mode, unseen) = (watcher.mode.name(), unseen_at_most(self.spared));
         assert!(
             all_is_read && path.count() <= count,
-            "{} of {count} by {tier}, where {unseen} may be missing",
+            "{} of {count} by {mode}, where {unseen} may be missing",
             path.count()
         );
         path
@@ -111,7 +111,7 @@ fn follows(watcher: &Watcher, transport: Transport) -> bool {
     let reason = &snapshot.domain("rxpath").expect("a domain").reason;
     let follows = transport == Transport::Tcp || !reason.contains("inet_sock_destruct");
     if !follows {
-        left_out(&format!("UDP by {}", watcher.tier.name()), "calls to inet_sock_destruct are not seen");
+        left_out(&format!("UDP by {}", watcher.mode.name()), "calls to inet_sock_destruct are not seen");
     }
     follows
 }
@@ -141,7 +141,7 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
         let may_happen = [RxpathLoss::NoDevice, RxpathLoss::ArrivalOverwritten];
         let others = RxpathLoss::ALL.into_iter().filter(|loss| !may_happen.contains(loss));
         for reason in others.map(RxpathLoss::reason) {
-            assert_eq!(lost(&snapshot, "rxpath", reason), 0, "{reason} by {}", watcher.tier.name());
+            assert_eq!(lost(&snapshot, "rxpath", reason), 0, "{reason} by {}", watcher.mode.name());
         }
     }
 }
@@ -213,7 +213,7 @@ fn segments_that_gro_puts_together_are_one_packet() {
     for (watcher, path) in stage.received(Transport::Tcp, u64::from(TIMES)) {
         path.assert_complete();
         let (each_ns, _) = path.until("read");
-        assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.tier.name());
+        assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.mode.name());
     }
     assert_nothing_lost(&stage.watchers);
 }
@@ -228,7 +228,7 @@ fn what_comes_with_the_handshake_or_to_a_closed_half_is_followed_from_when_it_is
     // Before 6.3, this needs a function hook.
     let (tell, others): (Vec<_>, Vec<_>) = received.into_iter().partition(|(_, path)| path.tells("ready"));
     for (watcher, _) in others {
-        left_out(watcher.tier.name(), "it does not see that a socket becomes readable");
+        left_out(watcher.mode.name(), "it does not see that a socket becomes readable");
     }
     let _server = stage.there().serve_connections(address, false);
     stage.here().ask_with_the_handshake(address, TIMES);
@@ -263,7 +263,7 @@ fn a_request_is_over_with_its_first_byte() {
     for watcher in &stage.watchers {
         // The answers that the asker has read are one byte each.
         let path = Path::of(&watcher.agent.snapshot(), &stage.asker, Transport::Tcp);
-        assert_eq!(path.count(), u64::from(TIMES), "by {}", watcher.tier.name());
+        assert_eq!(path.count(), u64::from(TIMES), "by {}", watcher.mode.name());
     }
     assert_nothing_lost(&stage.watchers);
 }

@@ -14,10 +14,10 @@ use sysprobe_agent::probe::SOCKET_SCANS;
 use sysprobe_agent::snapshot::{ScanSample, Snapshot, TcpSample};
 
 use support::agent::Agent;
+use support::attach_modes::kernel;
 use support::cgroup::Cgroup;
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
-use support::tiers::kernel;
 use support::totals::workload;
 use support::{figure, left_out, until};
 
@@ -88,7 +88,7 @@ fn processes() -> u64 {
 }
 
 #[test]
-fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_tier() {
+fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_attach_mode() {
     if kernel() < (6, 3) {
         left_out("sockets by tp_btf", "net has it from Linux 6.3 on");
         return;
@@ -122,7 +122,7 @@ fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_ti
     figure(&format!("{} processes have {FILES} files open", opened.len()));
     for name in ["tcp", "net"] {
         let domain = snapshot.domains.iter().find(|domain| domain.name == name).expect("a domain");
-        assert_eq!((domain.up, domain.hook.as_str()), (true, "tp_btf"), "{name}: {}", domain.reason);
+        assert_eq!((domain.up, domain.mode.as_str()), (true, "tp_btf"), "{name}: {}", domain.reason);
     }
     // Where the kernel cannot scan sockets alone, a scan of open files takes a while.
     until("the seed came to the last process, and a scan to its listener", || {

@@ -14,13 +14,13 @@ use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::{Cpus, Facts};
 use sysprobe_agent::plan::{Adding, CpuShards, Decision, Plan, Shards};
-use sysprobe_agent::probe::{Tier, tier_set};
+use sysprobe_agent::probe::{AttachMode, program_set};
 use sysprobe_agent::sched::{Sched, accumulate};
-use sysprobe_agent::slots::Owner;
+use sysprobe_agent::slots::SlotOwner;
 use sysprobe_agent::snapshot::SchedSample;
 
 /// The first attach mode that the kernel accepts of those whose numbers match the kernel's to the nanosecond.
-fn start(shards: CpuShards) -> (Tier, Sched) {
+fn start(shards: CpuShards) -> (AttachMode, Sched) {
     let config = Config::default();
     let facts = Facts::collect(&config);
     let mut plan = Plan::new(&facts, &config);
@@ -30,12 +30,13 @@ fn start(shards: CpuShards) -> (Tier, Sched) {
     };
     let loader = Loader::new(&facts.btf_path);
     let mut refused = Vec::new();
-    let exact = candidates.iter().filter(|candidate| matches!(candidate.tier, Tier::TpBtf | Tier::RawTp));
+    let exact =
+        candidates.iter().filter(|candidate| matches!(candidate.mode, AttachMode::TpBtf | AttachMode::RawTp));
     for candidate in exact {
-        let set = tier_set("sched", candidate.tier).expect("a candidate is in the table");
+        let set = program_set("sched", candidate.mode).expect("a candidate is in the table");
         match Sched::start(&loader, set, candidate, &plan) {
-            Ok(sched) => return (candidate.tier, sched),
-            Err(error) => refused.push(format!("{}: {error}", candidate.tier.name())),
+            Ok(sched) => return (candidate.mode, sched),
+            Err(error) => refused.push(format!("{}: {error}", candidate.mode.name())),
         }
     }
     panic!("the kernel takes none: {refused:?}")
@@ -47,7 +48,7 @@ fn read(sched: &mut Sched, totals: &mut [(u64, SchedSample)]) {
     sched.slots().0.list().expect("the slots can be listed");
     let all = |_| true;
     sched.slots().0.read(all, |owner, gathered| {
-        let mine = totals.iter_mut().find(|(id, _)| owner == Owner::Cgroup(*id));
+        let mine = totals.iter_mut().find(|(id, _)| owner == SlotOwner::Cgroup(*id));
         if let Some((_, total)) = mine {
             accumulate(total, gathered);
         }
@@ -82,7 +83,7 @@ fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
     /// After this time, a slow emulated CPU needs only `AT_LEAST` updates.
     const PATIENCE: Duration = Duration::from_secs(20);
     const AT_LEAST: u64 = 20_000;
-    let (tier, mut sched) = start(shards);
+    let (mode, mut sched) = start(shards);
     let all = cpus();
     let threads = 2 * all.len() + 1;
     let cgroups = ["spinners", "sleepers", "yielders"].map(|load| Cgroup::new(&format!("{name}-{load}")));
@@ -113,7 +114,7 @@ fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
     let mut left_out = 0;
     for at in 0..loads.len() {
         let (truth, ours) = (so_far(at), Totals::of_sample(&totals[at].1).since(ours_before[at]));
-        figure(&format!("{} by {}: agent {ours:?}, kernel {truth:?}", cgroups[at].name, tier.name()));
+        figure(&format!("{} by {}: agent {ours:?}, kernel {truth:?}", cgroups[at].name, mode.name()));
         assert!(truth.on_cpu_ns > 0 && truth.arrivals > 0, "the load did something: {truth:?}");
         left_out += truth.assert_told_by(ours, delayed);
     }

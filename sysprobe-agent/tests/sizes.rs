@@ -14,9 +14,9 @@ use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
-use sysprobe_agent::probe::{tells_causes, tier_set};
+use sysprobe_agent::probe::{program_set, tells_causes};
 use sysprobe_agent::sched::{Sched, accumulate};
-use sysprobe_agent::slots::Owner;
+use sysprobe_agent::slots::SlotOwner;
 use sysprobe_agent::snapshot::SchedSample;
 
 /// The first attach mode that the kernel accepts of those that attribute waits.
@@ -30,8 +30,8 @@ fn start(change: impl FnOnce(&mut Plan)) -> Sched {
     };
     let loader = Loader::new(&facts.btf_path);
     let mut refused = Vec::new();
-    for candidate in candidates.iter().filter(|candidate| tells_causes(candidate.tier)) {
-        let set = tier_set("sched", candidate.tier).expect("a candidate is in the table");
+    for candidate in candidates.iter().filter(|candidate| tells_causes(candidate.mode)) {
+        let set = program_set("sched", candidate.mode).expect("a candidate is in the table");
         match Sched::start(&loader, set, candidate, &plan) {
             Ok(sched) => return sched,
             Err(error) => refused.push(error.to_string()),
@@ -124,7 +124,7 @@ fn pairs_that_find_no_place_are_counted_and_their_time_is_unknown() {
     slots.read(
         |_| true,
         |owner, gathered| {
-            if matches!(owner, Owner::Cgroup(_)) {
+            if matches!(owner, SlotOwner::Cgroup(_)) {
                 accumulate(&mut total, gathered);
             }
         },

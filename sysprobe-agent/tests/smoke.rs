@@ -16,11 +16,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
 use support::device::Loop;
 use support::process::{Load, cpus, inside};
 use support::storage::run;
-use support::tiers::{Watcher, watchers};
 use support::totals::{Totals, lost, missed_runs, workload};
 use support::{SharedNumbers, figure, shared, until};
 use sysprobe_agent::snapshot::{Snapshot, WorkloadSample};
@@ -51,7 +51,7 @@ fn assert_counted(
 ) {
     let of = |snapshot: &Snapshot| workload(snapshot, &cgroup.name).and_then(&count).unwrap_or(0);
     for watcher in watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let counted = until(&format!("{name} counts {expected} of {}", cgroup.name), || {
             Some(of(&watcher.agent.snapshot())).filter(|counted| *counted >= expected)
         });
@@ -72,7 +72,7 @@ fn cgroups_are_heard_of() {
     drop((0..TIMES).map(|at| Cgroup::new(&format!("smoke-{at}"))).collect::<Vec<_>>());
     // Other processes may create cgroups at the same time.
     for (watcher, before) in watchers.iter().zip(before) {
-        assert!(born(watcher) - before >= TIMES, "by {}", watcher.tier.name());
+        assert!(born(watcher) - before >= TIMES, "by {}", watcher.mode.name());
     }
 }
 
@@ -103,7 +103,7 @@ fn waits_are_counted_as_the_kernel_counts_them() {
         // The agent leaves out waits that the kernel counts while a delayed-dequeue task sleeps on the run
         // queue (Linux 6.12).
         let left_out = lost(&watcher.agent.snapshot(), "sched", "delayed_sleeper");
-        figure(&format!("{}: {ours} of {truth} arrivals", watcher.tier.name()));
+        figure(&format!("{}: {ours} of {truth} arrivals", watcher.mode.name()));
         assert!(ours <= truth && ours + left_out >= truth, "{ours} {truth} {left_out}");
     }
 }

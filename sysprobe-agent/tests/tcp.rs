@@ -13,21 +13,21 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::AttachMode;
 use sysprobe_agent::snapshot::{Snapshot, TcpSample, TrafficSample};
 
 use loads::{Exchange, PORT, take};
+use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
 use support::network::{Counters, Namespace, RIGHT, Wire};
 use support::place::{Flag, Place, sleep_forever};
-use support::tiers::{Watcher, watchers};
 use support::totals::{lost, workload};
 use support::{buckets_apart, figure, left_out, until};
 
 /// Whether the agent scans all sockets and knows their state at any time. Without socket storage, it counts
 /// the effects of a segment only when the next one arrives.
 const fn has_scan(watcher: &Watcher) -> bool {
-    matches!(watcher.tier, Tier::TpBtf | Tier::Fentry)
+    matches!(watcher.mode, AttachMode::TpBtf | AttachMode::Fentry)
 }
 
 /// One agent per attach mode that scans sockets, if this kernel has any.
@@ -73,7 +73,7 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot = watcher.agent.snapshot();
         for reason in ["no_memory", "no_free_slot", "unreadable_cgroup", "backwards_clock"] {
-            assert_eq!(lost(&snapshot, "tcp", reason), 0, "{reason} by {}", watcher.tier.name());
+            assert_eq!(lost(&snapshot, "tcp", reason), 0, "{reason} by {}", watcher.mode.name());
         }
     }
 }
@@ -81,11 +81,11 @@ fn assert_nothing_lost(watchers: &[Watcher]) {
 /// The kernel skips a kprobe that is hit while another one's handler runs on the same CPU, and reports that
 /// only from 6.7 on. So kprobes may miss one segment in a thousand (seen on 5.10: one of 6,301); no other
 /// attach mode may.
-fn assert_segments(ours: (u64, u64), kernel: (u64, u64), tier: Tier) {
+fn assert_segments(ours: (u64, u64), kernel: (u64, u64), mode: AttachMode) {
     let missed =
         |ours: u64, kernel: u64| kernel.checked_sub(ours).is_some_and(|missed| missed <= kernel / 1000);
-    let is_near = tier == Tier::Kprobe && missed(ours.0, kernel.0) && missed(ours.1, kernel.1);
-    assert!(ours == kernel || is_near, "by {}: {ours:?}, by the kernel {kernel:?}", tier.name());
+    let is_near = mode == AttachMode::Kprobe && missed(ours.0, kernel.0) && missed(ours.1, kernel.1);
+    assert!(ours == kernel || is_near, "by {}: {ours:?}, by the kernel {kernel:?}", mode.name());
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
     here.ask(RIGHT[0], TIMES, EXCHANGE);
     let (kernel, snapshots) = at_rest(&watchers, &wire);
     for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         for (kernel, cgroup) in kernel.iter().zip([&client, &server]) {
             let ours = tcp(snapshot, cgroup);
             let theirs = (kernel.get("TcpOutSegs"), kernel.get("TcpRetransSegs"));
@@ -112,7 +112,7 @@ fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
                 sent(&ours),
                 ours.retransmitted_segments
             ));
-            assert_segments((sent(&ours), ours.retransmitted_segments), theirs, watcher.tier);
+            assert_segments((sent(&ours), ours.retransmitted_segments), theirs, watcher.mode);
         }
         let (ours, theirs) = (tcp(snapshot, &client), tcp(snapshot, &server));
         let (requests, responses) =
@@ -167,7 +167,7 @@ fn round_trips_are_as_long_as_the_wire() {
     let theirs = Duration::from_secs_f64(theirs / 1e3);
     let truth = Duration::from_millis(u64::from(MILLISECONDS));
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let ours = tcp(&watcher.agent.snapshot(), &client).times;
         let [srtt, connect] =
             [&ours.srtt, &ours.connect].map(|times| times.quantile(0.5).expect("there are some"));
@@ -207,7 +207,7 @@ fn segments_that_overtake_others_are_counted() {
     figure(&format!("out of order: {theirs}"));
     assert!(theirs > 0, "nothing was overtaken");
     for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         assert_eq!(tcp(snapshot, &server).out_of_order_segments, theirs, "by {name}");
         assert_eq!(tcp(snapshot, &client).out_of_order_segments, 0, "by {name}");
     }
@@ -237,10 +237,10 @@ fn time_that_a_full_receiver_costs_is_counted_while_it_passes() {
         let before = wire.limited().expect("it still waits");
         let ours = Duration::from_nanos(tcp(&watcher.agent.snapshot(), &client).window_limited_ns);
         let after = wire.limited().expect("it still waits");
-        figure(&format!("limited by {}: {ours:?}, ss {before:?} to {after:?}", watcher.tier.name()));
+        figure(&format!("limited by {}: {ours:?}, ss {before:?} to {after:?}", watcher.mode.name()));
         // ss rounds down to milliseconds, and the kernel counts in ticks of at most ten.
-        assert!(before <= ours + Duration::from_millis(1), "by {}", watcher.tier.name());
-        assert!(ours <= after + Duration::from_millis(11), "by {}", watcher.tier.name());
+        assert!(before <= ours + Duration::from_millis(1), "by {}", watcher.mode.name());
+        assert!(ours <= after + Duration::from_millis(11), "by {}", watcher.mode.name());
     }
     assert_nothing_lost(&watchers);
 }
@@ -258,7 +258,7 @@ fn without_version_4_everything_is_of_version_6() {
     for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
         for (kernel, cgroup) in kernel.iter().zip([&client, &server]) {
             let ours = tcp(snapshot, cgroup);
-            let name = watcher.tier.name();
+            let name = watcher.mode.name();
             assert_eq!(ours.ipv6.sent_packets, kernel.get("TcpOutSegs"), "{} by {name}", cgroup.name);
             assert_eq!(ours.ipv4, TrafficSample::default(), "{} by {name}", cgroup.name);
         }
@@ -279,7 +279,7 @@ fn both_versions_of_ip_are_told_apart_by_what_is_spoken() {
     here.ask(RIGHT[0], 2, EXCHANGE);
     let (_, snapshots) = at_rest(&watchers, &wire);
     for (watcher, snapshot) in watchers.iter().zip(&snapshots) {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         for (cgroup, is_client) in [(&client, true), (&server, false)] {
             let ours = tcp(snapshot, cgroup);
             for (traffic, times) in [(ours.ipv6, 3), (ours.ipv4, 2)] {

@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
-use support::tiers::{Watcher, watchers};
 use support::totals::workload;
 use support::{figure, until};
 use sysprobe_agent::snapshot::{SchedSample, Snapshot, ThreadsSample};
@@ -94,7 +94,7 @@ fn sched(snapshot: &Snapshot, name: &str) -> SchedSample {
 
 /// Waits for a task scan that matches `/proc` at the same time.
 fn until_told(watcher: &Watcher, name: &str, truth: impl Fn() -> Letters) -> ThreadsSample {
-    until(&format!("{} tells the states of {name} ({:?})", watcher.tier.name(), truth()), || {
+    until(&format!("{} tells the states of {name} ({:?})", watcher.mode.name(), truth()), || {
         let threads = sched(&watcher.agent.snapshot(), name).threads?;
         (letters_told(&threads) == truth()).then_some(threads)
     })
@@ -164,7 +164,7 @@ fn every_state_is_told_as_proc_tells_it() {
     until_in_proc(&cgroup, &expected);
     for watcher in &watchers {
         let threads = until_told(watcher, &cgroup.name, || expected.clone());
-        figure(&format!("{}: {:?} load {}", watcher.tier.name(), threads.by_state, threads.load));
+        figure(&format!("{}: {:?} load {}", watcher.mode.name(), threads.by_state, threads.load));
         assert_eq!(threads.load, 4, "those that run, wait for a CPU or sleep uninterruptibly");
         assert!(threads.of(State::Running) <= cpus().len() as u64, "{threads:?}");
         let told = watcher.agent.scrape();
@@ -187,7 +187,7 @@ fn every_state_is_told_as_proc_tells_it() {
             (sched.threads, sched.load),
             (None, None),
             "{}: what has gone has none",
-            watcher.tier.name()
+            watcher.mode.name()
         );
     }
 }
@@ -197,7 +197,7 @@ fn kernel_threads_are_told_as_proc_tells_them() {
     let _host = host();
     for watcher in watchers("sched") {
         let threads = until_told(&watcher, "kernel", || letters_in_proc(|_, flags| flags & PF_KTHREAD != 0));
-        figure(&format!("{}: kernel {:?}", watcher.tier.name(), threads.by_state));
+        figure(&format!("{}: kernel {:?}", watcher.mode.name(), threads.by_state));
         assert!(threads.of(State::Idle) > 0, "{threads:?}");
     }
 }
@@ -283,7 +283,7 @@ fn a_load_average_follows_the_kernels_arithmetic() {
     });
     let after = kernels_average();
     for (watcher, (averages, snapshot)) in watchers.iter().zip(&seen) {
-        figure(&format!("{}: {averages:?}", watcher.tier.name()));
+        figure(&format!("{}: {averages:?}", watcher.mode.name()));
         for pair in averages.windows(2) {
             assert_eq!(pair[1], one_more(pair[0], BUSY as u64), "after {:?}", pair[0]);
         }

@@ -25,13 +25,13 @@ mod waits;
 
 use std::path::Path;
 
+use support::attach_modes::{Watcher, kernel, watchers};
 use support::cgroup::Cgroup;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, kernel, watchers};
 use support::totals::{lost, missed_runs, workload};
 use support::{buckets_apart, figure};
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::AttachMode;
 
 use counts::{Counts, of_workload};
 
@@ -46,17 +46,17 @@ fn watch<'a>(watchers: &'a [Watcher], name: &str, body: impl FnOnce()) -> Vec<(&
 
 fn assert_same(what: &str, seen: &[(&Watcher, Counts)], expected: &Counts) {
     for (watcher, counts) in seen {
-        figure(&format!("{what} by {}: {counts:?}", watcher.tier.name()));
+        figure(&format!("{what} by {}: {counts:?}", watcher.mode.name()));
     }
     for (watcher, counts) in seen {
-        assert_eq!(counts, expected, "{what} by {}", watcher.tier.name());
+        assert_eq!(counts, expected, "{what} by {}", watcher.mode.name());
     }
 }
 
 fn assert_nothing_lost(watchers: &[Watcher]) {
     for watcher in watchers {
         let snapshot = watcher.agent.snapshot();
-        let (name, missed) = (watcher.tier.name(), missed_runs(&snapshot, "vfs"));
+        let (name, missed) = (watcher.mode.name(), missed_runs(&snapshot, "vfs"));
         let ends_missed = lost(&snapshot, "vfs", "end_missed");
         figure(&format!("{ends_missed} ends missed, {missed} runs by {name}"));
         assert!(ends_missed <= missed, "{ends_missed} ends missed, {missed} runs by {name}");
@@ -112,9 +112,9 @@ fn threads_on_one_file_lose_nothing() {
         let snapshot = watcher.agent.snapshot();
         let ends_missed = lost(&snapshot, "vfs", "end_missed");
         let missed = missed_runs(&snapshot, "vfs");
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         figure(&format!("{THREADS} threads by {name}: {counts:?}, {ends_missed} ends missed, {missed} runs"));
-        let never_misses = watcher.tier != Tier::Kprobe && missed == 0;
+        let never_misses = watcher.mode != AttachMode::Kprobe && missed == 0;
         if never_misses {
             assert_eq!((*counts, ends_missed), (expected, 0), "{name}");
             continue;
@@ -123,7 +123,7 @@ fn threads_on_one_file_lose_nothing() {
         // program prevents others on its CPU from running it. Both are counted, except for the last call of a
         // thread: its missed end is noticed only when the thread calls again.
         assert!(counts.operations() <= expected.operations(), "{counts:?} by {name}");
-        if watcher.tier == Tier::Kprobe && kernel() < TELLS {
+        if watcher.mode == AttachMode::Kprobe && kernel() < TELLS {
             assert!(counts.operations() > 0 && ends_missed > 0, "{counts:?}, {ends_missed} by {name}");
             continue;
         }
@@ -158,7 +158,7 @@ fn fio_reports_the_same_calls_and_bytes() {
         for ((watcher, small_counts), large_counts) in watchers.iter().zip(&seen_small).zip(&seen_large) {
             let ours = fio::Report::of_counts(large_counts, direction)
                 .less(&fio::Report::of_counts(small_counts, direction));
-            assert_eq!(ours, large.less(&small), "{direction} by {}", watcher.tier.name());
+            assert_eq!(ours, large.less(&small), "{direction} by {}", watcher.mode.name());
         }
     }
 }
@@ -184,12 +184,12 @@ fn fio_reports_the_same_percentiles_of_fsync() {
                 figure(&format!(
                     "{} of fsync by {}: {:.1} us, fio {:.1} us, {steps} buckets apart",
                     quantile,
-                    watcher.tier.name(),
+                    watcher.mode.name(),
                     ours * 1e6,
                     theirs as f64 / 1e3
                 ));
                 if steps > 1 {
-                    apart.push((watcher.tier, quantile, ours, theirs));
+                    apart.push((watcher.mode, quantile, ours, theirs));
                 }
             }
         }

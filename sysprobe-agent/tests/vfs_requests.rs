@@ -20,13 +20,13 @@ use io_uring::squeue::Flags;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 use ring::{BLOCK, push, read, read_block};
+use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
 use support::figure;
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
-use support::tiers::{Watcher, watchers};
 use support::totals::{lost, missed_runs, workload};
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::AttachMode;
 use sysprobe_common::vfs::STARTED;
 
 const ROOM: u64 = 64 << 20;
@@ -55,7 +55,7 @@ fn watch(name: &str, body: impl FnOnce(&Path)) -> Vec<Seen> {
 
 #[derive(Debug)]
 struct Seen {
-    tier: Tier,
+    mode: AttachMode,
     reads: u64,
     writes: u64,
     fsyncs: u64,
@@ -71,7 +71,7 @@ impl Seen {
         let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.clone());
         let vfs = vfs.unwrap_or_default();
         let seen = Self {
-            tier: watcher.tier,
+            mode: watcher.mode,
             reads: vfs.read.latency.count(),
             writes: vfs.write.latency.count(),
             fsyncs: vfs.fsync.latency.count(),
@@ -187,7 +187,7 @@ fn requests_that_libaio_refuses_are_none() {
         }
     });
     for seen in seen {
-        assert_eq!(seen.reads, if seen.tier.hooks_functions() { READS } else { 0 }, "{seen:?}");
+        assert_eq!(seen.reads, if seen.mode.hooks_functions() { READS } else { 0 }, "{seen:?}");
         assert_eq!((seen.writes, seen.fsyncs), (0, 0), "{seen:?}");
         seen.assert_all_ended();
     }

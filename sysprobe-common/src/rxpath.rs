@@ -105,7 +105,7 @@ pub struct Unread {
     /// When the data passed each point, in `CLOCK_MONOTONIC`; 0 for not yet. The last ones are stored here
     /// only to be accounted for: the verifier does not track values in maps, and so does not follow each path
     /// of the reader's code through the accounting.
-    pub moments: [u64; Point::ALL.len()],
+    pub timestamps: [u64; Point::ALL.len()],
     /// TCP: the sequence number of its first byte. UDP: the number of datagrams that will be read before it.
     pub position: u64,
     /// 1 if there is unread data. The program that clears it accounts for the data, because several tasks may
@@ -116,12 +116,12 @@ pub struct Unread {
 }
 
 impl Unread {
-    pub const NONE: Self = Self { moments: [0; Point::ALL.len()], position: 0, waits: 0, weight: 0 };
+    pub const NONE: Self = Self { timestamps: [0; Point::ALL.len()], position: 0, waits: 0, weight: 0 };
 
     /// Whether the data is readable.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
-        self.moments[Point::Ready as usize] != 0
+        self.timestamps[Point::Ready as usize] != 0
     }
 }
 

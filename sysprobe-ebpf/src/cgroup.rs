@@ -3,11 +3,11 @@
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_current_task_btf};
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 
+use crate::globals;
 use crate::kernel::{Address, Object, Typed};
-use crate::settings;
 use crate::slots::is_kernel_thread;
 
-settings!(
+globals!(
     /// `kernfs_node.id`: the cgroup's id.
     OFF_KN_ID,
     OFF_CGROUP_KN,

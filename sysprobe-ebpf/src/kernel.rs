@@ -12,9 +12,9 @@ use aya_ebpf::helpers::{bpf_probe_read_kernel, generated};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::cast::CALL;
 
-use crate::settings;
+use crate::globals;
 
-settings!(
+globals!(
     /// BTF type ids; 0 where the kernel has no `bpf_rdonly_cast` (before 6.2).
     BTF_FILE,
     BTF_LIST_HEAD,

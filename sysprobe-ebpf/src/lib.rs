@@ -7,6 +7,7 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]
 
+pub mod accumulate;
 pub mod argument;
 pub mod atomic;
 pub mod branchless;
@@ -15,7 +16,6 @@ pub mod clock;
 pub mod counter;
 pub mod iteration;
 pub mod kernel;
-pub mod operation;
 pub mod packet;
 pub mod registers;
 pub mod shard;
@@ -23,7 +23,6 @@ pub mod shared;
 pub mod slots;
 pub mod socket;
 pub mod storage;
-pub mod times;
 
 /// 2^64 divided by the golden ratio. A multiplication by it spreads a value over the upper bits.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -47,7 +46,7 @@ macro_rules! object {
 
 /// Read-only globals that the agent sets before loading: offsets of members, and settings.
 #[macro_export]
-macro_rules! settings {
+macro_rules! globals {
     ($($(#[$comment:meta])* $name:ident),+ $(,)?) => {
         $($(#[$comment])*
         #[unsafe(no_mangle)]

@@ -1,10 +1,10 @@
 //! Reads a packet: whether it is an IP packet, and which socket sent it.
 
+use crate::globals;
 use crate::kernel::{Address, Object};
-use crate::settings;
 use crate::socket::is_inet;
 
-settings!(
+globals!(
     /// `sk_buff.data`, at a device the start of the network header.
     OFF_SKB_DATA,
     OFF_SKB_PROTOCOL,

@@ -2,10 +2,10 @@
 
 use aya_ebpf::EbpfContext;
 
+use crate::globals;
 use crate::kernel::{Object, read_u64};
-use crate::settings;
 
-settings!(
+globals!(
     /// The first four arguments of a system call.
     OFF_REGISTER_ARGUMENT_0,
     OFF_REGISTER_ARGUMENT_1,

@@ -13,9 +13,9 @@ use sysprobe_common::slot::room::{EXHAUSTED, FREED, RETURNED, WORDS};
 use sysprobe_common::{cgroup, slot};
 
 use crate::kernel::Object;
-use crate::{counter, settings};
+use crate::{counter, globals};
 
-settings!(OFF_TASK_FLAGS);
+globals!(OFF_TASK_FLAGS);
 
 /// `PF_KTHREAD` of include/linux/sched.h; the value has not changed since 2.6.
 const PF_KTHREAD: u32 = 0x0020_0000;

@@ -7,10 +7,10 @@ use sysprobe_common::tcp::state;
 use sysprobe_common::traffic::Family;
 
 use crate::cgroup::{CFG_VIA_CONTROLLER, id_of};
+use crate::globals;
 use crate::kernel::{Address, Object, Typed};
-use crate::settings;
 
-settings!(
+globals!(
     /// `sock.sk_cgrp_data.cgroup`: the cgroup on the default hierarchy that created the socket.
     OFF_SK_CGROUP,
     OFF_SK_FAMILY,

@@ -19,9 +19,9 @@ use sysprobe_common::storage::{GRANTED, MADE, REFUSED, WORDS};
 use sysprobe_common::tcp::STORAGES;
 
 use crate::kernel::{ABSENT, Object as _, Typed};
-use crate::{GOLDEN, counter, settings};
+use crate::{GOLDEN, counter, globals};
 
-settings!(
+globals!(
     /// The number of parameters of the kernel function that looks up task storage in nested programs, too
     /// (6.2).
     ARGS_STORAGE_GET_RECUR,

@@ -1,6 +1,6 @@
-//! What each program of the probe table costs per run, tier by tier, and what a switch costs with all of a
-//! tier's programs on: for `cargo xtask cost`, as lines of JSON. Where a clock's nanosecond is an
-//! instruction, all of this is instructions.
+//! What each program of the probe table costs per run, and what a switch costs with all programs of an attach
+//! mode on: for `cargo xtask cost`, as lines of JSON. Where a clock's nanosecond is an instruction, these
+//! are instructions.
 //!
 //! A program's cost is its time by the kernel's statistics, less that of an empty program on the same hook
 //! over the same scripted work. The kernel's own way to a program is not in it: that shows in the round
@@ -32,7 +32,7 @@ use sysprobe_agent::cgroup::mounts::KeyHierarchy;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
-use sysprobe_agent::probe::{self, PROBES, Tier, TierSet};
+use sysprobe_agent::probe::{self, AttachMode, PROBES, ProgramSet};
 use sysprobe_common::slot;
 
 use crate::system;
@@ -44,12 +44,12 @@ use scripts::{Dose, Scene, Script};
 /// The kernel frees and patches later what was attached or ended, and nothing tells when it has.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// What starting a tier's programs takes.
+/// What starting an attach mode's programs takes.
 pub(crate) struct Stage {
     loader: Loader,
     facts: Facts,
     plan: Plan,
-    tier: Tier,
+    mode: AttachMode,
     cpu: u32,
     /// How often what is cheap is repeated; once will do where the clock is exact.
     times: u32,
@@ -59,8 +59,8 @@ pub(crate) struct Stage {
 /// the time.
 pub(crate) fn main(times: u32, with_calls: bool) -> Result<()> {
     let mut stage = Stage::open(times)?;
-    for tier in Tier::value_variants() {
-        stage.turn_to(*tier);
+    for mode in AttachMode::value_variants() {
+        stage.turn_to(*mode);
         let mut taken = Vec::new();
         for probe in PROBES {
             if stage.measure(probe.domain)? {
@@ -71,11 +71,11 @@ pub(crate) fn main(times: u32, with_calls: bool) -> Result<()> {
             say(&Line::RoundTrip(trip))?;
         }
         if with_calls {
-            call::of_tier(&stage, &taken)?;
+            call::of_mode(&stage, &taken)?;
         }
     }
     if with_calls {
-        request::of_all_tiers(&stage)?;
+        request::of_all_modes(&stage)?;
         call::of_tools(times)
     } else {
         request::of_default(&stage)
@@ -84,7 +84,7 @@ pub(crate) fn main(times: u32, with_calls: bool) -> Result<()> {
 
 /// Measures what requests take longer only.
 pub(crate) fn requests(times: u32) -> Result<()> {
-    request::of_all_tiers(&Stage::open(times)?)
+    request::of_all_modes(&Stage::open(times)?)
 }
 
 impl Stage {
@@ -96,18 +96,18 @@ impl Stage {
         system::batch().context("asking for the batch policy")?;
         say(&Line::Host(Host { release: facts.kernel.clone(), cpus: facts.cpus.possible }))?;
         let (loader, plan) = (Loader::new(&facts.btf_path), Plan::new(&facts, &Config::default()));
-        Ok(Self { loader, plan, facts, tier: Tier::TpBtf, cpu, times })
+        Ok(Self { loader, plan, facts, mode: AttachMode::TpBtf, cpu, times })
     }
 
-    fn turn_to(&mut self, tier: Tier) {
-        let config = Config { attach: Some(tier), ..Config::default() };
+    fn turn_to(&mut self, mode: AttachMode) {
+        let config = Config { attach: Some(mode), ..Config::default() };
         self.plan = Plan::new(&self.facts, &config);
-        self.tier = tier;
+        self.mode = mode;
     }
 
     /// The domain's programs and what they are to be loaded with, or why there are none.
-    fn candidate(&self, domain: &str) -> Result<(&'static TierSet, &Candidate), String> {
-        let set = probe::tier_set(domain, self.tier).ok_or("the domain has no such tier")?;
+    fn candidate(&self, domain: &str) -> Result<(&'static ProgramSet, &Candidate), String> {
+        let set = probe::program_set(domain, self.mode).ok_or("the domain has no such attach mode")?;
         match self.plan.decision(domain) {
             Some(Decision::On(candidates)) => {
                 Ok((set, candidates.first().ok_or("the plan has no candidate")?))
@@ -137,9 +137,9 @@ impl Stage {
         started.map_err(|error| error.to_string())
     }
 
-    /// Whether this kernel takes the domain's tier; if so, all of its programs are measured.
+    /// Whether this kernel takes the domain's attach mode; if so, all of its programs are measured.
     fn measure(&self, domain: &'static str) -> Result<bool> {
-        let Some(set) = probe::tier_set(domain, self.tier) else { return Ok(false) };
+        let Some(set) = probe::program_set(domain, self.mode) else { return Ok(false) };
         let _statistics = measure_programs()?;
         let running = match self.start(domain) {
             Ok(running) => running,
@@ -156,7 +156,7 @@ impl Stage {
     }
 
     /// What programs cost that book at every turn, where no slot is left for anything: rows of their own.
-    fn measure_full(&self, domain: &'static str, set: &'static TierSet) -> Result<()> {
+    fn measure_full(&self, domain: &'static str, set: &'static ProgramSet) -> Result<()> {
         let script = match domain {
             "sched" => Script::Switch,
             "vfs" => Script::Read,
@@ -177,7 +177,7 @@ impl Stage {
     fn rows(
         &self,
         domain: &'static str,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         running: Running,
         plays: impl Fn(Script) -> bool,
     ) -> Result<Vec<Program>> {
@@ -186,12 +186,12 @@ impl Stage {
         for script in Script::of(set).filter(|script| plays(*script)) {
             self.play(script, &mut meter, &mut cast)?;
         }
-        Ok(meter.rows(domain, self.tier, &cast))
+        Ok(meter.rows(domain, self.mode, &cast))
     }
 
     fn refused(&self, domain: &str, reason: &str) -> Refused {
         let reason = reason.lines().next().unwrap_or_default().to_owned();
-        Refused { domain: domain.to_owned(), tier: self.tier.name().to_owned(), reason }
+        Refused { domain: domain.to_owned(), mode: self.mode.name().to_owned(), reason }
     }
 
     fn play(&self, script: Script, meter: &mut Meter, cast: &mut Cast) -> Result<()> {

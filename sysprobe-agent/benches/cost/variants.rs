@@ -5,7 +5,7 @@ use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, CpuShards, Decision, Plan};
-use sysprobe_agent::probe::{self, Hook, Object, Program, Tier, TierSet};
+use sysprobe_agent::probe::{self, AttachMode, Hook, Object, Program, ProgramSet};
 use sysprobe_agent::sched::Sched;
 
 pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/bench.o"));
@@ -22,32 +22,32 @@ const fn program(name: &'static str, hook: Hook) -> Program {
     Program::new(name, hook, "")
 }
 
-const fn probe(programs: &'static [Program]) -> TierSet {
+const fn probe(programs: &'static [Program]) -> ProgramSet {
     let object = Object { file: "bench.o", bytes: OBJECT };
-    TierSet { tier: Tier::TpBtf, object, programs, members: &[], needs: &[] }
+    ProgramSet { mode: AttachMode::TpBtf, object, programs, members: &[], needs: &[] }
 }
 
-pub(crate) static EMPTY: TierSet =
+pub(crate) static EMPTY: ProgramSet =
     probe(&[program("bench_empty_sw", SWITCH), program("bench_empty_wk", WAKEUP)]);
 /// The least that the product's hooks could cost.
-pub(crate) static EMPTY_SWITCH: TierSet = probe(&[program("bench_empty_sw", SWITCH)]);
-static HASH_BY_PID: TierSet = probe(&[
+pub(crate) static EMPTY_SWITCH: ProgramSet = probe(&[program("bench_empty_sw", SWITCH)]);
+static HASH_BY_PID: ProgramSet = probe(&[
     program("bench_hash_wk", WAKEUP),
     program("bench_hash_new", WAKEUP_NEW),
     program("bench_hash_sw", SWITCH),
 ]);
-static TASK_STAMPS: TierSet = probe(&[
+static TASK_STAMPS: ProgramSet = probe(&[
     SEED,
     program("bench_tls_wk", WAKEUP),
     program("bench_tls_new", WAKEUP_NEW),
     program("bench_tls_sw", SWITCH),
 ]);
-static INFO: TierSet = probe(&[SEED, program("bench_info", SWITCH)]);
-static HASH: TierSet = probe(&[SEED, program("bench_hash", SWITCH)]);
-static WALK: TierSet = probe(&[SEED, program("bench_walk", SWITCH)]);
-static PCPU_HASH: TierSet = probe(&[SEED, program("bench_pcpu_hash", SWITCH)]);
-static PCPU: TierSet = probe(&[SEED, program("bench_pcpu", SWITCH)]);
-static MMAP: TierSet = probe(&[SEED, program("bench_mmap", SWITCH)]);
+static INFO: ProgramSet = probe(&[SEED, program("bench_info", SWITCH)]);
+static HASH: ProgramSet = probe(&[SEED, program("bench_hash", SWITCH)]);
+static WALK: ProgramSet = probe(&[SEED, program("bench_walk", SWITCH)]);
+static PCPU_HASH: ProgramSet = probe(&[SEED, program("bench_pcpu_hash", SWITCH)]);
+static PCPU: ProgramSet = probe(&[SEED, program("bench_pcpu", SWITCH)]);
+static MMAP: ProgramSet = probe(&[SEED, program("bench_mmap", SWITCH)]);
 
 /// One row of the report.
 pub(crate) struct Variant {
@@ -60,10 +60,10 @@ enum Kind {
     Product,
     /// The same with one shard for all CPUs.
     OneShard,
-    Bench(&'static TierSet),
+    Bench(&'static ProgramSet),
 }
 
-const fn bench(title: &'static str, set: &'static TierSet) -> Variant {
+const fn bench(title: &'static str, set: &'static ProgramSet) -> Variant {
     Variant { title, kind: Kind::Bench(set) }
 }
 
@@ -140,11 +140,11 @@ impl Bench {
     }
 
     pub(crate) fn product(&self, plan: &Plan) -> Result<Sched> {
-        let set = probe::tier_set("sched", self.candidate.tier).context("no such tier")?;
+        let set = probe::program_set("sched", self.candidate.mode).context("no such attach mode")?;
         Ok(Sched::start(&self.loader, set, &self.candidate, plan)?)
     }
 
-    pub(crate) fn bench(&self, set: &'static TierSet) -> Result<Loaded> {
+    pub(crate) fn bench(&self, set: &'static ProgramSet) -> Result<Loaded> {
         let mut globals = self.candidate.globals.clone();
         globals.retain(|(name, _)| WANTED.contains(name));
         // This layout has a shard for each CPU, at its number.

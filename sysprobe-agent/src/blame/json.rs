@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use crate::show::page::document::Document;
-pub use crate::show::watch::document::{
+pub use crate::show::workload_view::document::{
     CauseDocument, CulpritDocument, OfWorkload, PartDocument, WaitsDocument, WorkloadDocument,
 };
 

@@ -40,5 +40,8 @@ fn devices_add_up_by_name() {
 #[test]
 fn keys_stand_for_cgroups_the_kernel_and_the_unknown() {
     let owner = |cgroup| DeviceKey(block::Key { cgroup, device: block::device(8, 1), pad: 0 }).owner();
-    assert_eq!([owner(7), owner(KERNEL), owner(0)], [Owner::Cgroup(7), Owner::Kernel, Owner::Unknown]);
+    assert_eq!(
+        [owner(7), owner(KERNEL), owner(0)],
+        [SlotOwner::Cgroup(7), SlotOwner::Kernel, SlotOwner::Unknown]
+    );
 }

@@ -14,13 +14,13 @@ use super::kprobe::{Kprobe, Place};
 use super::reason::{chain, refusal};
 use super::scan::{Scan, ScanStatistics};
 use super::{LoadError, MappedArray, Plain, syscall};
-use crate::probe::{self, ABSENT, Hook, TierSet};
+use crate::probe::{self, ABSENT, Hook, ProgramSet};
 
 /// A domain's object with its programs attached. Dropping it detaches and unloads them.
 #[derive(Debug)]
 pub struct Loaded {
     ebpf: Ebpf,
-    set: &'static TierSet,
+    set: &'static ProgramSet,
     /// False if the programs are only verified: then `attach` does nothing.
     attaches: bool,
     /// Links of the programs on tracepoints, by program name.
@@ -47,7 +47,7 @@ pub trait Running {
 impl Loaded {
     pub(super) fn new(
         ebpf: Ebpf,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         globals: &[(&'static str, u32)],
         attaches: bool,
     ) -> Self {

@@ -15,7 +15,7 @@ use super::reason::{chain, is_by_verifier, refusal};
 use super::shared::Shared;
 use super::{Loaded, memlock};
 use crate::host::KERNEL_BTF;
-use crate::probe::{self, Hook, Object, TierSet};
+use crate::probe::{self, Hook, Object, ProgramSet};
 
 /// Why a domain could not be started, as a sentence for the domain's reason.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub struct Loader {
 
 /// What is to be loaded of an object, and how.
 struct Request<'a> {
-    set: &'static TierSet,
+    set: &'static ProgramSet,
     globals: &'a [(&'static str, u32)],
     table: Option<(&'static str, &'a [u8])>,
     map_sizes: &'a [(&'static str, u32)],
@@ -115,7 +115,7 @@ impl Loader {
     /// Creates the maps, sets the globals and has the kernel verify the programs. Nothing runs yet.
     pub fn load(
         &self,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         globals: &[(&'static str, u32)],
         map_sizes: &[(&'static str, u32)],
     ) -> Result<Loaded, LoadError> {
@@ -125,7 +125,7 @@ impl Loader {
     /// As [`load`](Self::load), for programs with a global that is a table of bytes.
     pub fn load_with_table(
         &self,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         globals: &[(&'static str, u32)],
         table: Option<(&'static str, &[u8])>,
         map_sizes: &[(&'static str, u32)],

@@ -8,7 +8,7 @@ use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, KILLS_UNKNOW
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
 use crate::plan::Candidate;
-use crate::probe::TierSet;
+use crate::probe::ProgramSet;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,11 @@ pub struct Counts {
 }
 
 impl Events {
-    pub fn start(loader: &Loader, set: &'static TierSet, candidate: &Candidate) -> Result<Self, LoadError> {
+    pub fn start(
+        loader: &Loader,
+        set: &'static ProgramSet,
+        candidate: &Candidate,
+    ) -> Result<Self, LoadError> {
         let mut loaded = loader.load(set, &candidate.globals, &[])?;
         let ring = loaded.take_map("CGROUP_EVENTS")?;
         let counts = loaded.map_array("CGROUP_COUNTS")?;

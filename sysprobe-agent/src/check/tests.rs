@@ -10,7 +10,7 @@ use crate::host::{Offers, Privilege};
 use crate::plan::fixture::{facts, v1};
 use crate::pods::PodFacts;
 use crate::pods::plan::{Access, KubeletPlan, KubernetesPlan};
-use crate::probe::Tier;
+use crate::probe::AttachMode;
 use crate::schema::{Form, proof};
 
 /// The JSON document, checked against its schema.
@@ -24,12 +24,12 @@ fn document(facts: Facts, trials: Option<Vec<Trial>>, agent: Agent) -> Value {
 
 #[test]
 fn a_host_with_everything_is_what_the_schema_says() {
-    let trial = |verdict| Trial { domain: "sched", tier: Tier::TpBtf, verdict };
+    let trial = |verdict| Trial { domain: "sched", mode: AttachMode::TpBtf, verdict };
     let trials = vec![trial(Verdict::Taken), trial(Verdict::Refused("no such member".to_owned()))];
     let state = |name: &str, up| DomainState {
         name: name.to_owned(),
         up,
-        hook: "tp_btf".to_owned(),
+        mode: "tp_btf".to_owned(),
         ..DomainState::default()
     };
     let source = PodSourceSample { source: "cri".to_owned(), up: false, reason: "refused".to_owned() };

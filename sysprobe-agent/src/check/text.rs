@@ -10,7 +10,7 @@ use crate::host::Facts;
 use crate::host::known_bugs::KnownBug;
 use crate::plan::{Decision, DomainPlan, Plan};
 use crate::pods::{PodsPlan, SourceKind};
-use crate::probe::{self, Tier};
+use crate::probe::{self, AttachMode};
 use crate::snapshot::{DomainState, PodSourceSample};
 use crate::storage::Limits;
 
@@ -87,20 +87,20 @@ fn domain(out: &mut impl Write, plan: &DomainPlan, trials: Option<&[Trial]>) -> 
         Decision::On(candidates) => candidates,
     };
     let state = match trials.map(|trials| first_taken(trials, plan.name)) {
-        Some(Some(tier)) => format!("on, by {}", tier.name()),
+        Some(Some(mode)) => format!("on, by {}", mode.name()),
         Some(None) => "off: the kernel accepts none of its attach modes".to_owned(),
         None => "on, by the first attach mode that the kernel accepts".to_owned(),
     };
     line(out, plan.name, &state)?;
-    let verdict = |tier| {
+    let verdict = |mode| {
         let mut trials = trials?.iter();
-        trials.find(|trial| (trial.domain, trial.tier) == (plan.name, tier)).map(|trial| &trial.verdict)
+        trials.find(|trial| (trial.domain, trial.mode) == (plan.name, mode)).map(|trial| &trial.verdict)
     };
-    let mut rows: Vec<(Tier, String)> =
-        candidates.iter().map(|candidate| (candidate.tier, said(verdict(candidate.tier)))).collect();
-    rows.extend(plan.passed_over.iter().map(|reason| (reason.tier, format!("not tried: {}", reason.reason))));
-    rows.sort_by_key(|(tier, _)| probe::rank(plan.name, *tier));
-    rows.iter().try_for_each(|(tier, said)| row(out, *tier, said))
+    let mut rows: Vec<(AttachMode, String)> =
+        candidates.iter().map(|candidate| (candidate.mode, said(verdict(candidate.mode)))).collect();
+    rows.extend(plan.passed_over.iter().map(|reason| (reason.mode, format!("not tried: {}", reason.reason))));
+    rows.sort_by_key(|(mode, _)| probe::rank(plan.name, *mode));
+    rows.iter().try_for_each(|(mode, said)| row(out, *mode, said))
 }
 
 fn said(verdict: Option<&Verdict>) -> String {
@@ -112,9 +112,9 @@ fn said(verdict: Option<&Verdict>) -> String {
 }
 
 /// Continuation lines of the verifier's message are indented below the first line.
-fn row(out: &mut impl Write, tier: Tier, said: &str) -> io::Result<()> {
+fn row(out: &mut impl Write, mode: AttachMode, said: &str) -> io::Result<()> {
     let mut lines = said.lines();
-    writeln!(out, "  {:<14}{:<8}{}", "", tier.name(), lines.next().unwrap_or_default())?;
+    writeln!(out, "  {:<14}{:<8}{}", "", mode.name(), lines.next().unwrap_or_default())?;
     lines.try_for_each(|line| writeln!(out, "  {:<22}  {line}", ""))
 }
 
@@ -186,7 +186,7 @@ fn agent(out: &mut impl Write, agent: &Agent, socket: &Path) -> io::Result<()> {
 }
 
 fn running(out: &mut impl Write, domain: &DomainState) -> io::Result<()> {
-    let state = if domain.up { format!("up, by {}", domain.hook) } else { "off".to_owned() };
+    let state = if domain.up { format!("up, by {}", domain.mode) } else { "off".to_owned() };
     line(out, &domain.name, &state)?;
     domain.reason.lines().try_for_each(|reason| line(out, "", reason))
 }

@@ -12,7 +12,7 @@ use crate::cgroup::events::Events;
 use crate::host::Facts;
 use crate::net::Net;
 use crate::plan::{Candidate, Decision, Plan};
-use crate::probe::{self, Tier, TierSet};
+use crate::probe::{self, AttachMode, ProgramSet};
 use crate::reclaim::Reclaim;
 use crate::rxpath::Rxpath;
 use crate::sched::Sched;
@@ -25,7 +25,8 @@ pub(super) struct Trial {
     /// Name of the domain, such as `sched`.
     pub(super) domain: &'static str,
     /// The attach mode.
-    pub(super) tier: Tier,
+    #[serde(rename = "tier")]
+    pub(super) mode: AttachMode,
     /// Whether the kernel accepted the programs.
     pub(super) verdict: Verdict,
 }
@@ -40,7 +41,7 @@ pub(super) enum Verdict {
     Refused(String),
 }
 
-type Load = fn(&Loader, &'static TierSet, &Candidate, &Plan) -> Result<(), LoadError>;
+type Load = fn(&Loader, &'static ProgramSet, &Candidate, &Plan) -> Result<(), LoadError>;
 
 /// The start function of each domain that has programs.
 const DOMAINS: [(&str, Load); 8] = [
@@ -67,21 +68,21 @@ pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
     for (domain, load) in DOMAINS {
         let Some(Decision::On(candidates)) = plan.decision(domain) else { continue };
         for candidate in candidates {
-            let Some(set) = probe::tier_set(domain, candidate.tier) else { continue };
+            let Some(set) = probe::program_set(domain, candidate.mode) else { continue };
             let verdict = match load(&loader, set, candidate, &smallest) {
                 Ok(()) => Verdict::Taken,
                 Err(error) => Verdict::Refused(error.to_string()),
             };
-            trials.push(Trial { domain, tier: candidate.tier, verdict });
+            trials.push(Trial { domain, mode: candidate.mode, verdict });
         }
     }
     trials
 }
 
 /// The attach mode that an agent would use.
-pub(super) fn first_taken(trials: &[Trial], domain: &str) -> Option<Tier> {
+pub(super) fn first_taken(trials: &[Trial], domain: &str) -> Option<AttachMode> {
     let mut mine = trials.iter().filter(|trial| trial.domain == domain);
-    mine.find(|trial| matches!(trial.verdict, Verdict::Taken)).map(|trial| trial.tier)
+    mine.find(|trial| matches!(trial.verdict, Verdict::Taken)).map(|trial| trial.mode)
 }
 
 /// A ring buffer has at least one page.

@@ -19,7 +19,7 @@ fn the_shipped_example_is_the_default_and_names_every_key() {
     let complete = Config {
         btf: Some("/b".into()),
         cgroup_root: Some("/c".into()),
-        attach: Some(Tier::Kprobe),
+        attach: Some(AttachMode::Kprobe),
         objects: Some("/o".into()),
         pods: PodsConfig {
             node: Some("n".into()),

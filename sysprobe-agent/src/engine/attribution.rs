@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use crate::cgroup::name::Name;
 use crate::cgroup::tree::Cgroup;
 use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER};
-use crate::workload::{Bearer, Charge};
+use crate::workload::{Charge, Owner};
 
 /// How long counters wait for the name of their pod. A pod is known long before its first container, and the
 /// API server reports a container within a second; a sandbox is recognized after `SANDBOX_AFTER`.
@@ -30,9 +30,9 @@ pub(super) struct Attribution {
     may_learn: bool,
     /// Whether there is a source of names at all.
     tells_names: bool,
-    known: HashMap<u64, Bearer>,
+    known: HashMap<u64, Owner>,
     /// Owners of deleted cgroups, and the time of deletion: sockets may outlive their cgroup.
-    late: HashMap<u64, (Bearer, Instant)>,
+    late: HashMap<u64, (Owner, Instant)>,
     waiting: HashMap<u64, Wait>,
     orphans: Vec<Orphan>,
     /// Cgroups that were deleted before they were named, and when; interference records may still refer to
@@ -97,10 +97,10 @@ impl Attribution {
     }
 
     /// Resolves the owner of a cgroup. `None` while its name may still arrive.
-    pub(super) fn settle(&mut self, id: u64, cgroup: &Cgroup, now: Instant) -> Option<&Bearer> {
+    pub(super) fn resolve(&mut self, id: u64, cgroup: &Cgroup, now: Instant) -> Option<&Owner> {
         let name = &cgroup.name;
         if name.container_id.is_none() && name.pod_uid.is_none() {
-            return Some(self.settle_by_path(id, cgroup));
+            return Some(self.resolve_by_path(id, cgroup));
         }
         let answer = self.pods.resolve(name);
         if is_final(&answer, name) {
@@ -120,19 +120,19 @@ impl Attribution {
         self.known.get(&id)
     }
 
-    fn settle_by_path(&mut self, id: u64, cgroup: &Cgroup) -> &Bearer {
-        let by_path = || Bearer::of_path(&cgroup.name).since(cgroup.since);
-        let bearer = self.known.entry(id).or_insert_with(by_path);
+    fn resolve_by_path(&mut self, id: u64, cgroup: &Cgroup) -> &Owner {
+        let by_path = || Owner::of_path(&cgroup.name).since(cgroup.since);
+        let owner = self.known.entry(id).or_insert_with(by_path);
         // The cgroup was renamed.
-        if bearer.workload.container != cgroup.name.name {
-            *bearer = by_path();
+        if owner.workload.container != cgroup.name.name {
+            *owner = by_path();
         }
-        bearer
+        owner
     }
 
     fn accept(&mut self, id: u64, answer: &Answer, cgroup: &Cgroup) {
-        if self.known.get(&id).is_none_or(|bearer| !bearer.is_of(answer, &cgroup.name)) {
-            self.known.insert(id, Bearer::of_answer(answer, &cgroup.name).since(cgroup.since));
+        if self.known.get(&id).is_none_or(|owner| !owner.is_of(answer, &cgroup.name)) {
+            self.known.insert(id, Owner::of_answer(answer, &cgroup.name).since(cgroup.since));
         }
     }
 
@@ -152,9 +152,9 @@ impl Attribution {
         self.may_learn && name.pod_uid.is_some()
     }
 
-    /// The owner that `settle` found last, also for a cgroup that was deleted recently.
-    pub(super) fn bearer(&self, id: u64) -> Option<&Bearer> {
-        self.known.get(&id).or_else(|| self.late.get(&id).map(|(bearer, _)| bearer))
+    /// The owner that `resolve` found last, also for a cgroup that was deleted recently.
+    pub(super) fn owner(&self, id: u64) -> Option<&Owner> {
+        self.known.get(&id).or_else(|| self.late.get(&id).map(|(owner, _)| owner))
     }
 
     /// Whether the cgroup was deleted recently.
@@ -170,8 +170,8 @@ impl Attribution {
     /// Notes that a cgroup was deleted; its owner is kept for a while.
     pub(super) fn retire(&mut self, id: u64, name: &Name, now: Instant) {
         let waited = self.waiting.remove(&id).is_some();
-        if let Some(bearer) = self.known.remove(&id) {
-            self.late.insert(id, (bearer, now));
+        if let Some(owner) = self.known.remove(&id) {
+            self.late.insert(id, (owner, now));
         } else if waited && self.nameless.len() < ORPHANS_MAX {
             self.nameless.insert(id, (name.clone(), now));
         }
@@ -199,7 +199,7 @@ impl Attribution {
 
     /// Passes the counters of deleted cgroups to `charge` once their name has arrived or can no longer
     /// arrive.
-    pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Bearer, &dyn Charge)) {
+    pub(super) fn place_orphans(&mut self, now: Instant, mut charge: impl FnMut(&Owner, &dyn Charge)) {
         // The state of the sources is reported even if no name is looked up for hours.
         self.pods.update();
         let changes = self.pods.changes();
@@ -212,25 +212,25 @@ impl Attribution {
             }
             match pods.resolve(name) {
                 answer if !is_final(&answer, name) && !is_late => None,
-                Answer::Unknown => Some(Bearer::unknown()),
-                answer => Some(Bearer::of_answer(&answer, name)),
+                Answer::Unknown => Some(Owner::unknown()),
+                answer => Some(Owner::of_answer(&answer, name)),
             }
         };
         self.orphans.retain(|orphan| {
-            let bearer = place(&orphan.name, orphan.since);
-            if let Some(bearer) = &bearer {
-                charge(bearer, orphan.gathered.as_ref());
+            let owner = place(&orphan.name, orphan.since);
+            if let Some(owner) = &owner {
+                charge(owner, orphan.gathered.as_ref());
             }
-            bearer.is_none()
+            owner.is_none()
         });
         let late = &mut self.late;
         let without_name = &mut self.without_name;
         self.nameless.retain(|id, (name, since)| {
-            let bearer = place(name, *since);
-            let is_unknown = bearer.as_ref().is_some_and(|bearer| *bearer == Bearer::unknown());
+            let owner = place(name, *since);
+            let is_unknown = owner.as_ref().is_some_and(|owner| *owner == Owner::unknown());
             *without_name += u64::from(is_unknown);
-            let is_placed = bearer.is_some();
-            late.extend(bearer.map(|bearer| (*id, (bearer, now))));
+            let is_placed = owner.is_some();
+            late.extend(owner.map(|owner| (*id, (owner, now))));
             !is_placed
         });
     }
@@ -307,12 +307,12 @@ mod tests {
             let start = Instant::now();
             let cgroup = Cgroup::of_path(PATH, start);
             for early in [Duration::ZERO, patience.mul_f64(0.99)] {
-                assert_eq!(attribution.settle(7, &cgroup, start + early), None, "{patience:?}");
+                assert_eq!(attribution.resolve(7, &cgroup, start + early), None, "{patience:?}");
             }
             assert_eq!(attribution.without_name(), 0);
-            let bearer = attribution.settle(7, &cgroup, start + patience).expect("by its id");
-            assert_eq!(Some(&bearer.workload.container), cgroup.name.container_id.as_ref());
-            attribution.settle(7, &cgroup, start + patience * 2).expect("as before");
+            let owner = attribution.resolve(7, &cgroup, start + patience).expect("by its id");
+            assert_eq!(Some(&owner.workload.container), cgroup.name.container_id.as_ref());
+            attribution.resolve(7, &cgroup, start + patience * 2).expect("as before");
             assert_eq!(attribution.without_name(), 1);
         }
     }
@@ -324,16 +324,16 @@ mod tests {
         let start = Instant::now();
         let cgroup = Cgroup::of_path(PATH, start);
         let died = start + PATIENCE + Duration::from_secs(5);
-        assert_eq!(attribution.settle(7, &cgroup, start), None);
+        assert_eq!(attribution.resolve(7, &cgroup, start), None);
         assert_eq!(
-            attribution.settle(7, &cgroup, died),
+            attribution.resolve(7, &cgroup, died),
             None,
             "it lived for longer than the shorter patience"
         );
         attribution.retire(7, &cgroup.name, died);
         assert!(attribution.is_nameless(7));
         attribution.place_orphans(died + PATIENCE, |_, _| ());
-        assert_eq!(attribution.bearer(7), Some(&Bearer::unknown()));
+        assert_eq!(attribution.owner(7), Some(&Owner::unknown()));
         assert_eq!(attribution.without_name(), 1);
     }
 }

@@ -6,34 +6,34 @@ use sysprobe_common::sched::threads::Threads;
 use tracing::error;
 
 use super::attribution::Attribution;
-use super::identity::Identity;
+use super::cgroup_tracker::CgroupTracker;
 use crate::cgroup::tree::Cgroup;
 use crate::sched::interference::{Interference, Taken};
-use crate::slots::{Counters, Key, Owner, Slots};
+use crate::slots::{Counters, Key, SlotOwner, Slots};
 use crate::snapshot::SocketsSample;
-use crate::workload::{Bearer, Charge, Registry};
+use crate::workload::{Charge, Owner, Registry};
 
 /// A domain's slots, independent of their counters' type.
-pub(super) trait Charged {
+pub(super) trait SlotTable {
     /// Looks up which cgroups have slots.
     fn list(&mut self);
 
     /// The same before deleted cgroups are reaped; only needed where a cgroup's id alone does not determine
     /// its slots.
-    fn list_for_burials(&mut self);
+    fn list_before_reaping(&mut self);
 
     /// The cgroups that have slots.
     fn cgroups(&self) -> Vec<u64>;
 
     /// Charges everything that the listed slots hold now.
-    fn collect(&mut self, identity: &Identity, attribution: &Attribution, registry: &mut Registry);
+    fn collect(&mut self, tracker: &CgroupTracker, attribution: &Attribution, registry: &mut Registry);
 
     /// Charges the last counters of a deleted cgroup and frees its slots.
-    fn bury(&mut self, burial: &mut Burial<'_>);
+    fn reap(&mut self, reaping: &mut Reaping<'_>);
 }
 
 /// A deleted cgroup, and what charging its last counters takes.
-pub(super) struct Burial<'a> {
+pub(super) struct Reaping<'a> {
     pub(super) id: u64,
     pub(super) cgroup: &'a Cgroup,
     pub(super) attribution: &'a mut Attribution,
@@ -41,28 +41,28 @@ pub(super) struct Burial<'a> {
     pub(super) now: Instant,
 }
 
-impl Burial<'_> {
+impl Reaping<'_> {
     /// Charges the last counters of one domain, if necessary when the cgroup's name arrives.
     pub(super) fn charge(&mut self, gathered: impl Charge + 'static) {
         let Self { id, cgroup, attribution, registry, now } = self;
-        if let Some(bearer) = attribution.settle(*id, cgroup, *now) {
-            registry.add(bearer, &gathered);
+        if let Some(owner) = attribution.resolve(*id, cgroup, *now) {
+            registry.add(owner, &gathered);
         } else if let Err(gathered) = attribution.adopt(&cgroup.name, Box::new(gathered), *now) {
-            registry.add(&Bearer::unknown(), gathered.as_ref());
+            registry.add(&Owner::unknown(), gathered.as_ref());
         }
     }
 }
 
-impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
+impl<S: Counters + Charge + 'static, K: Key> SlotTable for Slots<S, K> {
     fn list(&mut self) {
         if let Err(error) = Self::list(self) {
             error!(%error, "A slot map could not be read.");
         }
     }
 
-    fn list_for_burials(&mut self) {
+    fn list_before_reaping(&mut self) {
         if K::of_cgroup(0).is_none() {
-            Charged::list(self);
+            SlotTable::list(self);
         }
     }
 
@@ -70,16 +70,16 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
         self.owners().map(|(_, id)| id).collect()
     }
 
-    fn collect(&mut self, identity: &Identity, attribution: &Attribution, registry: &mut Registry) {
+    fn collect(&mut self, tracker: &CgroupTracker, attribution: &Attribution, registry: &mut Registry) {
         charge(self, attribution, registry);
-        release_unheard(self, identity, attribution, registry);
+        release_unheard(self, tracker, attribution, registry);
     }
 
-    fn bury(&mut self, burial: &mut Burial<'_>) {
-        let id = burial.id;
+    fn reap(&mut self, reaping: &mut Reaping<'_>) {
+        let id = reaping.id;
         let keys = K::of_cgroup(id).map_or_else(|| self.keys_of(id), |key| vec![key]);
         for key in keys {
-            let released = self.release(key, |gathered| burial.charge(*gathered));
+            let released = self.release(key, |gathered| reaping.charge(*gathered));
             if let Err(error) = released {
                 error!(%error, "The slot of a deleted cgroup could not be freed.");
             }
@@ -88,17 +88,17 @@ impl<S: Counters + Charge + 'static, K: Key> Charged for Slots<S, K> {
 }
 
 /// Resolves the owners of these cgroups for all domains at once: one tree walk finds all new cgroups.
-pub(super) fn settle(owners: &[u64], identity: &mut Identity, attribution: &mut Attribution) {
+pub(super) fn resolve_all(owners: &[u64], tracker: &mut CgroupTracker, attribution: &mut Attribution) {
     let now = Instant::now();
     // The event of a new cgroup precedes its first slot: after this update, the cgroup of every slot should
     // be known.
-    identity.update(now);
-    if owners.iter().any(|id| identity.tree().get(*id).is_none() && !attribution.is_late(*id)) {
-        identity.look_again(now);
+    tracker.update(now);
+    if owners.iter().any(|id| tracker.tree().get(*id).is_none() && !attribution.is_late(*id)) {
+        tracker.look_again(now);
     }
-    let tree = identity.tree();
+    let tree = tracker.tree();
     for (id, cgroup) in owners.iter().filter_map(|id| Some((*id, tree.get(*id)?))) {
-        attribution.settle(id, cgroup, now);
+        attribution.resolve(id, cgroup, now);
     }
 }
 
@@ -108,25 +108,25 @@ fn charge<S: Counters + Charge, K: Key>(
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let bearers = Bearers::default();
+    let owners = Owners::default();
     slots.read(
-        |id| attribution.bearer(id).is_some(),
-        |owner, gathered| registry.add(bearers.of(owner, attribution), gathered),
+        |id| attribution.owner(id).is_some(),
+        |owner, gathered| registry.add(owners.of(owner, attribution), gathered),
     );
 }
 
 /// Adds the sockets that each owner had at the last scan. Sockets of a cgroup without a name are left out: a
 /// gauge, unlike a counter, need not be kept for later.
 pub(super) fn count_sockets(
-    sockets: &[(Owner, SocketsSample)],
+    sockets: &[(SlotOwner, SocketsSample)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let bearers = Bearers::default();
+    let owners = Owners::default();
     registry.forget_sockets();
     for (owner, sockets) in sockets {
-        if !matches!(owner, Owner::Cgroup(id) if attribution.bearer(*id).is_none()) {
-            registry.add_sockets(bearers.of(*owner, attribution), sockets);
+        if !matches!(owner, SlotOwner::Cgroup(id) if attribution.owner(*id).is_none()) {
+            registry.add_sockets(owners.of(*owner, attribution), sockets);
         }
     }
 }
@@ -134,14 +134,14 @@ pub(super) fn count_sockets(
 /// Adds the threads that each owner has now. Threads of a cgroup without a name are left out: a gauge, unlike
 /// a counter, need not be kept for later.
 pub(super) fn count_threads(
-    threads: &[(Owner, Threads)],
+    threads: &[(SlotOwner, Threads)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let bearers = Bearers::default();
+    let owners = Owners::default();
     for (owner, threads) in threads {
-        if !matches!(owner, Owner::Cgroup(id) if attribution.bearer(*id).is_none()) {
-            registry.add_threads(bearers.of(*owner, attribution), threads);
+        if !matches!(owner, SlotOwner::Cgroup(id) if attribution.owner(*id).is_none()) {
+            registry.add_threads(owners.of(*owner, attribution), threads);
         }
     }
 }
@@ -150,15 +150,15 @@ pub(super) fn count_threads(
 /// of its owners has no name yet.
 pub(super) fn charge_interference(
     interference: &mut Interference,
-    identity: &Identity,
+    tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let bearers = Bearers::default();
+    let owners = Owners::default();
     // Records may still refer to a cgroup that was just deleted.
-    let has_gone = |owner| matches!(owner, Owner::Cgroup(id) if identity.tree().get(id).is_none());
+    let has_gone = |owner| matches!(owner, SlotOwner::Cgroup(id) if tracker.tree().get(id).is_none());
     let is_nameless = |owner| match owner {
-        Owner::Cgroup(id) if attribution.bearer(id).is_none() => {
+        SlotOwner::Cgroup(id) if attribution.owner(id).is_none() => {
             !has_gone(owner) || attribution.is_nameless(id)
         }
         _ => false,
@@ -169,8 +169,8 @@ pub(super) fn charge_interference(
             return Taken::NotYet;
         }
         if ns != 0 {
-            let culprit = bearers.of(culprit, attribution);
-            registry.add_interference(bearers.of(victim, attribution), culprit, ns);
+            let culprit = owners.of(culprit, attribution);
+            registry.add_interference(owners.of(victim, attribution), culprit, ns);
         }
         if has_gone(victim) || has_gone(culprit) { Taken::ForGood } else { Taken::Yes }
     });
@@ -181,23 +181,23 @@ pub(super) fn charge_interference(
 }
 
 /// The owners of counters that belong to no cgroup or to an unknown one.
-pub(super) struct Bearers {
-    kernel: Bearer,
-    unknown: Bearer,
+pub(super) struct Owners {
+    kernel: Owner,
+    unknown: Owner,
 }
 
-impl Default for Bearers {
+impl Default for Owners {
     fn default() -> Self {
-        Self { kernel: Bearer::kernel(), unknown: Bearer::unknown() }
+        Self { kernel: Owner::kernel(), unknown: Owner::unknown() }
     }
 }
 
-impl Bearers {
-    pub(super) fn of<'a>(&'a self, owner: Owner, attribution: &'a Attribution) -> &'a Bearer {
+impl Owners {
+    pub(super) fn of<'a>(&'a self, owner: SlotOwner, attribution: &'a Attribution) -> &'a Owner {
         match owner {
-            Owner::Kernel => &self.kernel,
-            Owner::Unknown => &self.unknown,
-            Owner::Cgroup(id) => attribution.bearer(id).unwrap_or(&self.unknown),
+            SlotOwner::Kernel => &self.kernel,
+            SlotOwner::Unknown => &self.unknown,
+            SlotOwner::Cgroup(id) => attribution.owner(id).unwrap_or(&self.unknown),
         }
     }
 }
@@ -207,17 +207,17 @@ impl Bearers {
 /// to `unknown` without a slot.
 fn release_unheard<S: Counters + Charge, K: Key>(
     slots: &mut Slots<S, K>,
-    identity: &Identity,
+    tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    if !identity.sees_everything() {
+    if !tracker.sees_everything() {
         return;
     }
-    let is_unheard = |id: u64| identity.tree().get(id).is_none() && !attribution.is_late(id);
+    let is_unheard = |id: u64| tracker.tree().get(id).is_none() && !attribution.is_late(id);
     let unheard: Vec<K> = slots.owners().filter(|(_, id)| is_unheard(*id)).map(|(key, _)| key).collect();
     for key in unheard {
-        if let Err(error) = slots.retire(key, |gathered| registry.add(&Bearer::unknown(), gathered)) {
+        if let Err(error) = slots.retire(key, |gathered| registry.add(&Owner::unknown(), gathered)) {
             error!(%error, "The slot of a cgroup that no longer exists could not be freed.");
         }
     }

@@ -8,8 +8,8 @@ use anyhow::Result;
 use tracing::warn;
 
 use super::attribution::Attribution;
-use super::charging::Burial;
-use super::identity::Identity;
+use super::cgroup_tracker::CgroupTracker;
+use super::charging::Reaping;
 use super::rotation::Rotation;
 use super::start::file_domain;
 use crate::cgroup::files::Place;
@@ -108,20 +108,20 @@ impl Files {
     }
 
     /// Called at startup, before the first collection.
-    pub(super) fn take_baseline(&mut self, identity: &Identity) {
-        let cgroups = with_series(identity, Instant::now());
-        self.domains().for_each(|domain| domain.take_baseline(identity.tree(), &cgroups));
+    pub(super) fn take_baseline(&mut self, tracker: &CgroupTracker) {
+        let cgroups = with_series(tracker, Instant::now());
+        self.domains().for_each(|domain| domain.take_baseline(tracker.tree(), &cgroups));
     }
 
     /// A cgroup that is not read in this pass contributes its last reading again.
     pub(super) fn collect(
         &mut self,
-        identity: &Identity,
+        tracker: &CgroupTracker,
         attribution: &mut Attribution,
         registry: &mut Registry,
     ) {
         let start = Instant::now();
-        let mut cgroups = with_series(identity, start);
+        let mut cgroups = with_series(tracker, start);
         registry.forget_memory_levels();
         let mut rotation = std::mem::take(&mut self.rotation);
         let has_time = || start.elapsed() < AT_MOST;
@@ -132,7 +132,7 @@ impl Files {
             |of, has_turn| {
                 for domain in self.domains() {
                     if has_turn {
-                        domain.read(identity.tree(), of, attribution, registry);
+                        domain.read(tracker.tree(), of, attribution, registry);
                     } else {
                         domain.repeat(of, attribution, registry);
                     }
@@ -153,10 +153,10 @@ impl Files {
     }
 
     /// Charges what a deleted cgroup's files would have said last, as far as its event does.
-    pub(super) fn bury(&mut self, burial: &mut Burial<'_>) {
-        let (id, cgroup) = (burial.id, burial.cgroup);
+    pub(super) fn reap(&mut self, reaping: &mut Reaping<'_>) {
+        let (id, cgroup) = (reaping.id, reaping.cgroup);
         if let Some(kills) = self.memory.as_mut().and_then(|memory| memory.last_kills(id, cgroup)) {
-            burial.charge(kills);
+            reaping.charge(kills);
         }
     }
 
@@ -230,16 +230,16 @@ impl<R: Read> ReadDomain for Domain<R> {
         };
         // Also noted for a cgroup without a name yet: its totals start here.
         let seen = self.seen.entry(of.id).or_insert_with(|| sample.first_seen(of.cgroup.origin));
-        let Some(bearer) = attribution.settle(of.id, of.cgroup, of.now) else { return };
-        registry.add_reading(bearer, &sample, seen);
+        let Some(owner) = attribution.resolve(of.id, of.cgroup, of.now) else { return };
+        registry.add_reading(owner, &sample, seen);
         self.last.insert(of.id, sample);
     }
 
     /// The totals have already been counted, so this adds gauges only.
     fn repeat(&mut self, of: &Of<'_>, attribution: &mut Attribution, registry: &mut Registry) {
         let (Some(sample), Some(seen)) = (self.last.get(&of.id), self.seen.get_mut(&of.id)) else { return };
-        let Some(bearer) = attribution.settle(of.id, of.cgroup, of.now) else { return };
-        registry.add_reading(bearer, sample, seen);
+        let Some(owner) = attribution.resolve(of.id, of.cgroup, of.now) else { return };
+        registry.add_reading(owner, sample, seen);
     }
 
     fn finish(&mut self) {
@@ -294,15 +294,15 @@ impl Read for PressureFiles {
 
 /// All cgroups with series. The root's files cover the whole machine, and a sub-cgroup is included in the
 /// files of its workload.
-fn with_series(identity: &Identity, now: Instant) -> Vec<Of<'_>> {
-    let parents = identity.tree().parents();
+fn with_series(tracker: &CgroupTracker, now: Instant) -> Vec<Of<'_>> {
+    let parents = tracker.tree().parents();
     let place = |id: u64, cgroup: &Cgroup| match () {
         // Also for a moment without containers: it does not become a workload then.
         () if is_pod(cgroup) => Place::Pod,
         () if is_workload(cgroup) || !parents.contains(&id) => Place::Workload,
         () => Place::Inner,
     };
-    let tops = identity.tree().alive().filter(|(_, cgroup)| !cgroup.is_root() && cgroup.name.is_top);
+    let tops = tracker.tree().alive().filter(|(_, cgroup)| !cgroup.is_root() && cgroup.name.is_top);
     tops.map(|(id, cgroup)| Of { id, cgroup, place: place(id, cgroup), now }).collect()
 }
 

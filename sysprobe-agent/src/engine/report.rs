@@ -11,33 +11,33 @@ use crate::storage;
 
 impl Engine {
     pub(super) fn describe_agent(&mut self) -> AgentSample {
-        let (cgroups_born, cgroups_died) = self.identity.tree().counts();
-        let mut lost_updates = self.measured.losses();
+        let (cgroups_born, cgroups_died) = self.tracker.tree().counts();
+        let mut lost_updates = self.bpf_domains.losses();
         let lost = |domain: &str, reason: &str, count| LostUpdates {
             domain: domain.into(),
             reason: reason.into(),
             count,
         };
-        let stores = self.measured.stores();
+        let stores = self.bpf_domains.stores();
         lost_updates.extend(stores.iter().map(|store| store.loss()));
         let storages = storage::samples(&stores, &self.population);
-        let counted = self.identity.counted();
+        let counted = self.tracker.counted();
         lost_updates.extend([
             lost("cgroup", "ring_buffer_full", counted.ring_full),
             lost("cgroup", "unreadable", counted.unreadable),
-            lost("cgroup", "malformed", self.identity.malformed()),
-            lost("cgroup", "path_too_long", self.identity.tree().too_long()),
+            lost("cgroup", "malformed", self.tracker.malformed()),
+            lost("cgroup", "path_too_long", self.tracker.tree().too_long()),
         ]);
         let of_pods = self.attribution.pods().losses();
         lost_updates.extend(of_pods.map(|(reason, count)| lost("pods", reason, count)));
         lost_updates.push(lost("pods", "no_name", self.attribution.without_name()));
         lost_updates.extend(self.files.losses());
-        let loaded = self.identity.loaded().into_iter().chain(self.measured.loaded());
+        let loaded = self.tracker.loaded().into_iter().chain(self.bpf_domains.loaded());
         let programs = loaded.flat_map(program_samples).collect();
         AgentSample {
             started_ns: self.started_ns,
             started_unix_ms: self.started_unix_ms,
-            rx_followed_ratio: self.measured.rxpath().map(|rxpath| rxpath.followed_ratio()),
+            rx_followed_ratio: self.bpf_domains.rxpath().map(|rxpath| rxpath.followed_ratio()),
             lost_updates,
             maps: self.map_samples(),
             storages,
@@ -50,7 +50,7 @@ impl Engine {
             pod_sources: self.attribution.pods().states().into_iter().map(source_sample).collect(),
             pod_watch_age_ns: self.attribution.pods().watch_age().map(nanoseconds),
             hidden: self.registry.hidden().map(|(hidden, count)| (hidden.name().to_owned(), count)).collect(),
-            interference_lost_ns: self.measured.unplaced_ns(),
+            interference_lost_ns: self.bpf_domains.unplaced_ns(),
             collect_ns: 0,
             scans: self.scan_samples(),
             refused: Vec::new(),
@@ -58,14 +58,14 @@ impl Engine {
     }
 
     fn scan_samples(&self) -> Vec<ScanSample> {
-        let programs = self.measured.loaded().flat_map(Loaded::scans).map(|scan| ScanSample {
+        let programs = self.bpf_domains.loaded().flat_map(Loaded::scans).map(|scan| ScanSample {
             scan: scan.program.into(),
             passes: scan.passes,
             truncated: scan.cut,
             last_ns: scan.took_ns,
             longest_part_ns: scan.longest_ns,
         });
-        programs.chain([self.identity.walks(), self.files.scan()]).collect()
+        programs.chain([self.tracker.walks(), self.files.scan()]).collect()
     }
 
     fn map_samples(&mut self) -> Vec<MapSample> {
@@ -73,7 +73,7 @@ impl Engine {
         let maps = self.plan.maps.iter().filter(|map| on(map.domain));
         let sample = |map: &MapMemory| MapSample {
             map: map.map.to_lowercase(),
-            entries: self.measured.entries(map.map),
+            entries: self.bpf_domains.entries(map.map),
             capacity: u64::from(map.entries),
             bytes: map.bytes,
         };

@@ -11,7 +11,7 @@ use super::{Engine, charging};
 use crate::bpf::{Pass, Scan};
 use crate::host;
 use crate::sched::load::period;
-use crate::slots::Owner;
+use crate::slots::SlotOwner;
 
 /// Minimum interval between scans of all tasks because an unknown one was met.
 const SEED_AT_MOST: Duration = Duration::from_secs(10);
@@ -19,13 +19,13 @@ const SEED_AT_MOST: Duration = Duration::from_secs(10);
 impl Engine {
     /// The scan that counts the threads; `None` if there is no such program.
     pub fn begin_task_scan(&mut self) -> Option<Scan> {
-        self.measured.begin_task_scan()
+        self.bpf_domains.begin_task_scan()
     }
 
     /// Takes over the counts. After a failure no workload has threads, which is better than outdated counts.
     pub fn end_task_scan(&mut self, counted: io::Result<Pass>) {
         self.registry.forget_threads();
-        match counted.and_then(is_complete).and_then(|()| self.measured.threads()) {
+        match counted.and_then(is_complete).and_then(|()| self.bpf_domains.threads()) {
             Ok(threads) => self.charge_threads(&threads),
             Err(error) => warn!(%error, "The threads could not be counted."),
         }
@@ -33,38 +33,38 @@ impl Engine {
         self.registry.fold_loads(periods);
     }
 
-    fn charge_threads(&mut self, threads: &[(Owner, Threads)]) {
+    fn charge_threads(&mut self, threads: &[(SlotOwner, Threads)]) {
         let populated = threads.iter().filter(|(_, threads)| *threads != Threads::NONE);
         let cgroups: Vec<u64> = populated
             .filter_map(|(owner, _)| match owner {
-                Owner::Cgroup(id) => Some(*id),
-                Owner::Kernel | Owner::Unknown => None,
+                SlotOwner::Cgroup(id) => Some(*id),
+                SlotOwner::Kernel | SlotOwner::Unknown => None,
             })
             .collect();
-        charging::settle(&cgroups, &mut self.identity, &mut self.attribution);
+        charging::resolve_all(&cgroups, &mut self.tracker, &mut self.attribution);
         charging::count_threads(threads, &self.attribution, &mut self.registry);
     }
 
     /// The scan that reads and counts the sockets; `None` if there is no such program.
     pub fn begin_socket_scan(&mut self) -> Option<Scan> {
-        self.measured.begin_socket_scan()
+        self.bpf_domains.begin_socket_scan()
     }
 
     /// Takes over the counts. After a failed or truncated pass, the counts of the last complete one stay.
     pub fn end_socket_scan(&mut self, counted: io::Result<Pass>) {
-        if let Err(error) = counted.and_then(is_complete).and_then(|()| self.measured.end_socket_scan()) {
+        if let Err(error) = counted.and_then(is_complete).and_then(|()| self.bpf_domains.end_socket_scan()) {
             warn!(%error, "The sockets could not be counted.");
         }
     }
 
     /// The scan that registers tasks whose creation was missed, if one was met since the last scan.
     pub fn begin_task_seed(&mut self) -> Option<Scan> {
-        let (missed, now) = (self.measured.unknown_tasks(), Instant::now());
-        if missed == self.greeted.0 || now.duration_since(self.greeted.1) < SEED_AT_MOST {
+        let (missed, now) = (self.bpf_domains.unknown_tasks(), Instant::now());
+        if missed == self.seeded.0 || now.duration_since(self.seeded.1) < SEED_AT_MOST {
             return None;
         }
-        self.greeted = (missed, now);
-        self.measured.task_seed()
+        self.seeded = (missed, now);
+        self.bpf_domains.task_seed()
     }
 }
 

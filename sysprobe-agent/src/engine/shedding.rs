@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tracing::{info, warn};
 
-use super::measured::Measured;
+use super::bpf_domains::BpfDomains;
 use crate::snapshot::{DomainState, SHED};
 use crate::vfs::Turn;
 
@@ -18,12 +18,12 @@ pub(super) struct Shedding {
 impl Shedding {
     pub(super) fn update(
         &mut self,
-        measured: &mut Measured,
+        bpf_domains: &mut BpfDomains,
         per_second: u64,
         domains: &mut [DomainState],
         now: Instant,
     ) {
-        let Some(vfs) = measured.vfs() else { return };
+        let Some(vfs) = bpf_domains.vfs() else { return };
         let turn = vfs.keep_to_limit(now);
         let Some(state) = domains.iter_mut().find(|state| state.name == "vfs") else { return };
         match turn {
@@ -65,7 +65,7 @@ mod tests {
         let before = DomainState {
             name: "vfs".into(),
             up: true,
-            hook: "tp_btf".into(),
+            mode: "tp_btf".into(),
             reason: "so".into(),
             unseen: vec!["vfs_read".into()],
         };

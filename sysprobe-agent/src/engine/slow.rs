@@ -10,28 +10,28 @@ use sysprobe_common::rxpath::{Point, Protocol};
 use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS};
 
 use super::Engine;
-use super::charging::Bearers;
+use super::charging::Owners;
 use crate::rxpath::{self, slow};
-use crate::slots::Owner;
+use crate::slots::SlotOwner;
 use crate::snapshot::{Occupant, SlowRequest, SlowSample, Who, Workload};
 
 impl Engine {
     /// Recent slow requests, including those that arrived after the previous query. `None` if the receive
     /// path is not watched.
     pub(super) fn slow(&mut self, from_ns: u64, lease: Duration) -> Option<SlowSample> {
-        let rxpath = self.measured.rxpath()?;
+        let rxpath = self.bpf_domains.rxpath()?;
         rxpath.slow().ask(from_ns, lease, Instant::now());
         let lost = rxpath.slow_lost();
-        let bearers = Bearers::default();
+        let owners = Owners::default();
         let attribution = &self.attribution;
-        let named = |one: &Slow| request(one, |owner| bearers.of(owner, attribution).workload.clone());
+        let named = |one: &Slow| request(one, |owner| owners.of(owner, attribution).workload.clone());
         let requests = rxpath.slow().recent(from_ns).filter_map(named).collect();
         Some(SlowSample { from_ns, lost, requests })
     }
 }
 
 /// Resolves names. `None` for a protocol that this version does not know.
-fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Option<SlowRequest> {
+fn request(slow: &Slow, workload_of: impl Fn(SlotOwner) -> Workload + Copy) -> Option<SlowRequest> {
     let protocol = Protocol::ALL.into_iter().find(|protocol| *protocol as u32 == slow.protocol)?;
     let passed: Vec<_> = slow::passed(slow).collect();
     let stage = |pair: &[(Point, u64)]| {
@@ -39,8 +39,8 @@ fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Optio
         (rxpath::stage_name(from, to, protocol), ended - begun)
     };
     Some(SlowRequest {
-        workload: workload_of(Owner::of_number(slow.owner)),
-        read_ns: slow.moments[Point::Read as usize],
+        workload: workload_of(SlotOwner::of_number(slow.owner)),
+        read_ns: slow.timestamps[Point::Read as usize],
         took_ns: slow::took(slow),
         protocol: protocol.name().to_owned(),
         peer: peer(slow),
@@ -55,13 +55,13 @@ fn request(slow: &Slow, workload_of: impl Fn(Owner) -> Workload + Copy) -> Optio
 }
 
 /// The occupants of the CPU during the reader's last wait for it, the longest first.
-fn occupants(slow: &Slow, workload_of: impl Fn(Owner) -> Workload) -> Vec<Occupant> {
+fn occupants(slow: &Slow, workload_of: impl Fn(SlotOwner) -> Workload) -> Vec<Occupant> {
     let who = |occupant: u64| match occupant {
         IDLE => Who::Idle,
         SOFTIRQS => Who::Interrupt,
         KERNEL => Who::Kernel,
         0 => Who::Unknown,
-        id => Who::Workload(workload_of(Owner::of_number(id)).as_culprit()),
+        id => Who::Workload(workload_of(SlotOwner::of_number(id)).as_culprit()),
     };
     let mut sums = BTreeMap::new();
     for (occupant, ns) in slow::occupants(slow) {

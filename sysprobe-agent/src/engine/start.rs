@@ -10,42 +10,42 @@ use clap::ValueEnum;
 use tracing::{info, warn};
 
 use super::attribution::Attribution;
-use super::identity::Identity;
+use super::cgroup_tracker::CgroupTracker;
 use crate::bpf::{LoadError, Running};
 use crate::plan::{Candidate, Decision, Plan, Reason};
-use crate::probe::{self, Tier, TierSet};
+use crate::probe::{self, AttachMode, ProgramSet};
 use crate::snapshot::DomainState;
 
 /// Containers live longer than this, and so do the runtime's files that hold their names.
-const GREET_EVERY: Duration = Duration::from_millis(50);
+const RESOLVE_EVERY: Duration = Duration::from_millis(50);
 
 /// Processes cgroup events, and resolves new cgroups while their sources still know them: a pod may be gone
 /// before the next scrape.
-pub(super) fn greet_the_new(identity: &mut Identity, attribution: &mut Attribution, now: Instant) {
-    identity.update(now);
-    for id in identity.take_fresh() {
-        if let Some(cgroup) = identity.tree().get(id) {
-            attribution.settle(id, cgroup, now);
+pub(super) fn resolve_new_cgroups(tracker: &mut CgroupTracker, attribution: &mut Attribution, now: Instant) {
+    tracker.update(now);
+    for id in tracker.take_fresh() {
+        if let Some(cgroup) = tracker.tree().get(id) {
+            attribution.resolve(id, cgroup, now);
         }
     }
 }
 
 /// Resolves new cgroups while `load` blocks this thread for a second or two, in which a container may come
 /// and go.
-pub(super) fn greeting_meanwhile<T>(
-    identity: &mut Identity,
+pub(super) fn resolving_meanwhile<T>(
+    tracker: &mut CgroupTracker,
     attribution: &mut Attribution,
     load: impl FnOnce() -> T,
 ) -> T {
     let (loading, over) = mpsc::channel::<()>();
-    let greet = move || {
-        while over.recv_timeout(GREET_EVERY) == Err(RecvTimeoutError::Timeout) {
-            greet_the_new(identity, attribution, Instant::now());
+    let resolve = move || {
+        while over.recv_timeout(RESOLVE_EVERY) == Err(RecvTimeoutError::Timeout) {
+            resolve_new_cgroups(tracker, attribution, Instant::now());
         }
     };
     thread::scope(|scope| {
-        let greeter = thread::Builder::new().name("greeter".into()).spawn_scoped(scope, greet);
-        if let Err(error) = greeter {
+        let resolver = thread::Builder::new().name("resolver".into()).spawn_scoped(scope, resolve);
+        if let Err(error) = resolver {
             warn!(%error, "Cgroups are not named during startup; short-lived containers may keep their IDs.");
         }
         let loaded = load();
@@ -60,7 +60,7 @@ pub(super) fn start_domain<T: Running>(
     name: &'static str,
     plan: &Plan,
     domains: &mut Vec<DomainState>,
-    start: impl Fn(&'static TierSet, &Candidate) -> Result<T, LoadError>,
+    start: impl Fn(&'static ProgramSet, &Candidate) -> Result<T, LoadError>,
 ) -> Option<T> {
     let domain = plan.domains.iter().find(|domain| domain.name == name)?;
     let candidates = match &domain.decision {
@@ -72,18 +72,18 @@ pub(super) fn start_domain<T: Running>(
     };
     let mut against = domain.passed_over.clone();
     for candidate in candidates {
-        let tier = candidate.tier;
-        let Some(set) = probe::tier_set(name, tier) else { continue };
+        let mode = candidate.mode;
+        let Some(set) = probe::program_set(name, mode) else { continue };
         match start(set, candidate) {
             Ok(started) => {
-                against.retain(|other| probe::rank(name, other.tier) < probe::rank(name, tier));
+                against.retain(|other| probe::rank(name, other.mode) < probe::rank(name, mode));
                 let reasons = std::iter::once(on_one_line(name, against)).filter(|reason| !reason.is_empty());
                 let reasons: Vec<_> = reasons.chain(started.loaded().left_out()).collect();
                 let unseen = started.loaded().unseen().map(str::to_owned).collect();
-                domains.push(DomainState { unseen, ..up(name, tier.name(), reasons.join("; ")) });
+                domains.push(DomainState { unseen, ..up(name, mode.name(), reasons.join("; ")) });
                 return Some(started);
             }
-            Err(error) => against.push(Reason { tier, reason: error.to_string() }),
+            Err(error) => against.push(Reason { mode, reason: error.to_string() }),
         }
     }
     domains.push(off(name, "", on_one_line(name, against)));
@@ -92,20 +92,20 @@ pub(super) fn start_domain<T: Running>(
 
 /// Joins the reasons in the order of the probe table, whatever their source.
 fn on_one_line(domain: &str, mut reasons: Vec<Reason>) -> String {
-    reasons.sort_by_key(|reason| probe::rank(domain, reason.tier));
+    reasons.sort_by_key(|reason| probe::rank(domain, reason.mode));
     reasons.iter().map(Reason::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn up(name: &str, hook: &str, reason: String) -> DomainState {
+fn up(name: &str, mode: &str, reason: String) -> DomainState {
     if !reason.is_empty() {
-        info!(domain = name, hook, reason, "Domain works with limitations.");
+        info!(domain = name, mode, reason, "Domain works with limitations.");
     }
-    DomainState { name: name.into(), up: true, hook: hook.into(), reason, ..DomainState::default() }
+    DomainState { name: name.into(), up: true, mode: mode.into(), reason, ..DomainState::default() }
 }
 
-fn off(name: &str, hook: &str, reason: String) -> DomainState {
+fn off(name: &str, mode: &str, reason: String) -> DomainState {
     warn!(domain = name, reason, "Domain is off.");
-    DomainState { name: name.into(), hook: hook.into(), reason, ..DomainState::default() }
+    DomainState { name: name.into(), mode: mode.into(), reason, ..DomainState::default() }
 }
 
 pub(super) fn file_domain(name: &str, decision: Option<&Decision>) -> DomainState {
@@ -116,9 +116,9 @@ pub(super) fn file_domain(name: &str, decision: Option<&Decision>) -> DomainStat
 }
 
 /// The attach mode of a domain, if it is up.
-pub(super) fn tier_in_use(domains: &[DomainState], name: &str) -> Option<Tier> {
+pub(super) fn mode_in_use(domains: &[DomainState], name: &str) -> Option<AttachMode> {
     let state = domains.iter().find(|domain| domain.name == name && domain.up)?;
-    Tier::value_variants().iter().copied().find(|tier| tier.name() == state.hook)
+    AttachMode::value_variants().iter().copied().find(|mode| mode.name() == state.mode)
 }
 
 /// Fails unless a domain that exports metrics is up; the cgroup events alone export none.

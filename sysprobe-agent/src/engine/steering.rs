@@ -50,8 +50,8 @@ mod tests {
     use super::*;
 
     fn domains(up: bool) -> [DomainState; 1] {
-        let (name, hook, reason) = ("rxpath".into(), "tp_btf".into(), "so".into());
-        [DomainState { name, up, hook, reason, ..DomainState::default() }]
+        let (name, mode, reason) = ("rxpath".into(), "tp_btf".into(), "so".into());
+        [DomainState { name, up, mode, reason, ..DomainState::default() }]
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub fn monotonic_ns() -> u64 {
 /// The wall-clock time of a past instant, in milliseconds since the Unix epoch. Call it soon after that
 /// instant, so that a step of the wall clock in between is unlikely.
 #[must_use]
-pub fn unix_ms(moment: Instant) -> u64 {
-    let wall = SystemTime::now().checked_sub(moment.elapsed());
+pub fn unix_ms(instant: Instant) -> u64 {
+    let wall = SystemTime::now().checked_sub(instant.elapsed());
     let since_epoch = wall.and_then(|wall| wall.duration_since(SystemTime::UNIX_EPOCH).ok());
     since_epoch.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

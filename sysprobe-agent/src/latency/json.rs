@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 pub use crate::show::page::document::Document;
-pub use crate::show::watch::document::{
+pub use crate::show::workload_view::document::{
     CauseDocument, CulpritDocument, OfWorkload, PartDocument, WaitsDocument, WorkloadDocument,
 };
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     schema,
-    show::{format, watch::Subject},
+    show::{format, workload_view::Subject},
     snapshot::{Culprit, Occupant, SlowRequest, Who, seconds},
 };
 

@@ -3,7 +3,7 @@
 use super::{Candidate, Globals, Reason};
 use crate::config::Config;
 use crate::host::{Facts, Layout};
-use crate::probe::{ABSENT, Member, NO_SCTP, Need, Probe, Program, TierSet, UNSTEERED};
+use crate::probe::{ABSENT, Member, NO_SCTP, Need, Probe, Program, ProgramSet, UNSTEERED};
 
 /// Loading the programs does not reveal this: only attaching them fails.
 const NO_COUNTERS: &str = "this process may not attach kprobes: grant CAP_SYS_ADMIN, or set \
@@ -18,11 +18,11 @@ pub(super) fn of(
     way: &Globals,
 ) -> (Vec<Candidate>, Vec<Reason>) {
     let (mut candidates, mut passed_over) = (Vec::new(), Vec::new());
-    for set in probe.tiers.iter().filter(|set| config.attach.is_none_or(|forced| forced == set.tier)) {
-        let tier = set.tier;
+    for set in probe.sets.iter().filter(|set| config.attach.is_none_or(|forced| forced == set.mode)) {
+        let mode = set.mode;
         match require(set, facts).and_then(|()| globals(set, facts)) {
-            Ok(globals) => candidates.push(Candidate { tier, globals: [way.clone(), globals].concat() }),
-            Err(reason) => passed_over.push(Reason { tier, reason }),
+            Ok(globals) => candidates.push(Candidate { mode, globals: [way.clone(), globals].concat() }),
+            Err(reason) => passed_over.push(Reason { mode, reason }),
         }
     }
     (candidates, passed_over)
@@ -30,7 +30,7 @@ pub(super) fn of(
 
 /// Fails with the first requirement that the kernel is known to lack, or to deny to this process. Unknown
 /// ones show when the attach mode is tried.
-fn require(set: &TierSet, facts: &Facts) -> Result<(), String> {
+fn require(set: &ProgramSet, facts: &Facts) -> Result<(), String> {
     let offers = &facts.offers;
     let lacks = |need: &&Need| match need {
         Need::Kprobes => offers.kprobes == Some(false),
@@ -60,7 +60,7 @@ fn names(program: &Program) -> String {
 }
 
 /// The values of the table's members and conditions on this host.
-fn globals(set: &TierSet, facts: &Facts) -> Result<Globals, String> {
+fn globals(set: &ProgramSet, facts: &Facts) -> Result<Globals, String> {
     let layout = facts.layout.as_ref().map_err(Clone::clone)?;
     let value = |member: &Member| match offset(layout, member.paths) {
         Err(_) if !member.required => Ok(ABSENT),

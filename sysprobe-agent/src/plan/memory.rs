@@ -18,7 +18,7 @@ use sysprobe_common::vfs::syscall::TABLE;
 use sysprobe_common::vfs::{Call, Entered, STARTED, Started, TaskCall, VfsLoss, VfsStats};
 
 use super::{Plan, Sizes};
-use crate::probe::{self, Tier};
+use crate::probe::{self, AttachMode};
 use crate::storage;
 
 /// Planned size of one BPF map.
@@ -48,14 +48,14 @@ const RING_OVERHEAD: u64 = 3 * PAGE;
 const SYSCALLS: u32 = 512;
 const _: () = assert!(SYSCALLS as usize == TABLE);
 
-/// The maps of the domains for which `tier` returns an attach mode.
-pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<MapMemory> {
+/// The maps of the domains for which `mode` returns an attach mode.
+pub(super) fn of_maps(plan: &Plan, mode: impl Fn(&str) -> Option<AttachMode>) -> Vec<MapMemory> {
     let mut maps = Vec::new();
-    if tier("cgroup").is_some() {
+    if mode("cgroup").is_some() {
         maps.push(map("cgroup", "CGROUP_EVENTS", RING_BYTES, u64::from(RING_BYTES) + RING_OVERHEAD));
         maps.push(map("cgroup", "CGROUP_COUNTS", entries(CgroupCount::ALL.len()), PAGE));
     }
-    if let Some(sched) = tier("sched") {
+    if let Some(sched) = mode("sched") {
         maps.extend(sched_maps(plan));
         if probe::keeps_tasks_in_hash(sched) {
             let bytes = hash_bytes(plan, plan.tasks, size_of::<HashedTask>());
@@ -64,7 +64,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.extend(stored::<StoredTask>("sched", ["SCHED_TASKS", "SCHED_BUDGET"], plan.threads));
         }
     }
-    if let Some(vfs) = tier("vfs") {
+    if let Some(vfs) = mode("vfs") {
         maps.extend(vfs_maps(plan));
         if probe::keeps_tasks_in_hash(vfs) {
             maps.push(map("vfs", "VFS_CALLS", plan.tasks, hash_bytes(plan, plan.tasks, size_of::<Call>())));
@@ -72,13 +72,13 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.extend(stored::<TaskCall>("vfs", ["VFS_TASKS", "VFS_BUDGET"], plan.threads));
         }
     }
-    if tier("block").is_some() {
+    if mode("block").is_some() {
         maps.extend(block_maps(plan));
     }
-    if let Some(tcp) = tier("tcp") {
+    if let Some(tcp) = mode("tcp") {
         maps.extend(tcp_maps(plan, tcp));
     }
-    if let Some(net) = tier("net") {
+    if let Some(net) = mode("net") {
         maps.extend(net_maps(plan));
         if probe::keeps_tasks_in_hash(net) {
             let calls = plan.net_calls(net);
@@ -87,7 +87,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.extend(stored::<net::Socket>("net", ["NET_SOCKETS", "NET_BUDGET"], plan.sockets));
         }
     }
-    if let Some(rxpath) = tier("rxpath") {
+    if let Some(rxpath) = mode("rxpath") {
         maps.extend(rxpath_maps(plan));
         if probe::keeps_tasks_in_hash(rxpath) {
             let bytes = hash_bytes(plan, plan.tasks, size_of::<Unread>());
@@ -96,7 +96,7 @@ pub(super) fn of_maps(plan: &Plan, tier: impl Fn(&str) -> Option<Tier>) -> Vec<M
             maps.extend(stored::<Unread>("rxpath", ["RXPATH_SOCKETS", "RXPATH_BUDGET"], plan.sockets));
         }
     }
-    if tier("reclaim").is_some() {
+    if mode("reclaim").is_some() {
         maps.extend(reclaim_maps(plan));
     }
     maps
@@ -150,7 +150,7 @@ fn block_maps(plan: &Plan) -> [MapMemory; 6] {
     ]
 }
 
-fn tcp_maps(plan: &Plan, tcp: Tier) -> Vec<MapMemory> {
+fn tcp_maps(plan: &Plan, tcp: AttachMode) -> Vec<MapMemory> {
     let mut maps = tcp_slot_maps(plan).to_vec();
     if probe::keeps_tasks_in_hash(tcp) {
         maps.push(map("tcp", "TCP_SOCKETS", plan.tasks, hash_bytes(plan, plan.tasks, size_of::<Socket>())));

@@ -227,7 +227,7 @@ fn within(wanted: u32, most: u32, affordable: u64) -> u32 {
 /// bound that.
 fn bytes(plan: &Plan) -> u64 {
     let fixed = Plan { tasks: 0, threads: 0, sockets: 0, ..plan.clone() };
-    let maps = memory::of_maps(&fixed, |domain| plan.first_tier(domain));
+    let maps = memory::of_maps(&fixed, |domain| plan.first_mode(domain));
     maps.iter().map(|map| map.bytes).sum()
 }
 

@@ -51,7 +51,7 @@ fn the_default_hierarchy_is_reached_directly_and_v1_through_the_controller() {
 /// A program is left out if its condition is not [`ABSENT`].
 #[test]
 fn sctp_is_hooked_where_the_kernel_has_it() {
-    let kprobes = Config { attach: Some(Tier::Kprobe), ..Config::default() };
+    let kprobes = Config { attach: Some(AttachMode::Kprobe), ..Config::default() };
     let condition = |has_sctp| global_by(&kprobes, &Facts { has_sctp, ..facts() }, "net", probe::NO_SCTP);
     assert_eq!([true, false].map(condition), [probe::ABSENT, 0]);
 }
@@ -138,13 +138,13 @@ fn five_hundred_pods_on_sixty_four_cpus_fit_the_memory_limit() {
 }
 
 #[test]
-fn the_maps_are_those_of_the_tiers_that_the_kernel_takes() {
+fn the_maps_are_those_of_the_attach_modes_that_the_kernel_takes() {
     let plan = Plan::new(&facts(), &Config::default());
     let tasks = |plan: &Plan| plan.maps.iter().find(|map| map.map == "SCHED_TASKS").map(|map| map.entries);
     assert_eq!(tasks(&plan), Some(10_000), "the threads that there are");
-    let settled = plan.clone().settled(|domain| (domain == "sched").then_some(Tier::RawTp));
-    assert_eq!(tasks(&settled), Some(32_768), "the hash is sized by the configuration");
-    assert!(settled.maps.iter().all(|map| map.domain == "sched"), "the other domain is off");
+    let finalized = plan.clone().finalized(|domain| (domain == "sched").then_some(AttachMode::RawTp));
+    assert_eq!(tasks(&finalized), Some(32_768), "the hash is sized by the configuration");
+    assert!(finalized.maps.iter().all(|map| map.domain == "sched"), "the other domain is off");
 }
 
 #[test]
@@ -155,19 +155,19 @@ fn a_foreign_pid_namespace_is_warned_of() {
 }
 
 /// The candidates of a domain, and the reasons against its other attach modes.
-fn tiers(facts: &Facts, domain: &str) -> (Vec<Tier>, Vec<String>) {
+fn modes(facts: &Facts, domain: &str) -> (Vec<AttachMode>, Vec<String>) {
     let plan = Plan::new(facts, &Config::default());
     let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
     let planned = plan.domains.iter().find(|planned| planned.name == domain).expect("planned");
-    let tiers = candidates.iter().map(|candidate| candidate.tier);
-    (tiers.collect(), planned.passed_over.iter().map(Reason::to_string).collect())
+    let modes = candidates.iter().map(|candidate| candidate.mode);
+    (modes.collect(), planned.passed_over.iter().map(Reason::to_string).collect())
 }
 
 #[test]
-fn tiers_are_tried_from_the_cheapest_on() {
-    let all = [Tier::TpBtf, Tier::RawTp, Tier::Fentry, Tier::Kprobe];
+fn attach_modes_are_tried_from_the_cheapest_on() {
+    let all = [AttachMode::TpBtf, AttachMode::RawTp, AttachMode::Fentry, AttachMode::Kprobe];
     for domain in ["cgroup", "sched"] {
-        assert_eq!(tiers(&facts(), domain), (all.to_vec(), Vec::new()));
+        assert_eq!(modes(&facts(), domain), (all.to_vec(), Vec::new()));
     }
 }
 
@@ -175,8 +175,8 @@ fn tiers_are_tried_from_the_cheapest_on() {
 fn a_kernel_without_kprobes_or_trampolines_keeps_its_tracepoints() {
     let mut facts = facts();
     facts.offers.kprobes = Some(false);
-    let (tried, against) = tiers(&facts, "cgroup");
-    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp, Tier::Fentry]);
+    let (tried, against) = modes(&facts, "cgroup");
+    assert_eq!(tried, [AttachMode::TpBtf, AttachMode::RawTp, AttachMode::Fentry]);
     assert_eq!(against, ["kprobe: this kernel has no kprobes (CONFIG_KPROBES)"]);
 }
 
@@ -184,8 +184,8 @@ fn a_kernel_without_kprobes_or_trampolines_keeps_its_tracepoints() {
 fn who_may_not_open_counters_has_no_kprobes() {
     let mut facts = facts();
     facts.privilege.counters = false;
-    let (tried, against) = tiers(&facts, "cgroup");
-    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp, Tier::Fentry]);
+    let (tried, against) = modes(&facts, "cgroup");
+    assert_eq!(tried, [AttachMode::TpBtf, AttachMode::RawTp, AttachMode::Fentry]);
     assert!(matches!(&*against, [said] if said.contains("perf_event_paranoid")), "{against:?}");
     assert!(Plan::new(&facts, &Config::default()).warnings.is_empty(), "nothing is worse for it");
 }
@@ -203,17 +203,17 @@ fn a_limit_on_locked_memory_is_warned_of() {
 fn without_task_storage_only_the_hash_is_left() {
     let mut facts = facts();
     facts.offers.task_storage = Some(false);
-    let (tried, against) = tiers(&facts, "sched");
-    assert_eq!(tried, [Tier::RawTp, Tier::Kprobe]);
+    let (tried, against) = modes(&facts, "sched");
+    assert_eq!(tried, [AttachMode::RawTp, AttachMode::Kprobe]);
     assert_eq!(
         against,
         ["tp_btf", "fentry"]
-            .map(|tier| format!("{tier}: this kernel has no task storage for tracing programs (Linux 5.13)"))
+            .map(|mode| format!("{mode}: this kernel has no task storage for tracing programs (Linux 5.13)"))
     );
-    assert_eq!(tiers(&facts, "cgroup").0.len(), 4, "it stores nothing with tasks");
+    assert_eq!(modes(&facts, "cgroup").0.len(), 4, "it stores nothing with tasks");
     facts.offers.socket_storage = Some(false);
-    let (tried, against) = tiers(&facts, "tcp");
-    assert_eq!(tried, [Tier::RawTp, Tier::Kprobe]);
+    let (tried, against) = modes(&facts, "tcp");
+    assert_eq!(tried, [AttachMode::RawTp, AttachMode::Kprobe]);
     assert_eq!(against[0], "tp_btf: this kernel has no socket storage for tracing programs (Linux 5.11)");
 }
 
@@ -221,8 +221,8 @@ fn without_task_storage_only_the_hash_is_left() {
 fn without_direct_calls_nothing_is_hooked_by_trampolines() {
     let mut facts = facts();
     facts.offers.trampolines = Some(false);
-    let (tried, against) = tiers(&facts, "vfs");
-    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp, Tier::Kprobe]);
+    let (tried, against) = modes(&facts, "vfs");
+    assert_eq!(tried, [AttachMode::TpBtf, AttachMode::RawTp, AttachMode::Kprobe]);
     let reason = "fentry: this kernel has no ftrace direct calls for BPF trampolines (arm64: Linux 6.4)";
     assert_eq!(against, [reason]);
 }
@@ -232,8 +232,8 @@ fn a_function_that_was_inlined_cannot_be_hooked() {
     let mut facts = facts();
     let known = facts.offers.targets.as_mut().expect("known");
     assert!(known.remove(&Target::Function("kernfs_activate")), "it is hooked");
-    let (tried, against) = tiers(&facts, "cgroup");
-    assert_eq!(tried, [Tier::TpBtf, Tier::RawTp]);
+    let (tried, against) = modes(&facts, "cgroup");
+    assert_eq!(tried, [AttachMode::TpBtf, AttachMode::RawTp]);
     assert_eq!(
         against,
         [
@@ -241,7 +241,7 @@ fn a_function_that_was_inlined_cannot_be_hooked() {
             "kprobe: this kernel has no function kernfs_activate"
         ]
     );
-    assert_eq!(tiers(&facts, "sched").0.len(), 4);
+    assert_eq!(modes(&facts, "sched").0.len(), 4);
 }
 
 #[test]
@@ -249,8 +249,8 @@ fn a_missing_tracepoint_leaves_the_functions() {
     let mut facts = facts();
     let known = facts.offers.targets.as_mut().expect("known");
     assert!(known.remove(&Target::Tracepoint("sched_switch")), "it is hooked");
-    let (tried, against) = tiers(&facts, "sched");
-    assert_eq!(tried, [Tier::Fentry, Tier::Kprobe]);
+    let (tried, against) = modes(&facts, "sched");
+    assert_eq!(tried, [AttachMode::Fentry, AttachMode::Kprobe]);
     assert_eq!(
         against,
         [
@@ -266,13 +266,13 @@ fn what_is_unknown_is_tried() {
     let mut facts = facts();
     facts.offers = Offers::default();
     for domain in ["cgroup", "sched"] {
-        let (tried, against) = tiers(&facts, domain);
+        let (tried, against) = modes(&facts, domain);
         assert_eq!((tried.len(), against), (4, Vec::new()));
     }
 }
 
 #[test]
-fn a_kernel_that_lacks_what_every_tier_needs_turns_the_domain_off_with_all_reasons() {
+fn a_kernel_that_lacks_what_every_attach_mode_needs_turns_the_domain_off_with_all_reasons() {
     let mut facts = facts();
     facts.offers.targets = Some(BTreeSet::from([Target::Tracepoint("sched_switch")]));
     facts.offers.kprobes = Some(false);
@@ -285,24 +285,24 @@ fn a_kernel_that_lacks_what_every_tier_needs_turns_the_domain_off_with_all_reaso
 }
 
 #[test]
-fn a_forced_tier_is_the_only_candidate() {
-    let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };
+fn a_forced_attach_mode_is_the_only_candidate() {
+    let config = Config { attach: Some(AttachMode::Kprobe), ..Config::default() };
     let plan = Plan::new(&facts(), &config);
     for domain in ["cgroup", "sched"] {
         let Some(Decision::On(candidates)) = plan.decision(domain) else { panic!("{domain} should be on") };
         assert_eq!(candidates.len(), 1);
-        assert_eq!(candidates[0].tier, Tier::Kprobe);
+        assert_eq!(candidates[0].mode, AttachMode::Kprobe);
     }
     assert!(plan.maps.iter().any(|map| map.map == "SCHED_TASKS"), "the hash of tasks is accounted for");
 }
 
 #[test]
-fn a_member_that_one_tier_needs_passes_over_that_tier() {
+fn a_member_that_one_attach_mode_needs_passes_over_that_attach_mode() {
     let mut facts = facts();
     let without = probe::wanted().filter(|path| *path != "task_struct.start_time");
     facts.layout = Ok(Layout::from_pairs(without.map(|path| (path, 0))));
-    let (tried, against) = tiers(&facts, "sched");
-    assert_eq!(tried, [Tier::TpBtf, Tier::Fentry]);
+    let (tried, against) = modes(&facts, "sched");
+    assert_eq!(tried, [AttachMode::TpBtf, AttachMode::Fentry]);
     assert_eq!(
         against,
         [

@@ -42,7 +42,7 @@ impl Misses {
     }
 
     /// Removes a container that is known now.
-    pub(super) fn settle(&mut self, id: &ContainerId) {
+    pub(super) fn clear(&mut self, id: &ContainerId) {
         self.entries.remove(id);
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let due: Vec<u64> =
             (0..200).filter(|s| misses.is_due(id(1), start + Duration::from_secs(*s))).collect();
         assert_eq!(due, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
-        misses.settle(&id(1));
+        misses.clear(&id(1));
         assert_eq!(misses.count(), 0);
         assert!(misses.is_due(id(1), start));
         assert!(!misses.is_due(id(1), start + Duration::from_millis(999)));

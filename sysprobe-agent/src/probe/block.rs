@@ -1,7 +1,7 @@
 //! Requests to block devices.
 
 use super::Hook::{RawTp, TpBtf};
-use super::{Member, Object, Probe, Tier, TierSet, member, object, optional, program};
+use super::{AttachMode, Member, Object, Probe, ProgramSet, member, object, optional, program};
 
 static OBJECT: Object = object!("block.o");
 
@@ -52,9 +52,9 @@ pub(super) const PROBE: Probe = Probe {
     summary: "Requests to block devices: how many, how long, how long before the driver got them, how many \
               bytes, how many errors. The tracepoints are in every kernel; the functions around them are \
               inlined, so no other attach mode exists",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 program("block_done_tp", TpBtf("block_rq_complete"), ENDS),
@@ -66,8 +66,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: OBJECT,
             programs: &[
                 program("block_done_rt", RawTp("block_rq_complete"), ENDS),

@@ -1,7 +1,7 @@
 //! Creation, removal and renaming of cgroups.
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
-use super::{Member, Need, Object, Probe, Tier, TierSet, member, object, optional, program};
+use super::{AttachMode, Member, Need, Object, Probe, ProgramSet, member, object, optional, program};
 
 static OBJECT: Object = object!("cgroup.o");
 
@@ -32,9 +32,9 @@ pub(super) const PROBE: Probe = Probe {
     domain: "cgroup",
     summary: "Creations, removals and renames of cgroups. The attach modes that hook functions do not see \
               renames; the agent finds those when it walks the hierarchy every ten minutes",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 program("cgroup_born_tp", TpBtf("cgroup_mkdir"), BORN),
@@ -44,8 +44,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: OBJECT,
             programs: &[
                 program("cgroup_born_rt", RawTp("cgroup_mkdir"), BORN),
@@ -55,8 +55,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::Fentry,
+        ProgramSet {
+            mode: AttachMode::Fentry,
             object: OBJECT,
             programs: &[
                 program("cgroup_born_fe", Fentry("kernfs_activate"), BORN),
@@ -65,8 +65,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::Trampolines],
         },
-        TierSet {
-            tier: Tier::Kprobe,
+        ProgramSet {
+            mode: AttachMode::Kprobe,
             object: OBJECT,
             programs: &[
                 program("cgroup_born_kp", Kprobe("kernfs_activate"), BORN),

@@ -2,8 +2,8 @@
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
 use super::{
-    Member, NO_SCTP, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
-    socket_members,
+    AttachMode, Member, NO_SCTP, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional,
+    program, socket_members,
 };
 
 /// Keeps socket owners in socket storage.
@@ -44,9 +44,9 @@ pub(super) const PROBE: Probe = Probe {
     domain: "net",
     summary: "Datagrams per owner of the socket: UDP, ICMP and whatever else is not TCP, counted as calls \
               return; and packets of IP that the kernel drops, with its own reason (Linux 5.17)",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 program("net_send_tp", TpBtf("sock_send_length"), SENT),
@@ -58,8 +58,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::SocketStorage],
         },
-        TierSet {
-            tier: Tier::Fentry,
+        ProgramSet {
+            mode: AttachMode::Fentry,
             object: OBJECT,
             programs: &[
                 program("net_send4_out", Fexit("inet_sendmsg"), SENT),
@@ -74,8 +74,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::SocketStorage],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: HASH_OBJECT,
             programs: &[
                 program("net_send_rt", RawTp("sock_send_length"), SENT),
@@ -86,8 +86,8 @@ pub(super) const PROBE: Probe = Probe {
             members: HASH_MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::Kprobe,
+        ProgramSet {
+            mode: AttachMode::Kprobe,
             object: HASH_OBJECT,
             programs: &[
                 program("net_txudp4_out", Kretprobe("udp_sendmsg"), SENT),

@@ -1,7 +1,7 @@
 //! Direct reclaim.
 
 use super::Hook::{RawTp, TpBtf};
-use super::{Member, Object, Probe, Tier, TierSet, extra, member, object, program};
+use super::{AttachMode, Member, Object, Probe, ProgramSet, extra, member, object, program};
 
 static OBJECT: Object = object!("reclaim.o");
 
@@ -22,9 +22,9 @@ pub(super) const PROBE: Probe = Probe {
     summary: "Direct reclaim: how often and how long tasks had to free memory before they got some, because \
               the machine had too little or a limit was reached. The tracepoints are in every kernel; the \
               functions around them are also called for other ends, so no other attach mode exists",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 program("reclaim_out_tp", TpBtf("mm_vmscan_direct_reclaim_end"), ENDS),
@@ -35,8 +35,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: OBJECT,
             programs: &[
                 program("reclaim_out_rt", RawTp("mm_vmscan_direct_reclaim_end"), ENDS),

@@ -2,7 +2,8 @@
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
 use super::{
-    Member, Need, Object, Probe, Program, Tier, TierSet, UNSTEERED, extra, member, object, optional, program,
+    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, UNSTEERED, extra, member, object, optional,
+    program,
 };
 
 /// Keeps state in socket storage.
@@ -105,9 +106,9 @@ pub(super) const PROBE: Probe = Probe {
               by stage. Followed is what finds a socket with nothing unread; each packet with data only \
               leaves the moment of its coming in an array. When the reader was woken and got a CPU is what \
               `sched` remembers, by typed tracepoints: programs by raw tracepoints and kprobes cannot ask it",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             // The order matters: a packet that passed no hooked device would be lost, and data whose read is
             // missed would wait forever.
@@ -131,8 +132,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::SocketStorage],
         },
-        TierSet {
-            tier: Tier::Fentry,
+        ProgramSet {
+            mode: AttachMode::Fentry,
             object: OBJECT,
             programs: &[
                 // The function behind this tracepoint has another name in each kernel, and some kernels
@@ -153,8 +154,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::SocketStorage],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: HASH_OBJECT,
             programs: &[
                 program("rxpath_virt_rt", RawTp("netif_rx"), VIRTUAL),
@@ -178,8 +179,8 @@ pub(super) const PROBE: Probe = Probe {
             members: HASH_MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::Kprobe,
+        ProgramSet {
+            mode: AttachMode::Kprobe,
             object: HASH_OBJECT,
             programs: &[
                 // For the same reason as in the `Fentry` mode.

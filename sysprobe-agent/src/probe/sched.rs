@@ -1,7 +1,9 @@
 //! Wakeup latency, context switches and time on CPU.
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
+use super::{
+    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional, program,
+};
 
 /// Keeps state in task storage, and uses typed pointers (BTF).
 static OBJECT: Object = object!("sched.o");
@@ -64,21 +66,21 @@ static HASH_MEMBERS: &[Member] = members!(member("OFF_TASK_START_TIME", &["task_
 
 /// Whether an attach mode keeps its state in a hash, which has to be sized, and not in local storage.
 #[must_use]
-pub const fn keeps_tasks_in_hash(tier: Tier) -> bool {
-    matches!(tier, Tier::Kprobe | Tier::RawTp)
+pub const fn keeps_tasks_in_hash(mode: AttachMode) -> bool {
+    matches!(mode, AttachMode::Kprobe | AttachMode::RawTp)
 }
 
 /// Whether an attach mode's programs remember a task's recent time slices, which other domains look up.
 #[must_use]
-pub const fn remembers_slices(tier: Tier) -> bool {
-    matches!(tier, Tier::TpBtf)
+pub const fn remembers_slices(mode: AttachMode) -> bool {
+    matches!(mode, AttachMode::TpBtf)
 }
 
 /// Whether an attach mode's programs see each switch as it happens, and so know what occupied a CPU while
 /// other tasks waited. Hooked functions run before the switch.
 #[must_use]
-pub const fn tells_causes(tier: Tier) -> bool {
-    matches!(tier, Tier::TpBtf | Tier::RawTp)
+pub const fn tells_causes(mode: AttachMode) -> bool {
+    matches!(mode, AttachMode::TpBtf | AttachMode::RawTp)
 }
 
 const SWITCH: &str = "books what the task that leaves the CPU has waited and run";
@@ -105,9 +107,9 @@ pub(super) const PROBE: Probe = Probe {
     domain: "sched",
     summary: "Wakeup latency, context switches and time on CPU. The attach modes by function run before the \
               switch is counted, so a task's last moments are booked at its next pass through the scheduler",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 program("sched_new_tp", TpBtf("task_newtask"), NEW),
@@ -128,8 +130,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::TaskStorage],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: HASH_OBJECT,
             programs: &[
                 program("sched_new_rt", RawTp("task_newtask"), NEW),
@@ -150,8 +152,8 @@ pub(super) const PROBE: Probe = Probe {
             members: HASH_MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::Fentry,
+        ProgramSet {
+            mode: AttachMode::Fentry,
             object: OBJECT,
             programs: &[
                 program("sched_new_fe", Fentry("wake_up_new_task"), NEW),
@@ -164,8 +166,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::TaskStorage],
         },
-        TierSet {
-            tier: Tier::Kprobe,
+        ProgramSet {
+            mode: AttachMode::Kprobe,
             object: HASH_OBJECT,
             programs: &[
                 program("sched_new_kp", Kprobe("wake_up_new_task"), NEW),

@@ -4,7 +4,7 @@ use sysprobe_common::tcp::STORAGES;
 
 use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
 use super::{
-    Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program,
+    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional, program,
     socket_members,
 };
 
@@ -93,9 +93,9 @@ pub(super) const PROBE: Probe = Probe {
               each socket is read when the socket goes and before the agent is asked, so nothing is counted \
               per packet; raw tracepoints and kprobes read it eight times a second as segments arrive, and \
               know neither how many sockets there are nor what listening ones drop",
-    tiers: &[
-        TierSet {
-            tier: Tier::TpBtf,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 program("tcp_state_tp", TpBtf("inet_sock_set_state"), STATES),
@@ -114,8 +114,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::SocketStorage],
         },
-        TierSet {
-            tier: Tier::Fentry,
+        ProgramSet {
+            mode: AttachMode::Fentry,
             object: OBJECT,
             programs: &[
                 program("tcp_state_in", Fentry("inet_sk_state_store"), STATES),
@@ -136,8 +136,8 @@ pub(super) const PROBE: Probe = Probe {
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::SocketStorage],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: HASH_OBJECT,
             programs: &[
                 program("tcp_state_rt", RawTp("inet_sock_set_state"), STATES),
@@ -154,8 +154,8 @@ pub(super) const PROBE: Probe = Probe {
             members: HASH_MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::Kprobe,
+        ProgramSet {
+            mode: AttachMode::Kprobe,
             object: HASH_OBJECT,
             programs: &[
                 program("tcp_state_kp", Kprobe("inet_sk_state_store"), STATES),

@@ -1,7 +1,9 @@
 //! Storage operations.
 
 use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::{Member, Need, Object, Probe, Program, Tier, TierSet, extra, member, object, optional, program};
+use super::{
+    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional, program,
+};
 
 /// Keeps a task's current call in task storage, and uses typed pointers (BTF).
 static OBJECT: Object = object!("vfs.o");
@@ -136,16 +138,16 @@ pub(super) const PROBE: Probe = Probe {
     summary: "Storage operations: how many, how long, how many bytes, how many errors. The attach modes by \
               function see what goes through the VFS, kernel threads included, libaio and major page faults; \
               those by tracepoint see system calls. Both see what io_uring reads and writes (Linux 6.0)",
-    tiers: &[
-        TierSet {
-            tier: Tier::Fentry,
+    sets: &[
+        ProgramSet {
+            mode: AttachMode::Fentry,
             object: OBJECT,
             programs: functions!(Fentry, Fexit, [RING_END, RING_BEGIN, RING_BEGIN_OLD]),
             members: MEMBERS,
             needs: &[Need::Trampolines, Need::TaskStorage],
         },
-        TierSet {
-            tier: Tier::TpBtf,
+        ProgramSet {
+            mode: AttachMode::TpBtf,
             object: OBJECT,
             programs: &[
                 RING_END,
@@ -157,8 +159,8 @@ pub(super) const PROBE: Probe = Probe {
             members: SYSCALL_MEMBERS,
             needs: &[Need::TaskStorage],
         },
-        TierSet {
-            tier: Tier::RawTp,
+        ProgramSet {
+            mode: AttachMode::RawTp,
             object: HASH_OBJECT,
             programs: &[
                 program("vfs_gone_rt", RawTp("sched_process_exit"), FORGETS),
@@ -171,8 +173,8 @@ pub(super) const PROBE: Probe = Probe {
             members: SYSCALL_MEMBERS,
             needs: &[],
         },
-        TierSet {
-            tier: Tier::Kprobe,
+        ProgramSet {
+            mode: AttachMode::Kprobe,
             object: HASH_OBJECT,
             programs: functions!(
                 Kprobe,

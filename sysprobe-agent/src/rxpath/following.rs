@@ -11,7 +11,7 @@ use super::slices::{SLICE_BITS, SLICED_ABOVE, Slices};
 use crate::bpf::{LoadError, Loaded, MappedArray};
 use crate::host;
 use crate::plan::Plan;
-use crate::probe::TierSet;
+use crate::probe::ProgramSet;
 
 /// Tracepoints at which packets are noted.
 const DEVICES: [&str; 5] = [
@@ -39,7 +39,7 @@ pub(super) struct Following {
 
 impl Following {
     /// Has to be called before the programs are attached.
-    pub(super) fn new(loaded: &mut Loaded, set: &TierSet, plan: &Plan) -> Result<Self, LoadError> {
+    pub(super) fn new(loaded: &mut Loaded, set: &ProgramSet, plan: &Plan) -> Result<Self, LoadError> {
         let mut following = Self {
             share: Share::new(plan.rx_follow_one_in, u64::from(plan.online_cpus)),
             slices: Slices::new(),

@@ -98,14 +98,15 @@ impl SlowRequests {
 /// The time from the device to the reader, as the histograms have it.
 #[must_use]
 pub fn took(slow: &Slow) -> u64 {
-    passed(slow).last().map_or(0, |(_, end)| end - slow.moments[Point::Device as usize].min(end))
+    passed(slow).last().map_or(0, |(_, end)| end - slow.timestamps[Point::Device as usize].min(end))
 }
 
 /// The timestamps of the observed points, made monotonic: the histograms hold their differences.
 pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
-    let seen = Point::ALL.into_iter().zip(slow.moments).filter(|(point, _)| slow.points & point.bit() != 0);
-    seen.scan(0, |last, (point, moment)| {
-        *last = moment.max(*last);
+    let seen =
+        Point::ALL.into_iter().zip(slow.timestamps).filter(|(point, _)| slow.points & point.bit() != 0);
+    seen.scan(0, |last, (point, timestamp)| {
+        *last = timestamp.max(*last);
         Some((point, *last))
     })
 }
@@ -114,7 +115,7 @@ pub fn passed(slow: &Slow) -> impl Iterator<Item = (Point, u64)> {
 /// first, as far as the record reaches back. Time in interrupts is listed separately.
 pub fn occupants(slow: &Slow) -> impl Iterator<Item = (u64, u64)> {
     // The reader may have waited for something else before this data was ready.
-    let (from, to) = (slow.waited_from.max(slow.moments[Point::Ready as usize]), slow.waited_to);
+    let (from, to) = (slow.waited_from.max(slow.timestamps[Point::Ready as usize]), slow.waited_to);
     let until = |interval: &RunInterval| interval.until.wrapping_add(slow.clock_offset);
     let pairs = slow.run_intervals.windows(2).rev().filter(|pair| pair[1].until != 0);
     let parts = pairs.filter_map(move |pair| {

@@ -13,7 +13,7 @@ use sysprobe_common::sched::timeline::UNKNOWN_VICTIM;
 use tracing::warn;
 
 use crate::bpf::{Entries, LoadError, Loaded};
-use crate::slots::Owner;
+use crate::slots::SlotOwner;
 
 /// The plan sets its size.
 pub(super) const MAP: &str = "SCHED_INTERFERENCE";
@@ -29,17 +29,17 @@ unsafe impl Pod for Pair {}
 impl Pair {
     /// The owner that waited.
     #[must_use]
-    pub const fn victim(self) -> Owner {
+    pub const fn victim(self) -> SlotOwner {
         match self.0.victim {
-            UNKNOWN_VICTIM => Owner::Unknown,
-            victim => Owner::of_number(victim),
+            UNKNOWN_VICTIM => SlotOwner::Unknown,
+            victim => SlotOwner::of_number(victim),
         }
     }
 
     /// The owner that ran meanwhile.
     #[must_use]
-    pub const fn culprit(self) -> Owner {
-        Owner::of_number(self.0.culprit)
+    pub const fn culprit(self) -> SlotOwner {
+        SlotOwner::of_number(self.0.culprit)
     }
 }
 

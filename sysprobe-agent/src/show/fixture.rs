@@ -55,10 +55,10 @@ pub(crate) fn sample(
 }
 
 pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot {
-    let up = |name: &str, hook: &str| DomainState {
+    let up = |name: &str, mode: &str| DomainState {
         name: name.to_owned(),
         up: true,
-        hook: hook.to_owned(),
+        mode: mode.to_owned(),
         ..DomainState::default()
     };
     Snapshot {
@@ -79,7 +79,7 @@ pub(crate) fn snapshot(seconds: u64, workloads: Vec<WorkloadSample>) -> Snapshot
 
 pub(crate) fn without(mut snapshot: Snapshot, name: &str, reason: &str) -> Snapshot {
     let domain = snapshot.domains.iter_mut().find(|domain| domain.name == name).expect("it is there");
-    *domain = DomainState { up: false, hook: String::new(), reason: reason.to_owned(), ..domain.clone() };
+    *domain = DomainState { up: false, mode: String::new(), reason: reason.to_owned(), ..domain.clone() };
     snapshot
 }
 

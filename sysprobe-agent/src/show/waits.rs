@@ -8,7 +8,7 @@ use super::{
     target::{self, Target},
 };
 use crate::{
-    probe::{self, Tier},
+    probe::{self, AttachMode},
     snapshot::{BlameSample, CausesSample, Culprit, SchedSample, Snapshot, seconds},
 };
 
@@ -34,7 +34,7 @@ pub(crate) struct Waits {
     /// `None` if the programs cannot tell.
     pub(crate) division: Option<Division>,
     /// The attach mode of the scheduler's programs.
-    pub(crate) hook: String,
+    pub(crate) mode: String,
     /// Whether the cause `throttled` is told apart from the others.
     pub(crate) sees_throttling: bool,
 }
@@ -79,8 +79,8 @@ impl Finding {
         if let Some(domain) = domain.filter(|domain| !domain.up) {
             return Self::Off(domain.reason.clone());
         }
-        let hook = domain.map(|domain| domain.hook.clone()).unwrap_or_default();
-        let tells = tells_causes(&hook);
+        let mode = domain.map(|domain| domain.mode.clone()).unwrap_or_default();
+        let tells = tells_causes(&mode);
         let sum = waits(earlier, later, target);
         let count = sum.wait.count();
         let causes = whole(&sum);
@@ -94,17 +94,17 @@ impl Finding {
             p50: sum.wait.quantile(0.5),
             p99: sum.wait.quantile(0.99),
             division: tells.then(|| division(&causes, &sum.blame)),
-            hook,
+            mode,
             sees_throttling: domain.is_none_or(|domain| domain.sees(probe::THROTTLE)),
         })
     }
 }
 
-fn tells_causes(hook: &str) -> bool {
-    Tier::value_variants()
+fn tells_causes(mode: &str) -> bool {
+    AttachMode::value_variants()
         .iter()
-        .find(|tier| tier.name() == hook)
-        .is_none_or(|tier| probe::tells_causes(*tier))
+        .find(|known| known.name() == mode)
+        .is_none_or(|known| probe::tells_causes(*known))
 }
 
 /// The target's scheduler totals in the window.

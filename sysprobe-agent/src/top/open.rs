@@ -21,7 +21,7 @@ use crate::{
         input::Binding,
         page::{Body, Form},
         target::Target,
-        watch::{Report, Subject},
+        workload_view::{Report, Subject},
     },
     snapshot::Snapshot,
 };

@@ -5,7 +5,7 @@
 use crate::config::metrics::{Filter, MetricsConfig};
 use crate::snapshot::{Hidden, WorkloadKind};
 
-use super::Bearer;
+use super::Owner;
 
 /// The configured limits.
 #[derive(Debug)]
@@ -31,12 +31,12 @@ impl Admission {
     }
 
     /// The reason why a workload is part of `other`, given the number of admitted ones.
-    pub(super) fn hides(&self, bearer: &Bearer, admitted: usize) -> Option<Hidden> {
-        if matches!(bearer.kind, WorkloadKind::Kernel | WorkloadKind::Unknown) {
+    pub(super) fn hides(&self, owner: &Owner, admitted: usize) -> Option<Hidden> {
+        if matches!(owner.kind, WorkloadKind::Kernel | WorkloadKind::Unknown) {
             return None;
         }
-        let is_unwanted = bearer.pod.is_some()
-            && !(self.namespaces.wants(&bearer.workload.namespace) && self.pods.wants(&bearer.workload.pod));
+        let is_unwanted = owner.pod.is_some()
+            && !(self.namespaces.wants(&owner.workload.namespace) && self.pods.wants(&owner.workload.pod));
         if is_unwanted {
             return Some(Hidden::Unwanted);
         }

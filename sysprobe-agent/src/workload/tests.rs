@@ -25,8 +25,8 @@ fn gathered(on_cpu_ns: u64) -> SchedStats {
     SchedStats { wait_ns: 10, on_cpu_ns, voluntary: 1, wait, ..SchedStats::ZERO }
 }
 
-fn bearer(name: &str) -> Bearer {
-    Bearer::of_path(&name_of(&format!("/{name}")))
+fn owner(name: &str) -> Owner {
+    Owner::of_path(&name_of(&format!("/{name}")))
 }
 
 fn cpu(usage_ns: u64, throttled_ns: u64) -> CpuSample {
@@ -37,7 +37,7 @@ fn cpu(usage_ns: u64, throttled_ns: u64) -> CpuSample {
 #[test]
 fn an_idle_slot_makes_no_workload() {
     let mut registry = Registry::default();
-    registry.add(&bearer("a"), &SchedStats::ZERO);
+    registry.add(&owner("a"), &SchedStats::ZERO);
     assert!(registry.samples().is_empty());
 }
 
@@ -46,9 +46,9 @@ fn several_cgroups_of_one_workload_add_up() {
     let mut registry = Registry::default();
     let new = || CpuSample::default().first_seen(Origin::Born);
     let (mut first, mut second) = (new(), new());
-    registry.add_reading(&bearer("a"), &cpu(100, 7), &mut first);
-    registry.add_reading(&bearer("a"), &cpu(50, 0), &mut second);
-    registry.add_reading(&bearer("a"), &cpu(130, 9), &mut first);
+    registry.add_reading(&owner("a"), &cpu(100, 7), &mut first);
+    registry.add_reading(&owner("a"), &cpu(50, 0), &mut second);
+    registry.add_reading(&owner("a"), &cpu(130, 9), &mut first);
     let samples = registry.samples();
     let total = samples[0].cpu.as_ref().expect("has cpu");
     assert_eq!(total.usage_ns, Some(180));
@@ -60,12 +60,12 @@ fn several_cgroups_of_one_workload_add_up() {
 fn totals_survive_a_cgroup_and_end_with_the_grace() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add(&bearer("a"), &gathered(5));
+    registry.add(&owner("a"), &gathered(5));
     assert!(!registry.samples()[0].gone);
     registry.expire(|_| false, start, GRACE);
     assert_eq!(registry.samples().len(), 1);
     assert!(registry.samples()[0].gone);
-    registry.add(&bearer("a"), &gathered(6));
+    registry.add(&owner("a"), &gathered(6));
     assert!(!registry.samples()[0].gone);
     assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
     registry.expire(|_| false, start, GRACE);
@@ -79,7 +79,7 @@ fn totals_survive_a_cgroup_and_end_with_the_grace() {
 fn one_that_comes_back_within_the_grace_starts_it_anew() {
     let start = Instant::now();
     let mut registry = Registry::default();
-    registry.add(&bearer("a"), &gathered(5));
+    registry.add(&owner("a"), &gathered(5));
     registry.expire(|_| false, start, GRACE);
     registry.expire(|_| true, start + GRACE / 2, GRACE);
     registry.expire(|_| false, start + GRACE, GRACE);
@@ -93,11 +93,11 @@ fn totals_are_counted_since_the_cgroup_is_known_or_all_was_last_taken_in() {
     let (early, collected, late) = (ago(9), ago(6), ago(3));
     let mut registry = Registry::default();
     registry.note_collection(collected);
-    registry.add(&bearer("early").since(early), &gathered(5));
-    registry.add(&bearer("late").since(late), &gathered(5));
-    registry.add(&Bearer::kernel(), &gathered(5));
+    registry.add(&owner("early").since(early), &gathered(5));
+    registry.add(&owner("late").since(late), &gathered(5));
+    registry.add(&Owner::kernel(), &gathered(5));
     registry.note_collection(Instant::now());
-    registry.add(&bearer("early").since(early), &gathered(5));
+    registry.add(&owner("early").since(early), &gathered(5));
     for (name, moment) in [("/early", collected), ("/late", late), ("kernel", collected)] {
         let samples = registry.samples();
         let sample = samples.iter().find(|sample| sample.workload.container == name).expect("it is there");
@@ -105,14 +105,14 @@ fn totals_are_counted_since_the_cgroup_is_known_or_all_was_last_taken_in() {
     }
 }
 
-fn in_pod(container: &str) -> Bearer {
+fn in_pod(container: &str) -> Owner {
     in_pod_named("cart-0", container)
 }
 
-fn in_pod_named(pod: &str, container: &str) -> Bearer {
+fn in_pod_named(pod: &str, container: &str) -> Owner {
     let pod = Pod { namespace: "shop".into(), name: pod.into(), ..Pod::default() };
     let answer = Answer::Container { pod: Arc::new(pod), container: container.into() };
-    Bearer::of_answer(&answer, &name_of("/"))
+    Owner::of_answer(&answer, &name_of("/"))
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_pods_waits_outlive_its_containers_and_end_with_it() {
     let mut registry = Registry::default();
     registry.add(&in_pod("migrate"), &gathered(5));
     registry.add(&in_pod("app"), &gathered(5));
-    registry.add(&bearer("a"), &gathered(5));
+    registry.add(&owner("a"), &gathered(5));
     let app = in_pod("app").workload;
     registry.expire(|workload| *workload == app, start, GRACE);
     registry.expire(|workload| *workload == app, start + GRACE, GRACE);
@@ -138,15 +138,15 @@ fn a_container_of_which_only_the_pod_is_known_has_its_id_as_name() {
     let id = "0123456789abcdef".repeat(4);
     let name = name_of(&format!("/kubepods/pod11111111-2222-3333-4444-555555555555/{id}"));
     let pod = Pod { namespace: "shop".into(), name: "cart-0".into(), ..Pod::default() };
-    let workload = Bearer::of_answer(&Answer::Pod { pod: Arc::new(pod) }, &name).workload;
+    let workload = Owner::of_answer(&Answer::Pod { pod: Arc::new(pod) }, &name).workload;
     assert_eq!((&*workload.namespace, &*workload.pod, workload.container), ("shop", "cart-0", id.clone()));
-    assert_eq!(Bearer::of_answer(&Answer::Unknown, &name).workload.container, id);
+    assert_eq!(Owner::of_answer(&Answer::Unknown, &name).workload.container, id);
 }
 
 /// A container outside of pods.
-fn plain(container: &str) -> Bearer {
+fn plain(container: &str) -> Owner {
     let name = name_of(&format!("/docker/{}", "0123456789abcdef".repeat(4)));
-    Bearer::of_answer(&Answer::Plain { name: container.into() }, &name)
+    Owner::of_answer(&Answer::Plain { name: container.into() }, &name)
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_container_that_is_called_as_what_is_no_workload_is_told_from_it() {
 fn names_of_containers_make_no_series_twice() {
     let mut registry = Registry::new(Admission::new(&toml::from_str("pods.deny = ['.*']").expect("parses")));
     let owners = Workload::OWN_NAMES.map(plain).into_iter();
-    for owner in owners.chain([Bearer::kernel(), Bearer::unknown(), in_pod("hidden")]) {
+    for owner in owners.chain([Owner::kernel(), Owner::unknown(), in_pod("hidden")]) {
         registry.add(&owner, &gathered(5));
     }
     let snapshot = Snapshot {
@@ -199,16 +199,16 @@ fn levels(registry: &Registry) -> Option<(u64, u64)> {
 #[test]
 fn threads_of_several_cgroups_add_up_and_are_gone_with_the_last() {
     let mut registry = Registry::default();
-    registry.add_threads(&bearer("a"), &threads(2, 1));
-    registry.add_threads(&bearer("a"), &threads(3, 2));
+    registry.add_threads(&owner("a"), &threads(2, 1));
+    registry.add_threads(&owner("a"), &threads(3, 2));
     registry.fold_loads(1);
     assert_eq!(levels(&registry), Some((5, 492)));
     registry.forget_threads();
-    registry.add_threads(&bearer("a"), &Threads::NONE);
+    registry.add_threads(&owner("a"), &Threads::NONE);
     registry.fold_loads(1);
     assert_eq!(levels(&registry), None);
     // A workload that comes back starts from zero.
-    registry.add_threads(&bearer("a"), &threads(1, 3));
+    registry.add_threads(&owner("a"), &threads(1, 3));
     registry.fold_loads(1);
     assert_eq!(levels(&registry), Some((1, 492)));
     registry.expire(|_| false, Instant::now(), GRACE);

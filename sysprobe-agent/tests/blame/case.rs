@@ -3,10 +3,10 @@
 use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot};
 
 use super::support::agent::Agent;
+use super::support::attach_modes::Watcher;
 use super::support::cgroup::Cgroup;
 use super::support::figure;
 use super::support::process::Load;
-use super::support::tiers::Watcher;
 use super::support::totals::{Totals, lost, workload};
 
 /// A load with a single cgroup, and the kernel's counters from when it was still stopped.
@@ -49,7 +49,7 @@ pub(crate) fn divided(watcher: &Watcher, case: &Case, before: &SchedSample) -> (
     let snapshot = watcher.agent.snapshot();
     let ours = sched(&snapshot, &case.cgroup).since(before).expect("totals grow");
     let causes = ours.causes.expect("it waited");
-    let (name, truth) = (watcher.tier.name(), case.so_far());
+    let (name, truth) = (watcher.mode.name(), case.so_far());
     figure(&format!("{} by {name}: waited {} ns: {causes:?}", case.cgroup.name, truth.wait_ns));
     assert_eq!(causes.total_ns(), ours.wait.sum_ns, "{name}: the causes sum to the wait");
     truth.assert_told_by(Totals::of_sample(&ours), lost(&snapshot, "sched", "delayed_sleeper"));

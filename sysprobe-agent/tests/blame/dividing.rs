@@ -3,9 +3,9 @@
 use std::ops::Deref;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::AttachMode;
 
-use super::support::tiers::{self, Watcher};
+use super::support::attach_modes::{self, Watcher};
 
 /// Tests whose loads may run at the same time take a read lock, others a write lock.
 static CPUS: RwLock<()> = RwLock::new(());
@@ -19,9 +19,9 @@ pub(crate) struct Dividing<Turn> {
 
 impl<Turn> Dividing<Turn> {
     fn start(turn: Turn) -> Self {
-        let mut watchers = tiers::watchers("sched");
-        watchers.retain(|watcher| matches!(watcher.tier, Tier::TpBtf | Tier::RawTp));
-        assert!(!watchers.is_empty(), "no tier divides");
+        let mut watchers = attach_modes::watchers("sched");
+        watchers.retain(|watcher| matches!(watcher.mode, AttachMode::TpBtf | AttachMode::RawTp));
+        assert!(!watchers.is_empty(), "no attach mode divides");
         Self { watchers, _turn: turn }
     }
 }

@@ -12,14 +12,14 @@ use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::{self, Facts};
 use sysprobe_agent::plan::{Decision, Plan};
-use sysprobe_agent::probe::{Tier, tier_set};
+use sysprobe_agent::probe::{AttachMode, program_set};
 use sysprobe_common::block::Operation;
 
 use super::counts::Counts;
 use super::disk::DiskStats;
+use super::support::attach_modes::watchers;
 use super::support::cgroup::Cgroup;
 use super::support::process::cpus;
-use super::support::tiers::watchers;
 use super::support::totals::lost;
 use super::support::{figure, left_out, until};
 use super::{assert_nothing_lost, fio};
@@ -100,7 +100,7 @@ impl Drop for Slow {
 }
 
 /// Loads the programs without an agent, with room for this many requests in flight.
-fn start(requests: u32) -> (Tier, Block) {
+fn start(requests: u32) -> (AttachMode, Block) {
     let config = Config::default();
     let facts = Facts::collect(&config);
     let mut plan = Plan::new(&facts, &config);
@@ -111,10 +111,10 @@ fn start(requests: u32) -> (Tier, Block) {
     let loader = Loader::new(&facts.btf_path);
     let mut refused = Vec::new();
     for candidate in candidates {
-        let set = tier_set("block", candidate.tier).expect("a candidate is in the table");
+        let set = program_set("block", candidate.mode).expect("a candidate is in the table");
         match Block::start(&loader, set, candidate, &plan) {
-            Ok(block) => return (candidate.tier, block),
-            Err(error) => refused.push(format!("{}: {error}", candidate.tier.name())),
+            Ok(block) => return (candidate.mode, block),
+            Err(error) => refused.push(format!("{}: {error}", candidate.mode.name())),
         }
     }
     panic!("the kernel takes none: {refused:?}")
@@ -148,7 +148,7 @@ fn a_deep_queue_of_one_cpu_loses_no_request_when_all_cpus_have_had_some() {
     const READS: u32 = 3 * DEPTH;
     let Some(disk) = Slow::new("deep", Duration::from_millis(400)) else { return };
     let watchers = watchers("block");
-    let (tier, mut block) = start(ROOM);
+    let (mode, mut block) = start(ROOM);
     let (cgroup, before) = (Cgroup::new("deep"), disk.at_rest());
     let all = cpus();
     for cpu in &all {
@@ -159,7 +159,7 @@ fn a_deep_queue_of_one_cpu_loses_no_request_when_all_cpus_have_had_some() {
     assert!(truth.reads >= u64::from(READS), "{truth:?}");
     let ours = reads_of(&mut block, &disk.name);
     let [missed, full] = ["submission_missed", "in_flight_full"].map(|reason| count_lost(&block, reason));
-    let (cpus, name) = (all.len(), tier.name());
+    let (cpus, name) = (all.len(), mode.name());
     figure(&format!(
         "{name}: {ours} of {} reads on {cpus} CPUs; {missed} missed, {full} no room",
         truth.reads
@@ -172,9 +172,9 @@ fn a_deep_queue_of_one_cpu_loses_no_request_when_all_cpus_have_had_some() {
             (read.requests, read.bytes),
             (truth.reads, truth.sectors_read * 512),
             "by {}",
-            watcher.tier.name()
+            watcher.mode.name()
         );
-        assert_eq!(lost(&snapshot, "block", "submission_missed"), 0, "by {}", watcher.tier.name());
+        assert_eq!(lost(&snapshot, "block", "submission_missed"), 0, "by {}", watcher.mode.name());
     }
     assert_nothing_lost(&watchers);
 }
@@ -183,13 +183,13 @@ fn a_deep_queue_of_one_cpu_loses_no_request_when_all_cpus_have_had_some() {
 fn more_requests_than_there_is_room_for_are_counted_as_lost() {
     const FEW: u32 = 64;
     let Some(disk) = Slow::new("full", Duration::from_millis(400)) else { return };
-    let (tier, mut block) = start(FEW);
+    let (mode, mut block) = start(FEW);
     let (cgroup, before) = (Cgroup::new("full"), disk.at_rest());
     disk.read_deep(&cgroup, cpus()[0], DEPTH, DEPTH);
     let reads = disk.at_rest().since(&before).reads;
     let ours = reads_of(&mut block, &disk.name);
     let [missed, full] = ["submission_missed", "in_flight_full"].map(|reason| count_lost(&block, reason));
-    figure(&format!("{}: {ours} of {reads}; {missed} missed, {full} no room", tier.name()));
+    figure(&format!("{}: {ours} of {reads}; {missed} missed, {full} no room", mode.name()));
     assert!(ours >= u64::from(FEW) && full > 0, "{ours} of {reads}, {full} no room");
     assert_eq!(ours + missed, reads);
 }

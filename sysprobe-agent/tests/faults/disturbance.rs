@@ -12,7 +12,7 @@ use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
-use sysprobe_agent::probe::{Hook, Program, Tier, TierSet, tier_set};
+use sysprobe_agent::probe::{AttachMode, Hook, Program, ProgramSet, program_set};
 
 use crate::support::cgroup::Cgroup;
 use crate::support::process::{self, Load};
@@ -70,14 +70,14 @@ pub(crate) fn map_writer() -> impl FnMut() + Send {
 /// runs the longest program.
 pub(crate) fn probed_caller() -> impl FnMut() + Send {
     const PROGRAM: Program = Program::new("sched_switch_kp", Hook::Kprobe("vfs_read"), "");
-    let config = Config { attach: Some(Tier::Kprobe), ..Config::default() };
+    let config = Config { attach: Some(AttachMode::Kprobe), ..Config::default() };
     let facts = Facts::collect(&config);
     let plan = Plan::new(&facts, &config);
     let Some(Decision::On(candidates)) = plan.decision("sched") else {
         panic!("{:?}", plan.decision("sched"))
     };
-    let object = tier_set("sched", Tier::Kprobe).expect("in the table").object;
-    let set = TierSet { tier: Tier::Kprobe, object, programs: &[PROGRAM], members: &[], needs: &[] };
+    let object = program_set("sched", AttachMode::Kprobe).expect("in the table").object;
+    let set = ProgramSet { mode: AttachMode::Kprobe, object, programs: &[PROGRAM], members: &[], needs: &[] };
     let loader = Loader::new(&facts.btf_path);
     let loaded =
         loader.load(Box::leak(Box::new(set)), &candidates[0].globals, &[("SCHED_TASKS", plan.tasks)]);

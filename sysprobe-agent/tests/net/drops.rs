@@ -7,13 +7,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use socket2::SockRef;
-use sysprobe_agent::probe::{self, Tier};
+use sysprobe_agent::probe::{self, AttachMode};
 use sysprobe_agent::snapshot::Snapshot;
 
+use super::support::attach_modes::{Watcher, kernel, watchers};
 use super::support::cgroup::{Cgroup, is_v1};
 use super::support::network::{RIGHT, Wire};
 use super::support::place::{Flag, Place};
-use super::support::tiers::{Watcher, kernel, watchers};
 use super::support::totals::workload;
 use super::support::{figure, left_out, shared, until};
 use super::{Datagrams, PORT, net, traffic};
@@ -39,7 +39,7 @@ fn drop_watchers() -> Option<Vec<Watcher>> {
     }
     let mut watchers = watchers("net");
     if is_v1() {
-        watchers.retain(|watcher| matches!(watcher.tier, Tier::TpBtf | Tier::Fentry));
+        watchers.retain(|watcher| matches!(watcher.mode, AttachMode::TpBtf | AttachMode::Fentry));
     }
     Some(watchers)
 }
@@ -102,7 +102,7 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
     figure(&format!("flood of {}: {received} received, {refused} refused", FLOOD.count));
     assert_eq!(received + refused, FLOOD.count);
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let snapshot = watcher.agent.snapshot();
         let dropped = drops(&snapshot, &getter.name, "socket_rcvbuff");
         assert_eq!(dropped, refused, "by {name}: {:?}", net(&snapshot, &getter));
@@ -139,7 +139,7 @@ fn what_a_narrow_wire_refuses_is_its_senders() {
     for watcher in &watchers {
         let snapshot = watcher.agent.snapshot();
         let ours: u64 = net(&snapshot, &giver).drops.values().sum();
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         assert_eq!(ours, dropped, "by {name}: {:?}", net(&snapshot, &giver).drops);
         let gone = traffic(&snapshot, &giver, "udp", "ipv4").sent_packets - ours;
         assert_eq!(gone, wire.left.counters().get("UdpOutDatagrams"), "by {name}");
@@ -166,6 +166,6 @@ fn what_is_for_nobody_is_the_kernels() {
     for (watcher, before) in watchers.iter().zip(before) {
         let ours = drops(&watcher.agent.snapshot(), "kernel", "no_socket") - before;
         // Other processes may send to closed ports too.
-        assert!(ours >= TIMES, "{ours} by {}", watcher.tier.name());
+        assert!(ours >= TIMES, "{ours} by {}", watcher.mode.name());
     }
 }

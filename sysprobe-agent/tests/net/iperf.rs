@@ -4,10 +4,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::support::attach_modes::watchers;
 use super::support::cgroup::Cgroup;
 use super::support::network::{Namespace, RIGHT, Wire};
 use super::support::process::inside;
-use super::support::tiers::watchers;
 use super::support::totals::workload;
 use super::support::{figure, until};
 use super::traffic;
@@ -73,12 +73,12 @@ fn bytes_of_a_stream_are_those_that_iperf_reports() {
             |cgroup: &Cgroup| workload(&snapshot, &cgroup.name).and_then(|workload| workload.tcp.clone());
         let (client, server) = (of(&client).expect("it sent"), of(&server).expect("it received"));
         let ours = [client.ipv4.sent_bytes, server.ipv4.received_bytes];
-        figure(&format!("by {}: ours {ours:?}, iperf3 {read} to {written}", watcher.tier.name()));
+        figure(&format!("by {}: ours {ours:?}, iperf3 {read} to {written}", watcher.mode.name()));
         for ours in ours {
             assert!(
                 (read..written + TALK).contains(&ours),
                 "{ours} of {read} to {written} by {}",
-                watcher.tier.name()
+                watcher.mode.name()
             );
         }
     }
@@ -102,7 +102,7 @@ fn datagrams_are_those_that_iperf_reports() {
         let snapshot = watcher.agent.snapshot();
         let ours = traffic(&snapshot, &client, "udp", "ipv4");
         let counted = [ours.sent_packets, ours.sent_bytes];
-        figure(&format!("by {}: ours {counted:?}, iperf3 {:?}", watcher.tier.name(), [packets, bytes]));
-        assert_eq!(counted, [packets + 1, bytes + HELLO], "by {}", watcher.tier.name());
+        figure(&format!("by {}: ours {counted:?}, iperf3 {:?}", watcher.mode.name(), [packets, bytes]));
+        assert_eq!(counted, [packets + 1, bytes + HELLO], "by {}", watcher.mode.name());
     }
 }

@@ -8,10 +8,10 @@ use std::thread;
 
 use procfs::process::Process;
 
+use super::support::attach_modes::watchers;
 use super::support::cgroup::Cgroup;
 use super::support::network::{LEFT, RIGHT, Wire};
 use super::support::place::{Flag, Place, sleep_forever};
-use super::support::tiers::watchers;
 use super::support::totals::lost;
 use super::support::until;
 use super::{Datagrams, PORT, give, taker, traffic};
@@ -32,7 +32,7 @@ fn readers_of_tcp_that_wait_take_no_datagram_away() {
     give(Place { cgroup: &giver, namespace: &wire.left }, LEFT[0], RIGHT[0], PORT, DATAGRAMS, &getting);
     getting.finish();
     for watcher in &watchers {
-        let (name, snapshot) = (watcher.tier.name(), watcher.agent.snapshot());
+        let (name, snapshot) = (watcher.mode.name(), watcher.agent.snapshot());
         assert_eq!(traffic(&snapshot, &giver, "udp", "ipv4"), DATAGRAMS.sent(), "by {name}");
         assert_eq!(traffic(&snapshot, &getter, "udp", "ipv4"), DATAGRAMS.received(), "by {name}");
         assert_eq!(lost(&snapshot, "net", "end_missed"), 0, "by {name}");

@@ -10,7 +10,7 @@ use std::process::Command;
 use caps::Capability;
 use sysprobe_agent::host::{KPROBES_BEFORE, Kernels, Need, RIGHTS, Right};
 
-use crate::support::tiers::kernel;
+use crate::support::attach_modes::kernel;
 
 /// Capabilities by number, as the kernel may have some that the `caps` crate does not name yet.
 pub(crate) type Set = BTreeSet<u8>;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::loads::Transport;
 use super::path::Path;
+use super::support::attach_modes::Watcher;
 use super::support::cgroup::{Cgroup, Quota};
 use super::support::network::Namespace;
 use super::support::place::Place;
 use super::support::process::{self, Load, cpus};
-use super::support::tiers::Watcher;
 use super::support::{figure, left_out};
 use super::{Stage, TIMES, assert_nothing_lost, right};
 
@@ -24,7 +24,7 @@ const MOST: f64 = 0.8;
 /// total.
 fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration) {
     for (watcher, path) in received {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let (each_ns, share) = path.until(point);
         figure(&format!("until {point} by {name}: {each_ns} ns each, {:.1} % of all", share * 100.0));
         path.assert_complete();
@@ -113,7 +113,7 @@ fn thousands_of_rules_have_the_time_between_the_device_and_tcp() {
         let [between, with] = [ask(), ask()];
         (0..with.len()).all(|at| {
             let moved = with[at].1.since(&between[at].1).moved_from(&without[at].1.since(&earlier[at].1));
-            figure(&format!("{}: {moved:?}", with[at].0.tier.name()));
+            figure(&format!("{}: {moved:?}", with[at].0.mode.name()));
             // Where the point `tcp` is not visible, the delay shows up to `ready`.
             let has_tcp = |(name, _): &(String, u64)| {
                 name.ends_with("_to_tcp") || name.ends_with("_to_ready") && !name.starts_with("tcp")

@@ -103,7 +103,7 @@ fn as_many_requests_are_followed_as_nginx_logs() {
         requests.show(watcher, &stage.reader);
         answers.show(watcher, &stage.asker);
         requests.assert_complete();
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         figure(&format!("{name}: {} requests, nginx has logged {logged}", requests.count()));
         assert!(requests.count().abs_diff(logged) <= CONNECTIONS, "by {name}");
         let (ways, waited) = (requests.mean_ns() + answers.mean_ns(), mean_latency(&report));

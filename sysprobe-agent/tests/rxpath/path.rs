@@ -5,9 +5,9 @@ use std::time::Duration;
 use sysprobe_agent::snapshot::{HistogramSample, PathSample, Snapshot, StageSample};
 
 use super::loads::Transport;
+use super::support::attach_modes::Watcher;
 use super::support::cgroup::Cgroup;
 use super::support::figure;
-use super::support::tiers::Watcher;
 use super::support::totals::workload;
 
 const POINTS: [&str; 8] = ["device", "ip", "tcp", "udp", "ready", "wakeup", "run", "read"];
@@ -43,7 +43,7 @@ impl Path {
         figure(&format!(
             "{} by {}: {}, each {}",
             cgroup.name,
-            watcher.tier.name(),
+            watcher.mode.name(),
             self.count(),
             stages.join(", ")
         ));

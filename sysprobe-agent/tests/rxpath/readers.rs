@@ -30,7 +30,7 @@ fn a_reader_that_polls_without_sleeping_is_never_woken() {
         // Where a datagram is first seen when the reader is notified, one that is read before that is not
         // seen.
         let sees_all = path.tells("udp");
-        assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.tier.name());
+        assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.mode.name());
         if path.count() > 0 {
             path.assert_complete();
             assert_eq!(if path.tells("wakeup") { path.until("wakeup").0 } else { 0 }, 0, "it is not woken");
@@ -74,7 +74,7 @@ fn to_peek_is_not_to_read() {
     for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
         path.assert_complete();
         let (each_ns, _) = path.until("read");
-        assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.tier.name());
+        assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.mode.name());
     }
     assert_nothing_lost(&stage.watchers);
 }
@@ -96,8 +96,8 @@ fn a_reader_that_does_much_else_before_it_reads_has_that_time_itself() {
     for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
         path.assert_complete();
         let (each_ns, share) = path.until("read");
-        assert!(Duration::from_nanos(each_ns) >= 10 * NAP, "by {}: {each_ns} ns", watcher.tier.name());
-        assert!(share > 0.8, "by {}: {share}", watcher.tier.name());
+        assert!(Duration::from_nanos(each_ns) >= 10 * NAP, "by {}: {each_ns} ns", watcher.mode.name());
+        assert!(share > 0.8, "by {}: {share}", watcher.mode.name());
         if path.tells("wakeup") {
             assert_eq!(path.until("wakeup").0, 0, "how it was woken is not known any more");
         }
@@ -139,8 +139,8 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
     for (watcher, path) in stage.received(Transport::Udp, u64::from(2 * TIMES)) {
         path.assert_complete();
         let (each_ns, share) = path.until("read");
-        assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.tier.name());
-        assert!(share > 0.8, "by {}: {share}", watcher.tier.name());
+        assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.mode.name());
+        assert!(share > 0.8, "by {}: {share}", watcher.mode.name());
     }
     assert_nothing_lost(&stage.watchers);
 }

@@ -7,14 +7,14 @@ use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
-use sysprobe_agent::probe::{Tier, tier_set};
+use sysprobe_agent::probe::{AttachMode, program_set};
 use sysprobe_agent::rxpath::Rxpath;
 
 use super::delays::add_rules;
 use super::loads::Transport;
+use super::support::attach_modes::kernel;
 use super::support::network::Wire;
 use super::support::process::cpus;
-use super::support::tiers::kernel;
 use super::support::{figure, left_out, until};
 use super::{Stage, assert_nothing_lost, right};
 
@@ -54,7 +54,7 @@ fn assert_wait_is_told(stage: &Stage, other: usize) {
     // No share of the total is checked: on a busy machine, the reader waits longer.
     for (watcher, path) in stage.received(Transport::Tcp, u64::from(ASKED)) {
         let (each_ns, share) = path.until("ip");
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         figure(&format!("until ip by {name}: {each_ns} ns each, {:.1} % of all", share * 100.0));
         path.assert_complete();
         assert!(Duration::from_nanos(each_ns) >= LEAST, "by {name}: {each_ns} ns");
@@ -96,7 +96,7 @@ fn packets_that_are_steered_after_gro_have_the_wait_for_the_other_cpu_between_th
 }
 
 /// Loads the programs without an agent, with room for this many packets.
-fn start(packets: u32) -> (Tier, Rxpath) {
+fn start(packets: u32) -> (AttachMode, Rxpath) {
     let config = Config::default();
     let facts = Facts::collect(&config);
     let mut plan = Plan::new(&facts, &config);
@@ -107,10 +107,10 @@ fn start(packets: u32) -> (Tier, Rxpath) {
     let loader = Loader::new(&facts.btf_path);
     let mut refused = Vec::new();
     for candidate in candidates {
-        let set = tier_set("rxpath", candidate.tier).expect("a candidate is in the table");
+        let set = program_set("rxpath", candidate.mode).expect("a candidate is in the table");
         match Rxpath::start(&loader, set, candidate, &plan) {
-            Ok(rxpath) => return (candidate.tier, rxpath),
-            Err(error) => refused.push(format!("{}: {error}", candidate.tier.name())),
+            Ok(rxpath) => return (candidate.mode, rxpath),
+            Err(error) => refused.push(format!("{}: {error}", candidate.mode.name())),
         }
     }
     panic!("the kernel takes none: {refused:?}")
@@ -121,7 +121,7 @@ fn start(packets: u32) -> (Tier, Rxpath) {
 fn a_packet_whose_arrival_another_has_overwritten_is_counted_as_such() {
     let stage = Stage::new("overwritten");
     let Some((_, other)) = steer(&stage) else { return };
-    let (tier, rxpath) = start(1);
+    let (mode, rxpath) = start(1);
     let count = |reason: &str| {
         rxpath.losses().filter(|lost| lost.reason == reason).map(|lost| lost.count).sum::<u64>()
     };
@@ -135,7 +135,7 @@ fn a_packet_whose_arrival_another_has_overwritten_is_counted_as_such() {
         let overwritten = count("arrival_overwritten");
         (overwritten > 0).then_some(overwritten)
     });
-    figure(&format!("{}: {overwritten} overwritten of {asked}", tier.name()));
+    figure(&format!("{}: {overwritten} overwritten of {asked}", mode.name()));
     assert_eq!(count("no_device"), 0, "each of them had been seen");
     // The agents, which have room for more packets, lost none.
     stage.received(Transport::Tcp, u64::from(asked));

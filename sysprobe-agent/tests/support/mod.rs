@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sysprobe_common::hist;
 
 pub(crate) mod agent;
+pub(crate) mod attach_modes;
 pub(crate) mod bpf;
 pub(crate) mod cgroup;
 pub(crate) mod command;
@@ -29,7 +30,6 @@ pub(crate) mod replay;
 pub(crate) mod samples;
 pub(crate) mod storage;
 pub(crate) mod terminal;
-pub(crate) mod tiers;
 pub(crate) mod totals;
 
 /// Far longer than anything takes. The longest step is the start of four agents on an emulated machine with

@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 
 use super::loads::PORT;
+use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
 use super::support::network::{RIGHT, Wire};
 use super::support::place::{Flag, Place, sleep_forever};
-use super::support::tiers::{Watcher, watchers};
 use super::support::totals::{lost, missed_runs};
 use super::support::{figure, left_out, until};
 use super::{assert_nothing_lost, has_scan, tcp};
@@ -59,7 +59,7 @@ fn a_connection_that_is_not_made_is_counted_with_its_reason() {
     for watcher in &watchers {
         let snapshot = watcher.agent.snapshot();
         let ours = tcp(&snapshot, &client);
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let (refused, missed) = (lost(&snapshot, "tcp", "storage_budget"), missed_runs(&snapshot, "tcp"));
         figure(&format!("by {name}: {refused} sockets without room, {missed} runs missed"));
         let reasons: Vec<_> =
@@ -102,7 +102,7 @@ fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
         .collect();
     until("some are dropped", || (wire.right.counters().get("TcpExtListenDrops") > 3).then_some(()));
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let (kernel, ours) = until("the counts stand still", || {
             let before = wire.right.counters();
             let ours = tcp(&watcher.agent.snapshot(), &server);

@@ -10,10 +10,10 @@ use socket2::{Domain, Socket, Type};
 use sysprobe_agent::snapshot::Snapshot;
 
 use super::loads::{Exchange, PORT, take};
+use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
 use super::support::network::{RIGHT, Wire};
 use super::support::place::{Flag, Place, sleep_forever};
-use super::support::tiers::{Watcher, watchers};
 use super::support::totals::{missed_runs, workload};
 use super::support::{SharedNumbers, figure, shared, until};
 use super::{assert_nothing_lost, has_scan, scanning_watchers, tcp};
@@ -88,7 +88,7 @@ fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
     steps.go_on.set();
     steps.done.wait();
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let snapshot = once_answered(watcher, &new);
         let bytes = [&old, &new].map(|cgroup| bytes_of(&snapshot, cgroup));
         assert_eq!(bytes, [[FIRST as u64, 0], [SECOND as u64, BACK as u64]], "by {name}");
@@ -112,7 +112,7 @@ fn connections_older_than_the_agent_are_known_and_their_past_is_not_counted() {
     steps.go_on.set();
     steps.done.wait();
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let snapshot = once_answered(watcher, &server);
         let bytes = [&server, &client].map(|cgroup| bytes_of(&snapshot, cgroup));
         let (second, back) = (SECOND as u64, BACK as u64);
@@ -157,7 +157,7 @@ fn what_is_sent_after_its_cgroup_has_gone_is_still_its_own() {
             let is_over = tcp.sockets.by_state.is_empty() && tcp.ipv4.sent_bytes >= SIZE as u64;
             is_over.then_some(tcp.ipv4.sent_bytes)
         });
-        assert_eq!(sent, SIZE as u64, "by {}", watcher.tier.name());
+        assert_eq!(sent, SIZE as u64, "by {}", watcher.mode.name());
     }
     figure(&format!("the cgroup went before its last byte: {was_early}"));
     assert_nothing_lost(&watchers);
@@ -204,7 +204,7 @@ fn of_several_who_listen_on_one_port_each_has_its_own() {
     });
     assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let expected = counts.map(|count| count * FIRST as u64);
         // Connections that are just being closed may not be counted yet.
         let received = until("all is booked", || {
@@ -243,7 +243,7 @@ fn two_workloads_of_one_namespace_are_told_apart() {
         }
     });
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         for (cgroup, size, times) in &workloads {
             let expected = [times * ANSWER as u64, times * *size as u64];
             let ours = until("all is acknowledged", || {
@@ -306,7 +306,7 @@ fn connections_that_are_over_leave_nothing_behind() {
     // second begins.
     let straddling = start.elapsed().as_secs() + 1;
     for watcher in &watchers {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         let listening = if has_scan(watcher) { u64::from(SERVERS) } else { 0 };
         let snapshot = until("all connections are over", || {
             let snapshot = watcher.agent.snapshot();

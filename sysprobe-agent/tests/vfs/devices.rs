@@ -14,10 +14,10 @@ use super::calls::{self, close, fails, open, worked};
 use super::counts::{Count, Counts, calls as times, failed};
 use super::engines::sees;
 use super::fio;
+use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
 use super::support::device::{Mapped, SECTOR};
 use super::support::storage::{Kind, Storage};
-use super::support::tiers::{Watcher, watchers};
 use super::support::totals::workload;
 use super::support::{buckets_apart, figure, left_out};
 use super::{assert_nothing_lost, assert_same, watch};
@@ -150,9 +150,9 @@ fn fio_reports_the_same_latency_of_readings_from_a_slow_device() {
             let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
             let vfs = vfs.expect("it did something");
             let latency = if engine == "mmap" { &vfs.fault.latency } else { &vfs.read.latency };
-            (watcher.tier.name(), slow_only(latency, MILLISECONDS * 1_000_000 * 9 / 10))
+            (watcher.mode.name(), slow_only(latency, MILLISECONDS * 1_000_000 * 9 / 10))
         };
-        let who = watchers.iter().filter(|watcher| sees(watcher.tier, engine));
+        let who = watchers.iter().filter(|watcher| sees(watcher.mode, engine));
         assert_equal_latency(engine, &report, &who.map(slow_of).collect::<Vec<_>>(), TIMES);
     }
 }

@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use sysprobe_agent::probe::Tier;
+use sysprobe_agent::probe::AttachMode;
 
 use super::ROOM;
 use super::counts::of_workload;
 use super::fio::{Job, Report};
+use super::support::attach_modes::{Watcher, kernel, watchers};
 use super::support::cgroup::Cgroup;
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
-use super::support::tiers::{Watcher, kernel, watchers};
 use super::support::totals::workload;
 
 /// fio's work without its start and end, which are the same in both runs: its own report, and the counts of
@@ -44,9 +44,9 @@ fn seen(watcher: &Watcher, cgroup: &Cgroup, job: &Job) -> Report {
 }
 
 /// Whether an attach mode can see an engine's reads and writes.
-pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
+pub(crate) fn sees(mode: AttachMode, engine: &str) -> bool {
     match engine {
-        "libaio" | "mmap" => tier.hooks_functions(),
+        "libaio" | "mmap" => mode.hooks_functions(),
         "io_uring" => kernel() >= (6, 0),
         _ => true,
     }
@@ -54,7 +54,7 @@ pub(crate) fn sees(tier: Tier, engine: &str) -> bool {
 
 /// The number of syncs that an attach mode sees. With `libaio`, fio makes the system call itself.
 fn synchronisations(watcher: &Watcher, engine: &str, theirs: u64) -> u64 {
-    if engine == "libaio" || watcher.tier.hooks_functions() || sees(watcher.tier, engine) {
+    if engine == "libaio" || watcher.mode.hooks_functions() || sees(watcher.mode, engine) {
         theirs
     } else {
         0
@@ -95,10 +95,10 @@ fn fio_synchronous_writings_are_writings_alone() {
                 let kernels = kernels(watcher) - before;
                 figure(&format!(
                     "{name} by {}: {kernels} of the kernel, {flushes} flushes",
-                    watcher.tier.name()
+                    watcher.mode.name()
                 ));
                 // A loop device syncs its file for a flush. One more sync for each write would stand out.
-                assert!(kernels < flushes + calls / 2, "{name} by {}", watcher.tier.name());
+                assert!(kernels < flushes + calls / 2, "{name} by {}", watcher.mode.name());
             }
         }
     }
@@ -147,14 +147,14 @@ fn assert_equal(watchers: &[Watcher], storage: &Storage, job: &Job, name: &str) 
     figure(&format!("{name}: {theirs:?}"));
     assert!(theirs.calls > 0, "{name}: {theirs:?}");
     for (watcher, seen) in ours {
-        figure(&format!("{name} by {}: {seen:?}", watcher.tier.name()));
+        figure(&format!("{name} by {}: {seen:?}", watcher.mode.name()));
         let fsyncs = synchronisations(watcher, job.engine, theirs.fsyncs);
-        let mut expected = if sees(watcher.tier, job.engine) { theirs } else { Report::default() };
+        let mut expected = if sees(watcher.mode, job.engine) { theirs } else { Report::default() };
         expected.fsyncs = fsyncs;
         if job.engine == "mmap" {
             expected.bytes = 0;
         }
-        assert_eq!(seen, expected, "{name} by {}", watcher.tier.name());
+        assert_eq!(seen, expected, "{name} by {}", watcher.mode.name());
     }
     theirs
 }

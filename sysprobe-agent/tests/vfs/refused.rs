@@ -4,9 +4,9 @@ use std::ffi::{CStr, CString};
 
 use super::calls::{self, close, fails, open, worked};
 use super::counts::{Count, Counts, calls as times, failed};
+use super::support::attach_modes::watchers;
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
-use super::support::tiers::watchers;
 use super::{ROOM, assert_nothing_lost, assert_same, watch};
 
 /// The expected counts of [`after_it`].
@@ -78,7 +78,7 @@ fn before_it(name: &CStr, long: &CStr) {
 }
 
 #[test]
-fn what_the_vfs_refuses_is_an_error_in_every_tier() {
+fn what_the_vfs_refuses_is_an_error_in_every_attach_mode() {
     let watchers = watchers("vfs");
     for kind in Kind::ALL {
         let storage = Storage::of(kind, ROOM);
@@ -99,9 +99,9 @@ fn what_is_refused_before_the_vfs_is_an_error_of_system_calls_only() {
     let long = CString::new(vec![b'n'; 5000]).expect("no NUL");
     let seen = watch(&watchers, "before", || before_it(&calls::path(&file), &long));
     for (watcher, counts) in seen {
-        let name = watcher.tier.name();
+        let name = watcher.mode.name();
         figure(&format!("refused before the VFS by {name}: {counts:?}"));
-        let expected = if watcher.tier.hooks_functions() {
+        let expected = if watcher.mode.hooks_functions() {
             Counts { open: times(1), ..Counts::NONE }
         } else {
             BEFORE_IT

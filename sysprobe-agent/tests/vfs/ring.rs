@@ -8,7 +8,7 @@ use io_uring::squeue::Entry;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 
-use super::support::tiers::kernel;
+use super::support::attach_modes::kernel;
 
 pub(crate) const BLOCK: usize = 4096;
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use super::counts::{Count, Counts, of_workload};
+use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
 use super::support::figure;
 use super::support::storage::{Kind, Storage};
-use super::support::tiers::{Watcher, watchers};
 use super::{ROOM, assert_nothing_lost};
 
 const CALLS: &str = "read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,pwritev2,fsync,\
@@ -182,9 +182,9 @@ impl Start {
 
 /// An attach mode's counts, in the terms of [`Seen`]. A call that does not reach the VFS fails only in the
 /// system call, so errors are left out where functions are hooked.
-fn of_tier(watcher: &Watcher, cgroup: &Cgroup) -> Counts {
+fn of_mode(watcher: &Watcher, cgroup: &Cgroup) -> Counts {
     let counts = with_made_as_opened(of_workload(&watcher.agent.snapshot(), &cgroup.name));
-    if watcher.tier.hooks_functions() { without_errors(counts) } else { counts }
+    if watcher.mode.hooks_functions() { without_errors(counts) } else { counts }
 }
 
 #[test]
@@ -203,10 +203,10 @@ fn strace_sees_the_same_calls_of_stress_ng() {
         figure(&format!("{job}: {seen:?}"));
         assert_eq!(seen.programs, 1, "{job}");
         for watcher in &watchers {
-            let name = watcher.tier.name();
-            let ours = of_tier(watcher, &cgroup);
-            if watcher.tier.hooks_functions() {
-                let start = Start::of(of_tier(watcher, &idle), nothing);
+            let name = watcher.mode.name();
+            let ours = of_mode(watcher, &cgroup);
+            if watcher.mode.hooks_functions() {
+                let start = Start::of(of_mode(watcher, &idle), nothing);
                 figure(&format!("a program starts by {name}: {start:?}"));
                 assert_eq!(start.taken_from(ours), without_errors(seen.counts), "{job} by {name}");
             } else {

@@ -7,8 +7,8 @@ use std::ptr::null_mut;
 
 use super::calls::{close, fails, open, path, worked};
 use super::counts::{Counts, calls as times};
+use super::support::attach_modes::watchers;
 use super::support::storage::{Kind, Storage};
-use super::support::tiers::watchers;
 use super::{ROOM, assert_nothing_lost, assert_same, watch};
 
 /// The capacity of a pipe, in pages of 4096 bytes.

@@ -12,10 +12,10 @@ use sysprobe_common::hist;
 use super::absent::{Announced, PAGE, Wanted};
 use super::calls::{self, close, open, worked};
 use super::counts::{Count, Counts, failed, of_workload};
+use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
 use super::support::process::{Load, cpus};
 use super::support::storage::{Frozen, Storage};
-use super::support::tiers::{Watcher, watchers};
 use super::support::totals::workload;
 use super::support::{SharedNumbers, figure, left_out, shared, until};
 use super::{assert_nothing_lost, assert_same, watch};
@@ -166,7 +166,7 @@ impl Waiting {
         let waited = self.account.waited_ns.load(Ordering::Relaxed);
         let held = u64::try_from(held.as_nanos()).expect("no centuries");
         let latency = of_way(watcher, &self.cgroup.name, self.way);
-        let (ours, name) = (latency.sum_ns, watcher.tier.name());
+        let (ours, name) = (latency.sum_ns, watcher.mode.name());
         figure(&format!("{:?} by {name}: held {held} ns, booked {ours} ns, waited {waited} ns", self.way));
         assert_eq!(latency.count(), 1, "{:?} by {name}", self.way);
         assert!(

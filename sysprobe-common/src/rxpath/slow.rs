@@ -15,7 +15,7 @@ pub const RING_BYTES: u32 = 256 << 10;
 #[derive(Clone, Copy, Debug)]
 pub struct Slow {
     /// As in [`super::Unread`], including the reader's points.
-    pub moments: [u64; Point::ALL.len()],
+    pub timestamps: [u64; Point::ALL.len()],
     /// The reader's cgroup, as in [`super::Key`].
     pub owner: u64,
     /// The reader's process id (upper half) and thread id (lower half).

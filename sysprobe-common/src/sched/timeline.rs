@@ -134,7 +134,7 @@ pub struct Timeline {
     /// The number of the last run interval. Its index is this modulo `RUN_INTERVALS`.
     pub last: u32,
     /// Not 0 while a flush moves the interference table into the map, which must not be changed meanwhile.
-    pub settling: u32,
+    pub flushing: u32,
     /// Set when a flush finds this CPU idle; cleared when something runs here or a wait is divided here.
     /// While it is set, there is nothing to flush.
     pub asleep: u64,

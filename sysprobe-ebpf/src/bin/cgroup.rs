@@ -19,10 +19,10 @@ use sysprobe_common::cgroup::{
 };
 use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_task};
 use sysprobe_ebpf::counter::count;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     OFF_KN_FLAGS,
     OFF_KN_NAME,
     OFF_KN_PARENT,

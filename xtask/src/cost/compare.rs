@@ -51,13 +51,13 @@ pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
         findings.extend(news.map(|news| Finding { what: format!("{what} on {}", new.series), news }));
     };
     for row in &new.programs {
-        let was = known.row(&row.tier, &row.program);
-        find(format!("`{}` ({})", row.program, row.tier), of_program(was, row));
+        let was = known.row(&row.mode, &row.program);
+        find(format!("`{}` ({})", row.program, row.mode), of_program(was, row));
     }
     for trip in &new.round_trips {
         let news =
-            known.round_trip(&trip.tier).map_or(Some(News::New), |was| of_counts(was.product, trip.product));
-        find(format!("a round trip with all programs of {}", trip.tier), news);
+            known.round_trip(&trip.mode).map_or(Some(News::New), |was| of_counts(was.product, trip.product));
+        find(format!("a round trip with all programs of {}", trip.mode), news);
     }
     for request in &new.requests {
         let news = known.request(&request.with);
@@ -70,10 +70,10 @@ pub(super) fn kernels(known: &Kernel, new: &Kernel) -> Vec<Finding> {
         let news = News::Lost { reason: "is nginx installed?".to_owned() };
         find(format!("{} with all programs ({})", request.call, request.with), Some(news));
     }
-    for row in known.programs.iter().filter(|row| new.row(&row.tier, &row.program).is_none()) {
-        let refusal = new.refusal(&row.domain, &row.tier);
+    for row in known.programs.iter().filter(|row| new.row(&row.mode, &row.program).is_none()) {
+        let refusal = new.refusal(&row.domain, &row.mode);
         let news = refusal.map_or(News::Gone, |reason| News::Lost { reason: reason.to_owned() });
-        find(format!("`{}` ({})", row.program, row.tier), Some(news));
+        find(format!("`{}` ({})", row.program, row.mode), Some(news));
     }
     findings
 }
@@ -181,10 +181,10 @@ mod tests {
 
     fn row(program: &str, instructions: Option<u64>) -> Row {
         let reason = instructions.is_none().then(|| "it did not run".to_owned());
-        let [domain, tier, hook] = ["sched", "tp_btf", "sched_switch"].map(str::to_owned);
+        let [domain, mode, hook] = ["sched", "tp_btf", "sched_switch"].map(str::to_owned);
         Row {
             domain,
-            tier,
+            mode,
             program: program.to_owned(),
             hook,
             instructions,
@@ -258,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_that_is_refused_fails_but_one_that_was_removed_does_not() {
+    fn an_attach_mode_that_is_refused_fails_but_one_that_was_removed_does_not() {
         let known = kernel(vec![row("a", Some(1))]);
         let mut new = kernel(vec![]);
         assert!(!kernels(&known, &new)[0].is_fault());
-        let [domain, tier, reason] = ["sched", "tp_btf", "the verifier says no"].map(str::to_owned);
-        new.refused.push(Refused { domain, tier, reason });
+        let [domain, mode, reason] = ["sched", "tp_btf", "the verifier says no"].map(str::to_owned);
+        new.refused.push(Refused { domain, mode, reason });
         let findings = kernels(&known, &new);
         assert!(findings[0].is_fault() && findings[0].to_string().contains("the verifier says no"));
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn round_trips_are_compared_too() {
         let with = |product| {
-            let round_trips = vec![Trip { tier: "kprobe".to_owned(), empty: 1, product }];
+            let round_trips = vec![Trip { mode: "kprobe".to_owned(), empty: 1, product }];
             Kernel { round_trips, ..kernel(vec![]) }
         };
         assert_eq!(kernels(&with(1000), &with(1100)), []);

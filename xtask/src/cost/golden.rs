@@ -47,7 +47,7 @@ pub(super) struct Source {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) domain: String,
-    pub(super) tier: String,
+    pub(super) mode: String,
     pub(super) program: String,
     pub(super) hook: String,
     /// Instructions of a run; `None` if the program could not be run.
@@ -66,7 +66,7 @@ pub(super) struct Row {
 /// Instructions that the programs add to a round trip, which is two context switches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Trip {
-    pub(super) tier: String,
+    pub(super) mode: String,
     pub(super) empty: u64,
     pub(super) product: u64,
 }
@@ -135,7 +135,7 @@ impl Kernel {
         let mut least = boots.next().unwrap_or_default();
         for boot in boots {
             for row in &mut least.programs {
-                let other = boot.row(&row.tier, &row.program).and_then(|other| other.instructions);
+                let other = boot.row(&row.mode, &row.program).and_then(|other| other.instructions);
                 if let (Some(count), Some(other)) = (row.instructions, other) {
                     let most = row.most.unwrap_or(count).max(other);
                     row.instructions = Some(count.min(other));
@@ -145,7 +145,7 @@ impl Kernel {
             least.calls.iter_mut().for_each(|call| call.reduce_to(boot.call(&call.call, &call.with)));
             least.requests.iter_mut().for_each(|request| request.reduce_to(boot.request(&request.with)));
             for trip in &mut least.round_trips {
-                if let Some(other) = boot.round_trip(&trip.tier) {
+                if let Some(other) = boot.round_trip(&trip.mode) {
                     (trip.empty, trip.product) =
                         (trip.empty.min(other.empty), trip.product.min(other.product));
                 }
@@ -158,7 +158,7 @@ impl Kernel {
     /// which a program's count varies.
     pub(super) fn completed_by(mut self, older: &Self) -> Self {
         for row in &mut self.programs {
-            let known = older.row(&row.tier, &row.program);
+            let known = older.row(&row.mode, &row.program);
             let range = known.and_then(|known| Some((known.instructions?, known.most?)));
             if let (Some((least, most)), Some(count)) = (range, row.instructions)
                 && (least..=most).contains(&count)
@@ -174,12 +174,12 @@ impl Kernel {
         self
     }
 
-    pub(super) fn row(&self, tier: &str, program: &str) -> Option<&Row> {
-        self.programs.iter().find(|row| row.tier == tier && row.program == program)
+    pub(super) fn row(&self, mode: &str, program: &str) -> Option<&Row> {
+        self.programs.iter().find(|row| row.mode == mode && row.program == program)
     }
 
-    pub(super) fn round_trip(&self, tier: &str) -> Option<&Trip> {
-        self.round_trips.iter().find(|trip| trip.tier == tier)
+    pub(super) fn round_trip(&self, mode: &str) -> Option<&Trip> {
+        self.round_trips.iter().find(|trip| trip.mode == mode)
     }
 
     pub(super) fn call(&self, call: &str, with: &str) -> Option<&Watch> {
@@ -191,8 +191,8 @@ impl Kernel {
     }
 
     /// Why the kernel rejects an attach mode of a domain.
-    pub(super) fn refusal(&self, domain: &str, tier: &str) -> Option<&str> {
-        let refused = self.refused.iter().find(|refused| refused.domain == domain && refused.tier == tier);
+    pub(super) fn refusal(&self, domain: &str, mode: &str) -> Option<&str> {
+        let refused = self.refused.iter().find(|refused| refused.domain == domain && refused.mode == mode);
         refused.map(|refused| &*refused.reason)
     }
 
@@ -229,7 +229,7 @@ impl Row {
         let count = program.cost.as_ref().map(|cost| whole(cost.steady));
         Self {
             domain: program.domain.clone(),
-            tier: program.tier.clone(),
+            mode: program.mode.clone(),
             program: program.name.clone(),
             hook: program.hook.clone(),
             instructions: count.ok(),
@@ -243,7 +243,7 @@ impl Row {
 impl Trip {
     fn of(trip: &RoundTrip) -> Self {
         let added = |spread: Spread| whole(spread.median);
-        Self { tier: trip.tier.clone(), empty: added(trip.empty), product: added(trip.product) }
+        Self { mode: trip.mode.clone(), empty: added(trip.empty), product: added(trip.product) }
     }
 }
 

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_and_anything_else_is_refused() {
-        let row = r#"{"refused":{"domain":"sched","tier":"fentry","reason":"no"}}"#.to_owned();
+        let row = r#"{"refused":{"domain":"sched","mode":"fentry","reason":"no"}}"#.to_owned();
         assert!(matches!(&parse(&[row]).unwrap()[..], [Line::Refused(refused)] if refused.reason == "no"));
         assert!(parse(&["{}".to_owned()]).is_err());
     }

@@ -50,7 +50,7 @@ pub(crate) fn interrupted() -> bool {
 }
 
 /// Reaps every child that has ended. Returns the status of `child` if it is among them.
-pub(super) fn bury(child: u32) -> Option<i32> {
+pub(super) fn reap(child: u32) -> Option<i32> {
     let mut found = None;
     loop {
         let mut status = 0;
@@ -69,7 +69,7 @@ pub(super) fn bury(child: u32) -> Option<i32> {
 pub(crate) fn end_descendants() -> Result<()> {
     let start = Instant::now();
     loop {
-        bury(0);
+        reap(0);
         let left = descendants(std::process::id(), &parents());
         if left.is_empty() {
             return Ok(());

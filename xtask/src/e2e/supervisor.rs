@@ -111,7 +111,7 @@ fn enter(words: &[OsString]) -> Result<Child> {
 /// Waits for the inner process to end, and reaps orphans meanwhile. Returns `None` if Ctrl-C came first.
 fn attend(inside: &Child) -> Option<i32> {
     loop {
-        let status = processes::bury(inside.id());
+        let status = processes::reap(inside.id());
         // The terminal sends Ctrl-C to both processes, so the rig may have ended because of it already.
         if processes::interrupted() {
             return None;

@@ -43,7 +43,7 @@ pub(super) const SHORT: [Part; 12] = [
     Part { file: "memory", tests: &[], kernel: None },
     Part { file: "pressure", tests: &[], kernel: None },
     Part { file: "reclaim", tests: &[], kernel: Some("5.10") },
-    Part { file: "tiers", tests: &[], kernel: None },
+    Part { file: "attach_modes", tests: &[], kernel: None },
     Part { file: "rights", tests: &["the_table", "room", "kprobes"], kernel: Some("5.10") },
     Part { file: "block", tests: &["all_requests", "what_is_written"], kernel: Some("5.10") },
     Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },
@@ -62,7 +62,7 @@ pub(super) const SHORT: [Part; 12] = [
 /// cgroup v2.
 pub(super) const SMOKE: [Part; 3] = [
     Part { file: "smoke", tests: &[], kernel: Some("5.10") },
-    Part { file: "tiers", tests: &[], kernel: Some("7.3") },
+    Part { file: "attach_modes", tests: &[], kernel: Some("7.3") },
     Part { file: "memory", tests: &["a_kill_that_ends"], kernel: Some("7.3") },
 ];
 

@@ -1,5 +1,5 @@
 //! What a call takes longer with programs on it, the kernel's way to them included: without any, with all
-//! programs of a tier, and with another tool that watches the same.
+//! programs of an attach mode, and with another tool that watches the same.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -68,9 +68,9 @@ const WORKS: [Work; 5] = [
     },
 ];
 
-/// With the domains whose tier this kernel takes. Without those that see the work there is nothing to
+/// With the domains whose attach mode this kernel takes. Without those that see the work there is nothing to
 /// measure.
-pub(super) fn of_tier(stage: &Stage, domains: &[&'static str]) -> Result<()> {
+pub(super) fn of_mode(stage: &Stage, domains: &[&'static str]) -> Result<()> {
     for work in &WORKS {
         let wanted = |domain: &&&str| work.domains.is_empty() || work.domains.contains(*domain);
         let domains: Vec<_> = domains.iter().filter(wanted).copied().collect();
@@ -78,9 +78,9 @@ pub(super) fn of_tier(stage: &Stage, domains: &[&'static str]) -> Result<()> {
             continue;
         }
         let started = || stage.start_all(&domains);
-        let tier = stage.tier.name();
+        let mode = stage.mode.name();
         let with =
-            if work.domains.is_empty() { tier.to_owned() } else { format!("{tier}: {}", domains.join(", ")) };
+            if work.domains.is_empty() { mode.to_owned() } else { format!("{mode}: {}", domains.join(", ")) };
         tell(work, &with, stage.times, started)?;
     }
     Ok(())

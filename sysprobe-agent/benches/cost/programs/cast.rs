@@ -1,5 +1,5 @@
-//! What is measured: the programs of one domain's tier, started as the agent starts them, and an empty one
-//! beside each.
+//! What is measured: the programs of a domain in one attach mode, started as the agent starts them, and an
+//! empty one beside each.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running 
 use sysprobe_agent::cgroup::events::Events;
 use sysprobe_agent::net::Net;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
-use sysprobe_agent::probe::{self, Hook, TierSet};
+use sysprobe_agent::probe::{self, Hook, ProgramSet};
 use sysprobe_agent::reclaim::Reclaim;
 use sysprobe_agent::rxpath::Rxpath;
 use sysprobe_agent::sched::Sched;
@@ -20,7 +20,7 @@ use super::empty::{Empties, pass};
 
 /// Dropping it detaches all of them.
 pub(crate) struct Cast {
-    set: &'static TierSet,
+    set: &'static ProgramSet,
     running: Running,
     empties: Empties,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Running {
 }
 
 impl Cast {
-    pub(crate) fn new(loader: &Loader, set: &'static TierSet, running: Running) -> Result<Self> {
+    pub(crate) fn new(loader: &Loader, set: &'static ProgramSet, running: Running) -> Result<Self> {
         let empties = Empties::start(loader, set.programs)?;
         Ok(Self { set, running, empties })
     }
@@ -118,7 +118,7 @@ impl Running {
     pub(crate) fn start(
         loader: &Loader,
         domain: &str,
-        set: &'static TierSet,
+        set: &'static ProgramSet,
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
@@ -139,15 +139,15 @@ impl Running {
         }
     }
 
-    /// By the first tier that the kernel takes, as the agent does.
+    /// By the first attach mode that the kernel takes, as the agent does.
     pub(crate) fn start_first(
         loader: &Loader,
         plan: &Plan,
         domain: &str,
-    ) -> Option<(&'static TierSet, Self)> {
+    ) -> Option<(&'static ProgramSet, Self)> {
         let Some(Decision::On(candidates)) = plan.decision(domain) else { return None };
         candidates.iter().find_map(|candidate| {
-            let set = probe::tier_set(domain, candidate.tier)?;
+            let set = probe::program_set(domain, candidate.mode)?;
             let running = Self::start(loader, domain, set, candidate, plan).ok()?;
             Some((set, running))
         })

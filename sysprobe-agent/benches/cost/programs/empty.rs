@@ -1,10 +1,10 @@
-//! Empty programs: one beside each program of a tier, on the same hook.
+//! Empty programs: one beside each program of an attach mode, on the same hook.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Scan};
-use sysprobe_agent::probe::{Hook, Object, Program, Tier, TierSet};
+use sysprobe_agent::probe::{AttachMode, Hook, Object, Program, ProgramSet};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/empty.o"));
 
@@ -78,8 +78,8 @@ const fn like(program: &Program) -> Program {
 }
 
 /// A table's row of its own. The few bytes are never given back: the loader wants rows that stay.
-fn set(program: &Program) -> &'static TierSet {
+fn set(program: &Program) -> &'static ProgramSet {
     let programs = Box::leak(Box::new([like(program)]));
     let object = Object { file: "empty.o", bytes: OBJECT };
-    Box::leak(Box::new(TierSet { tier: Tier::TpBtf, object, programs, members: &[], needs: &[] }))
+    Box::leak(Box::new(ProgramSet { mode: AttachMode::TpBtf, object, programs, members: &[], needs: &[] }))
 }

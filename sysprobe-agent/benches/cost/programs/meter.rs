@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sysprobe_agent::bpf::ProgramStatistics;
-use sysprobe_agent::probe::{Hook, Target, Tier, TierSet};
+use sysprobe_agent::probe::{AttachMode, Hook, ProgramSet, Target};
 
 use super::cast::Cast;
 use super::report::{Cost, Program};
@@ -14,9 +14,9 @@ use crate::figures::Figures;
 /// How long the kernel may take to run what an action leads to: it frees a task after a grace period.
 const LATE: Duration = Duration::from_secs(2);
 
-/// What all batches told of a tier's programs, in the table's order.
+/// What all batches told of an attach mode's programs, in the table's order.
 pub(crate) struct Meter {
-    set: &'static TierSet,
+    set: &'static ProgramSet,
     found: Vec<Found>,
 }
 
@@ -28,7 +28,7 @@ struct Found {
     obstacle: Option<String>,
 }
 
-/// The statistics at one moment: of the tier's programs, and of the empty ones beside them.
+/// The statistics at one moment: of the attach mode's programs, and of the empty ones beside them.
 pub(crate) struct Reading(Vec<(Count, Count)>);
 
 #[derive(Clone, Copy, Default)]
@@ -38,7 +38,7 @@ struct Count {
 }
 
 impl Meter {
-    pub(crate) fn new(set: &'static TierSet) -> Self {
+    pub(crate) fn new(set: &'static ProgramSet) -> Self {
         Self { set, found: vec![Found::default(); set.programs.len()] }
     }
 
@@ -80,11 +80,11 @@ impl Meter {
         }
     }
 
-    pub(crate) fn rows(&self, domain: &str, tier: Tier, cast: &Cast) -> Vec<Program> {
+    pub(crate) fn rows(&self, domain: &str, mode: AttachMode, cast: &Cast) -> Vec<Program> {
         let rows = self.set.programs.iter().zip(&self.found).zip(cast.statistics());
         rows.map(|((program, found), (statistics, _))| Program {
             domain: domain.to_owned(),
-            tier: tier.name().to_owned(),
+            mode: mode.name().to_owned(),
             name: program.name.to_owned(),
             hook: hook_name(program.hook).to_owned(),
             verified: Some(statistics.verified_instructions).filter(|count| *count > 0),

@@ -23,11 +23,11 @@ pub(crate) struct Host {
     pub(crate) cpus: u32,
 }
 
-/// One program of one tier.
+/// One program of one attach mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Program {
     pub(crate) domain: String,
-    pub(crate) tier: String,
+    pub(crate) mode: String,
     pub(crate) name: String,
     pub(crate) hook: String,
     /// Instructions that the verifier went through; kernels before 5.16 do not tell.
@@ -57,11 +57,11 @@ pub(crate) struct Spread {
     pub(crate) high: f64,
 }
 
-/// A domain that this kernel does not take through this tier.
+/// A domain that this kernel does not take through this attach mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Refused {
     pub(crate) domain: String,
-    pub(crate) tier: String,
+    pub(crate) mode: String,
     pub(crate) reason: String,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Refused {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) call: String,
-    /// A tier of ours, or another tool.
+    /// An attach mode of ours, or another tool.
     pub(crate) with: String,
     /// Nanoseconds without any program.
     pub(crate) nothing: f64,
@@ -90,10 +90,10 @@ pub(crate) struct Part {
 /// A byte's way to another process on the same CPU and back, which is two wakeups and two switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RoundTrip {
-    pub(crate) tier: String,
+    pub(crate) mode: String,
     /// Nanoseconds without any program.
     pub(crate) nothing: f64,
-    /// What an empty program on the switch's hook adds, and what all programs of the tier do.
+    /// What an empty program on the switch's hook adds, and what all programs of the attach mode do.
     pub(crate) empty: Spread,
     pub(crate) product: Spread,
 }

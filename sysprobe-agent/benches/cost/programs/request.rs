@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use sysprobe_agent::bpf::{Loader, measure_programs};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::plan::Plan;
-use sysprobe_agent::probe::{PROBES, Tier};
+use sysprobe_agent::probe::{AttachMode, PROBES};
 
 use super::cast::Running;
 use super::report::{Line, Part, Watched};
@@ -55,24 +55,24 @@ const WAYS: [Way; 4] = [
     },
 ];
 
-/// With the default, whose domains take the first tier that works.
+/// With the default, whose domains take the first attach mode that works.
 pub(super) fn of_default(stage: &Stage) -> Result<()> {
     // Without nginx there is no figure.
     Server::start().map_or(Ok(()), |server| measure(stage, &server, None, false))
 }
 
-/// With each tier, too.
-pub(super) fn of_all_tiers(stage: &Stage) -> Result<()> {
+/// With each attach mode, too.
+pub(super) fn of_all_modes(stage: &Stage) -> Result<()> {
     let Ok(server) = Server::start() else { return Ok(()) };
-    let tiers = Tier::value_variants().iter().copied().map(Some);
-    [None].into_iter().chain(tiers).try_for_each(|tier| measure(stage, &server, tier, true))
+    let modes = AttachMode::value_variants().iter().copied().map(Some);
+    [None].into_iter().chain(modes).try_for_each(|mode| measure(stage, &server, mode, true))
 }
 
-fn measure(stage: &Stage, server: &Server, tier: Option<Tier>, by_program: bool) -> Result<()> {
+fn measure(stage: &Stage, server: &Server, mode: Option<AttachMode>, by_program: bool) -> Result<()> {
     for way in &WAYS {
-        let config = Config { attach: tier, rx_follow_one_in: way.follow_one_in, ..Config::default() };
+        let config = Config { attach: mode, rx_follow_one_in: way.follow_one_in, ..Config::default() };
         let plan = Plan::new(&stage.facts, &config);
-        let with = format!("{}: {}", tier.map_or("default", Tier::name), way.name);
+        let with = format!("{}: {}", mode.map_or("default", AttachMode::name), way.name);
         let (mut without, mut added) = (vec![server.slice()?], Figures::default());
         // A slice is long, and the same twice where the clock counts instructions.
         for turn in 0..stage.times.div_ceil(4) {
@@ -118,7 +118,7 @@ fn tell_parts(server: &Server, with: &str, started: &[Running]) -> Result<()> {
     Ok(())
 }
 
-/// Every domain by the first of its tiers that the kernel takes. `None` where one that sees requests is
+/// Every domain in the first attach mode that the kernel takes. `None` where one that sees requests is
 /// missing, or none would shed what the way is without.
 fn start(loader: &Loader, plan: &Plan, way: &Way) -> Option<Vec<Running>> {
     loader.share_nothing();

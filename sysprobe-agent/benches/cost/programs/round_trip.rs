@@ -1,5 +1,5 @@
 //! What a switch costs with programs on it, the kernel's way to them included: the time of a round without
-//! any, with an empty one, and with all programs of a tier.
+//! any, with an empty one, and with all programs of an attach mode.
 
 use anyhow::Result;
 use sysprobe_agent::probe;
@@ -16,9 +16,9 @@ const ROUNDS: u32 = 50;
 const WARM_UP: usize = 5;
 const BATCHES: usize = 25;
 
-/// With the domains whose tier this kernel takes. `None` if they have nothing at the switch.
+/// With the domains whose attach mode this kernel takes. `None` if they have nothing at the switch.
 pub(super) fn measure(stage: &Stage, domains: &[&'static str]) -> Result<Option<RoundTrip>> {
-    let sets = domains.iter().filter_map(|domain| probe::tier_set(domain, stage.tier));
+    let sets = domains.iter().filter_map(|domain| probe::program_set(domain, stage.mode));
     let mut programs = sets.flat_map(|set| set.programs);
     let Some(at_switch) = programs.find(|program| Script::of_hook(program.hook) == Some(Script::Switch))
     else {
@@ -45,7 +45,7 @@ pub(super) fn measure(stage: &Stage, domains: &[&'static str]) -> Result<Option<
             .spread()
     };
     Ok(Some(RoundTrip {
-        tier: stage.tier.name().to_owned(),
+        mode: stage.mode.name().to_owned(),
         nothing: median(&nothing),
         empty: added(&with_empty),
         product: added(&with_product),

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use sysprobe_agent::probe::{Hook, TierSet};
+use sysprobe_agent::probe::{Hook, ProgramSet};
 
 use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
@@ -172,8 +172,8 @@ impl Script {
         })
     }
 
-    /// The scripts that a tier's programs want.
-    pub(crate) fn of(set: &TierSet) -> impl Iterator<Item = Self> {
+    /// The scripts that an attach mode's programs want.
+    pub(crate) fn of(set: &ProgramSet) -> impl Iterator<Item = Self> {
         let wanted =
             |script: &Self| set.programs.iter().any(|program| Self::of_hook(program.hook) == Some(*script));
         Self::ALL.into_iter().filter(wanted)

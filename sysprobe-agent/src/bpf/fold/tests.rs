@@ -18,7 +18,7 @@ fn settings(object: &object::File<'_>) -> Vec<&'static str> {
 
 /// The objects by the names of their files.
 fn objects() -> BTreeMap<&'static str, &'static [u8]> {
-    let sets = PROBES.iter().flat_map(|probe| probe.tiers);
+    let sets = PROBES.iter().flat_map(|probe| probe.sets);
     let objects: BTreeMap<_, _> = sets.map(|set| (set.object.file, set.object.bytes)).collect();
     assert!(objects.len() > 10, "{:?}", objects.keys());
     objects

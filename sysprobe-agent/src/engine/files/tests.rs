@@ -23,7 +23,7 @@ fn removed(path: &str) -> Cgroup {
 }
 
 /// The kills that are charged if `read` is what the last reading of the cgroup's files said.
-fn charged(cgroup: &Cgroup, read: Option<u64>) -> Option<LastKills> {
+fn slot_tables(cgroup: &Cgroup, read: Option<u64>) -> Option<LastKills> {
     let mut domain = domain();
     if let Some(kills) = read {
         let sample = MemorySample { oom_kills: Some(kills), ..MemorySample::default() };
@@ -44,9 +44,9 @@ fn kills_that_no_reading_has_counted_are_charged_once() {
         "/a".to_owned(),
     ] {
         let cgroup = removed(&path);
-        assert_eq!(charged(&cgroup, None), Some(LastKills::of(3)), "{path}: never read");
-        assert_eq!(charged(&cgroup, Some(2)), Some(LastKills::of(1)), "{path}: read after two");
-        assert_eq!(charged(&cgroup, Some(3)), None, "{path}: all are counted");
+        assert_eq!(slot_tables(&cgroup, None), Some(LastKills::of(3)), "{path}: never read");
+        assert_eq!(slot_tables(&cgroup, Some(2)), Some(LastKills::of(1)), "{path}: read after two");
+        assert_eq!(slot_tables(&cgroup, Some(3)), None, "{path}: all are counted");
     }
 }
 
@@ -56,27 +56,27 @@ fn what_groups_others_is_charged_only_if_it_was_read() {
     for path in [format!("/kubepods/burstable/{POD}"), "/user.slice".to_owned(), "/a".to_owned()] {
         let mut cgroup = removed(&path);
         cgroup.is_parent = true;
-        assert_eq!(charged(&cgroup, None), None, "{path}: without a limit");
-        assert_eq!(charged(&cgroup, Some(2)), Some(LastKills::of(1)), "{path}: with a limit");
+        assert_eq!(slot_tables(&cgroup, None), None, "{path}: without a limit");
+        assert_eq!(slot_tables(&cgroup, Some(2)), Some(LastKills::of(1)), "{path}: with a limit");
     }
 }
 
 #[test]
 fn a_part_of_a_container_is_not_charged() {
     let part = removed(&format!("/kubepods/burstable/{POD}/{CONTAINER}/init.scope"));
-    assert_eq!(charged(&part, None), None, "the container's number includes it");
+    assert_eq!(slot_tables(&part, None), None, "the container's number includes it");
 }
 
 #[test]
 fn what_may_be_older_than_the_agent_is_its_baseline() {
     let mut older = removed("/a");
     older.origin = Origin::Older;
-    assert_eq!(charged(&older, None), None);
+    assert_eq!(slot_tables(&older, None), None);
 }
 
 #[test]
 fn a_removal_that_does_not_tell_charges_nothing() {
     let mut untold = removed("/a");
     untold.oom_kills = None;
-    assert_eq!(charged(&untold, Some(1)), None);
+    assert_eq!(slot_tables(&untold, Some(1)), None);
 }

@@ -21,7 +21,7 @@ fn slow() -> Slow {
     run_intervals[2] = interval(5 * MS, 9);
     run_intervals[3] = interval(MS, 7);
     Slow {
-        moments: [0, MS, MS, MS, 2 * MS, 12 * MS, 13 * MS],
+        timestamps: [0, MS, MS, MS, 2 * MS, 12 * MS, 13 * MS],
         owner: 7,
         thread: (70 << 32) + 71,
         name,
@@ -38,9 +38,9 @@ fn slow() -> Slow {
     }
 }
 
-fn named(owner: Owner) -> Workload {
+fn named(owner: SlotOwner) -> Workload {
     let container = match owner {
-        Owner::Cgroup(id) => format!("{id}.service"),
+        SlotOwner::Cgroup(id) => format!("{id}.service"),
         _ => "unknown".to_owned(),
     };
     Workload { container, ..Workload::default() }
@@ -49,7 +49,7 @@ fn named(owner: Owner) -> Workload {
 #[test]
 fn it_is_told_who_had_the_cpu_meanwhile() {
     let request = request(&slow(), named).expect("TCP");
-    assert_eq!(request.workload, named(Owner::Cgroup(7)));
+    assert_eq!(request.workload, named(SlotOwner::Cgroup(7)));
     assert_eq!((request.took_ns, request.read_ns), (13 * MS, 13 * MS));
     assert_eq!(request.peer, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9))));
     assert_eq!((request.pid, request.tid, request.thread.as_str()), (70, 71, "nginx"));

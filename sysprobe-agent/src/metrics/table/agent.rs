@@ -39,7 +39,7 @@ pub(super) static AGENT: &[Metric] = &[
         source: SOURCE,
         emit: |snapshot, emit| {
             for domain in &snapshot.domains {
-                let labels = [("domain", &*domain.name), ("hook", &domain.hook), ("reason", &domain.reason)];
+                let labels = [("domain", &*domain.name), ("hook", &domain.mode), ("reason", &domain.reason)];
                 emit.value(&labels, 1.0);
             }
         },

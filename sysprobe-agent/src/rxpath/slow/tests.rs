@@ -7,9 +7,9 @@ use super::*;
 const OFFSET: u64 = 1000;
 
 /// A request that passed its points at these timestamps.
-fn slow(moments: [u64; 7]) -> Slow {
+fn slow(timestamps: [u64; 7]) -> Slow {
     Slow {
-        moments,
+        timestamps,
         owner: 7,
         thread: 1,
         name: [0; 16],
@@ -33,7 +33,7 @@ fn interval(until: u64, occupant: u64) -> RunInterval {
 #[test]
 fn a_point_is_never_before_another_and_one_that_cannot_be_seen_is_none() {
     let told = Slow { points: 0x7f & !Point::Ip.bit(), ..slow([10, 0, 30, 25, 40, 50, 60]) };
-    let passed: Vec<_> = passed(&told).map(|(_, moment)| moment).collect();
+    let passed: Vec<_> = passed(&told).map(|(_, timestamp)| timestamp).collect();
     assert_eq!(passed, [10, 30, 30, 40, 50, 60]);
     assert_eq!(took(&told), 50);
 }

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 
 use super::{Division, Finding, Part, Waits};
-use crate::show::{Width, format, page::Form, watch::Subject};
+use crate::show::{Width, format, page::Form, workload_view::Subject};
 
 /// A longer bar says nothing more.
 const LONGEST_BAR: usize = 40;
@@ -81,9 +81,9 @@ pub(crate) fn remark(finding: &Finding) -> Option<String> {
     match finding {
         Finding::Off(reason) => Some(format!("sched is off: {}", format::clean(reason))),
         Finding::NeverWaited => Some("It did not wait for a CPU in this window.".to_owned()),
-        Finding::Waited(Waits { division: None, hook, .. }) => Some(format!(
+        Finding::Waited(Waits { division: None, mode, .. }) => Some(format!(
             "What for is not known: {} hooks cannot tell, tp_btf and raw_tp can.",
-            format::clean(hook)
+            format::clean(mode)
         )),
         Finding::Waited(Waits { sees_throttling: false, .. }) => Some(
             "Throttling is not seen on this node: throttled time is charged to whatever ran meanwhile."

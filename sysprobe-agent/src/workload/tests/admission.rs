@@ -11,8 +11,8 @@ fn registry(config: &str) -> Registry {
     Registry::new(Admission::new(&config))
 }
 
-fn container(namespace: &str, pod: &str) -> Bearer {
-    Bearer {
+fn container(namespace: &str, pod: &str) -> Owner {
+    Owner {
         workload: Workload { namespace: namespace.into(), pod: pod.into(), container: "app".into() },
         kind: WorkloadKind::Container,
         pod: Some(Arc::new(Pod { namespace: namespace.into(), name: pod.into(), ..Pod::default() })),
@@ -34,10 +34,10 @@ fn hidden(registry: &Registry, name: &str) -> Option<Hidden> {
 fn those_that_come_when_there_are_enough_are_a_part_of_other() {
     let mut registry = registry("workloads = 2");
     for name in ["a", "b", "c", "d"] {
-        registry.add(&bearer(name), &gathered(5));
-        registry.add(&bearer(name), &gathered(2));
+        registry.add(&owner(name), &gathered(5));
+        registry.add(&owner(name), &gathered(2));
     }
-    registry.add(&Bearer::kernel(), &gathered(1));
+    registry.add(&Owner::kernel(), &gathered(1));
     assert_eq!((hidden(&registry, "/a"), hidden(&registry, "/b")), (None, None));
     assert_eq!(hidden(&registry, "/c"), Some(Hidden::OverBudget));
     assert_eq!(hidden(&registry, "kernel"), None, "it is always told");
@@ -49,14 +49,14 @@ fn those_that_come_when_there_are_enough_are_a_part_of_other() {
 #[test]
 fn a_hidden_one_stays_hidden_and_what_it_did_stays_in_other() {
     let mut registry = registry("workloads = 1");
-    registry.add(&bearer("a"), &gathered(5));
-    registry.add(&bearer("b"), &gathered(7));
+    registry.add(&owner("a"), &gathered(5));
+    registry.add(&owner("b"), &gathered(7));
     let now = Instant::now();
     registry.expire(|workload| workload.container != "/a", now, GRACE);
     registry.expire(|workload| workload.container != "/a", now + GRACE, GRACE);
-    registry.add(&bearer("b"), &gathered(1));
+    registry.add(&owner("b"), &gathered(1));
     assert_eq!(hidden(&registry, "/b"), Some(Hidden::OverBudget));
-    registry.add(&bearer("c"), &gathered(1));
+    registry.add(&owner("c"), &gathered(1));
     assert_eq!(hidden(&registry, "/c"), None, "there is room again");
     registry.expire(|_| false, now + GRACE, GRACE);
     registry.expire(|_| false, now + 3 * GRACE, GRACE);
@@ -69,7 +69,7 @@ fn what_is_not_wanted_by_its_names_is_a_part_of_other() {
     for (namespace, pod) in [("shop", "web-0"), ("kube-system", "web-1"), ("shop", "db-0")] {
         registry.add(&container(namespace, pod), &gathered(3));
     }
-    registry.add(&bearer("ssh.service"), &gathered(1));
+    registry.add(&owner("ssh.service"), &gathered(1));
     let unwanted = Some(Hidden::Unwanted);
     let found = ["web-0", "web-1", "db-0", "ssh.service"].map(|name| hidden(&registry, name));
     assert_eq!(found, [None, unwanted, unwanted, None], "what is no pod has neither name");
@@ -80,11 +80,11 @@ fn what_is_not_wanted_by_its_names_is_a_part_of_other() {
 #[test]
 fn files_and_interference_of_hidden_ones_are_in_both() {
     let mut registry = registry("workloads = 1");
-    registry.add(&bearer("a"), &gathered(5));
+    registry.add(&owner("a"), &gathered(5));
     let mut seen = CpuSample::default().first_seen(Origin::Born);
-    registry.add_reading(&bearer("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(100, 7) }, &mut seen);
-    registry.add_reading(&bearer("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(130, 9) }, &mut seen);
-    registry.add_interference(&bearer("b"), &bearer("a"), 11);
+    registry.add_reading(&owner("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(100, 7) }, &mut seen);
+    registry.add_reading(&owner("b"), &CpuSample { quota_cores: Some(2.0), ..cpu(130, 9) }, &mut seen);
+    registry.add_interference(&owner("b"), &owner("a"), 11);
     let other = registry.other().expect("one");
     let cpu = other.cpu.expect("has cpu");
     assert_eq!((cpu.usage_ns, cpu.quota_cores), (Some(130), None), "limits do not add up");

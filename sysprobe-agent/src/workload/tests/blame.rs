@@ -3,9 +3,9 @@
 use super::*;
 use crate::snapshot::{CausesSample, Culprit};
 
-fn sched_of(registry: &Registry, bearer: &Bearer) -> SchedSample {
+fn sched_of(registry: &Registry, owner: &Owner) -> SchedSample {
     let mut samples = registry.samples();
-    samples.retain(|sample| sample.workload == bearer.workload);
+    samples.retain(|sample| sample.workload == owner.workload);
     samples.pop().and_then(|sample| sample.sched).expect("it waited")
 }
 
@@ -21,9 +21,9 @@ fn whoever_ran_meanwhile_is_a_cause_and_what_is_no_sibling_has_a_name() {
         (in_pod("sidecar"), 1),
         (victim.clone(), 2),
         (in_pod_named("batch-1", "app"), 4),
-        (bearer("system.slice/ssh.service"), 8),
-        (Bearer::kernel(), 16),
-        (Bearer::unknown(), 32),
+        (owner("system.slice/ssh.service"), 8),
+        (Owner::kernel(), 16),
+        (Owner::unknown(), 32),
     ];
     for (culprit, ns) in &culprits {
         registry.add_interference(&victim, culprit, *ns);
@@ -39,14 +39,14 @@ fn whoever_ran_meanwhile_is_a_cause_and_what_is_no_sibling_has_a_name() {
         ..CausesSample::default()
     };
     assert_eq!(sched.causes, Some(causes));
-    let service = bearer("system.slice/ssh.service").workload.as_culprit();
+    let service = owner("system.slice/ssh.service").workload.as_culprit();
     assert_eq!(sched.blame.culprits, [(service, 8), (by_pod("batch-1"), 4)]);
 }
 
 #[test]
 fn two_system_services_are_no_siblings() {
     let mut registry = Registry::default();
-    let (one, other) = (bearer("one"), bearer("other"));
+    let (one, other) = (owner("one"), owner("other"));
     registry.add_interference(&one, &other, 5);
     registry.add_interference(&one, &one, 3);
     let causes = sched_of(&registry, &one).causes.expect("it has causes");
@@ -75,7 +75,7 @@ fn causes_alone_are_not_thrown_away() {
     let mut registry = Registry::default();
     let mut causes = SchedStats::ZERO.causes;
     causes[sysprobe_common::sched::Cause::Unknown as usize] = 9;
-    registry.add(&bearer("a"), &SchedStats { causes, ..SchedStats::ZERO });
-    let causes = sched_of(&registry, &bearer("a")).causes;
+    registry.add(&owner("a"), &SchedStats { causes, ..SchedStats::ZERO });
+    let causes = sched_of(&registry, &owner("a")).causes;
     assert_eq!(causes.map(|causes| causes.unknown_ns), Some(9));
 }

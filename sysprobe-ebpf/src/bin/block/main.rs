@@ -8,19 +8,19 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
-mod booking;
+mod accounting;
+mod lifecycle;
 mod owner;
 mod request;
-mod way;
 
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 use aya_ebpf::{EbpfContext, Global};
 use sysprobe_ebpf::argument::second_or_first;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Typed};
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     /// The number of parameters of each tracepoint, including the one that programs do not see. Kernels
     /// before 5.11 (some before 5.10.137) pass the queue first.
     PARAMS_GETRQ,
@@ -49,7 +49,7 @@ unsafe fn typed(argument: u64) -> Typed {
 #[btf_tracepoint(function = "block_getrq")]
 fn block_begin_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is a typed pointer.
-    way::begun(unsafe { typed(subject(ctx, &PARAMS_GETRQ)) });
+    lifecycle::begun(unsafe { typed(subject(ctx, &PARAMS_GETRQ)) });
     0
 }
 
@@ -57,7 +57,7 @@ fn block_begin_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "block_rq_insert")]
 fn block_queue_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is a typed pointer.
-    way::queued(unsafe { typed(subject(ctx, &PARAMS_INSERT)) });
+    lifecycle::queued(unsafe { typed(subject(ctx, &PARAMS_INSERT)) });
     0
 }
 
@@ -65,7 +65,7 @@ fn block_queue_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "block_rq_issue")]
 fn block_issue_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is a typed pointer.
-    way::issued(unsafe { typed(subject(ctx, &PARAMS_ISSUE)) });
+    lifecycle::issued(unsafe { typed(subject(ctx, &PARAMS_ISSUE)) });
     0
 }
 
@@ -74,45 +74,45 @@ fn block_issue_tp(ctx: BtfTracePointContext) -> i32 {
 fn block_done_tp(ctx: BtfTracePointContext) -> i32 {
     let (failed, bytes) = (ctx.arg::<u32>(1) != 0, ctx.arg::<u32>(2));
     // SAFETY: the first argument is a typed pointer.
-    way::done(unsafe { Typed::new(ctx.arg(0)) }, failed, bytes);
+    lifecycle::done(unsafe { Typed::new(ctx.arg(0)) }, failed, bytes);
     0
 }
 
 /// proto: as `block_rq_insert`
 #[btf_tracepoint(function = "block_rq_merge")]
 fn block_merge_tp(ctx: BtfTracePointContext) -> i32 {
-    way::merged(Address(subject(ctx, &PARAMS_MERGE)));
+    lifecycle::merged(Address(subject(ctx, &PARAMS_MERGE)));
     0
 }
 
 #[raw_tracepoint(tracepoint = "block_rq_merge")]
 fn block_merge_rt(ctx: RawTracePointContext) -> i32 {
-    way::merged(Address(subject(ctx, &PARAMS_MERGE)));
+    lifecycle::merged(Address(subject(ctx, &PARAMS_MERGE)));
     0
 }
 
 #[raw_tracepoint(tracepoint = "block_getrq")]
 fn block_begin_rt(ctx: RawTracePointContext) -> i32 {
-    way::begun(Address(subject(ctx, &PARAMS_GETRQ)));
+    lifecycle::begun(Address(subject(ctx, &PARAMS_GETRQ)));
     0
 }
 
 #[raw_tracepoint(tracepoint = "block_rq_insert")]
 fn block_queue_rt(ctx: RawTracePointContext) -> i32 {
-    way::queued(Address(subject(ctx, &PARAMS_INSERT)));
+    lifecycle::queued(Address(subject(ctx, &PARAMS_INSERT)));
     0
 }
 
 #[raw_tracepoint(tracepoint = "block_rq_issue")]
 fn block_issue_rt(ctx: RawTracePointContext) -> i32 {
-    way::issued(Address(subject(ctx, &PARAMS_ISSUE)));
+    lifecycle::issued(Address(subject(ctx, &PARAMS_ISSUE)));
     0
 }
 
 #[raw_tracepoint(tracepoint = "block_rq_complete")]
 fn block_done_rt(ctx: RawTracePointContext) -> i32 {
     let (failed, bytes) = (ctx.arg::<u32>(1) != 0, ctx.arg::<u32>(2));
-    way::done(Address(ctx.arg(0)), failed, bytes);
+    lifecycle::done(Address(ctx.arg(0)), failed, bytes);
     0
 }
 

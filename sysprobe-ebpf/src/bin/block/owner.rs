@@ -5,13 +5,13 @@ use aya_ebpf::helpers::generated::bpf_get_current_task;
 use sysprobe_common::block::BlockLoss;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 use sysprobe_ebpf::cgroup::{self, CFG_VIA_CONTROLLER};
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object, read_u64_at};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::is_kernel_thread;
 
-use crate::booking::lose;
+use crate::accounting::lose;
 
-settings!(
+globals!(
     /// Absent without `CONFIG_BLK_CGROUP`.
     OFF_BIO_BLKG,
     OFF_BLKCG_CGROUP,

@@ -1,10 +1,10 @@
 //! Reads a request: its kind, its device and its timestamp.
 
 use sysprobe_common::block::{self, Operation};
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     OFF_BIO_FLAGS,
     OFF_DISK_MAJOR,
     OFF_DISK_MINOR,

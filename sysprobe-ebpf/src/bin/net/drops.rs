@@ -4,11 +4,11 @@
 use aya_ebpf::btf_maps::PerCpuArray;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_ebpf::settings;
+use sysprobe_ebpf::globals;
 
-use crate::booking::dropped;
+use crate::accounting::dropped;
 
-settings!(
+globals!(
     /// The number of parameters of `kfree_skb`, including the one that programs do not see.
     CFG_DROP_PARAMETERS,
     /// Values of `enum skb_drop_reason`.

@@ -8,7 +8,7 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
-mod booking;
+mod accounting;
 mod drops;
 mod functions;
 mod owner;

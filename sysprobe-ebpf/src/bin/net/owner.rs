@@ -11,9 +11,9 @@ use sysprobe_ebpf::kernel::{Object as _, Typed};
 use sysprobe_ebpf::packet::sender;
 use sysprobe_ebpf::socket::{is_tcp, maker};
 use sysprobe_ebpf::storage::{Budget, SocketStorage};
-use sysprobe_ebpf::{settings, shared};
+use sysprobe_ebpf::{globals, shared};
 
-use crate::booking::lose;
+use crate::accounting::lose;
 use crate::drops;
 
 #[unsafe(link_section = ".maps")]
@@ -22,7 +22,7 @@ static NET_SOCKETS: SocketStorage<Socket> = SocketStorage::new();
 #[btf_map]
 static NET_BUDGET: Budget = Budget::new();
 
-settings!(
+globals!(
     /// 1 where `tcp` keeps its records of sockets in socket storage.
     CFG_TCP_SOCKETS,
 );

@@ -3,15 +3,15 @@
 use sysprobe_common::net::Protocol;
 use sysprobe_common::traffic::Traffic;
 use sysprobe_ebpf::atomic::add_u64;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Object, read_u32};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::{
     IPPROTO_TCP, IPPROTO_UDP, NOT_TAKEN, family, is_datagram, is_inet, is_stream, protocol,
 };
 
-use crate::booking::traffic_of;
+use crate::accounting::traffic_of;
 
-settings!(
+globals!(
     /// `udp_sock.pending`.
     OFF_UDP_PENDING
 );

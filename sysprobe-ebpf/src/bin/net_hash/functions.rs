@@ -7,14 +7,14 @@ use aya_ebpf::macros::{btf_map, kprobe, kretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use sysprobe_common::net::{Call, NetLoss};
 use sysprobe_ebpf::cgroup::owner_of_current_by_address as caller;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object as _};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::is_version_6;
 
-use crate::booking::lose;
+use crate::accounting::lose;
 use crate::traffic;
 
-settings!(PARAMS_PROTO_RECEIVE);
+globals!(PARAMS_PROTO_RECEIVE);
 
 /// With `noblock` and `addr_len`.
 const PARAMS_WITH_NOBLOCK: u32 = 6;

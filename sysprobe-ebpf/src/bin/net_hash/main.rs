@@ -6,8 +6,8 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
-#[path = "../net/booking.rs"]
-mod booking;
+#[path = "../net/accounting.rs"]
+mod accounting;
 #[path = "../net/drops.rs"]
 mod drops;
 mod functions;

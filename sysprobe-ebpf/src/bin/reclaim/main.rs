@@ -8,8 +8,8 @@
 #![no_main]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 
-mod booking;
-mod way;
+mod accounting;
+mod in_progress;
 
 use aya_ebpf::macros::{btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
@@ -18,52 +18,52 @@ use sysprobe_common::reclaim::Kind;
 /// proto: v5.10- `(int order, gfp_t gfp_flags)`
 #[btf_tracepoint(function = "mm_vmscan_direct_reclaim_begin")]
 fn reclaim_in_tp(_ctx: BtfTracePointContext) -> i32 {
-    way::begin(Kind::Machine);
+    in_progress::begin(Kind::Machine);
     0
 }
 
 /// proto: v5.10- `(unsigned long nr_reclaimed)`
 #[btf_tracepoint(function = "mm_vmscan_direct_reclaim_end")]
 fn reclaim_out_tp(_ctx: BtfTracePointContext) -> i32 {
-    way::end(Kind::Machine);
+    in_progress::end(Kind::Machine);
     0
 }
 
 /// proto: v5.10- `(int order, gfp_t gfp_flags)`
 #[btf_tracepoint(function = "mm_vmscan_memcg_reclaim_begin")]
 fn reclaim_cin_tp(_ctx: BtfTracePointContext) -> i32 {
-    way::begin(Kind::Limit);
+    in_progress::begin(Kind::Limit);
     0
 }
 
 /// proto: v5.10- `(unsigned long nr_reclaimed)`
 #[btf_tracepoint(function = "mm_vmscan_memcg_reclaim_end")]
 fn reclaim_cout_tp(_ctx: BtfTracePointContext) -> i32 {
-    way::end(Kind::Limit);
+    in_progress::end(Kind::Limit);
     0
 }
 
 #[raw_tracepoint(tracepoint = "mm_vmscan_direct_reclaim_begin")]
 fn reclaim_in_rt(_ctx: RawTracePointContext) -> i32 {
-    way::begin(Kind::Machine);
+    in_progress::begin(Kind::Machine);
     0
 }
 
 #[raw_tracepoint(tracepoint = "mm_vmscan_direct_reclaim_end")]
 fn reclaim_out_rt(_ctx: RawTracePointContext) -> i32 {
-    way::end(Kind::Machine);
+    in_progress::end(Kind::Machine);
     0
 }
 
 #[raw_tracepoint(tracepoint = "mm_vmscan_memcg_reclaim_begin")]
 fn reclaim_cin_rt(_ctx: RawTracePointContext) -> i32 {
-    way::begin(Kind::Limit);
+    in_progress::begin(Kind::Limit);
     0
 }
 
 #[raw_tracepoint(tracepoint = "mm_vmscan_memcg_reclaim_end")]
 fn reclaim_cout_rt(_ctx: RawTracePointContext) -> i32 {
-    way::end(Kind::Limit);
+    in_progress::end(Kind::Limit);
     0
 }
 

@@ -9,14 +9,14 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss};
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 
-use crate::booking::points_of;
+use crate::accounting::points_of;
 use crate::name::{self, Name};
 use crate::share;
 
-settings!(
+globals!(
     /// The number of entries, as a power of two.
     CFG_ARRIVAL_BITS,
     OFF_SKB_DEV,
@@ -25,17 +25,17 @@ settings!(
 
 /// Words with bits of the hash, which identify the packet, above the lower bits of its timestamp. Sized by
 /// the agent.
-type Moments = Array<u64, 1>;
+type Timestamps = Array<u64, 1>;
 
 #[btf_map]
-static RXPATH_ARRIVALS: Moments = Moments::new();
+static RXPATH_ARRIVALS: Timestamps = Timestamps::new();
 /// The same for the first time that IP received the packet, where that is hooked.
 #[btf_map]
-static RXPATH_IP: Moments = Moments::new();
+static RXPATH_IP: Timestamps = Timestamps::new();
 
 /// The bits of a timestamp, which wraps after five hours.
-const MOMENT_BITS: u32 = 44;
-const MOMENT: u64 = (1 << MOMENT_BITS) - 1;
+const TIMESTAMP_BITS: u32 = 44;
+const TIMESTAMP: u64 = (1 << TIMESTAMP_BITS) - 1;
 
 /// From include/uapi/linux/if.h.
 const IFF_LOOPBACK: u32 = 1 << 3;
@@ -89,11 +89,11 @@ pub(crate) fn is_noted(name: Name) -> bool {
     // SAFETY: as in `note_at`.
     let noted = unsafe { place.read_volatile() };
     // Most entries belong to other packets: no clock is read for them.
-    (noted ^ name.hash) & !MOMENT == 0 && age(noted, name, now()) <= LONGEST_WAY
+    (noted ^ name.hash) & !TIMESTAMP == 0 && age(noted, name, now()) <= LONGEST_WAY
 }
 
 #[inline(always)]
-fn note(moments: &Moments, packet: impl Object) {
+fn note(timestamps: &Timestamps, packet: impl Object) {
     let bits = share::bits();
     let of_flow = share::of_flow(packet, bits);
     if of_flow == Some(false) {
@@ -101,19 +101,19 @@ fn note(moments: &Moments, packet: impl Object) {
     }
     let Some(name) = name::of_packet(packet) else { return };
     if of_flow.is_some() || share::of_name(name, bits) {
-        note_at(moments, name);
+        note_at(timestamps, name);
     }
 }
 
 #[inline(always)]
-fn note_at(moments: &Moments, name: Name) {
-    let Some(place) = place_of(moments, name) else { return };
+fn note_at(timestamps: &Timestamps, name: Name) {
+    let Some(place) = place_of(timestamps, name) else { return };
     let now = now();
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs; one word is
     // written at once.
     unsafe {
         if age(place.read_volatile(), name, now) > name.same_for {
-            place.write_volatile(mark_of(name) | (now & MOMENT));
+            place.write_volatile(mark_of(name) | (now & TIMESTAMP));
         }
     }
 }
@@ -134,15 +134,15 @@ pub(crate) fn loss(name: Name, protocol: Protocol, now: u64) -> RxpathLoss {
         place_of(&RXPATH_ARRIVALS, name).is_some_and(|place| {
             // SAFETY: as above.
             let other = unsafe { place.read_volatile() };
-            other != 0 && now.wrapping_sub(other) & MOMENT <= LONGEST_WAY
+            other != 0 && now.wrapping_sub(other) & TIMESTAMP <= LONGEST_WAY
         })
     };
     if is_overwritten { RxpathLoss::ArrivalOverwritten } else { RxpathLoss::NoDevice }
 }
 
 #[inline(always)]
-fn noted(moments: &Moments, name: Name, now: u64) -> u64 {
-    let Some(place) = place_of(moments, name) else { return 0 };
+fn noted(timestamps: &Timestamps, name: Name, now: u64) -> u64 {
+    let Some(place) = place_of(timestamps, name) else { return 0 };
     // SAFETY: as above.
     let age = age(unsafe { place.read_volatile() }, name, now);
     if age > LONGEST_WAY { 0 } else { now - age }
@@ -151,21 +151,21 @@ fn noted(moments: &Moments, name: Name, now: u64) -> u64 {
 /// If few packets are followed, a part of the array suffices, and stays in the CPU's caches.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many")]
-fn place_of(moments: &Moments, name: Name) -> Option<*mut u64> {
+fn place_of(timestamps: &Timestamps, name: Name) -> Option<*mut u64> {
     let places = 1_u64 << (CFG_ARRIVAL_BITS.load() & 31);
     let bits = share::bits();
     let unused = if bits < LEAST_PART_BITS { bits } else { LEAST_PART_BITS };
     let place = (name.hash >> 16) & (places - 1) >> unused;
-    moments.get_ptr_mut(place as u32)
+    timestamps.get_ptr_mut(place as u32)
 }
 
 #[inline(always)]
 const fn mark_of(name: Name) -> u64 {
-    name.hash & !MOMENT
+    name.hash & !TIMESTAMP
 }
 
 /// The age of the timestamp of the packet with this name; the maximum if the entry belongs to another packet.
 #[inline(always)]
 const fn age(noted: u64, name: Name, now: u64) -> u64 {
-    if (noted ^ name.hash) & !MOMENT == 0 { now.wrapping_sub(noted) & MOMENT } else { u64::MAX }
+    if (noted ^ name.hash) & !TIMESTAMP == 0 { now.wrapping_sub(noted) & TIMESTAMP } else { u64::MAX }
 }

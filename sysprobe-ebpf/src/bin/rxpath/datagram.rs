@@ -4,16 +4,16 @@
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::NOT_TAKEN;
 
-use crate::booking::points_of;
+use crate::accounting::points_of;
 use crate::memory::{Sock, known};
 use crate::name;
-use crate::way::{self, begin_or_lose, end};
+use crate::receive_path::{self, begin_or_lose, end};
 
-settings!(
+globals!(
     /// `sk_receive_queue`: its last datagram, and the number of datagrams in it.
     OFF_SK_RECEIVED_LAST,
     OFF_SK_RECEIVED_COUNT,
@@ -51,7 +51,7 @@ pub(crate) fn became_ready(socket: Sock) {
     let remembered = known(socket);
     if points & u64::from(Point::Transport.bit()) != 0 {
         if let Some(unread) = remembered.filter(|unread| unread.waits != 0 && !unread.is_ready()) {
-            way::became_ready(unread);
+            receive_path::became_ready(unread);
         }
         return;
     }
@@ -110,7 +110,8 @@ fn read(socket: Sock) {
 #[inline(always)]
 fn is_gone(socket: Sock, unread: &Unread) -> bool {
     const LONG_AGO: u64 = 10_000_000;
-    u64::from(queued(socket)) <= unread.position && now() - unread.moments[Point::Ready as usize] > LONG_AGO
+    u64::from(queued(socket)) <= unread.position
+        && now() - unread.timestamps[Point::Ready as usize] > LONG_AGO
 }
 
 /// How many datagrams are unread.

@@ -9,18 +9,18 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+mod accounting;
 mod arrival;
-mod booking;
 mod datagram;
 mod functions;
 mod memory;
 mod name;
 mod reader;
 mod ready;
+mod receive_path;
 mod segment;
 mod share;
 mod slow;
-mod way;
 
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;

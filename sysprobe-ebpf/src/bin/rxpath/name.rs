@@ -6,11 +6,11 @@
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use sysprobe_ebpf::GOLDEN;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::packet::{OFF_SKB_DATA, is_ip, is_version_4};
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     OFF_SKB_LENGTH,
     OFF_SKB_FRAGMENTS_LENGTH,
     OFF_SKB_HEAD,

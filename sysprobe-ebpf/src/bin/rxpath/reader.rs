@@ -5,11 +5,11 @@ use sysprobe_common::rxpath::slow::Slow;
 use sysprobe_common::sched::Timeline;
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices, StoredTask};
 use sysprobe_common::sched::timeline::RUN_INTERVALS;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Object, Typed};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::shared;
 
-settings!(
+globals!(
     /// 1 if `sched` keeps the slices of tasks.
     CFG_SLICES,
     OFF_TASK_LAST_ARRIVAL,

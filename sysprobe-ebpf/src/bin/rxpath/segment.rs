@@ -2,16 +2,16 @@
 
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
-use sysprobe_ebpf::settings;
 
-use crate::booking::{lose, points_of};
+use crate::accounting::{lose, points_of};
 use crate::datagram::OFF_SK_RECEIVED_COUNT;
 use crate::memory::{Sock, known, tcp};
-use crate::way::{self, begin, end};
+use crate::receive_path::{self, begin, end};
 use crate::{arrival, name, share};
 
-settings!(
+globals!(
     OFF_SK_LOCK_OWNED,
     OFF_SK_RECEIVED_FIRST,
     OFF_SKB_CB,
@@ -42,7 +42,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     }
     if segment.begins_or_covers(next) {
         let name = (name::of_segment(segment.first), Protocol::Tcp);
-        way::begin_or_lose(socket, remembered, name, u64::from(next), false);
+        receive_path::begin_or_lose(socket, remembered, name, u64::from(next), false);
     }
 }
 
@@ -97,7 +97,7 @@ fn go_on(socket: Sock) {
             if is_news
                 && tcp(socket).is_some_and(|tcp| is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), position(unread)))
             {
-                way::became_ready(unread);
+                receive_path::became_ready(unread);
             }
         }
         remembered => came_by_another_way(socket, remembered),

@@ -16,13 +16,13 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::rxpath::{Phase, Point, ShareWord, Unread};
 use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::atomic::add_u64;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 
 use crate::name::Name;
-use crate::way::load;
+use crate::receive_path::load;
 
-settings!(
+globals!(
     OFF_SKB_HASH,
     /// Says that the kernel has computed the hash itself, maybe only along the path.
     OFF_SKB_SW_HASH,
@@ -39,7 +39,7 @@ static RXPATH_WAITING: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new()
 
 /// How long the same flows are followed, as a power of two of jiffies: from 32 ms (1000 Hz) to 320 ms (100
 /// Hz).
-const MOMENT_BITS: u32 = 5;
+const EPOCH_BITS: u32 = 5;
 
 /// How many bits of a hash must be 0 for its flow or packet to be followed.
 #[inline(always)]
@@ -67,7 +67,7 @@ pub(crate) fn is_paused() -> bool {
 /// Forgets followed data that may have been read while the programs were off.
 #[inline(always)]
 pub(crate) fn forget_stale(unread: &mut Unread) {
-    if unread.waits != 0 && load(&unread.moments[Point::Device as usize]) < word(ShareWord::Since) {
+    if unread.waits != 0 && load(&unread.timestamps[Point::Device as usize]) < word(ShareWord::Since) {
         unread.waits = 0;
     }
 }
@@ -121,8 +121,8 @@ pub(crate) fn of_flow(packet: impl Object, bits: u64) -> Option<bool> {
         return None;
     }
     // SAFETY: the helper only reads a clock.
-    let moment = unsafe { bpf_jiffies64() } >> MOMENT_BITS;
-    Some(is_chosen((u64::from(hash) | moment << 32).wrapping_mul(GOLDEN), bits))
+    let epoch = unsafe { bpf_jiffies64() } >> EPOCH_BITS;
+    Some(is_chosen((u64::from(hash) | epoch << 32).wrapping_mul(GOLDEN), bits))
 }
 
 /// The same for a packet without a flow hash.

@@ -9,16 +9,16 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::rxpath::slow::{NAME_SIZE, RING_BYTES, RUN_INTERVALS_TOLD, Slow};
 use sysprobe_common::rxpath::{Point, Protocol, RxpathLoss, Unread};
 use sysprobe_common::sched::RunInterval;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::socket::{MAPPED, OFF_SK_PEER_V6, is_version_6};
 
-use crate::booking::{lose, points_of};
+use crate::accounting::{lose, points_of};
 use crate::memory::Sock;
 use crate::reader;
-use crate::way::load;
+use crate::receive_path::load;
 
-settings!(OFF_SK_OWN_PORT, OFF_SK_PEER_PORT, OFF_SK_PEER_V4);
+globals!(OFF_SK_OWN_PORT, OFF_SK_PEER_PORT, OFF_SK_PEER_V4);
 
 /// The threshold in nanoseconds; 0 for off.
 #[btf_map]
@@ -29,8 +29,8 @@ static RXPATH_SLOW: RingBuf<Slow, { RING_BYTES as usize }> = RingBuf::new();
 /// The current task has read the data: sends a record if that took too long.
 #[inline(always)]
 pub(crate) fn tell(socket: Sock, owner: u64, protocol: Protocol, unread: &Unread) {
-    let took = load(&unread.moments[Point::Read as usize])
-        .saturating_sub(load(&unread.moments[Point::Device as usize]));
+    let took = load(&unread.timestamps[Point::Read as usize])
+        .saturating_sub(load(&unread.timestamps[Point::Device as usize]));
     let from = RXPATH_SLOW_FROM.get(0).map_or(0, load);
     if from == 0 || took < from || points_of(protocol as u32) == 0 {
         return;
@@ -48,8 +48,8 @@ pub(crate) fn tell(socket: Sock, owner: u64, protocol: Protocol, unread: &Unread
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "there are not so many points")]
 fn describe(slow: &mut Slow, socket: Sock, owner: u64, protocol: Protocol, unread: &Unread) {
-    for (told, moment) in slow.moments.iter_mut().zip(&unread.moments) {
-        *told = load(moment);
+    for (told, timestamp) in slow.timestamps.iter_mut().zip(&unread.timestamps) {
+        *told = load(timestamp);
     }
     slow.owner = owner;
     slow.thread = bpf_get_current_pid_tgid();

@@ -6,10 +6,10 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+#[path = "../rxpath/accounting.rs"]
+mod accounting;
 #[path = "../rxpath/arrival.rs"]
 mod arrival;
-#[path = "../rxpath/booking.rs"]
-mod booking;
 #[path = "../rxpath/datagram.rs"]
 mod datagram;
 mod functions;
@@ -19,14 +19,14 @@ mod name;
 mod reader;
 #[path = "../rxpath/ready.rs"]
 mod ready;
+#[path = "../rxpath/receive_path.rs"]
+mod receive_path;
 #[path = "../rxpath/segment.rs"]
 mod segment;
 #[path = "../rxpath/share.rs"]
 mod share;
 #[path = "../rxpath/slow.rs"]
 mod slow;
-#[path = "../rxpath/way.rs"]
-mod way;
 
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;

@@ -1,9 +1,9 @@
 //! Additions to a shard, by one CPU alone or by several at the same time.
 
 use sysprobe_common::shard::adding;
-use sysprobe_ebpf::{atomic, settings, shard};
+use sysprobe_ebpf::{atomic, globals, shard};
 
-settings!(
+globals!(
     /// Whether CPUs share shards: see `sysprobe_common::shard::adding`.
     CFG_ADDING
 );

@@ -3,7 +3,7 @@
 use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::kernel::Object;
 
-use crate::book::{OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY, lose};
+use crate::accounting::{OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY, lose};
 
 /// Skips a sleep that the kernel counted as a wait, up to this total.
 #[inline(always)]

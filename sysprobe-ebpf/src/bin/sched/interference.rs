@@ -9,7 +9,7 @@ use sysprobe_common::sched::timeline::{LEAVING, PAIRS};
 use sysprobe_common::sched::{Cause, Interference, Pair, Timeline};
 use sysprobe_ebpf::{GOLDEN, atomic};
 
-use crate::book::{blame_nobody, lose_place};
+use crate::accounting::{blame_nobody, lose_place};
 
 /// Sized by the agent. Preallocated, because it is filled with a run queue locked.
 #[btf_map]
@@ -22,8 +22,8 @@ static SCHED_INTERFERENCE: HashMap<Pair, u64, 1> = HashMap::new();
 #[inline(always)]
 pub(crate) fn charge(timeline: &mut Timeline, of: Pair, ns: u64) -> bool {
     let number = timeline.leaving;
-    // On the agent's own CPU, `settle` may be an ordinary call, which a switch can interrupt.
-    if timeline.settling != 0 || number.wrapping_sub(timeline.left) as usize >= LEAVING {
+    // On the agent's own CPU, `flush` may be an ordinary call, which a switch can interrupt.
+    if timeline.flushing != 0 || number.wrapping_sub(timeline.left) as usize >= LEAVING {
         return false;
     }
     // SAFETY: the place is within the table.
@@ -58,8 +58,8 @@ pub(crate) fn send(timeline: &mut Timeline) -> bool {
 
 /// Moves all pairs of this CPU into the map.
 #[inline(always)]
-pub(crate) fn settle(timeline: &mut Timeline) {
-    timeline.settling = 1;
+pub(crate) fn flush(timeline: &mut Timeline) {
+    timeline.flushing = 1;
     for _ in 0..LEAVING {
         if !send(timeline) {
             break;
@@ -72,7 +72,7 @@ pub(crate) fn settle(timeline: &mut Timeline) {
         entry.ns = 0;
         enter(moved);
     }
-    timeline.settling = 0;
+    timeline.flushing = 0;
 }
 
 /// Adds a pair to the map. If another CPU inserts the same pair at the same time, the second try finds it.

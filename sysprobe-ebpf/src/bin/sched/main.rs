@@ -15,8 +15,8 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+mod accounting;
 mod adding;
-mod book;
 mod delayed;
 mod interference;
 mod queue;
@@ -41,7 +41,7 @@ use sysprobe_ebpf::iteration;
 use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
-use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+use accounting::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
 use slots::find_slot;
 
 #[unsafe(link_section = ".maps")]
@@ -117,7 +117,7 @@ fn sched_switch_fe(_ctx: FEntryContext) -> i32 {
     if !is_idle(task)
         && let Some(known) = known(task)
     {
-        book::book(task, known, None);
+        accounting::book(task, known, None);
     }
     0
 }
@@ -133,8 +133,8 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
         flush(current);
     }
     if let Some(line) = timeline::of_this_cpu() {
-        interference::settle(line);
-        book::settle_unplaced(line);
+        interference::flush(line);
+        accounting::flush_unplaced(line);
         line.asleep = u64::from(is_idle(current));
     }
     0
@@ -208,9 +208,9 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     let Some(task) = (unsafe { iteration::task(ctx) }) else { return 0 };
     // A known task would take from the budget once more.
     if SCHED_TASKS.get(task).is_none()
-        && let Some(past) = book::totals(task)
+        && let Some(past) = accounting::totals(task)
     {
-        greet(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
+        register(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
     }
     0
 }
@@ -221,21 +221,21 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
 fn welcome(task: Typed) {
     let cgroup = id_of_task(task);
     let flags = timeline::flags_of_new(task);
-    greet(task, SchedTask { cgroup, flags, slot: find_slot(task, cgroup), ..SchedTask::NEW });
+    register(task, SchedTask { cgroup, flags, slot: find_slot(task, cgroup), ..SchedTask::NEW });
 }
 
 #[inline(always)]
-fn greet(task: Typed, so_far: SchedTask) {
+fn register(task: Typed, so_far: SchedTask) {
     let mut new = StoredTask { task: so_far, slices: Slices::NONE };
     SCHED_TASKS.make(task, &mut new, &SCHED_BUDGET, || lose(SchedLoss::TaskStorageFull));
 }
 
 #[inline(always)]
 fn mark_moved(task: Typed) {
-    book::count_move();
+    accounting::count_move();
     if let Some(last) = SCHED_TASKS.get(task) {
         // SAFETY: task storage stays valid while the task does.
-        book::mark_moved(task, unsafe { &mut (*last).task });
+        accounting::mark_moved(task, unsafe { &mut (*last).task });
     }
 }
 

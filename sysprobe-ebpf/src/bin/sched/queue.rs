@@ -1,10 +1,10 @@
 //! The run queue of a task's CPU, reached through the task. The kernel's timestamps of arrivals and waits are
 //! by the queue's own clock.
 
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     /// `task_struct.se.cfs_rq`: the queue of the task's group on its CPU. Every task has one, whatever its
     /// scheduling class.
     OFF_TASK_GROUP_QUEUE,

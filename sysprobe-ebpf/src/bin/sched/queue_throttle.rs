@@ -2,13 +2,13 @@
 //! group's queue and those of all groups below.
 
 use sysprobe_common::sched::throttle::Throttle;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
-use sysprobe_ebpf::settings;
 
 use crate::throttle::{OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_TASK_THROTTLED};
 use crate::{queue, throttle, timeline};
 
-settings!(
+globals!(
     /// `task_group.cfs_rq`: a group's queues by CPU.
     OFF_GROUP_QUEUES,
     /// `cfs_rq.throttle_count`: the number of throttled groups that a queue is in.

@@ -12,15 +12,15 @@ use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::threads::{Thread, Threads};
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::iteration;
 use sysprobe_ebpf::kernel::{ABSENT, Typed};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
 
-use crate::book::{OFF_TASK_PID, PF_EXITING};
+use crate::accounting::{OFF_TASK_PID, PF_EXITING};
 use crate::slots::{find_slot, slot_of};
 
-settings!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
+globals!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 
 /// By slot. Sized by the agent, which sets it to 0 before each scan. One thread at a time runs a scan.
 #[btf_map]

@@ -9,15 +9,15 @@ use sysprobe_common::sched::slices::Slices;
 use sysprobe_common::sched::timeline::IDLE;
 use sysprobe_common::sched::{RunInterval, SchedTask, Timeline, flag};
 use sysprobe_common::slot;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Object};
-use sysprobe_ebpf::settings;
 
+use crate::accounting::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::adding::add_u64;
-use crate::book::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::wait::{self, Span};
 use crate::{delayed, queue, slices, throttle, timeline};
 
-settings!(
+globals!(
     /// Since 6.12: the task sleeps, but is still on the run queue.
     OFF_TASK_DELAYED,
     OFF_TASK_QUEUED,
@@ -44,7 +44,7 @@ pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     let before = slices::before(task, known);
     skip_sleep(task, known);
     let (involuntary, was_held) = (known.involuntary, known.flags & flag::HELD != 0);
-    book::book(task, known, Some(line));
+    accounting::book(task, known, Some(line));
     divide_noted(line);
     throttle::look(task, known, was_held, known.involuntary != involuntary);
     let Some(line) = timeline::of_this_cpu() else { return };
@@ -64,7 +64,7 @@ pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     let before = slices::before(task, known);
     skip_sleep(task, known);
     let was_held = known.flags & flag::HELD != 0;
-    book::book(task, known, Some(line));
+    accounting::book(task, known, Some(line));
     divide_noted(line);
     throttle::look_again(task, was_held && known.flags & flag::HELD == 0);
     let Some(line) = timeline::of_this_cpu() else { return };
@@ -76,7 +76,7 @@ pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mu
 /// Skips a sleep that the kernel counts as a wait.
 #[inline(always)]
 fn skip_sleep(task: impl Object, known: &mut SchedTask) {
-    if book::again_u32(&known.flags) & flag::DELAYED != 0 {
+    if accounting::again_u32(&known.flags) & flag::DELAYED != 0 {
         delayed::skip_sleep(task, known);
     }
     compiler_fence(Ordering::SeqCst);
@@ -89,12 +89,12 @@ fn divide_noted(line: &mut Timeline) {
         return;
     }
     if let Some(interval) = wait::during_newest(&line.division, line) {
-        book::blame_one(line, &interval);
+        accounting::blame_one(line, &interval);
         return;
     }
     wait::begin(&mut line.division);
     let this = ptr::from_ref(line);
-    book::divide(line, this);
+    accounting::divide(line, this);
 }
 
 /// A task without a record leaves its CPU.
@@ -146,7 +146,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let held = throttle::held(task, known, span);
     wait::note(&mut here.division, known.slot, timeline::victim(known), span, held);
     wait::begin(&mut here.division);
-    if let Some(stats) = book::stats_of(known.slot) {
+    if let Some(stats) = accounting::stats_of(known.slot) {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
         add_u64(unsafe { &mut (*stats).wait_ns }, waited);
     }
@@ -156,7 +156,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     known.flags = (known.flags | flag::PIECES) & !flag::HELD;
     let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
     blame_running(here, line, running, to);
-    book::divide(here, line);
+    accounting::divide(here, line);
 }
 
 /// Charges the running task for its part of the wait. The part before it is still to be divided.

@@ -13,15 +13,15 @@ use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
 use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_CGROUP_KN, OFF_KN_ID};
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Object};
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
-use crate::book::lose;
+use crate::accounting::lose;
 use crate::queue::OFF_TASK_GROUP_QUEUE;
 use crate::wait::Span;
 
-settings!(
+globals!(
     /// Since 6.18: the task itself is throttled.
     OFF_TASK_THROTTLED,
     /// When the throttle by the group's own quota began on this CPU; 0 if there is none.

@@ -12,14 +12,14 @@ use sysprobe_common::slot;
 use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::settings;
 use sysprobe_ebpf::slots::is_kernel_thread;
 
-use crate::book::OFF_TASK_PID;
+use crate::accounting::OFF_TASK_PID;
 use crate::wait;
 
-settings!(OFF_TASK_COMM);
+globals!(OFF_TASK_COMM);
 
 /// The first letters of `ksoftirqd/0`, as a number.
 const SOFTIRQ_DAEMON: u64 = u64::from_le_bytes(*b"ksoftirq");

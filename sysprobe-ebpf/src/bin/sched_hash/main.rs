@@ -8,10 +8,10 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+#[path = "../sched/accounting.rs"]
+mod accounting;
 #[path = "../sched/adding.rs"]
 mod adding;
-#[path = "../sched/book.rs"]
-mod book;
 #[path = "../sched/delayed.rs"]
 mod delayed;
 #[path = "../sched/interference.rs"]
@@ -41,13 +41,13 @@ use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
-use sysprobe_ebpf::settings;
 
-use book::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+use accounting::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
 use slots::find_slot;
 
-settings!(
+globals!(
     OFF_TASK_START_TIME,
     /// When the agent attached, in seconds of `CLOCK_MONOTONIC`, the clock of `task_struct.start_time`.
     CFG_STARTED_SECONDS,
@@ -65,7 +65,7 @@ static SCHED_TASKS: HashMap<u64, HashedTask, 1> = HashMap::new();
 #[kprobe(function = "rcu_note_context_switch")]
 fn sched_switch_kp(_ctx: ProbeContext) -> u32 {
     if let Some(task) = busy() {
-        with_known(task, |known| book::book(task, known, None));
+        with_known(task, |known| accounting::book(task, known, None));
     }
     0
 }
@@ -210,8 +210,8 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
         with_known(task, |known| switch::flush(task, known, None));
     }
     if let Some(line) = timeline::of_this_cpu() {
-        interference::settle(line);
-        book::settle_unplaced(line);
+        interference::flush(line);
+        accounting::flush_unplaced(line);
         line.asleep = u64::from(busy().is_none());
     }
     0
@@ -237,10 +237,10 @@ fn welcome(task: Address) {
 
 #[inline(always)]
 fn mark_moved(task: Address) {
-    book::count_move();
+    accounting::count_move();
     if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
-        book::mark_moved(task, unsafe { &mut (*known).task });
+        accounting::mark_moved(task, unsafe { &mut (*known).task });
     }
 }
 
@@ -297,7 +297,7 @@ fn meet(task: Address, born: u64) -> bool {
     if born >= started() {
         return remember(task, born, SchedTask { flags, ..SchedTask::NEW });
     }
-    match book::totals(task) {
+    match accounting::totals(task) {
         Some(past) => {
             remember(task, born, SchedTask { flags, ..past });
         }

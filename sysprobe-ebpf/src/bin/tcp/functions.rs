@@ -5,7 +5,7 @@ use aya_ebpf::programs::{FEntryContext, FExitContext};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
-use crate::{life, socket};
+use crate::{lifecycle, socket};
 
 /// The first argument of each is a socket.
 #[inline(always)]
@@ -33,21 +33,21 @@ fn tcp_born_in(ctx: FEntryContext) -> i32 {
 #[inline(always)]
 fn change(socket: Typed, to: u32) {
     if is_tcp(socket) {
-        life::changed(socket, socket::state(socket), to);
+        lifecycle::changed(socket, socket::state(socket), to);
     }
 }
 
 /// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, for IPv6 as well
 #[fentry]
 fn tcp_end_in(ctx: FEntryContext) -> i32 {
-    life::ended(socket_of(&ctx));
+    lifecycle::ended(socket_of(&ctx));
     0
 }
 
 /// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[fentry]
 fn tcp_read_in(ctx: FEntryContext) -> i32 {
-    life::read(socket_of(&ctx));
+    lifecycle::read(socket_of(&ctx));
     0
 }
 
@@ -57,7 +57,7 @@ fn tcp_synack_out(ctx: FExitContext) -> i32 {
     if ctx.arg::<u32>(2) == 0 {
         // SAFETY: the first argument is the listening socket, the second the connection request.
         let (listening, asked) = unsafe { (Typed::new(ctx.arg(0)), Typed::new(ctx.arg(1))) };
-        life::repeated_synack(listening, asked);
+        lifecycle::repeated_synack(listening, asked);
     }
     0
 }

@@ -9,9 +9,9 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
-mod booking;
+mod accounting;
 mod functions;
-mod life;
+mod lifecycle;
 mod memory;
 mod multipath;
 mod overflow;
@@ -34,7 +34,7 @@ fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket.
     let socket = unsafe { Typed::argument(&ctx, 0) };
     if is_tcp(socket) {
-        life::changed(socket, ctx.arg(1), ctx.arg(2));
+        lifecycle::changed(socket, ctx.arg(1), ctx.arg(2));
     }
     0
 }
@@ -43,7 +43,7 @@ fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_destroy_sock")]
 fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    life::ended(unsafe { Typed::argument(&ctx, 0) });
+    lifecycle::ended(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -51,7 +51,7 @@ fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    life::read(unsafe { Typed::argument(&ctx, 0) });
+    lifecycle::read(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -60,7 +60,7 @@ fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
 fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the listening socket, the second the connection request.
     let (listening, asked) = unsafe { (Typed::argument(&ctx, 0), Typed::argument(&ctx, 1)) };
-    life::repeated_synack(listening, asked);
+    lifecycle::repeated_synack(listening, asked);
     0
 }
 
@@ -68,7 +68,7 @@ fn tcp_synack_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_send_reset")]
 fn tcp_rst_out_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the first argument is the socket, or null.
-    life::reset(unsafe { Typed::argument(&ctx, 0) }, Count::ResetsSent);
+    lifecycle::reset(unsafe { Typed::argument(&ctx, 0) }, Count::ResetsSent);
     0
 }
 
@@ -76,7 +76,7 @@ fn tcp_rst_out_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_receive_reset")]
 fn tcp_rst_in_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    life::reset(unsafe { Typed::argument(&ctx, 0) }, Count::ResetsReceived);
+    lifecycle::reset(unsafe { Typed::argument(&ctx, 0) }, Count::ResetsReceived);
     0
 }
 
@@ -121,7 +121,7 @@ extern "C" fn tcp_scan_fd(ctx: *mut c_void) -> i32 {
 extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
     if let Some((task, socket)) = unsafe { socket_of_task(ctx) } {
-        scan::greet(task, socket);
+        scan::register(task, socket);
     }
     0
 }

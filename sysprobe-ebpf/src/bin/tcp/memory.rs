@@ -13,7 +13,7 @@ use sysprobe_ebpf::socket::maker;
 pub(crate) use sysprobe_ebpf::socket::tcp;
 use sysprobe_ebpf::storage::{self, Budget, SocketStorage, SpreadStorage, storage_of};
 
-use crate::booking::lose;
+use crate::accounting::lose;
 use crate::socket::original;
 
 /// A socket, as the modules that both objects share see it.

@@ -1,10 +1,10 @@
 //! MPTCP sockets. A process has one such socket open; the TCP sockets below it, the subflows, are the
 //! kernel's. A listening one has a single subflow, the first.
 
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object as _, Typed};
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     /// `mptcp_sock.first`; absent where the kernel has no MPTCP.
     OFF_MPTCP_FIRST,
 );

@@ -8,14 +8,14 @@ use aya_ebpf::programs::FEntryContext;
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::packet::is_version_4;
 
-use crate::life;
+use crate::lifecycle;
 
 /// A SYN arrives.
 /// proto: v5.10- `int tcp_conn_request(rsk_ops, af_ops, struct sock *sk, struct sk_buff *skb)`
 #[fentry]
 fn tcp_syn_in(ctx: FEntryContext) -> i32 {
     // SAFETY: the third argument is the listening socket.
-    life::asks_for_place(unsafe { Typed::new(ctx.arg(2)) });
+    lifecycle::asks_for_place(unsafe { Typed::new(ctx.arg(2)) });
     0
 }
 
@@ -24,7 +24,7 @@ fn tcp_syn_in(ctx: FEntryContext) -> i32 {
 #[fentry]
 fn tcp_ack4_in(ctx: FEntryContext) -> i32 {
     // SAFETY: the first argument is the listening socket.
-    life::asks_for_place(unsafe { Typed::new(ctx.arg(0)) });
+    lifecycle::asks_for_place(unsafe { Typed::new(ctx.arg(0)) });
     0
 }
 
@@ -35,7 +35,7 @@ fn tcp_ack6_in(ctx: FEntryContext) -> i32 {
     // SAFETY: the first argument is the listening socket, the second the packet.
     let (listening, packet) = unsafe { (Typed::new(ctx.arg(0)), Typed::new(ctx.arg(1))) };
     if !is_version_4(packet) {
-        life::asks_for_place(listening);
+        lifecycle::asks_for_place(listening);
     }
     0
 }

@@ -6,7 +6,7 @@
 
 use sysprobe_common::tcp::Socket;
 
-use crate::booking::{add_time, stats_of};
+use crate::accounting::{add_time, stats_of};
 use crate::memory::Sock;
 use crate::socket::{OFF_TCP_DEVIATION, OFF_TCP_NOW, OFF_TCP_SRTT};
 

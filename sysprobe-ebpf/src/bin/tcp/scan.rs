@@ -13,11 +13,11 @@ use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::kernel::{Address, Object, Typed};
 use sysprobe_ebpf::socket::{is_multipath, is_tcp};
 
-use crate::booking::{settle, settle_at, slot_of};
+use crate::accounting::{book_totals, book_totals_at, slot_of};
 use crate::memory::{insert, known, listens, listens_at, replace, tcp};
 use crate::multipath::first_subflow;
 use crate::socket::OFF_TCP_NOW;
-use crate::{life, round_trip, socket};
+use crate::{lifecycle, round_trip, socket};
 
 /// By slot. Sized by the agent, which sets it to 0 before each scan and takes the counts of a complete one.
 #[btf_map]
@@ -46,7 +46,7 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
     // A connection in `SYN_RECV` still has the totals of its listening socket. A socket without an owner
     // keeps its totals for later.
     if remembered.owner != 0 && state != state::SYN_RECV {
-        settle(tcp, remembered, state == state::LISTEN);
+        book_totals(tcp, remembered, state == state::LISTEN);
     }
     if state == state::CLOSE {
         return;
@@ -84,7 +84,7 @@ fn take_multipath(socket: Typed, remembered: &mut Socket) {
     }
     let Some(subflow) = first_subflow(socket) else { return };
     let now = Totals { dropped_or_limited: drops(subflow), ..Totals::ZERO };
-    settle_at(socket, remembered, &now, true);
+    book_totals_at(socket, remembered, &now, true);
     if let Some(sockets) = count(remembered.owner, state::LISTEN) {
         queue(sockets, subflow);
     }
@@ -122,23 +122,23 @@ fn drops(listening: Address) -> u32 {
 
 /// Records a socket that a task has open.
 #[inline(always)]
-pub(crate) fn greet(task: Typed, socket: Typed) {
+pub(crate) fn register(task: Typed, socket: Typed) {
     if is_tcp(socket) {
         if let Some(tcp) = tcp(socket) {
             let owner = owner_of_task(task);
-            life::remember_first(socket, tcp, owner);
+            lifecycle::remember_first(socket, tcp, owner);
             if socket::state(socket) == state::LISTEN {
                 listens(socket, owner);
             }
         }
     } else if is_multipath(socket) && socket::state(socket) == state::LISTEN {
-        greet_multipath(task, socket);
+        register_multipath(task, socket);
     }
 }
 
 /// The TCP socket below a listening MPTCP socket is the kernel's: no task has it open.
 #[inline(always)]
-fn greet_multipath(task: Typed, socket: Typed) {
+fn register_multipath(task: Typed, socket: Typed) {
     if known(socket).is_some() {
         return;
     }

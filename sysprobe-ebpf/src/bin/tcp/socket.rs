@@ -4,13 +4,13 @@ use aya_ebpf::helpers::generated::bpf_jiffies64;
 use sysprobe_common::tcp::socket_flag::{ASKED, FINISHED};
 use sysprobe_common::tcp::{Socket, Totals};
 use sysprobe_common::traffic::Family;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Object, read_u64};
-use sysprobe_ebpf::settings;
 pub(crate) use sysprobe_ebpf::socket::{is_remainder, state};
 
 use crate::memory::{HAS_SCAN, Sock};
 
-settings!(
+globals!(
     OFF_SK_ERROR,
     OFF_SK_DROPS,
     OFF_SK_FLAGS,

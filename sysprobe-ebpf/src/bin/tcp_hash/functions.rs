@@ -5,7 +5,7 @@ use aya_ebpf::programs::ProbeContext;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::packet::is_version_4;
 
-use crate::{life, segment, socket};
+use crate::{lifecycle, segment, socket};
 
 #[inline(always)]
 fn address(ctx: &ProbeContext, place: usize) -> Address {
@@ -31,13 +31,13 @@ fn tcp_born_kp(ctx: ProbeContext) -> u32 {
 #[inline(always)]
 fn change(ctx: &ProbeContext) {
     let changing = address(ctx, 0);
-    life::changed(changing, socket::state(changing), ctx.arg(1).unwrap_or(0));
+    lifecycle::changed(changing, socket::state(changing), ctx.arg(1).unwrap_or(0));
 }
 
 /// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, for IPv6 as well
 #[kprobe]
 fn tcp_end_kp(ctx: ProbeContext) -> u32 {
-    life::ended(address(&ctx, 0));
+    lifecycle::ended(address(&ctx, 0));
     0
 }
 
@@ -51,27 +51,27 @@ fn tcp_segment_kp(ctx: ProbeContext) -> u32 {
 /// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[kprobe]
 fn tcp_read_kp(ctx: ProbeContext) -> u32 {
-    life::read(address(&ctx, 0));
+    lifecycle::read(address(&ctx, 0));
     0
 }
 
 /// See the other object's `tcp_syn_in`.
 #[kprobe]
 fn tcp_syn_kp(ctx: ProbeContext) -> u32 {
-    life::asks_for_place(address(&ctx, 2));
+    lifecycle::asks_for_place(address(&ctx, 2));
     0
 }
 
 #[kprobe]
 fn tcp_ack4_kp(ctx: ProbeContext) -> u32 {
-    life::asks_for_place(address(&ctx, 0));
+    lifecycle::asks_for_place(address(&ctx, 0));
     0
 }
 
 #[kprobe]
 fn tcp_ack6_kp(ctx: ProbeContext) -> u32 {
     if !is_version_4(address(&ctx, 1)) {
-        life::asks_for_place(address(&ctx, 0));
+        lifecycle::asks_for_place(address(&ctx, 0));
     }
     0
 }

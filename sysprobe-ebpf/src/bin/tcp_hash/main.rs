@@ -7,11 +7,11 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
-#[path = "../tcp/booking.rs"]
-mod booking;
+#[path = "../tcp/accounting.rs"]
+mod accounting;
 mod functions;
-#[path = "../tcp/life.rs"]
-mod life;
+#[path = "../tcp/lifecycle.rs"]
+mod lifecycle;
 mod memory;
 #[path = "../tcp/round_trip.rs"]
 mod round_trip;
@@ -27,14 +27,14 @@ use sysprobe_ebpf::kernel::Address;
 /// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
 #[raw_tracepoint(tracepoint = "inet_sock_set_state")]
 fn tcp_state_rt(ctx: RawTracePointContext) -> i32 {
-    life::changed(Address(ctx.arg(0)), ctx.arg(1), ctx.arg(2));
+    lifecycle::changed(Address(ctx.arg(0)), ctx.arg(1), ctx.arg(2));
     0
 }
 
 /// proto: v5.10- `(struct sock *sk)`
 #[raw_tracepoint(tracepoint = "tcp_destroy_sock")]
 fn tcp_end_rt(ctx: RawTracePointContext) -> i32 {
-    life::ended(Address(ctx.arg(0)));
+    lifecycle::ended(Address(ctx.arg(0)));
     0
 }
 
@@ -48,28 +48,28 @@ fn tcp_segment_rt(ctx: RawTracePointContext) -> i32 {
 /// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[raw_tracepoint(tracepoint = "tcp_rcv_space_adjust")]
 fn tcp_read_rt(ctx: RawTracePointContext) -> i32 {
-    life::read(Address(ctx.arg(0)));
+    lifecycle::read(Address(ctx.arg(0)));
     0
 }
 
 /// proto: v5.10- `(const struct sock *sk, const struct request_sock *req)`
 #[raw_tracepoint(tracepoint = "tcp_retransmit_synack")]
 fn tcp_synack_rt(ctx: RawTracePointContext) -> i32 {
-    life::repeated_synack(Address(ctx.arg(0)), Address(ctx.arg(1)));
+    lifecycle::repeated_synack(Address(ctx.arg(0)), Address(ctx.arg(1)));
     0
 }
 
 /// proto: v5.10- `(const struct sock *sk, const struct sk_buff *skb)`; v6.10- also without a socket
 #[raw_tracepoint(tracepoint = "tcp_send_reset")]
 fn tcp_rst_out_rt(ctx: RawTracePointContext) -> i32 {
-    life::reset(Address(ctx.arg(0)), Count::ResetsSent);
+    lifecycle::reset(Address(ctx.arg(0)), Count::ResetsSent);
     0
 }
 
 /// proto: v5.10- `(struct sock *sk)`
 #[raw_tracepoint(tracepoint = "tcp_receive_reset")]
 fn tcp_rst_in_rt(ctx: RawTracePointContext) -> i32 {
-    life::reset(Address(ctx.arg(0)), Count::ResetsReceived);
+    lifecycle::reset(Address(ctx.arg(0)), Count::ResetsReceived);
     0
 }
 

@@ -7,7 +7,7 @@ pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::{maker as strangers, tcp_by_address as tcp};
 
-use crate::booking::{lose, settle};
+use crate::accounting::{book_totals, lose};
 use crate::socket::{OFF_TCP_NOW, original};
 
 /// See the other object.
@@ -78,7 +78,7 @@ pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
     let tick = Socket::tick(tcp.load_u64(&OFF_TCP_NOW));
     if remembered.owner != 0 && tick != remembered.visited {
         remembered.visited = tick;
-        settle(tcp, remembered, false);
+        book_totals(tcp, remembered, false);
     }
 }
 

@@ -1,13 +1,13 @@
 //! A segment arrives. No iterator walks all sockets here, so the connection is accounted for at its segments.
 
 use crate::memory::{Sock, book_on_the_way, strangers, tcp};
-use crate::{life, round_trip};
+use crate::{lifecycle, round_trip};
 
 /// An established connection has received a segment.
 #[inline(always)]
 pub(crate) fn received(socket: Sock) {
     let Some(tcp) = tcp(socket) else { return };
-    let Some(remembered) = life::remember(socket, tcp, strangers(socket)) else { return };
+    let Some(remembered) = lifecycle::remember(socket, tcp, strangers(socket)) else { return };
     round_trip::sample_if_due(tcp, remembered);
     book_on_the_way(tcp, remembered);
 }

@@ -10,13 +10,13 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::vfs::{Call, Operation, STARTED, Started, VfsLoss};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
-use sysprobe_ebpf::settings;
 
-use crate::booking::{Outcome, book, find_slot, lose};
+use crate::accounting::{Outcome, book, find_slot, lose};
 use crate::{call, current, file};
 
-settings!(
+globals!(
     /// 1 where the hooked VFS functions see what `io_uring` does through them.
     CFG_RING_BY_FUNCTION,
     /// The number of parameters of the tracepoint, including the first, which programs do not see.

@@ -3,14 +3,14 @@
 use sysprobe_common::vfs::syscall::{Syscall, WORKING};
 use sysprobe_common::vfs::{Call, Operation, VfsLoss};
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::registers::{Arguments, OFF_REGISTER_ARGUMENT_0};
-use sysprobe_ebpf::settings;
 
-use crate::booking::lose_several;
+use crate::accounting::lose_several;
 use crate::{file, name};
 
-settings!(
+globals!(
     /// From a `vm_fault` to its mapping, and from there to the mapped file.
     OFF_FAULT_MAPPING,
     OFF_MAPPING_FILE,

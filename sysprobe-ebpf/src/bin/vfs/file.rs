@@ -5,10 +5,10 @@
 //! there to the magic number are then loads, instead of helper calls.
 
 use sysprobe_common::vfs::pseudo;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object, Typed, read_u64_at};
-use sysprobe_ebpf::settings;
 
-settings!(
+globals!(
     OFF_DENTRY_SB,
     OFF_FDTABLE_FD,
     OFF_FDTABLE_MAX,

@@ -7,7 +7,7 @@ use aya_ebpf::programs::{FEntryContext, FExitContext};
 use sysprobe_common::vfs::{Call, Operation, VfsLoss};
 use sysprobe_ebpf::kernel::Typed;
 
-use crate::booking::lose;
+use crate::accounting::lose;
 use crate::table::functions;
 use crate::{asynchronous, begin, call, current, end};
 

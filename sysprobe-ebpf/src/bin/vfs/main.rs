@@ -12,8 +12,8 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+mod accounting;
 mod asynchronous;
-mod booking;
 mod call;
 mod file;
 mod functions;
@@ -30,7 +30,7 @@ use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
-use booking::{Outcome, book, find_slot, lose};
+use accounting::{Outcome, book, find_slot, lose};
 
 /// A kernel object, as the modules that both objects share see it.
 type Task = Typed;

@@ -3,12 +3,12 @@
 
 use aya_ebpf::helpers::{bpf_probe_read_kernel_str_bytes, bpf_probe_read_user_str_bytes};
 use sysprobe_common::vfs::pseudo::leads_to_pseudo;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Object, read_u64};
-use sysprobe_ebpf::settings;
 
 use crate::file;
 
-settings!(OFF_FILENAME_NAME);
+globals!(OFF_FILENAME_NAME);
 
 /// `AT_FDCWD` of include/uapi/linux/fcntl.h.
 pub(crate) const WORKING_DIRECTORY: i32 = -100;

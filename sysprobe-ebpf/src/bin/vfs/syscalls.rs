@@ -8,14 +8,14 @@ use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::vfs::syscall::{Syscall, TABLE};
 use sysprobe_common::vfs::{Call, Entered, Operation};
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::registers::{Arguments, OFF_REGISTER_SYSCALL};
-use sysprobe_ebpf::settings;
 
 use crate::file::Opened;
 use crate::{Task, begin, call, current, end, file, name};
 
-settings!(
+globals!(
     /// The task's flags, and the bit for a system call of a 32-bit program.
     OFF_TASK_COMPAT,
     CFG_COMPAT,

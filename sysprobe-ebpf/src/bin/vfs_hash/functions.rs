@@ -3,14 +3,14 @@
 use aya_ebpf::macros::{kprobe, kretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use sysprobe_common::vfs::{Call, Operation};
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::registers;
-use sysprobe_ebpf::settings;
 
 use crate::table::functions;
 use crate::{asynchronous, begin, call, current, end};
 
-settings!(
+globals!(
     /// The bytes that a return pops from the stack: 8 where the return address is on it.
     CFG_RETURN_ADDRESS,
 );

@@ -5,10 +5,10 @@
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
+#[path = "../vfs/accounting.rs"]
+mod accounting;
 #[path = "../vfs/asynchronous.rs"]
 mod asynchronous;
-#[path = "../vfs/booking.rs"]
-mod booking;
 #[path = "../vfs/call.rs"]
 mod call;
 #[path = "../vfs/file.rs"]
@@ -30,7 +30,7 @@ use sysprobe_common::vfs::{Call, VfsLoss};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Address;
 
-use booking::{Outcome, book, find_slot, lose};
+use accounting::{Outcome, book, find_slot, lose};
 
 /// See the other object.
 type Task = Address;

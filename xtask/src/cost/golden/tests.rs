@@ -10,7 +10,7 @@ fn spread(median: f64) -> Spread {
 fn program(name: &str, cost: Result<Cost, String>) -> Line {
     Line::Program(Program {
         domain: "sched".to_owned(),
-        tier: "tp_btf".to_owned(),
+        mode: "tp_btf".to_owned(),
         name: name.to_owned(),
         hook: "sched_switch".to_owned(),
         verified: Some(2153),
@@ -25,7 +25,7 @@ fn boot(steady: f64, added: f64) -> Kernel {
         program("sched_switch_tp", Ok(cost)),
         program("sched_other_tp", Err("no script drives this hook".to_owned())),
         Line::RoundTrip(RoundTrip {
-            tier: "tp_btf".to_owned(),
+            mode: "tp_btf".to_owned(),
             nothing: 13_116.0,
             empty: spread(184.4),
             product: spread(added),
@@ -38,7 +38,7 @@ fn boot(steady: f64, added: f64) -> Kernel {
         }),
         Line::Refused(Refused {
             domain: "cgroup".to_owned(),
-            tier: "fentry".to_owned(),
+            mode: "fentry".to_owned(),
             reason: "\"no\"".to_owned(),
         }),
     ];
@@ -53,7 +53,7 @@ fn counts_are_whole() {
     assert_eq!((row.instructions, row.verified, row.reason.as_deref()), (Some(417), Some(2153), None));
     let other = kernel.row("tp_btf", "sched_other_tp").unwrap();
     assert_eq!((other.instructions, other.reason.as_deref()), (None, Some("no script drives this hook")));
-    assert_eq!(kernel.round_trips, [Trip { tier: "tp_btf".to_owned(), empty: 184, product: 1015 }]);
+    assert_eq!(kernel.round_trips, [Trip { mode: "tp_btf".to_owned(), empty: 184, product: 1015 }]);
     assert_eq!(kernel.refusal("cgroup", "fentry"), Some("\"no\""));
     assert_eq!(kernel.refusal("sched", "fentry"), None);
 }

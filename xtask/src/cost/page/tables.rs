@@ -7,7 +7,7 @@ use super::super::golden::{Golden, Kernel, Row, Watch};
 use super::super::report::{Cost, Line, Part, Spread};
 
 /// The order of rows; an attach mode that is not listed comes last.
-const TIERS: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
+const MODES: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
 /// The title of the column of attach modes.
 const MODE: &str = "attach mode";
 
@@ -18,8 +18,8 @@ pub(super) fn runs(golden: &Golden) -> String {
     let kernels = &golden.kernels;
     let mut out = head(&["domain", MODE, "program", "hook"], kernels.iter().map(|kernel| &*kernel.series));
     let rows = kernels.iter().flat_map(|kernel| &kernel.programs).map(name);
-    for name @ [_, tier, program, _] in ordered(rows) {
-        let counts = kernels.iter().map(|kernel| count(kernel.row(tier, program)));
+    for name @ [_, mode, program, _] in ordered(rows) {
+        let counts = kernels.iter().map(|kernel| count(kernel.row(mode, program)));
         row(&mut out, words(name).into_iter().chain(counts));
     }
     out
@@ -28,12 +28,12 @@ pub(super) fn runs(golden: &Golden) -> String {
 pub(super) fn switches(golden: &Golden) -> String {
     let kernels = &golden.kernels;
     let mut out = head(&[MODE], kernels.iter().map(|kernel| &*kernel.series));
-    for tier in TIERS {
-        let trips = kernels.iter().map(|kernel| kernel.round_trip(tier));
+    for mode in MODES {
+        let trips = kernels.iter().map(|kernel| kernel.round_trip(mode));
         let cells = trips.map(|trip| {
             trip.map_or_else(dash, |trip| format!("{} ({})", half(trip.product), half(trip.empty)))
         });
-        row(&mut out, [tier.to_owned()].into_iter().chain(cells));
+        row(&mut out, [mode.to_owned()].into_iter().chain(cells));
     }
     out
 }
@@ -100,7 +100,7 @@ pub(super) fn gaps(golden: &Golden) -> String {
     let mut reasons = Reasons::default();
     for kernel in &golden.kernels {
         for refused in &kernel.refused {
-            reasons.add(&refused.reason, format!("{} {} on {}", refused.domain, refused.tier, kernel.series));
+            reasons.add(&refused.reason, format!("{} {} on {}", refused.domain, refused.mode, kernel.series));
         }
         for row in &kernel.programs {
             if let Some(reason) = &row.reason {
@@ -141,18 +141,18 @@ pub(super) fn differences(boots: &[Vec<Kernel>]) -> String {
 fn figures(boots: &[Kernel]) -> Vec<(String, Vec<u64>)> {
     let first = &boots[0];
     let programs = first.programs.iter().map(|row| {
-        let counts = boots.iter().filter_map(|boot| boot.row(&row.tier, &row.program)?.instructions);
-        (format!("`{}` ({})", row.program, row.tier), counts.collect())
+        let counts = boots.iter().filter_map(|boot| boot.row(&row.mode, &row.program)?.instructions);
+        (format!("`{}` ({})", row.program, row.mode), counts.collect())
     });
     let trips = first.round_trips.iter().flat_map(|trip| {
-        let all: Vec<_> = boots.iter().filter_map(|boot| boot.round_trip(&trip.tier)).collect();
+        let all: Vec<_> = boots.iter().filter_map(|boot| boot.round_trip(&trip.mode)).collect();
         [
             (
-                format!("round trip, empty program, {}", trip.tier),
+                format!("round trip, empty program, {}", trip.mode),
                 all.iter().map(|trip| trip.empty).collect(),
             ),
             (
-                format!("round trip, all programs, {}", trip.tier),
+                format!("round trip, all programs, {}", trip.mode),
                 all.iter().map(|trip| trip.product).collect(),
             ),
         ]
@@ -181,7 +181,7 @@ pub(super) fn host_switches(lines: &[Line]) -> String {
                 format!("{median:+.0} ({low:+.0} to {high:+.0})")
             };
             let nothing = format!("{:.0}", trip.nothing);
-            row(&mut out, [trip.tier.clone(), nothing, halves(trip.empty), halves(trip.product)]);
+            row(&mut out, [trip.mode.clone(), nothing, halves(trip.empty), halves(trip.product)]);
         }
     }
     out
@@ -192,7 +192,7 @@ pub(super) fn host_gaps(lines: &[Line]) -> String {
     for line in lines {
         match line {
             Line::Refused(refused) => {
-                reasons.add(&refused.reason, format!("{} {}", refused.domain, refused.tier));
+                reasons.add(&refused.reason, format!("{} {}", refused.domain, refused.mode));
             }
             Line::Program(program) => {
                 if let Err(reason) = &program.cost {
@@ -207,19 +207,19 @@ pub(super) fn host_gaps(lines: &[Line]) -> String {
 
 fn measured(line: &Line) -> Option<(Name<'_>, &Cost)> {
     let Line::Program(program) = line else { return None };
-    let name = [&*program.domain, &*program.tier, &*program.name, &*program.hook];
+    let name = [&*program.domain, &*program.mode, &*program.name, &*program.hook];
     Some((name, program.cost.as_ref().ok()?))
 }
 
 fn name(row: &Row) -> Name<'_> {
-    [&row.domain, &row.tier, &row.program, &row.hook]
+    [&row.domain, &row.mode, &row.program, &row.hook]
 }
 
 /// Each name once, by domain and attach mode, otherwise in their original order.
 fn ordered<'a>(names: impl Iterator<Item = Name<'a>>) -> Vec<Name<'a>> {
     let mut found = distinct(names);
-    let place = |tier: &str| TIERS.iter().position(|other| *other == tier).unwrap_or(TIERS.len());
-    found.sort_by_key(|[domain, tier, ..]| (*domain, place(tier)));
+    let place = |mode: &str| MODES.iter().position(|other| *other == mode).unwrap_or(MODES.len());
+    found.sort_by_key(|[domain, mode, ..]| (*domain, place(mode)));
     found
 }
 
@@ -255,8 +255,8 @@ fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-fn words([domain, tier, program, hook]: Name<'_>) -> [String; 4] {
-    [domain.to_owned(), tier.to_owned(), code(program), code(hook)]
+fn words([domain, mode, program, hook]: Name<'_>) -> [String; 4] {
+    [domain.to_owned(), mode.to_owned(), code(program), code(hook)]
 }
 
 /// The head of a table: text columns, then number columns.

@@ -4,10 +4,10 @@ use super::super::golden::{Row, Source, Trip, Watch};
 use super::super::report::{Cost, Host, Program, Refused, RoundTrip, Spread};
 use super::*;
 
-fn row(tier: &str, program: &str, instructions: Option<u64>, verified: Option<u32>) -> Row {
+fn row(mode: &str, program: &str, instructions: Option<u64>, verified: Option<u32>) -> Row {
     Row {
         domain: "sched".to_owned(),
-        tier: tier.to_owned(),
+        mode: mode.to_owned(),
         program: program.to_owned(),
         hook: "sched_switch".to_owned(),
         instructions,
@@ -27,7 +27,7 @@ fn kernel(series: &str, programs: Vec<Row>, product: u64) -> Kernel {
         release: format!("{series}.1"),
         source: Source { commit: format!("of-{series}"), ..Source::default() },
         programs,
-        round_trips: vec![Trip { tier: "raw_tp".to_owned(), empty: 100, product }],
+        round_trips: vec![Trip { mode: "raw_tp".to_owned(), empty: 100, product }],
         calls: vec![watch("raw_tp", 5)],
         requests: vec![watch("default: everything on", 7)],
         refused: Vec::new(),
@@ -38,7 +38,7 @@ fn golden() -> Golden {
     let mut old = kernel("5.10", vec![row("raw_tp", "sched_rt", Some(1270), None)], 2636);
     old.refused.push(Refused {
         domain: "sched".to_owned(),
-        tier: "tp_btf".to_owned(),
+        mode: "tp_btf".to_owned(),
         reason: "there is no task storage".to_owned(),
     });
     let rows = vec![
@@ -50,7 +50,7 @@ fn golden() -> Golden {
 }
 
 #[test]
-fn rows_are_programs_by_tier_and_columns_are_kernels() {
+fn rows_are_programs_by_attach_mode_and_columns_are_kernels() {
     let page = render(&golden(), Vec::new(), "");
     let wanted = "\
 | domain | attach mode | program | hook | 5.10 | 6.12 |
@@ -85,21 +85,21 @@ fn host() -> Vec<Line> {
         Line::Host(Host { release: "6.18".to_owned(), cpus: 2 }),
         Line::Program(Program {
             domain: "sched".to_owned(),
-            tier: "tp_btf".to_owned(),
+            mode: "tp_btf".to_owned(),
             name: "sched_tp".to_owned(),
             hook: "sched_switch".to_owned(),
             verified: None,
             cost: Ok(Cost { net: spread(67.6), steady: 67.6, empty: 57.4, runs: 2.0 }),
         }),
         Line::RoundTrip(RoundTrip {
-            tier: "tp_btf".to_owned(),
+            mode: "tp_btf".to_owned(),
             nothing: 4900.0,
             empty: spread(80.0),
             product: spread(-10.0),
         }),
         Line::Refused(Refused {
             domain: "sched".to_owned(),
-            tier: "kprobe".to_owned(),
+            mode: "kprobe".to_owned(),
             reason: "there are none".to_owned(),
         }),
     ]

@@ -4,7 +4,7 @@ use super::*;
 use crate::top::fixture::{flushing, snapshot, workload};
 
 /// A snapshot in which each of these workloads has called fsync this often, for a millisecond each time.
-fn moment(seconds: u64, calls: &[(&str, usize)]) -> Snapshot {
+fn snapshot_at(seconds: u64, calls: &[(&str, usize)]) -> Snapshot {
     let samples =
         calls.iter().map(|(name, calls)| flushing(workload("", "", name), &vec![1_000_000; *calls]));
     snapshot(seconds, samples.collect())
@@ -17,9 +17,9 @@ fn flushed(trends: &Trends, name: &str) -> Vec<bool> {
 #[test]
 fn windows_follow_each_other() {
     let mut trends = Trends::default();
-    trends.record(&moment(1, &[("a", 1)]), &moment(2, &[("a", 2)]));
-    trends.record(&moment(2, &[("a", 2)]), &moment(3, &[("a", 2), ("b", 1)]));
-    trends.record(&moment(3, &[("a", 2), ("b", 1)]), &moment(4, &[("a", 5), ("b", 1)]));
+    trends.record(&snapshot_at(1, &[("a", 1)]), &snapshot_at(2, &[("a", 2)]));
+    trends.record(&snapshot_at(2, &[("a", 2)]), &snapshot_at(3, &[("a", 2), ("b", 1)]));
+    trends.record(&snapshot_at(3, &[("a", 2), ("b", 1)]), &snapshot_at(4, &[("a", 5), ("b", 1)]));
     assert_eq!(flushed(&trends, "a"), [true, false, true]);
     assert_eq!(flushed(&trends, "b"), [true, false]);
 }
@@ -27,20 +27,20 @@ fn windows_follow_each_other() {
 #[test]
 fn who_goes_is_forgotten() {
     let mut trends = Trends::default();
-    trends.record(&moment(1, &[]), &moment(2, &[("a", 2), ("b", 1)]));
-    trends.record(&moment(2, &[("a", 2), ("b", 1)]), &moment(3, &[("b", 2)]));
+    trends.record(&snapshot_at(1, &[]), &snapshot_at(2, &[("a", 2), ("b", 1)]));
+    trends.record(&snapshot_at(2, &[("a", 2), ("b", 1)]), &snapshot_at(3, &[("b", 2)]));
     assert!(flushed(&trends, "a").is_empty());
     assert_eq!(flushed(&trends, "b"), [true, true]);
-    trends.record(&moment(3, &[("b", 2)]), &moment(4, &[("a", 1), ("b", 2)]));
+    trends.record(&snapshot_at(3, &[("b", 2)]), &snapshot_at(4, &[("a", 1), ("b", 2)]));
     assert_eq!(flushed(&trends, "a"), [true], "who comes again is new");
 }
 
 #[test]
 fn the_oldest_windows_are_the_first_to_go() {
     let mut trends = Trends::default();
-    trends.record(&moment(0, &[]), &moment(1, &[("a", 1)]));
+    trends.record(&snapshot_at(0, &[]), &snapshot_at(1, &[("a", 1)]));
     for seconds in 1..=sparkline::WINDOWS as u64 {
-        trends.record(&moment(seconds, &[("a", 1)]), &moment(seconds + 1, &[("a", 1)]));
+        trends.record(&snapshot_at(seconds, &[("a", 1)]), &snapshot_at(seconds + 1, &[("a", 1)]));
     }
     assert_eq!(flushed(&trends, "a"), [false; sparkline::WINDOWS]);
 }

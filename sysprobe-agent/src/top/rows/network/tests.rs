@@ -63,7 +63,7 @@ fn where_drops_are_not_told_their_rate_is_unknown() {
         let rows = rows(&snapshot(10, Vec::new()), &later, &Selection { all: true, ..Selection::default() });
         rows[0].network.expect("it has traffic").drop_rate
     };
-    let on = DomainState { up: true, hook: "tp_btf".to_owned(), ..DomainState::default() };
+    let on = DomainState { up: true, mode: "tp_btf".to_owned(), ..DomainState::default() };
     assert_eq!(of(on.clone()), Some(3.0));
     assert_eq!(of(DomainState { unseen: vec!["kfree_skb".to_owned()], ..on }), None, "before Linux 5.17");
     assert_eq!(of(DomainState::default()), None, "off");

@@ -65,21 +65,21 @@ fn while_the_domain_is_paused_nothing_is_known() {
 fn where_faults_are_not_seen_their_numbers_are_unknown_and_the_sums_are_those_of_the_others() {
     let all = Selection { view: View::Io, all: true, ..Selection::default() };
     let one = VfsSample { read: operation(&[MS; 4], 2, 0), ..VfsSample::default() };
-    let of_mode = |hook: &str, unseen: &[&str]| {
+    let of_mode = |mode: &str, unseen: &[&str]| {
         let mut later = snapshot(12, vec![with(one.clone())]);
         let vfs = later.domains.iter_mut().find(|domain| domain.name == "vfs").expect("it is there");
-        (vfs.hook, vfs.unseen) = (hook.to_owned(), unseen.iter().map(ToString::to_string).collect());
+        (vfs.mode, vfs.unseen) = (mode.to_owned(), unseen.iter().map(ToString::to_string).collect());
         rows(&snapshot(10, Vec::new()), &later, &all).pop().and_then(|row| row.storage).expect("it is on")
     };
-    for (hook, unseen, fault) in [
+    for (mode, unseen, fault) in [
         ("fentry", &[][..], Some(0.0)),
         ("kprobe", &[], Some(0.0)),
         ("fentry", &["filemap_fault"], None),
         ("tp_btf", &[], None),
     ] {
-        let storage = of_mode(hook, unseen);
-        assert_eq!(storage.of(Operation::Fault).rate, fault, "{hook} without {unseen:?}");
-        assert_eq!((storage.operation_rate(), storage.error_rate()), (Some(2.0), Some(1.0)), "{hook}");
+        let storage = of_mode(mode, unseen);
+        assert_eq!(storage.of(Operation::Fault).rate, fault, "{mode} without {unseen:?}");
+        assert_eq!((storage.operation_rate(), storage.error_rate()), (Some(2.0), Some(1.0)), "{mode}");
     }
 }
 

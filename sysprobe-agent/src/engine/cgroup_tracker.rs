@@ -1,0 +1,169 @@
+//! Keeps the cgroup tree up to date: a walk at startup, then the kernel's events, and another walk whenever
+//! an event was lost or cannot be placed. Without the `cgroup` domain, periodic walks are all there is.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tracing::{debug, warn};
+
+use crate::bpf::{Loaded, Running as _};
+use crate::cgroup::events::{Counts, Events};
+use crate::cgroup::tree::Tree;
+use crate::cgroup::walk::walk;
+use crate::snapshot::ScanSample;
+
+/// Interval between walks if there are no events.
+const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
+/// Minimum interval between walks if an event could not be placed.
+const WALK_AT_MOST: Duration = Duration::from_secs(1);
+/// Interval between walks as a safeguard while events arrive.
+const AUDIT: Duration = Duration::from_secs(600);
+
+pub(super) struct CgroupTracker {
+    root: PathBuf,
+    events: Option<Events>,
+    tree: Tree,
+    /// Lost events that a later walk has compensated.
+    made_good: u64,
+    walked: Instant,
+    /// Whether something was reported that only a walk can place.
+    stale: bool,
+    complete: bool,
+    malformed: u64,
+    /// The number of walks, the number of incomplete ones, and the duration of the last one.
+    walks: u64,
+    incomplete: u64,
+    walk_took: Duration,
+}
+
+impl CgroupTracker {
+    pub(super) fn start(root: PathBuf, events: Option<Events>) -> anyhow::Result<Self> {
+        let mut tracker = Self {
+            root,
+            events,
+            tree: Tree::default(),
+            made_good: 0,
+            walked: Instant::now(),
+            stale: false,
+            complete: false,
+            malformed: 0,
+            walks: 0,
+            incomplete: 0,
+            walk_took: Duration::ZERO,
+        };
+        tracker.walk(Instant::now()).with_context(|| format!("walking {}", tracker.root.display()))?;
+        Ok(tracker)
+    }
+
+    pub(super) fn update(&mut self, now: Instant) {
+        self.drain(now);
+        let lost = self.counted().ring_full;
+        let stale = self.stale || lost != self.made_good;
+        let pause = match &self.events {
+            _ if stale => WALK_AT_MOST,
+            Some(_) => AUDIT,
+            None => WALK_WITHOUT_EVENTS,
+        };
+        if now.duration_since(self.walked) < pause {
+            return;
+        }
+        match self.walk(now) {
+            Ok(()) => (self.made_good, self.stale) = (lost, false),
+            Err(error) => {
+                warn!(
+                    error = format!("{error:#}"),
+                    root = %self.root.display(),
+                    "The cgroup hierarchy could not be read."
+                );
+            }
+        }
+    }
+
+    fn drain(&mut self, now: Instant) {
+        let Some(events) = &mut self.events else { return };
+        while let Some(event) = events.pop() {
+            match event {
+                Ok(event) => {
+                    debug!(?event, "Cgroup event.");
+                    self.stale |= !self.tree.apply(&event, now);
+                }
+                Err(error) => {
+                    self.malformed += 1;
+                    warn!(%error, "A malformed cgroup event was skipped.");
+                }
+            }
+        }
+    }
+
+    fn walk(&mut self, now: Instant) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let walk = walk(&self.root)?;
+        if walk.unreadable > 0 {
+            warn!(count = walk.unreadable, "Some cgroup directories could not be read.");
+        }
+        self.complete = walk.unreadable == 0;
+        self.tree.reconcile(walk, now);
+        self.walked = now;
+        self.walks += 1;
+        self.incomplete += u64::from(!self.complete);
+        self.walk_took = begun.elapsed();
+        Ok(())
+    }
+
+    pub(super) fn wake_up(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.events.as_ref().map(Events::wake_up).transpose()
+    }
+
+    /// The event counts of the kernel side.
+    pub(super) fn counted(&self) -> Counts {
+        self.events.as_ref().map(Events::counts).unwrap_or_default()
+    }
+
+    /// Events that could not be decoded.
+    pub(super) const fn malformed(&self) -> u64 {
+        self.malformed
+    }
+
+    /// Whether the last walk saw every cgroup.
+    pub(super) const fn sees_everything(&self) -> bool {
+        self.complete
+    }
+
+    pub(super) fn walks(&self) -> ScanSample {
+        ScanSample {
+            scan: "cgroups".into(),
+            passes: self.walks,
+            truncated: self.incomplete,
+            last_ns: u64::try_from(self.walk_took.as_nanos()).unwrap_or(u64::MAX),
+            // Each directory is opened and read by system calls of its own.
+            longest_part_ns: 0,
+        }
+    }
+
+    /// Requests a walk, because a domain met a cgroup that is not in the tree. The rate of walks is limited,
+    /// to spare the node.
+    pub(super) fn look_again(&mut self, now: Instant) {
+        self.stale = true;
+        self.complete = false;
+        self.update(now);
+    }
+
+    pub(super) fn forget(&mut self, id: u64) {
+        self.tree.forget(id);
+    }
+
+    pub(super) const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The cgroups that were added since the last call.
+    pub(super) fn take_fresh(&mut self) -> Vec<u64> {
+        self.tree.take_fresh()
+    }
+
+    pub(super) fn loaded(&self) -> Option<&Loaded> {
+        self.events.as_ref().map(Events::loaded)
+    }
+}

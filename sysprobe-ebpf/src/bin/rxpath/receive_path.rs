@@ -1,0 +1,99 @@
+//! Received data on its way from a socket to the task that reads it.
+//!
+//! One item at a time is followed on a socket. Data that arrives in between waits for the same reader.
+
+use core::ptr;
+
+use sysprobe_common::rxpath::{Point, Protocol, Unread};
+use sysprobe_ebpf::clock::now;
+
+use crate::accounting::{book, lose};
+use crate::memory::{Sock, current, insert, replace};
+use crate::name::Name;
+use crate::{arrival, reader, share, slow};
+
+/// Begins to follow data that has just reached its socket through a device, or counts why its arrival there
+/// is not known.
+#[inline(always)]
+pub(crate) fn begin_or_lose(
+    socket: Sock,
+    remembered: Option<&mut Unread>,
+    (name, protocol): (Name, Protocol),
+    position: u64,
+    is_ready: bool,
+) {
+    let is_begun = begin(socket, remembered, name, position, is_ready);
+    // If only a share of the packets is followed, a missing arrival is no loss.
+    if !is_begun && share::bits() == 0 {
+        lose(arrival::loss(name, protocol, now()));
+    }
+}
+
+/// Begins to follow data that has just reached its socket, if its arrival at a device is known, and returns
+/// whether it is. `is_ready` says that the data is readable already.
+#[inline(always)]
+pub(crate) fn begin(
+    socket: Sock,
+    remembered: Option<&mut Unread>,
+    name: Name,
+    position: u64,
+    is_ready: bool,
+) -> bool {
+    let now = now();
+    let (device, ip) = arrival::of(name, now);
+    if device == 0 {
+        return false;
+    }
+    let mut new = Unread { position, waits: 1, weight: share::weight(), ..Unread::NONE };
+    new.timestamps[Point::Device as usize] = device;
+    new.timestamps[Point::Ip as usize] = ip;
+    new.timestamps[Point::Transport as usize] = now;
+    new.timestamps[Point::Ready as usize] = if is_ready { now } else { 0 };
+    if remembered.as_ref().is_none_or(|unread| unread.waits == 0) {
+        share::count_waiting();
+    }
+    match remembered {
+        Some(unread) => *unread = new,
+        None => insert(socket, &mut new),
+    }
+    true
+}
+
+/// Waiting tasks are about to be notified.
+#[inline(always)]
+pub(crate) fn became_ready(unread: &mut Unread) {
+    unread.timestamps[Point::Ready as usize] = now();
+}
+
+/// The first byte has been copied to the current task.
+#[inline(always)]
+pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
+    if !replace(&mut unread.waits, 1, 0) {
+        return;
+    }
+    share::count_read();
+    let now = now();
+    store(&mut unread.timestamps[Point::Read as usize], now);
+    if !unread.is_ready() {
+        store(&mut unread.timestamps[Point::Ready as usize], now);
+    }
+    let (woken, waited) = reader::since(load(&unread.timestamps[Point::Ready as usize]));
+    store(&mut unread.timestamps[Point::Wakeup as usize], woken);
+    store(&mut unread.timestamps[Point::Run as usize], woken + waited);
+    let owner = current();
+    book(owner, protocol, unread);
+    slow::tell(socket, owner, protocol, unread);
+}
+
+/// Volatile, because the compiler would otherwise keep the value in a register, where the verifier tracks it.
+#[inline(always)]
+pub(crate) fn load(place: &u64) -> u64 {
+    // SAFETY: a live reference.
+    unsafe { ptr::from_ref(place).read_volatile() }
+}
+
+#[inline(always)]
+fn store(place: &mut u64, value: u64) {
+    // SAFETY: as above.
+    unsafe { ptr::from_mut(place).write_volatile(value) }
+}

@@ -1,0 +1,360 @@
+//! Accounts for a task: adds the difference between its totals now and its last ones to its cgroup's slot.
+//! The caller finds the task and keeps its last totals.
+
+use core::ptr;
+
+use aya_ebpf::bindings::BPF_F_MMAPABLE;
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::sched::timeline::UNPLACED;
+use sysprobe_common::sched::{Cause, Pair, RunInterval, SchedLoss, SchedStats, SchedTask, Timeline, flag};
+use sysprobe_common::{hist, slot};
+use sysprobe_ebpf::atomic;
+use sysprobe_ebpf::branchless::is_below;
+use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
+use sysprobe_ebpf::counter::{self, count};
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::slots::OFF_TASK_FLAGS;
+use sysprobe_ebpf::{globals, shard};
+
+use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
+use crate::slots::{exhausted, find_slot, slot_of};
+use crate::wait::Span;
+use crate::{interference, throttle, timeline, wait};
+
+globals!(
+    OFF_TASK_LAST_ARRIVAL,
+    OFF_TASK_NIVCSW,
+    OFF_TASK_NVCSW,
+    OFF_TASK_ON_CPU_TIME,
+    OFF_TASK_PID,
+    OFF_TASK_RUN_DELAY,
+    OFF_TASK_RUN_COUNT,
+    OFF_TASK_TGID,
+    /// Shards per slot.
+    CFG_SHARDS,
+    /// The agent's own process. A flush skips it, because on its CPU the flush is an ordinary call that a
+    /// switch may interrupt.
+    CFG_AGENT_TGID,
+);
+
+/// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
+pub(crate) const PF_EXITING: u32 = 4;
+
+/// By `slot * shards + shard`. Sized by the agent.
+#[btf_map]
+static SCHED_STATS: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
+/// The number of moves of tasks between cgroups.
+#[btf_map]
+static SCHED_MOVES: Array<u32, 1> = Array::new();
+#[btf_map]
+static SCHED_LOSSES: Array<u64, { SchedLoss::ALL.len() + 1 }, { BPF_F_MMAPABLE as usize }> = Array::new();
+
+/// The task's totals as they are now, without a slot.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "their differences are taken modulo 2^32")]
+pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
+    Some(SchedTask {
+        run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
+        on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
+        moved_at: 0,
+        cgroup: 0,
+        css_set: task.u64(&OFF_TASK_CGROUPS)?,
+        moves: moves(),
+        flags: 0,
+        arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
+        voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
+        involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
+        slot: slot::UNKNOWN,
+        waited: 0,
+        held_since: 0,
+        held_before: 0,
+    })
+}
+
+/// Adds what the task's totals have grown by to its cgroup. If `line`, this CPU's timeline, is given, the
+/// last wait is stored there and divided later: otherwise the verifier would explore the division for every
+/// branch of this code.
+#[inline(always)]
+pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Timeline>) {
+    let Some(mut now) = totals(task) else {
+        lose(SchedLoss::UnreadableTask);
+        return;
+    };
+    let ran_before = ran_before_the_move(last, &now);
+    (now.cgroup, now.slot) = place(task, last, &now);
+    now.moved_at = wait::load(&last.moved_at);
+    now.flags = last.flags & flag::OF_TASK;
+    let waited = now.run_delay.wrapping_sub(last.run_delay);
+    let (mut slot, mut victim) = (now.slot, timeline::victim(&now));
+    if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
+        // The task ran in its old cgroup first, so its wait and its run time up to the move belong there.
+        let moved =
+            SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
+        (slot, victim) = (last.slot, timeline::victim(last));
+        charge(last, &moved);
+        charge(&moved, &now);
+    } else {
+        charge(last, &now);
+    }
+    if let Some(line) = line {
+        let arrivals = now.arrivals.wrapping_sub(last.arrivals);
+        note_wait(task, line, last, Wait { slot, victim, waited, arrivals });
+    }
+    if now.arrivals == last.arrivals {
+        (now.flags, now.waited) = (last.flags, last.waited);
+        (now.held_since, now.held_before) = (last.held_since, last.held_before);
+    }
+    *last = now;
+}
+
+/// The time on CPU up to which a task belongs to its old cgroup, if it has moved since it was last accounted
+/// for. If the move is not noted, this program ran between the move and the note, or the task is not the
+/// first thread of its process. All of its run time then belongs to the old cgroup.
+#[inline(always)]
+fn ran_before_the_move(last: &SchedTask, now: &SchedTask) -> u64 {
+    let noted = last.moved_at.wrapping_sub(1);
+    if noted >= last.on_cpu && noted <= now.on_cpu { noted } else { now.on_cpu }
+}
+
+/// The task's cgroup and slot. The cgroup is looked up only if the task may have moved.
+#[inline(always)]
+fn place(task: impl Object, last: &mut SchedTask, now: &SchedTask) -> (u64, u32) {
+    // The cgroup of an exiting task may be gone before the task has left its CPU, and the slot with it.
+    let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
+    let may_keep = last.slot != slot::UNKNOWN && !exits;
+    if !exits && now.css_set == last.css_set && now.moves == last.moves && is_resolved(last) {
+        return (last.cgroup, last.slot);
+    }
+    // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
+    // is used up.
+    wait::store(&mut last.moved_at, exhausted());
+    let cgroup = id_of_task(task);
+    if may_keep && cgroup == last.cgroup { (cgroup, last.slot) } else { (cgroup, find_slot(task, cgroup)) }
+}
+
+/// Whether the task has a slot, or cannot have one.
+#[inline(always)]
+fn is_resolved(last: &SchedTask) -> bool {
+    if last.slot != slot::UNKNOWN {
+        return true;
+    }
+    let exhausted = exhausted();
+    let has_none = exhausted != 0 && last.moved_at == exhausted;
+    if has_none {
+        count_unplaced();
+    }
+    has_none
+}
+
+/// Volatile, so that the verifier forgets earlier checks of the number. Otherwise it would follow two paths
+/// from here.
+#[inline(always)]
+pub(crate) fn again_u32(number: &u32) -> u32 {
+    // SAFETY: a live reference.
+    unsafe { ptr::from_ref(number).read_volatile() }
+}
+
+/// Counted in memory of this CPU's own, because all CPUs may do so at once.
+#[inline(always)]
+fn count_unplaced() {
+    if let Some(line) = timeline::of_this_cpu() {
+        line.unplaced += 1;
+    }
+}
+
+/// Moves this CPU's count to where the agent reads it.
+#[inline(always)]
+pub(crate) fn flush_unplaced(line: &mut Timeline) {
+    // On the agent's own CPU a switch may add to it meanwhile, so it is read once.
+    let unplaced = line.unplaced;
+    let new = unplaced - line.unplaced_told;
+    if new != 0 {
+        line.unplaced_told = unplaced;
+        counter::add(&SCHED_LOSSES, SchedLoss::NoFreeSlot as u32, new);
+    }
+}
+
+#[inline(always)]
+fn moves() -> u32 {
+    SCHED_MOVES.get(0).copied().unwrap_or(0)
+}
+
+/// Counts a move of any task.
+#[inline(always)]
+pub(crate) fn count_move() {
+    if let Some(moves) = SCHED_MOVES.get_ptr_mut(0) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        atomic::add_u32(unsafe { &mut *moves }, 1);
+    }
+}
+
+/// Notes that the task is in another cgroup from now on. The moving process runs this while the task may run,
+/// and be accounted for, on another CPU. At worst, the note is lost.
+#[inline(always)]
+pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
+    if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
+        last.moved_at = on_cpu + 1;
+    }
+}
+
+/// Adds the difference of two samples to the slot of the second one.
+#[inline(always)]
+fn charge(last: &SchedTask, now: &SchedTask) {
+    let wait = now.run_delay.wrapping_sub(last.run_delay);
+    let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
+    if (wait | on_cpu) >> 63 != 0 {
+        lose(SchedLoss::BackwardsClock);
+    } else if let Some(stats) = stats_of(now.slot) {
+        add(stats, last, now, wait, on_cpu);
+    }
+}
+
+/// A wait that was accounted for as a whole.
+struct Wait {
+    slot: u32,
+    victim: u64,
+    waited: u64,
+    /// The number of waits in it. It is more than one if a run of the program was missed.
+    arrivals: u32,
+}
+
+/// Stores a wait, to be divided when all else is done. It ended when the task last got this CPU. If it is
+/// several waits, the ends of the earlier ones are not known: all of it is placed beyond the timeline, so it
+/// is `unknown`.
+#[inline(always)]
+fn note_wait(task: impl Object, line: &mut Timeline, last: &SchedTask, wait: Wait) {
+    if wait.waited == 0 || wait.waited >> 63 != 0 {
+        wait::note(&mut line.division, wait.slot, wait.victim, Span::NONE, [Span::NONE; 2]);
+        return;
+    }
+    let to = task.u64_or_zero(&OFF_TASK_LAST_ARRIVAL) | all_ones_if_several(wait.arrivals);
+    let span = Span { from: to.saturating_sub(wait.waited), to };
+    wait::note(&mut line.division, wait.slot, wait.victim, span, throttle::held(task, last, span));
+}
+
+#[inline(always)]
+fn all_ones_if_several(count: u32) -> u64 {
+    is_below(count.into(), 2).wrapping_sub(1)
+}
+
+/// Charges all of the stored wait to the occupant of one run interval, except for the share of interrupts.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
+pub(crate) fn blame_one(here: &mut Timeline, interval: &RunInterval) {
+    here.asleep = 0;
+    let (slot, victim) = (wait::load(&here.division.slot), wait::load(&here.division.victim));
+    let waited = wait::load(&here.division.to) - wait::load(&here.division.from);
+    let interrupted = wait::interrupted(interval, waited);
+    let ns = waited - interrupted;
+    let cause = if interval.occupant == victim { Cause::Own as u32 } else { interval.cause };
+    let mut is_placed = true;
+    if cause == Cause::Other as u32 {
+        is_placed = interference::charge(here, Pair { victim, culprit: interval.occupant }, ns);
+        if here.flushing == 0 {
+            interference::send(here);
+        }
+    }
+    if !is_placed {
+        lose_place(ns);
+    }
+    let cause = if is_placed { cause } else { Cause::Unknown as u32 };
+    let Some(stats) = stats_of(slot as u32) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let causes = unsafe { &mut (*stats).causes };
+    if interrupted != 0 {
+        add_u64(&mut causes[Cause::Interrupt as usize], interrupted);
+    }
+    if let Some(total) = causes.get_mut(cause as usize) {
+        add_u64(total, ns);
+    }
+}
+
+/// Divides the stored wait, and adds its parts to the victim's slot.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
+pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
+    here.asleep = 0;
+    wait::divide(here, line);
+    let unplaced = wait::load(&here.division.parts[UNPLACED as usize]);
+    if unplaced != 0 {
+        lose_place(unplaced);
+    }
+    // On the agent's own CPU, `flush` may be an ordinary call, which this one interrupts.
+    if here.flushing == 0 {
+        interference::send(here);
+        interference::send(here);
+    }
+    let Some(stats) = stats_of(wait::load(&here.division.slot) as u32) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let causes = unsafe { &mut (*stats).causes };
+    if adds_alone() { add_parts::<Alone>(causes, here) } else { add_parts::<Together>(causes, here) }
+}
+
+#[inline(always)]
+fn add_parts<A: Add>(causes: &mut [u64; Cause::ALL.len()], here: &Timeline) {
+    for (total, part) in causes.iter_mut().zip(&here.division.parts) {
+        let ns = wait::load(part);
+        if ns != 0 {
+            A::u64(total, ns);
+        }
+    }
+}
+
+/// Adds time to one of a victim's causes if there is no room for the pair.
+#[inline(always)]
+pub(crate) fn blame_nobody(victim: u64, cause: Cause, ns: u64) {
+    let slot = if victim == KERNEL { slot::KERNEL } else { slot_of(victim) };
+    if let Some(stats) = stats_of(slot) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        add_u64(unsafe { &mut (*stats).causes[cause as usize] }, ns);
+    }
+}
+
+/// This CPU's shard of a slot.
+#[inline(always)]
+pub(crate) fn stats_of(slot: u32) -> Option<*mut SchedStats> {
+    SCHED_STATS.get_ptr_mut(slot * CFG_SHARDS.load() + shard::of_this_cpu())
+}
+
+#[inline(always)]
+fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let stats = unsafe { &mut *stats };
+    if adds_alone() {
+        add_totals::<Alone>(stats, last, now, wait, on_cpu);
+    } else {
+        add_totals::<Together>(stats, last, now, wait, on_cpu);
+    }
+}
+
+#[inline(always)]
+fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
+    A::u64(&mut stats.wait_ns, wait);
+    A::u64(&mut stats.on_cpu_ns, on_cpu);
+    if now.voluntary != last.voluntary {
+        A::u32(&mut stats.voluntary, now.voluntary.wrapping_sub(last.voluntary));
+    }
+    if now.involuntary != last.involuntary {
+        A::u32(&mut stats.involuntary, now.involuntary.wrapping_sub(last.involuntary));
+    }
+    // A flush during the slice has already counted its arrival.
+    if now.arrivals != last.arrivals
+        && let Some(bucket) = stats.wait.get_mut(hist::bucket_of(last.waited_elsewhere() + wait))
+    {
+        A::u32(bucket, 1);
+    }
+}
+
+/// An interference pair found no room, so the cause of this part of a wait is now unknown.
+#[inline(always)]
+pub(crate) fn lose_place(ns: u64) {
+    lose(SchedLoss::InterferenceFull);
+    counter::add(&SCHED_LOSSES, SchedLoss::UNPLACED_NS, ns);
+}
+
+#[inline(always)]
+pub(crate) fn lose(loss: SchedLoss) {
+    count(&SCHED_LOSSES, loss as u32);
+}

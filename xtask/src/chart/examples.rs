@@ -31,16 +31,27 @@ pub(super) fn all(tools: &Tools) -> Result<()> {
 }
 
 fn installed(tools: &Tools, page: &str) -> Result<()> {
-    let installs: Vec<_> =
-        blocks(page, "sh").into_iter().filter(|line| line.starts_with("helm install")).collect();
+    let lines = blocks(page, "sh");
+    let installs: Vec<_> = lines.iter().filter_map(|line| Some((line, installing(line)?))).collect();
     ensure!(!installs.is_empty(), "{PAGE} installs nothing");
-    for line in installs {
+    for (line, arguments) in installs {
         let mut helm = tools.command("helm");
-        helm.arg("template").args(line.split_whitespace().skip(2)).current_dir(paths::root());
+        helm.arg("template").args(arguments).current_dir(paths::root());
         let made = output(&mut helm).with_context(|| format!("{PAGE}: {line}"))?;
         ensure!(made.contains("kind: DaemonSet"), "{PAGE}: {line} makes no DaemonSet");
     }
     Ok(())
+}
+
+/// The arguments of a command that installs a chart; `None` for any other command.
+fn installing(line: &str) -> Option<Vec<String>> {
+    let words = shlex::split(line)?;
+    match &*words.iter().map(String::as_str).collect::<Vec<_>>() {
+        ["helm", "install", arguments @ ..] | ["helm", "upgrade", "--install", arguments @ ..] => {
+            Some(arguments.iter().map(|&word| word.to_owned()).collect())
+        }
+        _ => None,
+    }
 }
 
 /// The values in the second column of the page's table, as `--set` arguments.
@@ -83,6 +94,16 @@ mod tests {
     #[test]
     fn continued_lines_are_one() {
         assert_eq!(blocks("a\n```sh\nb \\\n  c\nd\n```\ne\n```yaml\nf\n```\n", "sh"), ["b    c", "d"]);
+    }
+
+    #[test]
+    fn what_installs_is_found_in_both_forms() {
+        let arguments = |line: &str| installing(line).unwrap_or_default();
+        assert_eq!(arguments("helm install a chart --set 'b={C}'"), ["a", "chart", "--set", "b={C}"]);
+        assert_eq!(arguments("helm upgrade --install a chart  # amd64"), ["a", "chart"]);
+        for other in ["helm", "helm upgrade a chart", "helm uninstall a", "kubectl get pods"] {
+            assert_eq!(installing(other), None, "{other}");
+        }
     }
 
     #[test]

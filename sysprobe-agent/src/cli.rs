@@ -93,13 +93,17 @@ enum Command {
     Docs { page: docs::Page, of: Option<String> },
 }
 
+/// The environment variable that names the configuration file. A pod's own, so `check` in the agent's
+/// container plans with the agent's file.
+const CONFIG: &str = "SYSPROBE_CONFIG";
+
 #[derive(Args, Debug)]
 pub struct AgentArgs {
     #[arg(long, value_name = "ADDRESS:PORT", help = format!("Serve /metrics, /healthz and /readyz here \
                                                              [default: {DEFAULT_LISTEN}]"))]
     listen: Option<SocketAddr>,
-    /// Configuration file (TOML); flags override it.
-    #[arg(long, value_name = "FILE")]
+    /// Configuration file in TOML; flags override it.
+    #[arg(long, value_name = "FILE", env = CONFIG, hide_env_values = true)]
     config: Option<PathBuf>,
     #[command(flatten)]
     host: HostArgs,
@@ -149,8 +153,8 @@ pub struct CheckArgs {
     /// Accepted for scripts that pass it to all commands; the report has no colour anyway.
     #[arg(long)]
     no_color: bool,
-    /// Plan with this configuration file (TOML).
-    #[arg(long, value_name = "FILE")]
+    /// Plan with this configuration file in TOML.
+    #[arg(long, value_name = "FILE", env = CONFIG, hide_env_values = true)]
     config: Option<PathBuf>,
     /// Plan only: do not have the kernel verify the programs.
     #[arg(long)]

@@ -116,6 +116,26 @@ fn a_log_filter_that_is_none_is_a_wrong_configuration() {
 }
 
 #[test]
+fn the_environment_can_name_the_file_and_a_flag_overrides_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [named, other] = ["named.toml", "other.toml"].map(|name| directory.path().join(name));
+    fs::write(&named, "[domains]\nvfs = false").expect("written");
+    fs::write(&other, "").expect("written");
+    let reasons = |flags: &[&str]| {
+        let mut check = command::sysprobe();
+        check.args(["check", "--no-load"]).args(flags).env("SYSPROBE_CONFIG", &named);
+        command::run(&mut check).stdout.matches("turned off by the configuration (domains.vfs)").count()
+    };
+    assert_eq!(reasons(&[]), 1);
+    assert_eq!(reasons(&["--config", other.to_str().expect("UTF-8")]), 0);
+    let mut agent = command::sysprobe();
+    fs::write(&named, "slot = 5").expect("written");
+    let refused = command::run(agent.arg("agent").env("SYSPROBE_CONFIG", &named));
+    assert_eq!(refused.code, Some(WRONG_CONFIGURATION), "{}", refused.stderr);
+    assert!(refused.stderr.contains("named.toml"), "{}", refused.stderr);
+}
+
+#[test]
 fn an_empty_configuration_is_a_right_one() {
     let agent = Agent::configured("");
     assert_all_up(&agent);

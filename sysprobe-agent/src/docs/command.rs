@@ -1,5 +1,6 @@
 //! The generated part of a command's page: its flags as in `--help`, and the columns of its tables.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use anyhow::Context;
@@ -73,6 +74,9 @@ fn meaning(argument: &Arg) -> String {
     if takes_value && !default.is_empty() && !argument.is_hide_default_value_set() {
         notes.push(format!("default `{}`", default.join(" ")));
     }
+    if let Some(variable) = argument.get_env().and_then(OsStr::to_str) {
+        notes.push(format!("environment variable `{variable}`"));
+    }
     if !notes.is_empty() {
         text = format!("{text} ({})", notes.join("; "));
     }
@@ -90,7 +94,8 @@ mod tests {
         let sort = sort.value_parser(["cpu", "io"]).help("Sort by this\ncolumn");
         let once = Arg::new("once").long("once").action(ArgAction::SetTrue).help("One window");
         let pod = Arg::new("pod").value_name("POD").value_parser(value_parser!(String)).help("a|b");
-        Command::new("sysprobe").subcommand(Command::new("io").args([pod, sort, once]))
+        let file = Arg::new("config").long("config").value_name("FILE").env("SYSPROBE_X").help("A file");
+        Command::new("sysprobe").subcommand(Command::new("io").args([pod, sort, once, file]))
     }
 
     #[test]
@@ -102,6 +107,7 @@ mod tests {
             "| `POD` | a\\|b |",
             "| `-s, --sort COLUMN` | Sort by this column (one of `cpu`, `io`; default `cpu`) |",
             "| `--once` | One window |",
+            "| `--config FILE` | A file (environment variable `SYSPROBE_X`) |",
             "| `FSYNC99` | p99 fsync latency | `fsync99` |",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} is not in:\n{text}");

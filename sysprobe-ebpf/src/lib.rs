@@ -23,6 +23,7 @@ pub mod shared;
 pub mod slots;
 pub mod socket;
 pub mod storage;
+pub mod volatile;
 
 /// 2^64 divided by the golden ratio. A multiplication by it spreads a value over the upper bits.
 pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

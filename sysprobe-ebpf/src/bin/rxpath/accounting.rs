@@ -5,10 +5,11 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::rxpath::{Key, Protocol, RxpathLoss, RxpathStats, Unread};
 use sysprobe_common::slot;
+use sysprobe_ebpf::accumulate;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
-use sysprobe_ebpf::{accumulate, counter};
+use sysprobe_ebpf::volatile::load;
 
-use crate::receive_path::load;
+use crate::losses::lose;
 use crate::share;
 
 /// The observable points by protocol: bits of `Point::bit`. The agent sets them when all programs are
@@ -24,9 +25,6 @@ static RXPATH_SLOTS: Known<Key> = Known::new();
 static RXPATH_FREE: Free = Free::new();
 #[btf_map]
 static RXPATH_ROOM: Room = Room::new();
-#[btf_map]
-static RXPATH_LOSSES: Array<u64, { RxpathLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
-
 /// Adds the stages of an observation, weighted by the number of packets that it stands for. The time before a
 /// point that is not observable belongs to the next stage.
 #[inline(always)]
@@ -76,9 +74,4 @@ fn slot_of(key: Key) -> u32 {
             Missing::NoFreeSlot => RxpathLoss::NoFreeSlot,
         });
     })
-}
-
-#[inline(always)]
-pub(crate) fn lose(loss: RxpathLoss) {
-    counter::count(&RXPATH_LOSSES, loss as u32);
 }

@@ -13,6 +13,7 @@ mod accounting;
 mod arrival;
 mod datagram;
 mod functions;
+mod losses;
 mod memory;
 mod name;
 mod reader;

@@ -8,7 +8,7 @@ use sysprobe_ebpf::kernel::Typed;
 pub(crate) use sysprobe_ebpf::socket::tcp;
 use sysprobe_ebpf::storage::{Budget, SocketStorage};
 
-use crate::accounting::lose;
+use crate::losses::lose;
 use crate::share;
 
 /// A socket, as the modules that both objects share see it.

@@ -2,12 +2,12 @@
 //!
 //! One item at a time is followed on a socket. Data that arrives in between waits for the same reader.
 
-use core::ptr;
-
 use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::clock::now;
+use sysprobe_ebpf::volatile::{load, store};
 
-use crate::accounting::{book, lose};
+use crate::accounting::book;
+use crate::losses::lose;
 use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
 use crate::{arrival, reader, share, slow};
@@ -83,17 +83,4 @@ pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     let owner = current();
     book(owner, protocol, unread);
     slow::tell(socket, owner, protocol, unread);
-}
-
-/// Volatile, because the compiler would otherwise keep the value in a register, where the verifier tracks it.
-#[inline(always)]
-pub(crate) fn load(place: &u64) -> u64 {
-    // SAFETY: a live reference.
-    unsafe { ptr::from_ref(place).read_volatile() }
-}
-
-#[inline(always)]
-fn store(place: &mut u64, value: u64) {
-    // SAFETY: as above.
-    unsafe { ptr::from_mut(place).write_volatile(value) }
 }

@@ -5,8 +5,9 @@ use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
 
-use crate::accounting::{lose, points_of};
+use crate::accounting::points_of;
 use crate::datagram::OFF_SK_RECEIVED_COUNT;
+use crate::losses::lose;
 use crate::memory::{Sock, known, tcp};
 use crate::receive_path::{self, begin, end};
 use crate::{arrival, name, share};

@@ -18,9 +18,9 @@ use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::volatile::load;
 
 use crate::name::Name;
-use crate::receive_path::load;
 
 globals!(
     OFF_SKB_HASH,

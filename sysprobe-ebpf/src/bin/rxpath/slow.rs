@@ -12,11 +12,12 @@ use sysprobe_common::sched::RunInterval;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::socket::{MAPPED, OFF_SK_PEER_V6, is_version_6};
+use sysprobe_ebpf::volatile::load;
 
-use crate::accounting::{lose, points_of};
+use crate::accounting::points_of;
+use crate::losses::lose;
 use crate::memory::Sock;
 use crate::reader;
-use crate::receive_path::load;
 
 globals!(OFF_SK_OWN_PORT, OFF_SK_PEER_PORT, OFF_SK_PEER_V4);
 

@@ -13,6 +13,8 @@ mod arrival;
 #[path = "../rxpath/datagram.rs"]
 mod datagram;
 mod functions;
+#[path = "../rxpath/losses.rs"]
+mod losses;
 mod memory;
 #[path = "../rxpath/name.rs"]
 mod name;

@@ -7,7 +7,7 @@ pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::tcp_by_address as tcp;
 
-use crate::accounting::lose;
+use crate::losses::lose;
 use crate::share;
 
 /// See the other object.

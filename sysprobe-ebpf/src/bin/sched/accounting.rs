@@ -1,77 +1,22 @@
 //! Accounts for a task: adds the difference between its totals now and its last ones to its cgroup's slot.
 //! The caller finds the task and keeps its last totals.
 
-use core::ptr;
-
-use aya_ebpf::bindings::BPF_F_MMAPABLE;
-use aya_ebpf::btf_maps::Array;
-use aya_ebpf::macros::btf_map;
-use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::sched::timeline::UNPLACED;
 use sysprobe_common::sched::{Cause, Pair, RunInterval, SchedLoss, SchedStats, SchedTask, Timeline, flag};
 use sysprobe_common::{hist, slot};
-use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::branchless::is_below;
-use sysprobe_ebpf::cgroup::{OFF_TASK_CGROUPS, id_of_task};
-use sysprobe_ebpf::counter::{self, count};
+use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::slots::OFF_TASK_FLAGS;
-use sysprobe_ebpf::{globals, shard};
+use sysprobe_ebpf::volatile::{load, store};
 
 use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
-use crate::slots::{exhausted, find_slot, slot_of};
+use crate::losses::{lose, lose_place};
+use crate::slots::{exhausted, find_slot};
+use crate::stats::stats_of;
+use crate::task::{OFF_TASK_LAST_ARRIVAL, PF_EXITING, totals};
 use crate::wait::Span;
 use crate::{interference, throttle, timeline, wait};
-
-globals!(
-    OFF_TASK_LAST_ARRIVAL,
-    OFF_TASK_NIVCSW,
-    OFF_TASK_NVCSW,
-    OFF_TASK_ON_CPU_TIME,
-    OFF_TASK_PID,
-    OFF_TASK_RUN_DELAY,
-    OFF_TASK_RUN_COUNT,
-    OFF_TASK_TGID,
-    /// Shards per slot.
-    CFG_SHARDS,
-    /// The agent's own process. A flush skips it, because on its CPU the flush is an ordinary call that a
-    /// switch may interrupt.
-    CFG_AGENT_TGID,
-);
-
-/// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
-pub(crate) const PF_EXITING: u32 = 4;
-
-/// By `slot * shards + shard`. Sized by the agent.
-#[btf_map]
-static SCHED_STATS: Array<SchedStats, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// The number of moves of tasks between cgroups.
-#[btf_map]
-static SCHED_MOVES: Array<u32, 1> = Array::new();
-#[btf_map]
-static SCHED_LOSSES: Array<u64, { SchedLoss::ALL.len() + 1 }, { BPF_F_MMAPABLE as usize }> = Array::new();
-
-/// The task's totals as they are now, without a slot.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "their differences are taken modulo 2^32")]
-pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
-    Some(SchedTask {
-        run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
-        on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
-        moved_at: 0,
-        cgroup: 0,
-        css_set: task.u64(&OFF_TASK_CGROUPS)?,
-        moves: moves(),
-        flags: 0,
-        arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
-        voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
-        involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
-        slot: slot::UNKNOWN,
-        waited: 0,
-        held_since: 0,
-        held_before: 0,
-    })
-}
 
 /// Adds what the task's totals have grown by to its cgroup. If `line`, this CPU's timeline, is given, the
 /// last wait is stored there and divided later: otherwise the verifier would explore the division for every
@@ -84,7 +29,7 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     };
     let ran_before = ran_before_the_move(last, &now);
     (now.cgroup, now.slot) = place(task, last, &now);
-    now.moved_at = wait::load(&last.moved_at);
+    now.moved_at = load(&last.moved_at);
     now.flags = last.flags & flag::OF_TASK;
     let waited = now.run_delay.wrapping_sub(last.run_delay);
     let (mut slot, mut victim) = (now.slot, timeline::victim(&now));
@@ -129,7 +74,7 @@ fn place(task: impl Object, last: &mut SchedTask, now: &SchedTask) -> (u64, u32)
     }
     // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
     // is used up.
-    wait::store(&mut last.moved_at, exhausted());
+    store(&mut last.moved_at, exhausted());
     let cgroup = id_of_task(task);
     if may_keep && cgroup == last.cgroup { (cgroup, last.slot) } else { (cgroup, find_slot(task, cgroup)) }
 }
@@ -148,54 +93,11 @@ fn is_resolved(last: &SchedTask) -> bool {
     has_none
 }
 
-/// Volatile, so that the verifier forgets earlier checks of the number. Otherwise it would follow two paths
-/// from here.
-#[inline(always)]
-pub(crate) fn again_u32(number: &u32) -> u32 {
-    // SAFETY: a live reference.
-    unsafe { ptr::from_ref(number).read_volatile() }
-}
-
 /// Counted in memory of this CPU's own, because all CPUs may do so at once.
 #[inline(always)]
 fn count_unplaced() {
     if let Some(line) = timeline::of_this_cpu() {
         line.unplaced += 1;
-    }
-}
-
-/// Moves this CPU's count to where the agent reads it.
-#[inline(always)]
-pub(crate) fn flush_unplaced(line: &mut Timeline) {
-    // On the agent's own CPU a switch may add to it meanwhile, so it is read once.
-    let unplaced = line.unplaced;
-    let new = unplaced - line.unplaced_told;
-    if new != 0 {
-        line.unplaced_told = unplaced;
-        counter::add(&SCHED_LOSSES, SchedLoss::NoFreeSlot as u32, new);
-    }
-}
-
-#[inline(always)]
-fn moves() -> u32 {
-    SCHED_MOVES.get(0).copied().unwrap_or(0)
-}
-
-/// Counts a move of any task.
-#[inline(always)]
-pub(crate) fn count_move() {
-    if let Some(moves) = SCHED_MOVES.get_ptr_mut(0) {
-        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-        atomic::add_u32(unsafe { &mut *moves }, 1);
-    }
-}
-
-/// Notes that the task is in another cgroup from now on. The moving process runs this while the task may run,
-/// and be accounted for, on another CPU. At worst, the note is lost.
-#[inline(always)]
-pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
-    if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
-        last.moved_at = on_cpu + 1;
     }
 }
 
@@ -244,8 +146,8 @@ fn all_ones_if_several(count: u32) -> u64 {
 #[expect(clippy::cast_possible_truncation, reason = "slots are 32 bits wide")]
 pub(crate) fn blame_one(here: &mut Timeline, interval: &RunInterval) {
     here.asleep = 0;
-    let (slot, victim) = (wait::load(&here.division.slot), wait::load(&here.division.victim));
-    let waited = wait::load(&here.division.to) - wait::load(&here.division.from);
+    let (slot, victim) = (load(&here.division.slot), load(&here.division.victim));
+    let waited = load(&here.division.to) - load(&here.division.from);
     let interrupted = wait::interrupted(interval, waited);
     let ns = waited - interrupted;
     let cause = if interval.occupant == victim { Cause::Own as u32 } else { interval.cause };
@@ -277,7 +179,7 @@ pub(crate) fn blame_one(here: &mut Timeline, interval: &RunInterval) {
 pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
     here.asleep = 0;
     wait::divide(here, line);
-    let unplaced = wait::load(&here.division.parts[UNPLACED as usize]);
+    let unplaced = load(&here.division.parts[UNPLACED as usize]);
     if unplaced != 0 {
         lose_place(unplaced);
     }
@@ -286,7 +188,7 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
         interference::send(here);
         interference::send(here);
     }
-    let Some(stats) = stats_of(wait::load(&here.division.slot) as u32) else { return };
+    let Some(stats) = stats_of(load(&here.division.slot) as u32) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let causes = unsafe { &mut (*stats).causes };
     if adds_alone() { add_parts::<Alone>(causes, here) } else { add_parts::<Together>(causes, here) }
@@ -295,27 +197,11 @@ pub(crate) fn divide(here: &mut Timeline, line: *const Timeline) {
 #[inline(always)]
 fn add_parts<A: Add>(causes: &mut [u64; Cause::ALL.len()], here: &Timeline) {
     for (total, part) in causes.iter_mut().zip(&here.division.parts) {
-        let ns = wait::load(part);
+        let ns = load(part);
         if ns != 0 {
             A::u64(total, ns);
         }
     }
-}
-
-/// Adds time to one of a victim's causes if there is no room for the pair.
-#[inline(always)]
-pub(crate) fn blame_nobody(victim: u64, cause: Cause, ns: u64) {
-    let slot = if victim == KERNEL { slot::KERNEL } else { slot_of(victim) };
-    if let Some(stats) = stats_of(slot) {
-        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-        add_u64(unsafe { &mut (*stats).causes[cause as usize] }, ns);
-    }
-}
-
-/// This CPU's shard of a slot.
-#[inline(always)]
-pub(crate) fn stats_of(slot: u32) -> Option<*mut SchedStats> {
-    SCHED_STATS.get_ptr_mut(slot * CFG_SHARDS.load() + shard::of_this_cpu())
 }
 
 #[inline(always)]
@@ -345,16 +231,4 @@ fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &SchedTask,
     {
         A::u32(bucket, 1);
     }
-}
-
-/// An interference pair found no room, so the cause of this part of a wait is now unknown.
-#[inline(always)]
-pub(crate) fn lose_place(ns: u64) {
-    lose(SchedLoss::InterferenceFull);
-    counter::add(&SCHED_LOSSES, SchedLoss::UNPLACED_NS, ns);
-}
-
-#[inline(always)]
-pub(crate) fn lose(loss: SchedLoss) {
-    count(&SCHED_LOSSES, loss as u32);
 }

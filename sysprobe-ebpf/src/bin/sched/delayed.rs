@@ -3,7 +3,8 @@
 use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::kernel::Object;
 
-use crate::accounting::{OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY, lose};
+use crate::losses::lose;
+use crate::task::{OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY};
 
 /// Skips a sleep that the kernel counted as a wait, up to this total.
 #[inline(always)]

@@ -9,7 +9,8 @@ use sysprobe_common::sched::timeline::{LEAVING, PAIRS};
 use sysprobe_common::sched::{Cause, Interference, Pair, Timeline};
 use sysprobe_ebpf::{GOLDEN, atomic};
 
-use crate::accounting::{blame_nobody, lose_place};
+use crate::losses::lose_place;
+use crate::stats::blame_nobody;
 
 /// Sized by the agent. Preallocated, because it is filled with a run queue locked.
 #[btf_map]

@@ -19,12 +19,15 @@ mod accounting;
 mod adding;
 mod delayed;
 mod interference;
+mod losses;
 mod queue;
 mod queue_throttle;
 mod scan;
 mod slices;
 mod slots;
+mod stats;
 mod switch;
+mod task;
 mod throttle;
 mod timeline;
 mod wait;
@@ -41,8 +44,9 @@ use sysprobe_ebpf::iteration;
 use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
-use accounting::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+use losses::lose;
 use slots::find_slot;
+use task::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID};
 
 #[unsafe(link_section = ".maps")]
 #[unsafe(export_name = "SCHED_TASKS")]
@@ -134,7 +138,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(line) = timeline::of_this_cpu() {
         interference::flush(line);
-        accounting::flush_unplaced(line);
+        losses::flush_unplaced(line);
         line.asleep = u64::from(is_idle(current));
     }
     0
@@ -208,7 +212,7 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     let Some(task) = (unsafe { iteration::task(ctx) }) else { return 0 };
     // A known task would take from the budget once more.
     if SCHED_TASKS.get(task).is_none()
-        && let Some(past) = accounting::totals(task)
+        && let Some(past) = task::totals(task)
     {
         register(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
     }
@@ -232,10 +236,10 @@ fn register(task: Typed, so_far: SchedTask) {
 
 #[inline(always)]
 fn mark_moved(task: Typed) {
-    accounting::count_move();
+    task::count_move();
     if let Some(last) = SCHED_TASKS.get(task) {
         // SAFETY: task storage stays valid while the task does.
-        accounting::mark_moved(task, unsafe { &mut (*last).task });
+        task::mark_moved(task, unsafe { &mut (*last).task });
     }
 }
 

@@ -17,8 +17,8 @@ use sysprobe_ebpf::iteration;
 use sysprobe_ebpf::kernel::{ABSENT, Typed};
 use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
 
-use crate::accounting::{OFF_TASK_PID, PF_EXITING};
 use crate::slots::{find_slot, slot_of};
+use crate::task::{OFF_TASK_PID, PF_EXITING};
 
 globals!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 

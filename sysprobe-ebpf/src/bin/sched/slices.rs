@@ -5,7 +5,7 @@ use sysprobe_common::sched::slices::{SLICES, Slice, Slices};
 use sysprobe_common::sched::{SchedTask, Timeline};
 use sysprobe_ebpf::kernel::Object;
 
-use crate::accounting::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY};
+use crate::task::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_COUNT, OFF_TASK_RUN_DELAY};
 use crate::timeline::monotonic;
 
 /// A task's wait and arrival, read before the task is accounted for.

@@ -6,7 +6,7 @@ use sysprobe_common::slot;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
-use crate::accounting::lose;
+use crate::losses::lose;
 
 #[btf_map]
 static SCHED_SLOTS: Known = Known::new();

@@ -11,11 +11,13 @@ use sysprobe_common::sched::{RunInterval, SchedTask, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Object};
+use sysprobe_ebpf::volatile::load_u32;
 
-use crate::accounting::{self, OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::adding::add_u64;
+use crate::stats::stats_of;
+use crate::task::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::wait::{self, Span};
-use crate::{delayed, queue, slices, throttle, timeline};
+use crate::{accounting, delayed, queue, slices, throttle, timeline};
 
 globals!(
     /// Since 6.12: the task sleeps, but is still on the run queue.
@@ -76,7 +78,7 @@ pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mu
 /// Skips a sleep that the kernel counts as a wait.
 #[inline(always)]
 fn skip_sleep(task: impl Object, known: &mut SchedTask) {
-    if accounting::again_u32(&known.flags) & flag::DELAYED != 0 {
+    if load_u32(&known.flags) & flag::DELAYED != 0 {
         delayed::skip_sleep(task, known);
     }
     compiler_fence(Ordering::SeqCst);
@@ -146,7 +148,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let held = throttle::held(task, known, span);
     wait::note(&mut here.division, known.slot, timeline::victim(known), span, held);
     wait::begin(&mut here.division);
-    if let Some(stats) = accounting::stats_of(known.slot) {
+    if let Some(stats) = stats_of(known.slot) {
         // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
         add_u64(unsafe { &mut (*stats).wait_ns }, waited);
     }
@@ -165,7 +167,7 @@ fn blame_running(here: &mut Timeline, line: *const Timeline, running: u64, now: 
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let (last, so_far, noted) = unsafe { ((*line).last, (*line).interrupted, (*line).interrupted_noted) };
     let since = timeline::end_of(line, last);
-    let interrupted_share = wait::share(so_far.wrapping_sub(noted), now.wrapping_sub(since));
+    let interrupted_share = timeline::share(so_far.wrapping_sub(noted), now.wrapping_sub(since));
     let piece = wait::take(&mut here.division, since);
     let interval = timeline::run_interval_of(running, now, 0);
     wait::blame(here, &RunInterval { interrupted_share, ..interval }, piece);

@@ -17,7 +17,7 @@ use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Object};
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
-use crate::accounting::lose;
+use crate::losses::lose;
 use crate::queue::OFF_TASK_GROUP_QUEUE;
 use crate::wait::Span;
 

@@ -6,7 +6,9 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
-use sysprobe_common::sched::timeline::{IDLE, RUN_INTERVALS, SOFTIRQS, UNKNOWN_VICTIM, UNMEASURED};
+use sysprobe_common::sched::timeline::{
+    IDLE, RUN_INTERVALS, SOFTIRQS, UNKNOWN_VICTIM, UNMEASURED, WHOLE_SHARE,
+};
 use sysprobe_common::sched::{Cause, RunInterval, SchedTask, Timeline, flag};
 use sysprobe_common::slot;
 use sysprobe_ebpf::GOLDEN;
@@ -16,8 +18,7 @@ use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::slots::is_kernel_thread;
 
-use crate::accounting::OFF_TASK_PID;
-use crate::wait;
+use crate::task::OFF_TASK_PID;
 
 globals!(OFF_TASK_COMM);
 
@@ -140,8 +141,19 @@ pub(crate) const fn run_interval_of(occupant: u64, until: u64, interrupted: u64)
 
 #[inline(always)]
 fn write(timeline: &mut Timeline, number: u32, new: RunInterval, start: u64) {
-    let interrupted_share = wait::share(new.interrupted, new.until.wrapping_sub(start));
+    let interrupted_share = share(new.interrupted, new.until.wrapping_sub(start));
     *run_interval(timeline, number) = RunInterval { interrupted_share, ..new };
+}
+
+/// The share of a run interval that interrupts took, in units of 2^-16.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "it is not more than the whole")]
+pub(crate) fn share(interrupted: u64, whole: u64) -> u32 {
+    if interrupted == 0 {
+        return 0;
+    }
+    let share = (interrupted << 16).checked_div(whole).unwrap_or(0);
+    if share < u64::from(WHOLE_SHARE) { share as u32 } else { WHOLE_SHARE }
 }
 
 /// The occupant of a CPU while this task runs, from the task's record.

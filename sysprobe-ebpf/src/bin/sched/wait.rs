@@ -4,11 +4,10 @@
 //! data that it changes lies in a map: the verifier tracks registers and the stack, and would explore every
 //! branch for each interval.
 
-use core::ptr;
-
-use sysprobe_common::sched::timeline::{PARTS, RUN_INTERVALS, UNPLACED, WHOLE_SHARE};
+use sysprobe_common::sched::timeline::{PARTS, RUN_INTERVALS, UNPLACED};
 use sysprobe_common::sched::{Cause, Division, Pair, RunInterval, Timeline};
 use sysprobe_ebpf::branchless::{excess, is_below};
+use sysprobe_ebpf::volatile::{load, store};
 
 use crate::{interference, timeline};
 
@@ -198,34 +197,10 @@ pub(crate) fn interrupted(interval: &RunInterval, piece: u64) -> u64 {
     ((piece >> 8) * u64::from(interval.interrupted_share)) >> 8
 }
 
-/// The share of a run interval that interrupts took, in units of 2^-16.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "it is not more than the whole")]
-pub(crate) fn share(interrupted: u64, whole: u64) -> u32 {
-    if interrupted == 0 {
-        return 0;
-    }
-    let share = (interrupted << 16).checked_div(whole).unwrap_or(0);
-    if share < u64::from(WHOLE_SHARE) { share as u32 } else { WHOLE_SHARE }
-}
-
 #[inline(always)]
 fn add(work: &mut Division, cause: u32, ns: u64) {
     // SAFETY: the place is within the array.
     let part = unsafe { work.parts.get_unchecked_mut(cause as usize & (PARTS - 1)) };
     let so_far = load(part);
     store(part, so_far + ns);
-}
-
-/// Volatile, because the compiler would otherwise keep the value in a register, where the verifier tracks it.
-#[inline(always)]
-pub(crate) fn load(place: &u64) -> u64 {
-    // SAFETY: a live reference.
-    unsafe { ptr::from_ref(place).read_volatile() }
-}
-
-#[inline(always)]
-pub(crate) fn store(place: &mut u64, value: u64) {
-    // SAFETY: as above.
-    unsafe { ptr::from_mut(place).write_volatile(value) }
 }

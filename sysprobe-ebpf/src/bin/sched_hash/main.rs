@@ -16,6 +16,8 @@ mod adding;
 mod delayed;
 #[path = "../sched/interference.rs"]
 mod interference;
+#[path = "../sched/losses.rs"]
+mod losses;
 #[path = "../sched/queue.rs"]
 mod queue;
 #[path = "../sched/queue_throttle.rs"]
@@ -26,8 +28,12 @@ mod scan;
 mod slices;
 #[path = "../sched/slots.rs"]
 mod slots;
+#[path = "../sched/stats.rs"]
+mod stats;
 #[path = "../sched/switch.rs"]
 mod switch;
+#[path = "../sched/task.rs"]
+mod task;
 #[path = "../sched/throttle.rs"]
 mod throttle;
 #[path = "../sched/timeline.rs"]
@@ -44,8 +50,9 @@ use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
 
-use accounting::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID, lose};
+use losses::lose;
 use slots::find_slot;
+use task::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID};
 
 globals!(
     OFF_TASK_START_TIME,
@@ -211,7 +218,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(line) = timeline::of_this_cpu() {
         interference::flush(line);
-        accounting::flush_unplaced(line);
+        losses::flush_unplaced(line);
         line.asleep = u64::from(busy().is_none());
     }
     0
@@ -237,10 +244,10 @@ fn welcome(task: Address) {
 
 #[inline(always)]
 fn mark_moved(task: Address) {
-    accounting::count_move();
+    task::count_move();
     if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
-        accounting::mark_moved(task, unsafe { &mut (*known).task });
+        task::mark_moved(task, unsafe { &mut (*known).task });
     }
 }
 
@@ -297,7 +304,7 @@ fn meet(task: Address, born: u64) -> bool {
     if born >= started() {
         return remember(task, born, SchedTask { flags, ..SchedTask::NEW });
     }
-    match accounting::totals(task) {
+    match task::totals(task) {
         Some(past) => {
             remember(task, born, SchedTask { flags, ..past });
         }

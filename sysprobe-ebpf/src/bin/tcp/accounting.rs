@@ -8,10 +8,11 @@ use sysprobe_common::slot;
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, TcpStats, Totals};
 pub(crate) use sysprobe_ebpf::accumulate::duration as add_time;
 use sysprobe_ebpf::atomic::add_u64;
-use sysprobe_ebpf::counter;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
-use crate::memory::{Sock, replace, replace_narrow};
+use crate::Sock;
+use crate::losses::lose;
+use crate::memory::{replace, replace_narrow};
 use crate::socket;
 
 /// By slot. Sized by the agent.
@@ -23,9 +24,6 @@ static TCP_SLOTS: Known = Known::new();
 static TCP_FREE: Free = Free::new();
 #[btf_map]
 static TCP_ROOM: Room = Room::new();
-#[btf_map]
-static TCP_LOSSES: Array<u64, { TcpLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
-
 #[inline(always)]
 pub(crate) fn slot_of(owner: u64) -> u32 {
     match owner {
@@ -151,9 +149,4 @@ pub(crate) fn count(stats: &mut TcpStats, what: Count, several: u64) {
     if let Some(count) = stats.counts.get_mut(what as usize) {
         add(count, several);
     }
-}
-
-#[inline(always)]
-pub(crate) fn lose(loss: TcpLoss) {
-    counter::count(&TCP_LOSSES, loss as u32);
 }

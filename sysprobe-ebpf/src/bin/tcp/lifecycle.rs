@@ -6,13 +6,14 @@ use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
 use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object as _;
 
-use crate::accounting::{add_time, book_totals, book_totals_at, count, lose, stats_of};
+use crate::accounting::{add_time, book_totals, book_totals_at, count, stats_of};
+use crate::losses::lose;
 use crate::memory::{
-    HAS_SCAN, Sock, book_on_the_way, connecting, current, forget, has_room, heir, insert, known, listens,
-    listens_no_more, refuse, strangers, tcp,
+    book_on_the_way, connecting, current, forget, has_room, heir, insert, known, listens, listens_no_more,
+    refuse, strangers, tcp,
 };
-use crate::round_trip;
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};
+use crate::{HAS_SCAN, Sock, round_trip};
 
 const ECONNREFUSED: u32 = 111;
 const ETIMEDOUT: u32 = 110;

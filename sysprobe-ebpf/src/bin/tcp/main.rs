@@ -12,6 +12,7 @@
 mod accounting;
 mod functions;
 mod lifecycle;
+mod losses;
 mod memory;
 mod multipath;
 mod overflow;
@@ -27,6 +28,12 @@ use sysprobe_common::tcp::Count;
 use sysprobe_ebpf::iteration::{mark, socket_of_task};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
+
+/// A socket, as the modules that both objects share see it.
+type Sock = Typed;
+
+/// Whether a scan accounts for all sockets and counts them before the agent reads.
+const HAS_SCAN: bool = true;
 
 /// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
 #[btf_tracepoint(function = "inet_sock_set_state")]

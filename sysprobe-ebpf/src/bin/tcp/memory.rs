@@ -8,16 +8,14 @@ use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 use sysprobe_common::tcp::{LISTENERS, Socket, TcpLoss};
 pub(crate) use sysprobe_ebpf::atomic::{replace_u32 as replace_narrow, replace_u64 as replace};
 pub(crate) use sysprobe_ebpf::cgroup::owner_of_current as current;
-use sysprobe_ebpf::kernel::{Object as _, Typed};
+use sysprobe_ebpf::kernel::Object as _;
 use sysprobe_ebpf::socket::maker;
 pub(crate) use sysprobe_ebpf::socket::tcp;
 use sysprobe_ebpf::storage::{self, Budget, SocketStorage, SpreadStorage, storage_of};
 
-use crate::accounting::lose;
+use crate::Sock;
+use crate::losses::lose;
 use crate::socket::original;
-
-/// A socket, as the modules that both objects share see it.
-pub(crate) type Sock = Typed;
 
 /// By [`sysprobe_common::tcp::STORAGES`]. The agent puts the maps below into it.
 #[btf_map]
@@ -127,9 +125,6 @@ pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
     let owner = unsafe { TCP_LISTENERS.get(original(tcp)) };
     owner.copied().unwrap_or_else(|| maker(socket))
 }
-
-/// Whether a scan accounts for all sockets and counts them before the agent reads.
-pub(crate) const HAS_SCAN: bool = true;
 
 /// Nothing to do: the scan accounts for the socket.
 #[inline(always)]

@@ -6,8 +6,8 @@
 
 use sysprobe_common::tcp::Socket;
 
+use crate::Sock;
 use crate::accounting::{add_time, stats_of};
-use crate::memory::Sock;
 use crate::socket::{OFF_TCP_DEVIATION, OFF_TCP_NOW, OFF_TCP_SRTT};
 
 /// `srtt_us` is in eighths of a microsecond, `mdev_us` in quarters.

@@ -8,7 +8,7 @@ use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Object, read_u64};
 pub(crate) use sysprobe_ebpf::socket::{is_remainder, state};
 
-use crate::memory::{HAS_SCAN, Sock};
+use crate::{HAS_SCAN, Sock};
 
 globals!(
     OFF_SK_ERROR,

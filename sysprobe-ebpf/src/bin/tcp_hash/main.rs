@@ -12,6 +12,8 @@ mod accounting;
 mod functions;
 #[path = "../tcp/lifecycle.rs"]
 mod lifecycle;
+#[path = "../tcp/losses.rs"]
+mod losses;
 mod memory;
 #[path = "../tcp/round_trip.rs"]
 mod round_trip;
@@ -23,6 +25,13 @@ use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
 use sysprobe_common::tcp::Count;
 use sysprobe_ebpf::kernel::Address;
+
+/// See the other object.
+type Sock = Address;
+
+/// No program walks the hash. So drops of listening sockets are not seen, because no hook runs with one
+/// locked.
+const HAS_SCAN: bool = false;
 
 /// proto: v5.10- `(const struct sock *sk, const int oldstate, const int newstate)`
 #[raw_tracepoint(tracepoint = "inet_sock_set_state")]

@@ -7,11 +7,10 @@ pub(crate) use sysprobe_ebpf::cgroup::owner_of_current_by_address as current;
 use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::{maker as strangers, tcp_by_address as tcp};
 
-use crate::accounting::{book_totals, lose};
+use crate::Sock;
+use crate::accounting::book_totals;
+use crate::losses::lose;
 use crate::socket::{OFF_TCP_NOW, original};
-
-/// See the other object.
-pub(crate) type Sock = Address;
 
 /// By address. Sized by the agent. Preallocated, because entries are added while segments are received.
 #[btf_map]
@@ -66,10 +65,6 @@ pub(crate) const fn listens(_socket: Sock, _owner: u64) {}
 
 #[inline(always)]
 pub(crate) const fn listens_no_more(_socket: Sock) {}
-
-/// No program walks the hash. So drops of listening sockets are not seen, because no hook runs with one
-/// locked.
-pub(crate) const HAS_SCAN: bool = false;
 
 /// Accounts for a socket before its end, while it is locked. This happens at most eight times a second,
 /// because it takes some 25 reads of kernel memory, a helper call each.

@@ -1,0 +1,75 @@
+//! What is read of a task: its totals, and how it was moved between cgroups.
+
+use aya_ebpf::btf_maps::Array;
+use aya_ebpf::macros::btf_map;
+use sysprobe_common::sched::SchedTask;
+use sysprobe_common::slot;
+use sysprobe_ebpf::cgroup::OFF_TASK_CGROUPS;
+use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::{atomic, globals};
+
+globals!(
+    OFF_TASK_LAST_ARRIVAL,
+    OFF_TASK_NIVCSW,
+    OFF_TASK_NVCSW,
+    OFF_TASK_ON_CPU_TIME,
+    OFF_TASK_PID,
+    OFF_TASK_RUN_DELAY,
+    OFF_TASK_RUN_COUNT,
+    OFF_TASK_TGID,
+    /// The agent's own process. A flush skips it, because on its CPU the flush is an ordinary call that a
+    /// switch may interrupt.
+    CFG_AGENT_TGID,
+);
+
+/// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
+pub(crate) const PF_EXITING: u32 = 4;
+
+/// The number of moves of tasks between cgroups.
+#[btf_map]
+static SCHED_MOVES: Array<u32, 1> = Array::new();
+
+/// The task's totals as they are now, without a slot.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "their differences are taken modulo 2^32")]
+pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
+    Some(SchedTask {
+        run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
+        on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
+        moved_at: 0,
+        cgroup: 0,
+        css_set: task.u64(&OFF_TASK_CGROUPS)?,
+        moves: moves(),
+        flags: 0,
+        arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
+        voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
+        involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
+        slot: slot::UNKNOWN,
+        waited: 0,
+        held_since: 0,
+        held_before: 0,
+    })
+}
+
+#[inline(always)]
+fn moves() -> u32 {
+    SCHED_MOVES.get(0).copied().unwrap_or(0)
+}
+
+/// Counts a move of any task.
+#[inline(always)]
+pub(crate) fn count_move() {
+    if let Some(moves) = SCHED_MOVES.get_ptr_mut(0) {
+        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+        atomic::add_u32(unsafe { &mut *moves }, 1);
+    }
+}
+
+/// Notes that the task is in another cgroup from now on. The moving process runs this while the task may run,
+/// and be accounted for, on another CPU. At worst, the note is lost.
+#[inline(always)]
+pub(crate) fn mark_moved(task: impl Object, last: &mut SchedTask) {
+    if let Some(on_cpu) = task.u64(&OFF_TASK_ON_CPU_TIME) {
+        last.moved_at = on_cpu + 1;
+    }
+}

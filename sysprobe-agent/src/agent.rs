@@ -24,8 +24,8 @@ use crate::config::{Config, ConfigError};
 use crate::engine::Engine;
 use crate::host::Facts;
 use crate::plan::Plan;
-use crate::show::Source;
 use crate::snapshot::{Query, Snapshot};
+use crate::source::Source;
 use shared::Shared;
 
 /// How long answers in progress may take after the stop signal.

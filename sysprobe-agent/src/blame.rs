@@ -6,7 +6,6 @@
 
 use crate::{
     show::{
-        Source,
         args::WorkloadArgs,
         page::{Body, Form},
         target::Target,
@@ -14,6 +13,7 @@ use crate::{
         workload_view::{self, Report, Subject, document::WaitsDocument},
     },
     snapshot::Snapshot,
+    source::Source,
 };
 
 pub mod json;

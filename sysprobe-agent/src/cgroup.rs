@@ -13,7 +13,7 @@ pub mod walk;
 pub(crate) mod files;
 pub mod parse;
 // Changes: the kernel's events, and the cgroups known so far.
-pub mod events;
+pub mod event;
 pub mod tree;
 
 /// Whether the kernel answers this for a removed cgroup: `ENOENT` for its path, `ENODEV` for a file of it

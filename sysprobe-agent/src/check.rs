@@ -16,8 +16,9 @@ use crate::config::Config;
 use crate::host::known_bugs::{self, KnownBug};
 use crate::host::{Facts, Lack};
 use crate::plan::Plan;
-use crate::show::{Source, args::Output};
+use crate::show::args::Output;
 use crate::snapshot::{DomainState, PodSourceSample, Snapshot};
+use crate::source::Source;
 use trial::Trial;
 
 pub const HELP: &str = "What will the agent do on this host, and what can it not do, and why? Nothing is \

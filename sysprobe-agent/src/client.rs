@@ -12,8 +12,8 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 
-use crate::show::Source;
 use crate::snapshot::{Query, READABLE_FROM, Snapshot, VERSION};
+use crate::source::Source;
 
 /// The path at which the agent serves snapshots.
 pub(crate) const SNAPSHOT_PATH: &str = "/v1/snapshot";

@@ -14,8 +14,8 @@ use clap_complete::env::Shells;
 
 use crate::client::Client;
 use crate::config::DEFAULT_SOCKET;
-use crate::show::Source as _;
 use crate::snapshot::Workload;
+use crate::source::Source as _;
 
 /// The environment variable that marks a completion request.
 pub(crate) const VARIABLE: &str = "SYSPROBE_COMPLETE";

@@ -23,13 +23,13 @@ use tokio::runtime::Handle;
 use tracing::info;
 
 use crate::bpf::Loader;
-use crate::cgroup::events::Events;
-use crate::host::{self, Facts};
+use crate::cgroup_events::Events;
+use crate::host::{self, Facts, Population};
+use crate::load_average::Pace;
 use crate::plan::Plan;
 use crate::pods::Vitality;
-use crate::sched::load::Pace;
 use crate::snapshot::{DomainState, Query, READABLE_FROM, Snapshot, VERSION, Workload, WorkloadSample};
-use crate::storage::{self, Population};
+use crate::storage;
 use crate::workload::{Admission, Owner, Registry};
 use attribution::Attribution;
 use bpf_domains::BpfDomains;

@@ -9,6 +9,7 @@ mod cpus;
 pub mod known_bugs;
 pub(crate) mod node;
 mod own_memory;
+mod population;
 mod privilege;
 mod queues;
 mod scale;
@@ -21,6 +22,7 @@ pub use btf::{BtfError, Layout};
 pub use clock::{monotonic, monotonic_ns, thread_time, tick_ns, unix_ms};
 pub use cpus::{Cpus, online as online_cpus};
 pub use own_memory::{Charge, MemoryGroup};
+pub use population::Population;
 pub(crate) use privilege::Lack;
 pub use privilege::{KPROBES_BEFORE, Kernels, Need, Privilege, RIGHTS, Right};
 pub use scale::Scale;
@@ -31,7 +33,6 @@ use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::Config;
 use crate::pods::PodFacts;
 use crate::probe::{self, Target};
-use crate::storage::Population;
 pub use queues::{Queues, steers_packets};
 
 /// The file with the running kernel's BTF.

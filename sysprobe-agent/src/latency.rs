@@ -13,7 +13,6 @@ use ratatui::text::Line;
 use crate::{
     client::lease_ms,
     show::{
-        Source,
         args::{WorkloadArgs, parse_threshold},
         chrome,
         page::{Body, Form},
@@ -22,6 +21,7 @@ use crate::{
         workload_view::{self, Report, Subject},
     },
     snapshot::{Query, Snapshot},
+    source::Source,
 };
 
 pub mod json;

@@ -1,50 +1,59 @@
 //! The sysprobe agent as a library: `main.rs` only parses arguments and maps errors to exit codes;
-//! integration tests use this crate. Modules in reading order.
+//! integration tests use this crate.
+//!
+//! Modules are grouped by layer, the lowest first. ARCHITECTURE has the order within them.
 
-pub mod cli;
-pub mod config;
-
-// Facts -> plan -> effect.
-pub mod bpf;
-pub mod host;
-pub mod plan;
+// Data.
+pub mod load_average;
 pub mod probe;
+pub mod snapshot;
+pub mod source;
 
-// Domains, one module each.
-pub mod block;
+// Facts and names.
 pub mod cgroup;
+pub mod config;
+pub mod host;
+pub mod pods;
+
+// Kernel.
+pub mod bpf;
+pub mod storage;
+
+// Plan.
+pub mod plan;
+
+// Domains: what they share, and then one module for each.
+pub mod in_progress;
+mod operation;
+pub mod slots;
+mod times;
+
+pub mod block;
+pub mod cgroup_events;
 pub mod cpu;
 pub mod memory;
 pub mod net;
-pub mod pods;
 pub mod pressure;
 pub mod reclaim;
 pub mod rxpath;
 pub mod sched;
-pub mod slots;
-pub mod storage;
 pub mod tcp;
 pub mod vfs;
 
-#[cfg(test)]
-mod heap_meter;
-pub mod in_progress;
-mod operation;
-mod times;
-
+// Engine.
 pub mod engine;
 mod workload;
 
-// All readers get the same snapshot.
+// Service.
+pub mod agent;
+mod client;
 pub mod metrics;
 mod process;
-pub mod snapshot;
 
-// The commands.
-pub mod agent;
+// Commands.
 pub mod blame;
 pub mod check;
-mod client;
+pub mod cli;
 mod completion;
 mod docs;
 pub mod latency;
@@ -53,3 +62,6 @@ mod schema;
 pub mod show;
 pub mod top;
 pub mod use_report;
+
+#[cfg(test)]
+mod heap_meter;

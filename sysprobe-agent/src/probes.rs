@@ -10,12 +10,13 @@ use clap::Args;
 use crate::{
     client::lease_ms,
     show::{
-        self, Source,
+        self,
         args::WindowArgs,
         input::{Binding, Command},
         page::{Body, Form, Page, Pages},
     },
     snapshot::{Query, Snapshot},
+    source::Source,
 };
 
 pub mod json;

@@ -21,7 +21,6 @@ use crate::storage::{Holder, Store};
 
 pub(crate) mod blame;
 pub mod interference;
-pub mod load;
 pub mod scan;
 
 use interference::Interference;

@@ -23,7 +23,6 @@ mod generate;
 pub(crate) mod proof;
 
 use generate::Head;
-pub(crate) use generate::one_of;
 
 pub(crate) const NOTE: &str = "Schemas allow no unknown fields: validate a document with the schema of the \
                                program version that wrote it.";

@@ -1,8 +1,8 @@
-//! The common parts of commands that show windows of time, live or once, as text or JSON: the source of
-//! snapshots ([`Source`]), the flags, the loop that prints, the one that draws (`live`), keys, help, and the
-//! format of numbers and names. `page` adds what commands with a scrolling page of lines share, `watch` and
-//! `target` what commands about one workload share, and `waits` its waits for a CPU. Each command implements
-//! [`Presenter`] for what it makes of a window.
+//! The common parts of commands that show windows of time, live or once, as text or JSON: the flags, the
+//! loop that prints, the one that draws (`live`), keys, help, and the format of numbers and names. `page`
+//! adds what commands with a scrolling page of lines share, `workload_view` and `target` what commands about
+//! one workload share, and `waits` its waits for a CPU. Each command implements [`Presenter`] for what it
+//! makes of a window.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,6 +13,7 @@ use std::{
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::snapshot::Snapshot;
+use crate::source::Source;
 
 pub mod args;
 pub(crate) mod bar;
@@ -21,6 +22,7 @@ pub(crate) mod format;
 pub(crate) mod help;
 pub(crate) mod history;
 pub(crate) mod input;
+pub(crate) mod json_schema;
 pub(crate) mod live;
 pub(crate) mod names;
 pub mod page;
@@ -32,28 +34,6 @@ pub mod workload_view;
 
 use args::{Mode, Output, WindowArgs};
 use history::History;
-
-/// The source of snapshots.
-pub trait Source {
-    /// The current state. After a failure, a live view asks again.
-    fn next(&mut self) -> impl Future<Output = anyhow::Result<Snapshot>> + Send;
-
-    /// Announces when it will be asked again: measurements that run only on request have to last that long.
-    fn will_ask_again_in(&mut self, _interval: Duration) {}
-
-    /// A few words for the header, such as `agent at /run/sysprobe.sock`.
-    fn describe(&self) -> String;
-
-    /// Warnings for the reader, as sentences without a full stop.
-    fn warnings(&self) -> &[String] {
-        &[]
-    }
-
-    /// Whether it was started just now, so that names may still arrive.
-    fn is_new(&self) -> bool {
-        false
-    }
-}
 
 /// What a command makes of two snapshots.
 pub(crate) trait Presenter {

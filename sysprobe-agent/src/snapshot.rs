@@ -40,7 +40,7 @@ pub use slow::{Occupant, SlowRequest, SlowSample, Who};
 pub use tcp::{SocketsSample, TcpSample, TcpTimes};
 pub use threads::{LoadSample, ThreadsSample};
 pub use vfs::{OperationSample, VfsSample};
-pub use workload::{Hidden, PodSample, Workload, WorkloadKind, WorkloadSample};
+pub use workload::{Hidden, Labels, PodSample, Qos, Workload, WorkloadKind, WorkloadSample};
 
 /// The version of this form. It increases with every change that readers can see.
 pub const VERSION: u32 = 14;

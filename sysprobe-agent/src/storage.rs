@@ -6,17 +6,14 @@
 //! Grants are renewed once a second, and hold until the next renewal, however late that is. The programs
 //! count the values that they create (`sysprobe-ebpf/src/storage.rs`).
 
-mod population;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
-use crate::host::{Charge, MemoryGroup};
+use crate::host::{Charge, MemoryGroup, Population};
 use crate::probe::{self, ProgramSet};
 use crate::snapshot::{LostUpdates, StorageSample};
-pub use population::Population;
 
 /// The kind of object that storage belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +29,14 @@ impl Holder {
         match self {
             Self::Task => "task",
             Self::Socket => "socket",
+        }
+    }
+
+    /// Upper bound of the number of these objects now.
+    const fn most(self, population: &Population) -> u64 {
+        match self {
+            Self::Task => population.tasks,
+            Self::Socket => population.sockets,
         }
     }
 }
@@ -141,7 +146,7 @@ impl Store {
     /// Upper bound of the existing values: no more than were created, and no more than there are tasks or
     /// sockets.
     fn living(&self, population: &Population) -> u64 {
-        self.made().min(population.of(self.holder))
+        self.made().min(self.holder.most(population))
     }
 
     /// Values that were not created for lack of a grant.

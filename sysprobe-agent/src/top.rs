@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use crate::{
-    show::{self, Presenter, Settings, Source, Width, args::WindowArgs, names},
+    show::{self, Presenter, Settings, Width, args::WindowArgs, names},
     snapshot::Snapshot,
+    source::Source,
 };
 
 mod app;

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use crate::{
     show::{
-        self, Source,
+        self,
         args::WindowArgs,
         page::{Body, Form, Page, Pages},
     },
     snapshot::{Query, Snapshot},
+    source::Source,
 };
 
 pub mod json;

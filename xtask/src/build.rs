@@ -7,6 +7,7 @@
 mod arch;
 pub(crate) mod cross;
 mod strip;
+pub(crate) mod test_programs;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +17,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::toolchain::Toolchain;
-use crate::{cmd, paths, say, test, toolchain};
+use crate::{cmd, paths, say, toolchain};
 pub(crate) use arch::Arch;
 
 /// The flags of the eBPF build. The linker makes BTF from debug information. All kernels from 5.10 on support
@@ -57,7 +58,7 @@ pub(crate) fn dist() -> Result<PathBuf> {
 pub(crate) fn debug() -> Result<PathBuf> {
     objects()?;
     say::step("Building the agent (debug).");
-    cmd::run(test::cargo_test().args(["--no-run", "--test", "completion"]))?;
+    cmd::run(test_programs::cargo_test().args(["--no-run", "--test", "completion"]))?;
     Ok(paths::agent("debug"))
 }
 
@@ -72,9 +73,9 @@ pub(crate) fn objects_for(arch: Arch) -> Result<()> {
     let names = bins(&paths::ebpf_bins())?;
     say::step(format_args!("Building the eBPF objects for {}: {}.", arch.name(), names.join(", ")));
     cmd::run(&mut ebpf_cargo(&toolchain, arch))?;
-    let built = paths::ebpf_build(arch).join(paths::BPF_TARGET).join("dist");
+    let built = arch.ebpf_build().join(paths::BPF_TARGET).join("dist");
     let objects = names.into_iter().map(|name| Ok((stripped(&built.join(&name))?, name)));
-    publish(&paths::objects(arch), &objects.collect::<Result<Vec<_>>>()?)
+    publish(&arch.objects(), &objects.collect::<Result<Vec<_>>>()?)
 }
 
 fn agent(profile: &str) -> Result<PathBuf> {
@@ -130,7 +131,7 @@ fn ebpf_cargo(toolchain: &Toolchain, arch: Arch) -> Command {
     cargo.args(["build", "--profile", "dist", "--locked", "--package", "sysprobe-ebpf", "--bins"]);
     cargo
         .args(["-Z", "build-std=core", "--target", paths::BPF_TARGET, "--target-dir"])
-        .arg(paths::ebpf_build(arch));
+        .arg(arch.ebpf_build());
     cargo
 }
 

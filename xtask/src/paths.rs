@@ -7,8 +7,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::build::Arch;
-
 /// The target triple of the kernel side. Every host this agent supports is little-endian.
 pub(crate) const BPF_TARGET: &str = "bpfel-unknown-none";
 
@@ -27,18 +25,6 @@ pub(crate) fn root() -> &'static Path {
 /// Sources of the eBPF programs: one file per object.
 pub(crate) fn ebpf_bins() -> PathBuf {
     root().join("sysprobe-ebpf/src/bin")
-}
-
-/// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each
-/// architecture has its own objects.
-pub(crate) fn objects(arch: Arch) -> PathBuf {
-    arch.beside("target/ebpf")
-}
-
-/// Cargo's directory for the eBPF build. It is separate because flags and compiler differ from the host's: a
-/// shared directory would be rebuilt on every switch.
-pub(crate) fn ebpf_build(arch: Arch) -> PathBuf {
-    arch.beside("target/ebpf-build")
 }
 
 /// Cargo's directory for host builds.

@@ -6,16 +6,14 @@
 
 mod outcome;
 mod pool;
-pub(crate) mod programs;
 
 use std::fs;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
+use crate::build::test_programs::{self, WORKSPACE, cargo_test};
 use crate::results::{Failure, Results};
 use crate::{apt, build, cmd, leftovers, paths, say, vm};
-use programs::Program;
 
 /// Packages with the programs that integration tests start.
 const PACKAGES: [&str; 15] = [
@@ -35,9 +33,6 @@ const PACKAGES: [&str; 15] = [
     "wrk",
     "xfsprogs",
 ];
-
-/// Selects the packages that have tests for this machine.
-const WORKSPACE: [&str; 3] = ["--workspace", "--exclude", "sysprobe-ebpf"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -91,7 +86,7 @@ pub(crate) fn on_host(args: &Args) -> Result<Results> {
         cargo.args(["--lib", "--bins"]);
     }
     cargo.args(files.iter().flat_map(|file| ["--test", file]));
-    let programs = build(cargo)?;
+    let programs = test_programs::build(cargo)?;
     let marks = leftovers::Marks::of_this_run();
     let names = args.filter.as_ref().filter(|_| files.is_empty());
     let mut results = pool::run(programs, args.at_once, |command| {
@@ -102,16 +97,6 @@ pub(crate) fn on_host(args: &Args) -> Result<Results> {
         results.add(documentation()?);
     }
     Ok(results)
-}
-
-/// Builds test programs; compiler errors are shown as usual.
-pub(crate) fn build(mut cargo: Command) -> Result<Vec<Program>> {
-    cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
-    let output = cargo.output().context("cargo cannot be started")?;
-    if !output.status.success() {
-        bail!("the tests cannot be built, see above");
-    }
-    Ok(programs::found(&String::from_utf8_lossy(&output.stdout)))
 }
 
 /// Runs the examples in documentation comments, which only cargo can run.
@@ -133,13 +118,6 @@ fn other_kernels(args: &Args, kernel: bool) -> Result<()> {
     }
     say::step("Repeating a part on other kernels; `cargo xtask vm --all` runs everything on all of them.");
     vm::main(&vm::Args::short())
-}
-
-/// `cargo test` of everything that runs on this machine.
-pub(crate) fn cargo_test() -> Command {
-    let mut cargo = cmd::cargo();
-    cargo.args(["test", "--locked"]).args(WORKSPACE);
-    cargo
 }
 
 /// The test files of a domain: `vfs` has `vfs.rs`, `vfs_limit.rs`, ... Only these are built.

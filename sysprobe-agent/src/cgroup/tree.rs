@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::events::{Change, Event};
+use super::event::{Change, Event};
 use super::name::{Name, name_of};
 use super::walk::Walk;
 

@@ -8,7 +8,7 @@ use sysprobe_common::slot;
 
 use crate::block::Block;
 use crate::bpf::{LoadError, Loader};
-use crate::cgroup::events::Events;
+use crate::cgroup_events::Events;
 use crate::host::Facts;
 use crate::net::Net;
 use crate::plan::{Candidate, Decision, Plan};

@@ -9,9 +9,9 @@ use anyhow::Context;
 use tracing::{debug, warn};
 
 use crate::bpf::{Loaded, Running as _};
-use crate::cgroup::events::{Counts, Events};
 use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;
+use crate::cgroup_events::{Counts, Events};
 use crate::snapshot::ScanSample;
 
 /// Interval between walks if there are no events.

@@ -10,7 +10,7 @@ use tracing::warn;
 use super::{Engine, charging};
 use crate::bpf::{Pass, Scan};
 use crate::host;
-use crate::sched::load::period;
+use crate::load_average::period;
 use crate::slots::SlotOwner;
 
 /// Minimum interval between scans of all tasks because an unknown one was met.

@@ -15,8 +15,7 @@ use super::{
     model::{Finding, Path, Stage, Sum, Times, Whose},
 };
 use crate::{
-    schema,
-    show::{format, workload_view::Subject},
+    show::{format, json_schema::one_of, workload_view::Subject},
     snapshot::{Culprit, Occupant, SlowRequest, Who, seconds},
 };
 
@@ -263,7 +262,7 @@ const fn sum_name(whose: Whose) -> &'static str {
 }
 
 fn sums(_: &mut SchemaGenerator) -> Schema {
-    schema::one_of(Whose::ALL.map(sum_name))
+    one_of(Whose::ALL.map(sum_name))
 }
 
 fn times(times: &Times, subject: &Subject) -> TimesDocument {

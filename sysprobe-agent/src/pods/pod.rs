@@ -1,19 +1,16 @@
 //! What is kept of a pod, from any source: names, ids, and what the command line shows. The rest of the
 //! object, which may have a hundred kilobytes, is dropped.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::id::ContainerId;
 use crate::cgroup::name::printable;
+use crate::snapshot::{Labels, Qos};
 
 /// Selectors use a few labels; an object may have hundreds.
 const LABELS_MAX: usize = 64;
-
-/// The labels by which users select pods.
-pub type Labels = BTreeMap<String, String>;
 
 /// A pod as one source, or all of them together, know it. A field that they do not know is `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,13 +48,6 @@ pub enum ContainerKind {
     Sidecar,
     Ordinary,
     Ephemeral,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Qos {
-    Guaranteed,
-    Burstable,
-    BestEffort,
 }
 
 /// The object that created the pod.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 
 use super::id::ContainerId;
-use super::pod::{ContainerKind, Labels, Owner, Pod, Qos, labels, text};
+use super::pod::{ContainerKind, Owner, Pod, labels, text};
 use super::source::{Sifted, Want};
 use super::unread::{Unread, Why};
+use crate::snapshot::{Labels, Qos};
 
 /// The Deployment controller sets this label, and appends its value to the name of the `ReplicaSet`.
 const TEMPLATE_HASH: &str = "pod-template-hash";

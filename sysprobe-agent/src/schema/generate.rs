@@ -2,7 +2,7 @@
 //! and worded for readers of JSON rather than Rust.
 
 use schemars::transform::RecursiveTransform;
-use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 /// The top-level keywords of a schema.
@@ -23,11 +23,6 @@ pub(super) fn document<T: JsonSchema>(head: &Head) -> Schema {
         version.insert("const".to_owned(), json!(head.version));
     }
     schema
-}
-
-/// The schema of a string with one of these values.
-pub(crate) fn one_of(values: impl IntoIterator<Item = &'static str>) -> Schema {
-    json_schema!({ "type": "string", "enum": values.into_iter().collect::<Vec<_>>() })
 }
 
 fn adapt(schema: &mut Schema) {

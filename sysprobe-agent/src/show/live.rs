@@ -18,8 +18,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Presenter, Settings, Source, input};
+use super::{Presenter, Settings, input};
 use crate::snapshot::Snapshot;
+use crate::source::Source;
 
 /// The first window is shorter than the interval, so that numbers appear soon.
 const FIRST_WINDOW: Duration = Duration::from_secs(1);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{Source, target::NoTarget};
+use super::target::NoTarget;
 use crate::snapshot::Snapshot;
+use crate::source::Source;
 
 /// An API server answers within this time.
 const NAMES_WITHIN: Duration = Duration::from_secs(3);

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Source,
     args::WorkloadArgs,
     input::Binding,
     names,
@@ -15,6 +14,7 @@ use super::{
     target::Target,
 };
 use crate::snapshot::Snapshot;
+use crate::source::Source;
 
 pub mod document;
 mod subject;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sysprobe_common::sched::threads::{State, Threads};
 
-use crate::sched::load;
+use crate::load_average;
 
 /// The threads of one workload at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,13 +38,13 @@ impl LoadSample {
     /// The averages after `periods` more periods with this load.
     #[must_use]
     pub(crate) fn after(self, load: u64, periods: u32) -> Self {
-        Self { fixed: load::after(self.fixed, load, periods) }
+        Self { fixed: load_average::after(self.fixed, load, periods) }
     }
 
     /// By the values of the `window` label.
     #[must_use]
     pub fn each(&self) -> [(&'static str, f64); 3] {
-        let [short, middle, long] = self.fixed.map(|fixed| fixed as f64 / load::ONE as f64);
+        let [short, middle, long] = self.fixed.map(|fixed| fixed as f64 / load_average::ONE as f64);
         [("1m", short), ("5m", middle), ("15m", long)]
     }
 }

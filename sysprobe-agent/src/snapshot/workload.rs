@@ -1,5 +1,6 @@
 //! Workloads in a snapshot: their identity, and the samples of each domain.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,7 +10,6 @@ use super::{
     BlockSample, CpuSample, MemorySample, NetSample, PressureSample, ReclaimSample, RxpathSample,
     SchedSample, TcpSample, ThrottleSample, VfsSample,
 };
-use crate::pods::pod::{Labels, Qos};
 
 /// The labels of a workload: the kubelet's own names, so that joins with other exporters work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,6 +81,16 @@ pub struct WorkloadSample {
     pub cpu: Option<CpuSample>,
     pub memory: Option<MemorySample>,
     pub pressure: Option<PressureSample>,
+}
+
+/// The labels by which users select pods.
+pub type Labels = BTreeMap<String, String>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Qos {
+    Guaranteed,
+    Burstable,
+    BestEffort,
 }
 
 /// Properties of a workload's pod besides its names. Each is `None` if no source knows it.

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::model::{Behind, Measure, Sort, Unit, UseReport};
-use crate::schema;
+use crate::show::json_schema::one_of;
 
 /// The version of this form; it changes when a field is removed or changes its meaning.
 pub const VERSION: u32 = 1;
@@ -61,11 +61,11 @@ impl<'a> Numbers<'a> {
 }
 
 fn sorts(_: &mut SchemaGenerator) -> Schema {
-    schema::one_of(Sort::ALL.map(Sort::name))
+    one_of(Sort::ALL.map(Sort::name))
 }
 
 fn units(_: &mut SchemaGenerator) -> Schema {
-    schema::one_of(Unit::ALL.map(Unit::name))
+    one_of(Unit::ALL.map(Unit::name))
 }
 
 fn measure(measure: &Measure) -> MeasureDocument<'_> {

@@ -66,6 +66,18 @@ impl Arch {
         paths::target().join(self.target()).join(profile).join("sysprobe")
     }
 
+    /// Finished eBPF objects, as the agent's build script reads them. Kprobes read registers, so each
+    /// architecture has its own objects.
+    pub(crate) fn objects(self) -> PathBuf {
+        self.beside("target/ebpf")
+    }
+
+    /// Cargo's directory for the eBPF build. It is separate because flags and compiler differ from the
+    /// host's: a shared directory would be rebuilt on every switch.
+    pub(super) fn ebpf_build(self) -> PathBuf {
+        self.beside("target/ebpf-build")
+    }
+
     /// A directory for output of this architecture: `name` for this machine's own, otherwise one beside it.
     pub(crate) fn beside(self, name: &str) -> PathBuf {
         let other = || format!("{name}-{}", self.machine());

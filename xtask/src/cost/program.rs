@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::golden::Source;
 use super::report::Line;
 use crate::build::Arch;
-use crate::{build, cmd, paths, say};
+use crate::{build, cmd, say};
 
 /// The benchmark that the program is part of.
 const BENCH: &str = "cost";
@@ -79,7 +79,7 @@ pub(super) fn source() -> Result<Source> {
 
 /// The SHA-256 of each object, by name.
 fn digests() -> Result<BTreeMap<String, String>> {
-    let directory = paths::objects(Arch::HOST);
+    let directory = Arch::HOST.objects();
     let listed = fs::read_dir(&directory).with_context(|| format!("listing {}", directory.display()))?;
     let files: Vec<PathBuf> = listed.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     let printed = cmd::output(cmd::tool("sha256sum").args(&files))?;

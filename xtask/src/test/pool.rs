@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::outcome;
-use super::programs::Program;
+use crate::build::test_programs::Program;
 use crate::results::Results;
 use crate::{cmd, say};
 

@@ -6,9 +6,9 @@ use std::process::Command;
 use anyhow::{Result, bail};
 use xtask_init::Job;
 
+use crate::build::test_programs::{self, Program};
 use crate::build::{Arch, cross};
-use crate::test::programs::Program;
-use crate::{say, test};
+use crate::say;
 
 /// Test files that run on the host only, unless they are named explicitly.
 ///
@@ -71,7 +71,8 @@ pub(super) fn build(arch: Arch, only: &[String]) -> Result<Vec<Program>> {
     say::step(format_args!("Building the agent's integration tests for {}.", arch.name()));
     let mut cargo = cargo(arch)?;
     cargo.args(["--test", "*"]);
-    let tests: Vec<Program> = test::build(cargo)?.into_iter().filter(Program::is_integration).collect();
+    let tests: Vec<Program> =
+        test_programs::build(cargo)?.into_iter().filter(Program::is_integration).collect();
     for name in only {
         if !tests.iter().any(|test| test.target == *name) {
             let names: Vec<&str> = tests.iter().map(|test| &*test.target).collect();
@@ -92,7 +93,7 @@ fn cargo(arch: Arch) -> Result<Command> {
     if arch == Arch::HOST {
         // Selects the same packages as the host's own tests: with fewer packages, cargo would build crates
         // with other features.
-        return Ok(test::cargo_test());
+        return Ok(test_programs::cargo_test());
     }
     let mut cargo = cross::compiler(arch, "test")?.cargo;
     cargo.args(["--package", "sysprobe-agent"]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
-use sysprobe_agent::cgroup::events::Events;
+use sysprobe_agent::cgroup_events::Events;
 use sysprobe_agent::net::Net;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
 use sysprobe_agent::probe::{self, Hook, ProgramSet};

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::pod::{ContainerKind, Qos};
+use super::super::pod::ContainerKind;
 use super::*;
+use crate::snapshot::Qos;
 use SourceKind::{Cri, Kubelet, Kubernetes, Runtime};
 
 const GRACE: Duration = Duration::from_secs(60);

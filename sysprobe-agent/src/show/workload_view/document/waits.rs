@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use crate::{
-    schema,
     show::{
+        json_schema::one_of,
         waits::{Cause, Finding, Part},
         workload_view::Subject,
     },
@@ -101,7 +101,7 @@ impl<'a> WaitsDocument<'a> {
 }
 
 fn causes(_: &mut SchemaGenerator) -> Schema {
-    schema::one_of(Cause::EACH.map(Cause::name))
+    one_of(Cause::EACH.map(Cause::name))
 }
 
 fn culprit<'a>(one: &'a Part, subject: &Subject) -> Option<CulpritDocument<'a>> {

@@ -1,11 +1,14 @@
 //! `cargo xtask tidy`: the repository's own rules that no linter knows.
 //!
-//! [`files`] reads the tree, [`faults`] judges one file by its name and text, so the rules are tested on
-//! strings.
+//! [`files`] reads the tree, [`faults`] judges one file by its name and text, and `layers` judges how modules
+//! use each other, so the rules are tested on strings.
 
+mod layers;
+mod modules;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +66,7 @@ pub(crate) fn main() -> Result<()> {
     let root = paths::root();
     let missing = PAGES.iter().filter(|page| !root.join(page).exists());
     let mut found: Vec<String> = missing.map(|page| format!("{page}: is missing")).collect();
+    let (mut page, mut sources) = (String::new(), Vec::new());
     for path in files(root)? {
         let name = path.strip_prefix(root).expect("the walk stays below the root");
         // What is not text has no lines to judge.
@@ -70,8 +74,14 @@ pub(crate) fn main() -> Result<()> {
             String::from_utf8(fs::read(&path).with_context(|| format!("reading {}", path.display()))?)
         {
             found.extend(faults(name, &text));
+            match name.extension().and_then(OsStr::to_str) {
+                Some("rs") => sources.push((name.to_owned(), text)),
+                _ if name == Path::new(layers::PAGE) => page = text,
+                _ => {}
+            }
         }
     }
+    found.extend(layers::faults(&page, &sources));
     found.iter().for_each(say::step);
     if !found.is_empty() {
         bail!("{} breaches of the repository's rules, listed above", found.len());

@@ -6,6 +6,7 @@ use sysprobe_common::block::{self, BlockLoss, BlockStats, DISK_NAME, Operation};
 use sysprobe_common::operation::OperationStats;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::domain::{Domain, Start};
 use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{Candidate, Plan, Shards};
@@ -36,8 +37,35 @@ const MAPS: Names =
 const IN_FLIGHT: &str = "BLOCK_IN_FLIGHT";
 
 impl Block {
-    /// Loads and attaches the programs; every request submitted from here on is counted.
-    pub fn start(
+    pub const fn slots(&mut self) -> &mut Slots<BlockStats, DeviceKey> {
+        &mut self.slots
+    }
+}
+
+impl Domain for Block {
+    fn losses(&self) -> Vec<LostUpdates> {
+        let losses = slots::losses("block", &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
+        self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason()).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "BLOCK_SLOTS" => Some(self.slots.in_use()),
+            IN_FLIGHT => Some(self.in_flight.entries()),
+            _ => None,
+        }
+    }
+
+    fn remove_stale(&mut self, now: Instant, now_ns: u64) {
+        let refused = self.losses.read(BlockLoss::InFlightFull as usize).unwrap_or(0);
+        self.in_flight.update(refused, now, now_ns);
+    }
+}
+
+impl Start for Block {
+    const NAME: &'static str = "block";
+
+    fn start(
         loader: &Loader,
         set: &'static ProgramSet,
         candidate: &Candidate,
@@ -51,33 +79,6 @@ impl Block {
         let losses = loaded.map_array("BLOCK_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, in_flight, losses })
-    }
-
-    /// Removes requests whose completion was missed, if a scan is due.
-    pub fn update(&mut self, now: Instant, now_ns: u64) {
-        let refused = self.losses.read(BlockLoss::InFlightFull as usize).unwrap_or(0);
-        self.in_flight.update(refused, now, now_ns);
-    }
-
-    pub const fn slots(&mut self) -> &mut Slots<BlockStats, DeviceKey> {
-        &mut self.slots
-    }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        let losses = slots::losses("block", &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
-        self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason())
-    }
-
-    /// Requests in flight at the last scan.
-    #[must_use]
-    pub const fn in_flight(&self) -> u64 {
-        self.in_flight.entries()
-    }
-
-    /// Slots in use when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> u64 {
-        self.slots.in_use()
     }
 }
 

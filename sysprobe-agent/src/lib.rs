@@ -23,6 +23,7 @@ pub mod storage;
 pub mod plan;
 
 // Domains: what they share, and then one module for each.
+pub mod domain;
 pub mod in_progress;
 mod operation;
 pub mod slots;

@@ -6,6 +6,7 @@ use sysprobe_common::shared;
 use sysprobe_common::traffic::{Family, Traffic};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::domain::{Domain, Start};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, ProgramSet};
 use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
@@ -31,8 +32,34 @@ const DROP_MAPS: Names =
     Names { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE", room: "NET_DROP_ROOM" };
 
 impl Net {
-    /// Loads and attaches the programs; every call that returns from here on is counted.
-    pub fn start(
+    /// The slots of the traffic, and those of the drops.
+    pub const fn slots(&mut self) -> (&mut Slots<NetStats>, &mut Slots<DropStats, DropKey>) {
+        (&mut self.slots, &mut self.drops)
+    }
+}
+
+impl Domain for Net {
+    fn losses(&self) -> Vec<LostUpdates> {
+        slots::losses("net", &self.losses, NetLoss::ALL.map(NetLoss::reason)).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "NET_SLOTS" => Some(self.slots.in_use()),
+            "NET_DROP_SLOTS" => Some(self.drops.in_use()),
+            _ => None,
+        }
+    }
+
+    fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
+    }
+}
+
+impl Start for Net {
+    const NAME: &'static str = "net";
+
+    fn start(
         loader: &Loader,
         set: &'static ProgramSet,
         candidate: &Candidate,
@@ -55,26 +82,6 @@ impl Net {
         let store = Store::of_mode::<net::Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, drops, losses, store })
-    }
-
-    /// Its socket storage.
-    pub const fn store(&mut self) -> Option<&mut Store> {
-        self.store.as_mut()
-    }
-
-    /// The slots of the traffic, and those of the drops.
-    pub const fn slots(&mut self) -> (&mut Slots<NetStats>, &mut Slots<DropStats, DropKey>) {
-        (&mut self.slots, &mut self.drops)
-    }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("net", &self.losses, NetLoss::ALL.map(NetLoss::reason))
-    }
-
-    /// The slots in use of both kinds when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> (u64, u64) {
-        (self.slots.in_use(), self.drops.in_use())
     }
 }
 

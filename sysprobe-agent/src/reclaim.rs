@@ -6,6 +6,7 @@ use std::time::Instant;
 use sysprobe_common::reclaim::{self, Kind, ReclaimLoss, ReclaimStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::domain::{Domain, Start};
 use crate::in_progress::{Begun, InProgress};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::ProgramSet;
@@ -30,8 +31,35 @@ const MAPS: Names =
 const BEGUN: &str = "RECLAIM_BEGUN";
 
 impl Reclaim {
-    /// Loads and attaches the programs; every reclaim that begins from here on is counted when it ends.
-    pub fn start(
+    pub const fn slots(&mut self) -> &mut Slots<ReclaimStats> {
+        &mut self.slots
+    }
+}
+
+impl Domain for Reclaim {
+    fn losses(&self) -> Vec<LostUpdates> {
+        let losses = slots::losses("reclaim", &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
+        self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason()).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "RECLAIM_SLOTS" => Some(self.slots.in_use()),
+            BEGUN => Some(self.begun.entries()),
+            _ => None,
+        }
+    }
+
+    fn remove_stale(&mut self, now: Instant, now_ns: u64) {
+        let refused = self.losses.read(ReclaimLoss::NoMemory as usize).unwrap_or(0);
+        self.begun.update(refused, now, now_ns);
+    }
+}
+
+impl Start for Reclaim {
+    const NAME: &'static str = "reclaim";
+
+    fn start(
         loader: &Loader,
         set: &'static ProgramSet,
         candidate: &Candidate,
@@ -45,33 +73,6 @@ impl Reclaim {
         let losses = loaded.map_array("RECLAIM_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, begun, losses })
-    }
-
-    /// Removes reclaims whose end was missed, if a scan is due.
-    pub fn update(&mut self, now: Instant, now_ns: u64) {
-        let refused = self.losses.read(ReclaimLoss::NoMemory as usize).unwrap_or(0);
-        self.begun.update(refused, now, now_ns);
-    }
-
-    pub const fn slots(&mut self) -> &mut Slots<ReclaimStats> {
-        &mut self.slots
-    }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        let losses = slots::losses("reclaim", &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
-        self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason())
-    }
-
-    /// Reclaims in progress at the last scan.
-    #[must_use]
-    pub const fn in_progress(&self) -> u64 {
-        self.begun.entries()
-    }
-
-    /// Slots in use when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> u64 {
-        self.slots.in_use()
     }
 }
 

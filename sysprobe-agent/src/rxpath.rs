@@ -7,6 +7,7 @@ use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats, Un
 use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::domain::{Domain, Start};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, ProgramSet};
 use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
@@ -41,45 +42,6 @@ const MAPS: Names =
     Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE", room: "RXPATH_ROOM" };
 
 impl Rxpath {
-    /// Loads and attaches the programs; data received from here on is followed to its reader.
-    pub fn start(
-        loader: &Loader,
-        set: &'static ProgramSet,
-        candidate: &Candidate,
-        plan: &Plan,
-    ) -> Result<Self, LoadError> {
-        let in_hash = probe::keeps_tasks_in_hash(set.mode);
-        let knows_readers = !in_hash && loader.shares(shared::SCHED_TASKS);
-        let mut globals = candidate.globals.clone();
-        let packets = plan.sizes.packets;
-        globals.push(("CFG_ARRIVAL_BITS", packets.trailing_zeros()));
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        if in_hash {
-            sizes.push(("RXPATH_SOCKETS", plan.tasks));
-        } else {
-            globals.push(("CFG_SLICES", u32::from(knows_readers)));
-        }
-        sizes.extend([("RXPATH_ARRIVALS", packets), ("RXPATH_IP", packets)]);
-        let mut loaded = loader.load(set, &globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let losses = loaded.map_array("RXPATH_LOSSES")?;
-        let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
-        let slow = SlowRequests::new(&mut loaded)?;
-        let following = Following::new(&mut loaded, set, plan)?;
-        let budget = ("rxpath", "RXPATH_BUDGET");
-        let store = Store::of_mode::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
-        loaded.attach()?;
-        for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {
-            seen.write(protocol, u64::from(points));
-        }
-        Ok(Self { loaded, slots, losses, slow, store, following })
-    }
-
-    /// Its socket storage.
-    pub const fn store(&mut self) -> Option<&mut Store> {
-        self.store.as_mut()
-    }
-
     pub const fn slots(&mut self) -> &mut Slots<RxpathStats, ProtocolKey> {
         &mut self.slots
     }
@@ -112,16 +74,6 @@ impl Rxpath {
     pub fn slow_lost(&self) -> u64 {
         self.losses.read(RxpathLoss::SlowRingFull as usize).unwrap_or(0) + self.slow.superfluous()
     }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("rxpath", &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason))
-    }
-
-    /// Slots in use when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> u64 {
-        self.slots.in_use()
-    }
 }
 
 /// The points that can be observed, by protocol. A stage without a hook is merged into the next one.
@@ -147,6 +99,60 @@ fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol
     // The arrival at TCP is only observed if readiness is not.
     let of_tcp = if any(&["rxpath_tcp_tp", "rxpath_tcp_rt"]) { Point::Transport.bit() } else { 0 };
     [common | of_tcp, if follows_udp { common | of_udp } else { 0 }]
+}
+
+impl Domain for Rxpath {
+    fn losses(&self) -> Vec<LostUpdates> {
+        slots::losses("rxpath", &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason)).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "RXPATH_SLOTS" => Some(self.slots.in_use()),
+            _ => None,
+        }
+    }
+
+    fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
+    }
+}
+
+impl Start for Rxpath {
+    const NAME: &'static str = "rxpath";
+
+    fn start(
+        loader: &Loader,
+        set: &'static ProgramSet,
+        candidate: &Candidate,
+        plan: &Plan,
+    ) -> Result<Self, LoadError> {
+        let in_hash = probe::keeps_tasks_in_hash(set.mode);
+        let knows_readers = !in_hash && loader.shares(shared::SCHED_TASKS);
+        let mut globals = candidate.globals.clone();
+        let packets = plan.sizes.packets;
+        globals.push(("CFG_ARRIVAL_BITS", packets.trailing_zeros()));
+        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
+        if in_hash {
+            sizes.push(("RXPATH_SOCKETS", plan.tasks));
+        } else {
+            globals.push(("CFG_SLICES", u32::from(knows_readers)));
+        }
+        sizes.extend([("RXPATH_ARRIVALS", packets), ("RXPATH_IP", packets)]);
+        let mut loaded = loader.load(set, &globals, &sizes)?;
+        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let losses = loaded.map_array("RXPATH_LOSSES")?;
+        let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
+        let slow = SlowRequests::new(&mut loaded)?;
+        let following = Following::new(&mut loaded, set, plan)?;
+        let budget = ("rxpath", "RXPATH_BUDGET");
+        let store = Store::of_mode::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        loaded.attach()?;
+        for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {
+            seen.write(protocol, u64::from(points));
+        }
+        Ok(Self { loaded, slots, losses, slow, store, following })
+    }
 }
 
 impl Running for Rxpath {

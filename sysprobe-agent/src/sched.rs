@@ -12,6 +12,7 @@ use sysprobe_common::sched::{Cause, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
+use crate::domain::{Domain, Start};
 use crate::host;
 use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
 use crate::probe::{self, ProgramSet};
@@ -52,8 +53,92 @@ const MAPS: Names =
 const TIMELINES: &str = "SCHED_TIMELINES";
 
 impl Sched {
-    /// Loads and attaches the programs; everything that runs from here on is counted.
-    pub fn start(
+    /// Accounts for tasks that are running now, so that a reader sees them. CPUs that have been idle since
+    /// the last flush are left asleep: there is nothing to account for.
+    pub fn flush(&mut self) -> Result<(), LoadError> {
+        let mut cpus = host::online_cpus();
+        if let Some(timelines) = &mut self.timelines {
+            let highest = cpus.iter().max().copied().unwrap_or(0);
+            timelines.reach(highest as usize).map_err(|error| unmapped(&error))?;
+            cpus.retain(|cpu| timelines.word(*cpu as usize, offset_of!(Timeline, asleep)) != Some(1));
+        }
+        self.loaded.run_on("sched_flush", &cpus)
+    }
+
+    /// The slots of run and wait times, and those of throttles.
+    pub const fn slots(&mut self) -> (&mut Slots<SchedStats>, &mut Slots<ThrottleStats>) {
+        (&mut self.slots, &mut self.throttles)
+    }
+
+    /// The interference records.
+    pub const fn interference(&mut self) -> &mut Interference {
+        &mut self.interference
+    }
+
+    /// Resets the counts and returns the scan of all threads; `None` if the kernel rejected that program.
+    pub fn begin_task_scan(&mut self) -> Option<Scan> {
+        self.task_scan.begin()
+    }
+
+    /// The threads by owner, as of the last task scan.
+    pub fn threads(&mut self) -> io::Result<Vec<(SlotOwner, Threads)>> {
+        // Tasks that have slept until now got their slots from the scan.
+        self.slots.list()?;
+        Ok(self.slots.all().map(|(owner, slot)| (owner, self.task_scan.of_slot(slot))).collect())
+    }
+
+    /// Time that tasks waited for cgroups whose interference record found no room: nanoseconds without a
+    /// cause.
+    #[must_use]
+    pub fn unplaced_ns(&self) -> u64 {
+        self.losses.read(SchedLoss::UNPLACED_NS as usize).unwrap_or(0)
+    }
+
+    /// Number of waits that were not counted because the task was unknown.
+    #[must_use]
+    pub fn unknown_tasks(&self) -> u64 {
+        self.losses.read(SchedLoss::UnknownTask as usize).unwrap_or(0)
+    }
+
+    /// The scan that registers all unknown tasks.
+    #[must_use]
+    pub fn seed(&self) -> Option<Scan> {
+        self.loaded.scan("sched_seed")
+    }
+}
+
+/// Maps them as needed: the timelines of CPUs that never come online stay unmapped.
+fn mapped_timelines(map: &OwnedFd, cpus: u32) -> Result<MappedArray<Timeline>, LoadError> {
+    MappedArray::growing(map.as_fd(), cpus).map_err(|error| unmapped(&error))
+}
+
+fn unmapped(error: &io::Error) -> LoadError {
+    LoadError::Map { map: TIMELINES, reason: error.to_string() }
+}
+
+impl Domain for Sched {
+    fn losses(&self) -> Vec<LostUpdates> {
+        slots::losses("sched", &self.losses, SchedLoss::ALL.map(SchedLoss::reason)).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "SCHED_SLOTS" => Some(self.slots.in_use()),
+            "SCHED_THR_SLOTS" => Some(self.throttles.in_use()),
+            "SCHED_INTERFERENCE" => Some(self.interference.in_use()),
+            _ => None,
+        }
+    }
+
+    fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
+    }
+}
+
+impl Start for Sched {
+    const NAME: &'static str = "sched";
+
+    fn start(
         loader: &Loader,
         set: &'static ProgramSet,
         candidate: &Candidate,
@@ -101,89 +186,6 @@ impl Sched {
         let task_scan = TaskScan::new(&loaded, counts);
         Ok(Self { loaded, slots, throttles, interference, task_scan, losses, store, timelines })
     }
-
-    /// Accounts for tasks that are running now, so that a reader sees them. CPUs that have been idle since
-    /// the last flush are left asleep: there is nothing to account for.
-    pub fn flush(&mut self) -> Result<(), LoadError> {
-        let mut cpus = host::online_cpus();
-        if let Some(timelines) = &mut self.timelines {
-            let highest = cpus.iter().max().copied().unwrap_or(0);
-            timelines.reach(highest as usize).map_err(|error| unmapped(&error))?;
-            cpus.retain(|cpu| timelines.word(*cpu as usize, offset_of!(Timeline, asleep)) != Some(1));
-        }
-        self.loaded.run_on("sched_flush", &cpus)
-    }
-
-    /// Its task storage.
-    pub const fn store(&mut self) -> Option<&mut Store> {
-        self.store.as_mut()
-    }
-
-    /// The slots of run and wait times, and those of throttles.
-    pub const fn slots(&mut self) -> (&mut Slots<SchedStats>, &mut Slots<ThrottleStats>) {
-        (&mut self.slots, &mut self.throttles)
-    }
-
-    /// The interference records.
-    pub const fn interference(&mut self) -> &mut Interference {
-        &mut self.interference
-    }
-
-    /// Resets the counts and returns the scan of all threads; `None` if the kernel rejected that program.
-    pub fn begin_task_scan(&mut self) -> Option<Scan> {
-        self.task_scan.begin()
-    }
-
-    /// The threads by owner, as of the last task scan.
-    pub fn threads(&mut self) -> io::Result<Vec<(SlotOwner, Threads)>> {
-        // Tasks that have slept until now got their slots from the scan.
-        self.slots.list()?;
-        Ok(self.slots.all().map(|(owner, slot)| (owner, self.task_scan.of_slot(slot))).collect())
-    }
-
-    /// Number of interference records when they were last read.
-    #[must_use]
-    pub const fn interference_in_use(&self) -> u64 {
-        self.interference.in_use()
-    }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("sched", &self.losses, SchedLoss::ALL.map(SchedLoss::reason))
-    }
-
-    /// Time that tasks waited for cgroups whose interference record found no room: nanoseconds without a
-    /// cause.
-    #[must_use]
-    pub fn unplaced_ns(&self) -> u64 {
-        self.losses.read(SchedLoss::UNPLACED_NS as usize).unwrap_or(0)
-    }
-
-    /// Number of waits that were not counted because the task was unknown.
-    #[must_use]
-    pub fn unknown_tasks(&self) -> u64 {
-        self.losses.read(SchedLoss::UnknownTask as usize).unwrap_or(0)
-    }
-
-    /// The scan that registers all unknown tasks.
-    #[must_use]
-    pub fn seed(&self) -> Option<Scan> {
-        self.loaded.scan("sched_seed")
-    }
-
-    /// Number of slots of each kind when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> (u64, u64) {
-        (self.slots.in_use(), self.throttles.in_use())
-    }
-}
-
-/// Maps them as needed: the timelines of CPUs that never come online stay unmapped.
-fn mapped_timelines(map: &OwnedFd, cpus: u32) -> Result<MappedArray<Timeline>, LoadError> {
-    MappedArray::growing(map.as_fd(), cpus).map_err(|error| unmapped(&error))
-}
-
-fn unmapped(error: &io::Error) -> LoadError {
-    LoadError::Map { map: TIMELINES, reason: error.to_string() }
 }
 
 impl Running for Sched {

@@ -8,6 +8,7 @@ use sysprobe_common::tcp::{Count, STORAGES, Socket, Sockets, TcpLoss, TcpStats, 
 use sysprobe_common::traffic::Family;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
+use crate::domain::{Domain, Start};
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::{self, ProgramSet, SOCKET_SCANS};
@@ -40,8 +41,62 @@ struct SocketScan {
 const MAPS: Names = Names { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE", room: "TCP_ROOM" };
 
 impl Tcp {
-    /// Loads and attaches the programs; the counters of sockets are collected from here on.
-    pub fn start(
+    /// Resets the counts, and returns the scan that collects every socket's counters and counts the sockets.
+    /// Only one pass may run at a time.
+    pub fn begin_scan(&mut self) -> Option<Scan> {
+        let SocketScan { counts, pass, scan } = self.socket_scan.as_mut()?;
+        for slot in 0..counts.entries() {
+            if counts.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
+                counts.write(slot, Sockets::NONE);
+            }
+        }
+        pass.write(0, pass.read(0).unwrap_or(0) + 1);
+        Some(scan.clone())
+    }
+
+    /// Takes over the counts of a complete pass.
+    pub fn end_scan(&mut self) -> io::Result<()> {
+        let Some(socket_scan) = &self.socket_scan else { return Ok(()) };
+        self.slots.list()?;
+        let of_slot = |slot: u32| socket_scan.counts.read(slot as usize).unwrap_or(Sockets::NONE);
+        let counted = self.slots.all().map(|(owner, slot)| (owner, of_slot(slot)));
+        let counted = counted.filter(|(_, sockets)| *sockets != Sockets::NONE);
+        self.sockets = counted.map(|(owner, sockets)| (owner, sample(&sockets))).collect();
+        Ok(())
+    }
+
+    /// The sockets by owner, as of the last complete pass.
+    #[must_use]
+    pub fn sockets(&self) -> &[(SlotOwner, SocketsSample)] {
+        &self.sockets
+    }
+
+    pub const fn slots(&mut self) -> &mut Slots<TcpStats> {
+        &mut self.slots
+    }
+}
+
+impl Domain for Tcp {
+    fn losses(&self) -> Vec<LostUpdates> {
+        slots::losses("tcp", &self.losses, TcpLoss::ALL.map(TcpLoss::reason)).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "TCP_SLOTS" => Some(self.slots.in_use()),
+            _ => None,
+        }
+    }
+
+    fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
+    }
+}
+
+impl Start for Tcp {
+    const NAME: &'static str = "tcp";
+
+    fn start(
         loader: &Loader,
         set: &'static ProgramSet,
         candidate: &Candidate,
@@ -74,55 +129,6 @@ impl Tcp {
             _ => None,
         };
         Ok(Self { loaded, slots, socket_scan, sockets: Vec::new(), losses, store })
-    }
-
-    /// Resets the counts, and returns the scan that collects every socket's counters and counts the sockets.
-    /// Only one pass may run at a time.
-    pub fn begin_scan(&mut self) -> Option<Scan> {
-        let SocketScan { counts, pass, scan } = self.socket_scan.as_mut()?;
-        for slot in 0..counts.entries() {
-            if counts.read(slot).is_some_and(|sockets| sockets != Sockets::NONE) {
-                counts.write(slot, Sockets::NONE);
-            }
-        }
-        pass.write(0, pass.read(0).unwrap_or(0) + 1);
-        Some(scan.clone())
-    }
-
-    /// Takes over the counts of a complete pass.
-    pub fn end_scan(&mut self) -> io::Result<()> {
-        let Some(socket_scan) = &self.socket_scan else { return Ok(()) };
-        self.slots.list()?;
-        let of_slot = |slot: u32| socket_scan.counts.read(slot as usize).unwrap_or(Sockets::NONE);
-        let counted = self.slots.all().map(|(owner, slot)| (owner, of_slot(slot)));
-        let counted = counted.filter(|(_, sockets)| *sockets != Sockets::NONE);
-        self.sockets = counted.map(|(owner, sockets)| (owner, sample(&sockets))).collect();
-        Ok(())
-    }
-
-    /// The sockets by owner, as of the last complete pass.
-    #[must_use]
-    pub fn sockets(&self) -> &[(SlotOwner, SocketsSample)] {
-        &self.sockets
-    }
-
-    /// Its socket storage.
-    pub const fn store(&mut self) -> Option<&mut Store> {
-        self.store.as_mut()
-    }
-
-    pub const fn slots(&mut self) -> &mut Slots<TcpStats> {
-        &mut self.slots
-    }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        slots::losses("tcp", &self.losses, TcpLoss::ALL.map(TcpLoss::reason))
-    }
-
-    /// Slots in use when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> u64 {
-        self.slots.in_use()
     }
 }
 

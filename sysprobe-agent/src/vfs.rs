@@ -11,6 +11,7 @@ use sysprobe_common::operation::OperationStats;
 use sysprobe_common::vfs::{self, Entered, Operation, SHARDS, STARTED, TaskCall, VfsLoss, VfsStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::domain::{Domain, Start};
 use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
@@ -57,8 +58,81 @@ const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_F
 const REQUESTS: &str = "VFS_STARTED";
 
 impl Vfs {
-    /// Loads and attaches the programs; every call that begins from here on is counted.
-    pub fn start(
+    /// Pauses the tracing of system calls while there are more than the limit allows; returns a change of
+    /// that state.
+    pub fn keep_to_limit(&mut self, now: Instant) -> Result<Option<Turn>, LoadError> {
+        let Some(calls) = &mut self.calls else { return Ok(None) };
+        let turn = calls.limit.look(now, calls.entered());
+        match turn {
+            Some(Turn::Off) => self.loaded.detach(&calls.programs),
+            Some(Turn::On) => {
+                calls.begin_turn();
+                self.started.clear();
+                self.loaded.attach_again(&calls.programs)?;
+            }
+            None => {}
+        }
+        Ok(turn)
+    }
+
+    pub const fn slots(&mut self) -> &mut Slots<VfsStats> {
+        &mut self.slots
+    }
+}
+
+impl Calls {
+    /// `None` if functions are hooked.
+    fn of(loaded: &mut Loaded, set: &'static ProgramSet, per_second: u64) -> Result<Option<Self>, LoadError> {
+        let mut programs = set.on_tracepoints(&SYSTEM_CALLS);
+        if programs.is_empty() {
+            return Ok(None);
+        }
+        programs.extend(set.on_tracepoints(&RINGS));
+        let (entered, turn) = (loaded.map_array("VFS_ENTERED")?, loaded.map_array("VFS_TURN")?);
+        let mut calls = Self { entered, turn, limit: Limit::new(per_second), programs };
+        calls.begin_turn();
+        Ok(Some(calls))
+    }
+
+    fn begin_turn(&mut self) {
+        self.turn.write(0, self.turn.read(0).unwrap_or(0) + 1);
+    }
+
+    /// Number of system calls entered so far while the programs were attached.
+    fn entered(&self) -> u64 {
+        let cpus = (0..self.entered.entries()).filter_map(|cpu| self.entered.read(cpu));
+        cpus.map(|entered| entered.calls).fold(0, u64::wrapping_add)
+    }
+}
+
+impl Domain for Vfs {
+    fn losses(&self) -> Vec<LostUpdates> {
+        let losses = slots::losses("vfs", &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
+        self.started.add_removed(losses, VfsLoss::EndMissed.reason()).collect()
+    }
+
+    fn entries(&self, map: &str) -> Option<u64> {
+        match map {
+            "VFS_SLOTS" => Some(self.slots.in_use()),
+            REQUESTS => Some(self.started.entries()),
+            _ => None,
+        }
+    }
+
+    fn store(&mut self) -> Option<&mut Store> {
+        self.store.as_mut()
+    }
+
+    fn remove_stale(&mut self, now: Instant, now_ns: u64) {
+        let refused = self.losses.read(VfsLoss::BeginningMissed as usize).unwrap_or(0);
+        self.started.update(refused, now, now_ns);
+    }
+}
+
+impl Start for Vfs {
+    const NAME: &'static str = "vfs";
+
+    fn start(
         loader: &Loader,
         set: &'static ProgramSet,
         candidate: &Candidate,
@@ -86,80 +160,6 @@ impl Vfs {
         let calls = Calls::of(&mut loaded, set, plan.vfs_calls_per_second)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, started, losses, store, calls })
-    }
-
-    /// Removes requests whose completion was missed, if a scan is due.
-    pub fn update(&mut self, now: Instant, now_ns: u64) {
-        let refused = self.losses.read(VfsLoss::BeginningMissed as usize).unwrap_or(0);
-        self.started.update(refused, now, now_ns);
-    }
-
-    /// Pauses the tracing of system calls while there are more than the limit allows; returns a change of
-    /// that state.
-    pub fn keep_to_limit(&mut self, now: Instant) -> Result<Option<Turn>, LoadError> {
-        let Some(calls) = &mut self.calls else { return Ok(None) };
-        let turn = calls.limit.look(now, calls.entered());
-        match turn {
-            Some(Turn::Off) => self.loaded.detach(&calls.programs),
-            Some(Turn::On) => {
-                calls.begin_turn();
-                self.started.clear();
-                self.loaded.attach_again(&calls.programs)?;
-            }
-            None => {}
-        }
-        Ok(turn)
-    }
-
-    /// Its task storage.
-    pub const fn store(&mut self) -> Option<&mut Store> {
-        self.store.as_mut()
-    }
-
-    pub const fn slots(&mut self) -> &mut Slots<VfsStats> {
-        &mut self.slots
-    }
-
-    pub fn losses(&self) -> impl Iterator<Item = LostUpdates> {
-        let losses = slots::losses("vfs", &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
-        self.started.add_removed(losses, VfsLoss::EndMissed.reason())
-    }
-
-    /// Requests in progress at the last scan.
-    #[must_use]
-    pub const fn started(&self) -> u64 {
-        self.started.entries()
-    }
-
-    /// Slots in use when they were last listed.
-    #[must_use]
-    pub fn slots_in_use(&self) -> u64 {
-        self.slots.in_use()
-    }
-}
-
-impl Calls {
-    /// `None` if functions are hooked.
-    fn of(loaded: &mut Loaded, set: &'static ProgramSet, per_second: u64) -> Result<Option<Self>, LoadError> {
-        let mut programs = set.on_tracepoints(&SYSTEM_CALLS);
-        if programs.is_empty() {
-            return Ok(None);
-        }
-        programs.extend(set.on_tracepoints(&RINGS));
-        let (entered, turn) = (loaded.map_array("VFS_ENTERED")?, loaded.map_array("VFS_TURN")?);
-        let mut calls = Self { entered, turn, limit: Limit::new(per_second), programs };
-        calls.begin_turn();
-        Ok(Some(calls))
-    }
-
-    fn begin_turn(&mut self) {
-        self.turn.write(0, self.turn.read(0).unwrap_or(0) + 1);
-    }
-
-    /// Number of system calls entered so far while the programs were attached.
-    fn entered(&self) -> u64 {
-        let cpus = (0..self.entered.entries()).filter_map(|cpu| self.entered.read(cpu));
-        cpus.map(|entered| entered.calls).fold(0, u64::wrapping_add)
     }
 }
 

@@ -12,6 +12,7 @@ use support::totals::Totals;
 use support::{figure, until};
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
+use sysprobe_agent::domain::{Domain as _, Start as _};
 use sysprobe_agent::host::{Cpus, Facts};
 use sysprobe_agent::plan::{Adding, CpuShards, Decision, Plan, Shards};
 use sysprobe_agent::probe::{AttachMode, program_set};
@@ -110,7 +111,12 @@ fn loads_are_counted_exactly(name: &str, shards: CpuShards) {
     read(&mut sched, &mut totals);
     // The agent leaves out sleeps that the kernel counts as waits: a stopped load sleeps, and may be
     // migrated.
-    let delayed = sched.losses().filter(|loss| loss.reason == "delayed_sleeper").map(|loss| loss.count).sum();
+    let delayed = sched
+        .losses()
+        .into_iter()
+        .filter(|loss| loss.reason == "delayed_sleeper")
+        .map(|loss| loss.count)
+        .sum();
     let mut left_out = 0;
     for at in 0..loads.len() {
         let (truth, ours) = (so_far(at), Totals::of_sample(&totals[at].1).since(ours_before[at]));

@@ -12,6 +12,7 @@ use support::process::{self, Load, cpus};
 use support::{figure, left_out, until};
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
+use sysprobe_agent::domain::{Domain as _, Start as _};
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{program_set, tells_causes};
@@ -109,7 +110,7 @@ fn pairs_that_find_no_place_are_counted_and_their_time_is_unknown() {
         .each_ref()
         .map(|cgroup| Load::running(cgroup, &first, || process::in_threads(2, process::spin)));
     let lost = |sched: &Sched| {
-        let mut losses = sched.losses();
+        let mut losses = sched.losses().into_iter();
         losses.find(|lost| lost.reason == "interference_full").expect("the reason is known").count
     };
     until("pairs find no place", || {

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::config::Config;
+use sysprobe_agent::domain::Start as _;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, CpuShards, Decision, Plan};
 use sysprobe_agent::probe::{self, AttachMode, Hook, Object, Program, ProgramSet};

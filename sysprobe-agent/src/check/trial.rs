@@ -9,6 +9,7 @@ use sysprobe_common::slot;
 use crate::block::Block;
 use crate::bpf::{LoadError, Loader};
 use crate::cgroup_events::Events;
+use crate::domain::Start;
 use crate::host::Facts;
 use crate::net::Net;
 use crate::plan::{Candidate, Decision, Plan};
@@ -46,14 +47,18 @@ type Load = fn(&Loader, &'static ProgramSet, &Candidate, &Plan) -> Result<(), Lo
 /// The start function of each domain that has programs.
 const DOMAINS: [(&str, Load); 8] = [
     ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
-    ("sched", |loader, set, candidate, plan| Sched::start(loader, set, candidate, plan).map(drop)),
-    ("vfs", |loader, set, candidate, plan| Vfs::start(loader, set, candidate, plan).map(drop)),
-    ("block", |loader, set, candidate, plan| Block::start(loader, set, candidate, plan).map(drop)),
-    ("tcp", |loader, set, candidate, plan| Tcp::start(loader, set, candidate, plan).map(drop)),
-    ("net", |loader, set, candidate, plan| Net::start(loader, set, candidate, plan).map(drop)),
-    ("rxpath", |loader, set, candidate, plan| Rxpath::start(loader, set, candidate, plan).map(drop)),
-    ("reclaim", |loader, set, candidate, plan| Reclaim::start(loader, set, candidate, plan).map(drop)),
+    load::<Sched>(),
+    load::<Vfs>(),
+    load::<Block>(),
+    load::<Tcp>(),
+    load::<Net>(),
+    load::<Rxpath>(),
+    load::<Reclaim>(),
 ];
+
+const fn load<D: Start>() -> (&'static str, Load) {
+    (D::NAME, |loader, set, candidate, plan| D::start(loader, set, candidate, plan).map(drop))
+}
 
 pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
     let mut smallest = plan.clone();

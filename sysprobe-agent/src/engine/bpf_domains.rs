@@ -9,7 +9,8 @@ use tracing::warn;
 use super::charging::SlotTable;
 use super::start::start_domain;
 use crate::block::Block;
-use crate::bpf::{Loaded, Loader, Running as _, Scan};
+use crate::bpf::{Loaded, Loader, Running, Scan};
+use crate::domain::{Domain, Start};
 use crate::net::Net;
 use crate::plan::Plan;
 use crate::reclaim::Reclaim;
@@ -36,29 +37,41 @@ impl BpfDomains {
     /// Starts what the plan enables; a domain that the kernel rejects is off with its reason.
     pub(super) fn start(loader: &Loader, plan: &Plan, domains: &mut Vec<DomainState>) -> Self {
         Self {
-            sched: start_domain("sched", plan, domains, |set, candidate| {
-                Sched::start(loader, set, candidate, plan)
-            }),
-            vfs: start_domain("vfs", plan, domains, |set, candidate| {
-                Vfs::start(loader, set, candidate, plan)
-            }),
-            block: start_domain("block", plan, domains, |set, candidate| {
-                Block::start(loader, set, candidate, plan)
-            }),
-            tcp: start_domain("tcp", plan, domains, |set, candidate| {
-                Tcp::start(loader, set, candidate, plan)
-            }),
-            net: start_domain("net", plan, domains, |set, candidate| {
-                Net::start(loader, set, candidate, plan)
-            }),
+            sched: started(loader, plan, domains),
+            vfs: started(loader, plan, domains),
+            block: started(loader, plan, domains),
+            tcp: started(loader, plan, domains),
+            net: started(loader, plan, domains),
             // After `sched`, whose maps it uses.
-            rxpath: start_domain("rxpath", plan, domains, |set, candidate| {
-                Rxpath::start(loader, set, candidate, plan)
-            }),
-            reclaim: start_domain("reclaim", plan, domains, |set, candidate| {
-                Reclaim::start(loader, set, candidate, plan)
-            }),
+            rxpath: started(loader, plan, domains),
+            reclaim: started(loader, plan, domains),
         }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &dyn Domain> {
+        let domains: [Option<&dyn Domain>; 7] = [
+            self.sched.as_ref().map(|sched| sched as _),
+            self.vfs.as_ref().map(|vfs| vfs as _),
+            self.block.as_ref().map(|block| block as _),
+            self.tcp.as_ref().map(|tcp| tcp as _),
+            self.net.as_ref().map(|net| net as _),
+            self.rxpath.as_ref().map(|rxpath| rxpath as _),
+            self.reclaim.as_ref().map(|reclaim| reclaim as _),
+        ];
+        domains.into_iter().flatten()
+    }
+
+    fn each_mut(&mut self) -> impl Iterator<Item = &mut dyn Domain> {
+        let domains: [Option<&mut dyn Domain>; 7] = [
+            self.sched.as_mut().map(|sched| sched as _),
+            self.vfs.as_mut().map(|vfs| vfs as _),
+            self.block.as_mut().map(|block| block as _),
+            self.tcp.as_mut().map(|tcp| tcp as _),
+            self.net.as_mut().map(|net| net as _),
+            self.rxpath.as_mut().map(|rxpath| rxpath as _),
+            self.reclaim.as_mut().map(|reclaim| reclaim as _),
+        ];
+        domains.into_iter().flatten()
     }
 
     /// Accounts for run intervals in progress, so that a reader sees them.
@@ -68,17 +81,9 @@ impl BpfDomains {
         }
     }
 
-    /// Removes operations in progress whose end was missed.
+    /// See [`Domain::remove_stale`].
     pub(super) fn remove_stale(&mut self, now: Instant, now_ns: u64) {
-        if let Some(vfs) = &mut self.vfs {
-            vfs.update(now, now_ns);
-        }
-        if let Some(block) = &mut self.block {
-            block.update(now, now_ns);
-        }
-        if let Some(reclaim) = &mut self.reclaim {
-            reclaim.update(now, now_ns);
-        }
+        self.each_mut().for_each(|domain| domain.remove_stale(now, now_ns));
     }
 
     /// The slots of every domain, to be charged.
@@ -157,58 +162,25 @@ impl BpfDomains {
     }
 
     pub(super) fn loaded(&self) -> impl Iterator<Item = &Loaded> {
-        let domains = [
-            self.sched.as_ref().map(Sched::loaded),
-            self.vfs.as_ref().map(Vfs::loaded),
-            self.block.as_ref().map(Block::loaded),
-            self.tcp.as_ref().map(Tcp::loaded),
-            self.net.as_ref().map(Net::loaded),
-            self.rxpath.as_ref().map(Rxpath::loaded),
-            self.reclaim.as_ref().map(Reclaim::loaded),
-        ];
-        domains.into_iter().flatten()
+        self.each().map(Running::loaded)
     }
 
     /// The task and socket storage of all domains.
     pub(super) fn stores(&mut self) -> Vec<&mut Store> {
-        let stores = [
-            self.sched.as_mut().and_then(Sched::store),
-            self.vfs.as_mut().and_then(Vfs::store),
-            self.tcp.as_mut().and_then(Tcp::store),
-            self.net.as_mut().and_then(Net::store),
-            self.rxpath.as_mut().and_then(Rxpath::store),
-        ];
-        stores.into_iter().flatten().collect()
+        self.each_mut().filter_map(|domain| domain.store()).collect()
     }
 
     pub(super) fn losses(&self) -> Vec<LostUpdates> {
-        let mut losses: Vec<_> = self.sched.iter().flat_map(Sched::losses).collect();
-        losses.extend(self.vfs.iter().flat_map(Vfs::losses));
-        losses.extend(self.block.iter().flat_map(Block::losses));
-        losses.extend(self.tcp.iter().flat_map(Tcp::losses));
-        losses.extend(self.net.iter().flat_map(Net::losses));
-        losses.extend(self.rxpath.iter().flat_map(Rxpath::losses));
-        losses.extend(self.reclaim.iter().flat_map(Reclaim::losses));
-        losses
+        self.each().flat_map(Domain::losses).collect()
     }
 
-    /// Number of entries in a map.
+    /// See [`Domain::entries`].
     pub(super) fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "SCHED_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().0),
-            "SCHED_THR_SLOTS" => self.sched.as_ref().map(|sched| sched.slots_in_use().1),
-            "SCHED_INTERFERENCE" => self.sched.as_ref().map(Sched::interference_in_use),
-            "VFS_SLOTS" => self.vfs.as_ref().map(Vfs::slots_in_use),
-            "VFS_STARTED" => self.vfs.as_ref().map(Vfs::started),
-            "BLOCK_IN_FLIGHT" => self.block.as_ref().map(Block::in_flight),
-            "BLOCK_SLOTS" => self.block.as_ref().map(Block::slots_in_use),
-            "TCP_SLOTS" => self.tcp.as_ref().map(Tcp::slots_in_use),
-            "NET_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().0),
-            "NET_DROP_SLOTS" => self.net.as_ref().map(|net| net.slots_in_use().1),
-            "RXPATH_SLOTS" => self.rxpath.as_ref().map(Rxpath::slots_in_use),
-            "RECLAIM_BEGUN" => self.reclaim.as_ref().map(Reclaim::in_progress),
-            "RECLAIM_SLOTS" => self.reclaim.as_ref().map(Reclaim::slots_in_use),
-            _ => None,
-        }
+        self.each().find_map(|domain| domain.entries(map))
     }
+}
+
+/// By the first attach mode that the kernel accepts; `None` if the domain is off.
+fn started<D: Start>(loader: &Loader, plan: &Plan, domains: &mut Vec<DomainState>) -> Option<D> {
+    start_domain(D::NAME, plan, domains, |set, candidate| D::start(loader, set, candidate, plan))
 }

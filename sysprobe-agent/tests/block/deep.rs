@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
+use sysprobe_agent::domain::{Domain as _, Start as _};
 use sysprobe_agent::host::{self, Facts};
 use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{AttachMode, program_set};
@@ -120,8 +121,13 @@ fn start(requests: u32) -> (AttachMode, Block) {
     panic!("the kernel takes none: {refused:?}")
 }
 
+/// Requests in flight at the last scan.
+fn in_flight(block: &Block) -> u64 {
+    block.entries("BLOCK_IN_FLIGHT").expect("the map is listed")
+}
+
 fn count_lost(block: &Block, reason: &str) -> u64 {
-    block.losses().filter(|lost| lost.reason == reason).map(|lost| lost.count).sum()
+    block.losses().into_iter().filter(|lost| lost.reason == reason).map(|lost| lost.count).sum()
 }
 
 /// The number of reads from a disk that were tracked to their end.
@@ -209,14 +215,14 @@ fn requests_whose_end_was_missed_are_removed_once_they_fill_half_of_the_table() 
             scope.spawn(|| disk.read_deep(&cgroup, cpus()[0], depth, depth));
             until("all are in flight", || {
                 now += LONG;
-                block.update(now, monotonic());
-                (block.in_flight() >= u64::from(depth)).then_some(())
+                block.remove_stale(now, monotonic());
+                (in_flight(&block) >= u64::from(depth)).then_some(())
             });
             assert_eq!(count_lost(&block, "end_missed"), 0, "none is old");
             now += LONG;
-            block.update(now, monotonic() + u64::try_from(LONG.as_nanos()).expect("small"));
+            block.remove_stale(now, monotonic() + u64::try_from(LONG.as_nanos()).expect("small"));
         });
-        let (left, removed) = (block.in_flight(), count_lost(&block, "end_missed"));
+        let (left, removed) = (in_flight(&block), count_lost(&block, "end_missed"));
         figure(&format!("of {depth} in flight {removed} were removed, {left} are left"));
         if depth < ROOM / 2 {
             assert_eq!(removed, 0);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
+use sysprobe_agent::domain::{Domain as _, Start as _};
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{AttachMode, program_set};
@@ -123,7 +124,7 @@ fn a_packet_whose_arrival_another_has_overwritten_is_counted_as_such() {
     let Some((_, other)) = steer(&stage) else { return };
     let (mode, rxpath) = start(1);
     let count = |reason: &str| {
-        rxpath.losses().filter(|lost| lost.reason == reason).map(|lost| lost.count).sum::<u64>()
+        rxpath.losses().into_iter().filter(|lost| lost.reason == reason).map(|lost| lost.count).sum::<u64>()
     };
     let server = stage.there().echo(Transport::Tcp, right(), || {});
     server.move_to(other);

@@ -7,6 +7,7 @@ use anyhow::Result;
 use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::cgroup_events::Events;
+use sysprobe_agent::domain::{Domain, Start};
 use sysprobe_agent::net::Net;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
 use sysprobe_agent::probe::{self, Hook, ProgramSet};
@@ -29,12 +30,10 @@ pub(crate) struct Cast {
 pub(crate) enum Running {
     Sched(Box<Sched>),
     Cgroup(Box<Events>),
-    Vfs(Box<Vfs>),
-    Block(Box<Block>),
     Tcp(Box<Tcp>),
-    Net(Box<Net>),
     Rxpath(Box<Rxpath>),
-    Reclaim(Box<Reclaim>),
+    /// A domain of which nothing more is asked.
+    Other(Box<dyn Domain>),
     /// A domain whose maps need no preparation.
     Plain(Box<Loaded>),
 }
@@ -73,13 +72,7 @@ impl Cast {
                 pass(sched.seed())?;
                 pass(sched.begin_task_scan())?;
             }
-            Running::Cgroup(_)
-            | Running::Vfs(_)
-            | Running::Block(_)
-            | Running::Tcp(_)
-            | Running::Net(_)
-            | Running::Rxpath(_)
-            | Running::Reclaim(_) => {}
+            Running::Cgroup(_) | Running::Tcp(_) | Running::Rxpath(_) | Running::Other(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -123,13 +116,13 @@ impl Running {
         plan: &Plan,
     ) -> Result<Self, LoadError> {
         match domain {
-            "sched" => Sched::start(loader, set, candidate, plan).map(|sched| Self::Sched(Box::new(sched))),
-            "vfs" => Vfs::start(loader, set, candidate, plan).map(|vfs| Self::Vfs(Box::new(vfs))),
-            "block" => Block::start(loader, set, candidate, plan).map(|block| Self::Block(Box::new(block))),
-            "tcp" => Tcp::start(loader, set, candidate, plan).map(|tcp| Self::Tcp(Box::new(tcp))),
-            "net" => Net::start(loader, set, candidate, plan).map(|net| Self::Net(Box::new(net))),
-            "rxpath" => Rxpath::start(loader, set, candidate, plan).map(|it| Self::Rxpath(Box::new(it))),
-            "reclaim" => Reclaim::start(loader, set, candidate, plan).map(|it| Self::Reclaim(Box::new(it))),
+            "sched" => boxed(loader, set, candidate, plan).map(Self::Sched),
+            "tcp" => boxed(loader, set, candidate, plan).map(Self::Tcp),
+            "rxpath" => boxed(loader, set, candidate, plan).map(Self::Rxpath),
+            "vfs" => boxed::<Vfs>(loader, set, candidate, plan).map(|vfs| Self::Other(vfs)),
+            "block" => boxed::<Block>(loader, set, candidate, plan).map(|block| Self::Other(block)),
+            "net" => boxed::<Net>(loader, set, candidate, plan).map(|net| Self::Other(net)),
+            "reclaim" => boxed::<Reclaim>(loader, set, candidate, plan).map(|reclaim| Self::Other(reclaim)),
             "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
             _ => {
                 let mut loaded = loader.load(set, &candidate.globals, &[])?;
@@ -157,13 +150,19 @@ impl Running {
         match self {
             Self::Sched(sched) => sched.loaded(),
             Self::Cgroup(events) => events.loaded(),
-            Self::Vfs(vfs) => vfs.loaded(),
-            Self::Block(block) => block.loaded(),
             Self::Tcp(tcp) => tcp.loaded(),
-            Self::Net(net) => net.loaded(),
             Self::Rxpath(rxpath) => rxpath.loaded(),
-            Self::Reclaim(reclaim) => reclaim.loaded(),
+            Self::Other(domain) => domain.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }
+}
+
+fn boxed<D: Start>(
+    loader: &Loader,
+    set: &'static ProgramSet,
+    candidate: &Candidate,
+    plan: &Plan,
+) -> Result<Box<D>, LoadError> {
+    D::start(loader, set, candidate, plan).map(Box::new)
 }

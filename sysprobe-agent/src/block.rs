@@ -44,16 +44,12 @@ impl Block {
 
 impl Domain for Block {
     fn losses(&self) -> Vec<LostUpdates> {
-        let losses = slots::losses("block", &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
+        let losses = slots::losses(Self::NAME, &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
         self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason()).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "BLOCK_SLOTS" => Some(self.slots.in_use()),
-            IN_FLIGHT => Some(self.in_flight.entries()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use(), self.in_flight.in_use()]
     }
 
     fn remove_stale(&mut self, now: Instant, now_ns: u64) {

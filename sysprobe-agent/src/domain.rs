@@ -13,8 +13,8 @@ pub trait Domain: Running {
     /// The updates that it lost since it was started, by reason.
     fn losses(&self) -> Vec<LostUpdates>;
 
-    /// Number of entries of one of its maps when they were last listed; `None` for maps that are not listed.
-    fn entries(&self, map: &str) -> Option<u64>;
+    /// Its maps that are listed from time to time, and how many entries each had the last time.
+    fn in_use(&self) -> Vec<(&'static str, u64)>;
 
     /// Its task or socket storage, if this attach mode has any.
     fn store(&mut self) -> Option<&mut Store> {

@@ -99,10 +99,10 @@ impl<V: Begun> InProgress<V> {
         self.entries = keys.into_iter().filter(|key| self.map.remove(key).is_err()).count() as u64;
     }
 
-    /// Number of entries at the last scan.
+    /// The map, and the number of its entries at the last scan.
     #[must_use]
-    pub const fn entries(&self) -> u64 {
-        self.entries
+    pub const fn in_use(&self) -> (&'static str, u64) {
+        (self.name, self.entries)
     }
 
     /// Adds the removed entries to the losses with this reason.

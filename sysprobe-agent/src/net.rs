@@ -40,15 +40,11 @@ impl Net {
 
 impl Domain for Net {
     fn losses(&self) -> Vec<LostUpdates> {
-        slots::losses("net", &self.losses, NetLoss::ALL.map(NetLoss::reason)).collect()
+        slots::losses(Self::NAME, &self.losses, NetLoss::ALL.map(NetLoss::reason)).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "NET_SLOTS" => Some(self.slots.in_use()),
-            "NET_DROP_SLOTS" => Some(self.drops.in_use()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use(), self.drops.in_use()]
     }
 
     fn store(&mut self) -> Option<&mut Store> {
@@ -78,7 +74,7 @@ impl Start for Net {
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let drops = Slots::new(&mut loaded, DROP_MAPS, plan.sizes.drops, Shards::ONE)?;
         let losses = loaded.map_array("NET_LOSSES")?;
-        let budget = ("net", "NET_BUDGET");
+        let budget = (Self::NAME, "NET_BUDGET");
         let store = Store::of_mode::<net::Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, drops, losses, store })

@@ -38,16 +38,12 @@ impl Reclaim {
 
 impl Domain for Reclaim {
     fn losses(&self) -> Vec<LostUpdates> {
-        let losses = slots::losses("reclaim", &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
+        let losses = slots::losses(Self::NAME, &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
         self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason()).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "RECLAIM_SLOTS" => Some(self.slots.in_use()),
-            BEGUN => Some(self.begun.entries()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use(), self.begun.in_use()]
     }
 
     fn remove_stale(&mut self, now: Instant, now_ns: u64) {

@@ -103,14 +103,11 @@ fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol
 
 impl Domain for Rxpath {
     fn losses(&self) -> Vec<LostUpdates> {
-        slots::losses("rxpath", &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason)).collect()
+        slots::losses(Self::NAME, &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason)).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "RXPATH_SLOTS" => Some(self.slots.in_use()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use()]
     }
 
     fn store(&mut self) -> Option<&mut Store> {
@@ -145,7 +142,7 @@ impl Start for Rxpath {
         let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
         let slow = SlowRequests::new(&mut loaded)?;
         let following = Following::new(&mut loaded, set, plan)?;
-        let budget = ("rxpath", "RXPATH_BUDGET");
+        let budget = (Self::NAME, "RXPATH_BUDGET");
         let store = Store::of_mode::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         loaded.attach()?;
         for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {

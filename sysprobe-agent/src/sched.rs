@@ -118,16 +118,11 @@ fn unmapped(error: &io::Error) -> LoadError {
 
 impl Domain for Sched {
     fn losses(&self) -> Vec<LostUpdates> {
-        slots::losses("sched", &self.losses, SchedLoss::ALL.map(SchedLoss::reason)).collect()
+        slots::losses(Self::NAME, &self.losses, SchedLoss::ALL.map(SchedLoss::reason)).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "SCHED_SLOTS" => Some(self.slots.in_use()),
-            "SCHED_THR_SLOTS" => Some(self.throttles.in_use()),
-            "SCHED_INTERFERENCE" => Some(self.interference.in_use()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use(), self.throttles.in_use(), self.interference.in_use()]
     }
 
     fn store(&mut self) -> Option<&mut Store> {
@@ -173,7 +168,7 @@ impl Start for Sched {
         let interference = Interference::new(&mut loaded, plan.sizes.interference)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
         let counts = loaded.map_array(scan::MAP)?;
-        let budget = ("sched", "SCHED_BUDGET");
+        let budget = (Self::NAME, "SCHED_BUDGET");
         let store = Store::of_mode::<StoredTask>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
         let timelines =
             probe::tells_causes(set.mode).then(|| loaded.map_descriptor(TIMELINES)).transpose()?;

@@ -213,10 +213,10 @@ impl<S: Counters, K: Key> Slots<S, K> {
         self.owners().filter(|(_, id)| *id == cgroup).map(|(key, _)| key).collect()
     }
 
-    /// Number of slots in use when they were last listed.
+    /// The map of slots, and how many were in use when they were last listed.
     #[must_use]
-    pub fn in_use(&self) -> u64 {
-        self.in_slots().count() as u64
+    pub fn in_use(&self) -> (&'static str, u64) {
+        (self.names.known, self.in_slots().count() as u64)
     }
 }
 

@@ -78,14 +78,11 @@ impl Tcp {
 
 impl Domain for Tcp {
     fn losses(&self) -> Vec<LostUpdates> {
-        slots::losses("tcp", &self.losses, TcpLoss::ALL.map(TcpLoss::reason)).collect()
+        slots::losses(Self::NAME, &self.losses, TcpLoss::ALL.map(TcpLoss::reason)).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "TCP_SLOTS" => Some(self.slots.in_use()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use()]
     }
 
     fn store(&mut self) -> Option<&mut Store> {
@@ -114,7 +111,7 @@ impl Start for Tcp {
         let counts = has_scan.then(|| loaded.map_array("TCP_SCAN")).transpose()?;
         let pass = has_scan.then(|| loaded.map_array("TCP_PASS")).transpose()?;
         let losses = loaded.map_array("TCP_LOSSES")?;
-        let budget = ("tcp", "TCP_BUDGET");
+        let budget = (Self::NAME, "TCP_BUDGET");
         let store = Store::of_mode::<Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
         if has_scan {
             loaded.gather("TCP_SOCKETS", &STORAGES)?;

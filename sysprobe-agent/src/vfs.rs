@@ -107,16 +107,12 @@ impl Calls {
 
 impl Domain for Vfs {
     fn losses(&self) -> Vec<LostUpdates> {
-        let losses = slots::losses("vfs", &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
+        let losses = slots::losses(Self::NAME, &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
         self.started.add_removed(losses, VfsLoss::EndMissed.reason()).collect()
     }
 
-    fn entries(&self, map: &str) -> Option<u64> {
-        match map {
-            "VFS_SLOTS" => Some(self.slots.in_use()),
-            REQUESTS => Some(self.started.entries()),
-            _ => None,
-        }
+    fn in_use(&self) -> Vec<(&'static str, u64)> {
+        vec![self.slots.in_use(), self.started.in_use()]
     }
 
     fn store(&mut self) -> Option<&mut Store> {
@@ -155,7 +151,7 @@ impl Start for Vfs {
         let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
         let started = InProgress::new(&mut loaded, REQUESTS, STARTED)?;
         let losses = loaded.map_array("VFS_LOSSES")?;
-        let budget = ("vfs", "VFS_BUDGET");
+        let budget = (Self::NAME, "VFS_BUDGET");
         let store = Store::of_mode::<TaskCall>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
         let calls = Calls::of(&mut loaded, set, plan.vfs_calls_per_second)?;
         loaded.attach()?;

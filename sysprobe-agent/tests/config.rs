@@ -130,7 +130,8 @@ fn the_environment_can_name_the_file_and_a_flag_overrides_it() {
     assert_eq!(reasons(&["--config", other.to_str().expect("UTF-8")]), 0);
     let mut agent = command::sysprobe();
     fs::write(&named, "slot = 5").expect("written");
-    let refused = command::run(agent.arg("agent").env("SYSPROBE_CONFIG", &named));
+    agent.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(directory.path().join("agent.sock"));
+    let refused = command::run(agent.env("SYSPROBE_CONFIG", &named));
     assert_eq!(refused.code, Some(WRONG_CONFIGURATION), "{}", refused.stderr);
     assert!(refused.stderr.contains("named.toml"), "{}", refused.stderr);
 }

@@ -1,5 +1,6 @@
 //! The domains whose BPF programs keep counters per cgroup, as far as they could be started.
 
+use std::collections::HashMap;
 use std::io;
 use std::time::Instant;
 
@@ -33,6 +34,22 @@ pub(super) struct BpfDomains {
     reclaim: Option<Reclaim>,
 }
 
+/// The domains that have been started.
+macro_rules! each {
+    ($of:ident, $as:ident, $domain:ty) => {{
+        let domains: [Option<$domain>; 7] = [
+            $of.sched.$as().map(|sched| sched as _),
+            $of.vfs.$as().map(|vfs| vfs as _),
+            $of.block.$as().map(|block| block as _),
+            $of.tcp.$as().map(|tcp| tcp as _),
+            $of.net.$as().map(|net| net as _),
+            $of.rxpath.$as().map(|rxpath| rxpath as _),
+            $of.reclaim.$as().map(|reclaim| reclaim as _),
+        ];
+        domains.into_iter().flatten()
+    }};
+}
+
 impl BpfDomains {
     /// Starts what the plan enables; a domain that the kernel rejects is off with its reason.
     pub(super) fn start(loader: &Loader, plan: &Plan, domains: &mut Vec<DomainState>) -> Self {
@@ -49,29 +66,11 @@ impl BpfDomains {
     }
 
     fn each(&self) -> impl Iterator<Item = &dyn Domain> {
-        let domains: [Option<&dyn Domain>; 7] = [
-            self.sched.as_ref().map(|sched| sched as _),
-            self.vfs.as_ref().map(|vfs| vfs as _),
-            self.block.as_ref().map(|block| block as _),
-            self.tcp.as_ref().map(|tcp| tcp as _),
-            self.net.as_ref().map(|net| net as _),
-            self.rxpath.as_ref().map(|rxpath| rxpath as _),
-            self.reclaim.as_ref().map(|reclaim| reclaim as _),
-        ];
-        domains.into_iter().flatten()
+        each!(self, as_ref, &dyn Domain)
     }
 
     fn each_mut(&mut self) -> impl Iterator<Item = &mut dyn Domain> {
-        let domains: [Option<&mut dyn Domain>; 7] = [
-            self.sched.as_mut().map(|sched| sched as _),
-            self.vfs.as_mut().map(|vfs| vfs as _),
-            self.block.as_mut().map(|block| block as _),
-            self.tcp.as_mut().map(|tcp| tcp as _),
-            self.net.as_mut().map(|net| net as _),
-            self.rxpath.as_mut().map(|rxpath| rxpath as _),
-            self.reclaim.as_mut().map(|reclaim| reclaim as _),
-        ];
-        domains.into_iter().flatten()
+        each!(self, as_mut, &mut dyn Domain)
     }
 
     /// Accounts for run intervals in progress, so that a reader sees them.
@@ -174,9 +173,9 @@ impl BpfDomains {
         self.each().flat_map(Domain::losses).collect()
     }
 
-    /// See [`Domain::entries`].
-    pub(super) fn entries(&self, map: &str) -> Option<u64> {
-        self.each().find_map(|domain| domain.entries(map))
+    /// See [`Domain::in_use`].
+    pub(super) fn in_use(&self) -> HashMap<&'static str, u64> {
+        self.each().flat_map(Domain::in_use).collect()
     }
 }
 

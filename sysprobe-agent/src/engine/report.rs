@@ -68,12 +68,13 @@ impl Engine {
         programs.chain([self.tracker.walks(), self.files.scan()]).collect()
     }
 
-    fn map_samples(&mut self) -> Vec<MapSample> {
+    fn map_samples(&self) -> Vec<MapSample> {
+        let in_use = self.bpf_domains.in_use();
         let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
         let maps = self.plan.maps.iter().filter(|map| on(map.domain));
         let sample = |map: &MapMemory| MapSample {
             map: map.map.to_lowercase(),
-            entries: self.bpf_domains.entries(map.map),
+            entries: in_use.get(map.map).copied(),
             capacity: u64::from(map.entries),
             bytes: map.bytes,
         };

@@ -111,9 +111,9 @@ impl Interference {
         }
     }
 
-    /// Number of records when they were last read.
+    /// The map of records, and how many there were when it was last read.
     #[must_use]
-    pub const fn in_use(&self) -> u64 {
-        self.entries.len() as u64
+    pub const fn in_use(&self) -> (&'static str, u64) {
+        (MAP, self.entries.len() as u64)
     }
 }

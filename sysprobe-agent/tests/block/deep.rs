@@ -123,7 +123,8 @@ fn start(requests: u32) -> (AttachMode, Block) {
 
 /// Requests in flight at the last scan.
 fn in_flight(block: &Block) -> u64 {
-    block.entries("BLOCK_IN_FLIGHT").expect("the map is listed")
+    let maps = block.in_use();
+    maps.iter().find(|(map, _)| *map == "BLOCK_IN_FLIGHT").expect("the map is listed").1
 }
 
 fn count_lost(block: &Block, reason: &str) -> u64 {

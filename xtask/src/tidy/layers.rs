@@ -35,9 +35,19 @@ fn graph(files: &[(PathBuf, String)], root: &Path) -> Result<Graph, String> {
         let is_source = path.extension().is_some_and(|extension| extension == "rs");
         is_source && (root.starts_with(PROGRAMS) || !path.starts_with(PROGRAMS))
     };
+    let below = |path: &Path| path.strip_prefix(root).ok().map(Path::to_owned);
     let own = files.iter().filter(|(path, _)| is_own(path));
-    let own = own.filter_map(|(path, text)| Some((path.strip_prefix(root).ok()?.to_owned(), text.clone())));
-    modules::graph(&own.collect::<Vec<_>>())
+    let own: Vec<_> = own.filter_map(|(path, text)| Some((below(path)?, text.as_str()))).collect();
+    // The programs for old kernels share modules with those for newer ones.
+    let main = own.iter().find(|(path, _)| path == Path::new("main.rs"));
+    let elsewhere = main.into_iter().flat_map(|(_, text)| modules::elsewhere(text));
+    let shared = elsewhere.filter_map(|(name, path)| {
+        let path = root.parent()?.join(path.strip_prefix("../")?);
+        let (_, text) = files.iter().find(|(other, _)| *other == path)?;
+        Some((PathBuf::from(name), text.as_str()))
+    });
+    let shared: Vec<_> = shared.collect();
+    modules::graph(own.into_iter().chain(shared))
 }
 
 fn in_circle(files: &[(PathBuf, String)], root: &Path) -> Option<String> {
@@ -152,5 +162,17 @@ mod tests {
             assert!(found.contains("`a` -> `b` -> `c` -> `a`"), "{found}");
             assert_eq!(in_circle(&files[..3], Path::new(root)), None);
         }
+    }
+
+    #[test]
+    fn modules_of_another_program_count() {
+        let files = [
+            ("tcp/a.rs", "use crate::b::X;"),
+            ("tcp_hash/main.rs", "#[path = \"../tcp/a.rs\"] mod a; mod b;"),
+            ("tcp_hash/b.rs", "use crate::a::Y;"),
+        ];
+        let files = files.map(|(path, text)| (Path::new(PROGRAMS).join(path), text.to_owned()));
+        let found = in_circle(&files, &Path::new(PROGRAMS).join("tcp_hash")).unwrap();
+        assert!(found.contains("`a` -> `b` -> `a`"), "{found}");
     }
 }

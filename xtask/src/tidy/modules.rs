@@ -20,7 +20,7 @@ struct Said {
 }
 
 /// The graph of the files of a crate, by their paths below its root.
-pub(super) fn graph(files: &[(PathBuf, String)]) -> Result<Graph, String> {
+pub(super) fn graph<'a>(files: impl Iterator<Item = (PathBuf, &'a str)>) -> Result<Graph, String> {
     let mut said = Vec::new();
     for (path, text) in files {
         let tokens: TokenStream =
@@ -47,6 +47,32 @@ pub(super) fn graph(files: &[(PathBuf, String)]) -> Result<Graph, String> {
         uses.retain(|other| modules.contains(other));
     }
     Ok(graph)
+}
+
+/// The modules that a file has from elsewhere, by `#[path = "..."]`: their names and paths.
+pub(super) fn elsewhere(text: &str) -> Vec<(String, String)> {
+    let tokens: Vec<TokenTree> = text.parse::<TokenStream>().into_iter().flatten().collect();
+    let declared = tokens.windows(4).filter_map(|tokens| match tokens {
+        [hash, TokenTree::Group(attribute), TokenTree::Ident(word), TokenTree::Ident(name)]
+            if is_punct(hash, '#') && word == "mod" =>
+        {
+            Some((name.to_string(), path_of(attribute.stream())?))
+        }
+        _ => None,
+    });
+    declared.collect()
+}
+
+/// The path of `path = "..."`.
+fn path_of(attribute: TokenStream) -> Option<String> {
+    match &*attribute.into_iter().collect::<Vec<_>>() {
+        [TokenTree::Ident(word), equals, TokenTree::Literal(path)]
+            if word == "path" && is_punct(equals, '=') =>
+        {
+            Some(path.to_string().trim_matches('"').to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// A circle in the graph, if there is one: each module uses the next, and the last one the first.

@@ -7,6 +7,7 @@ use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::timeline::{LEAVING, PAIRS};
 use sysprobe_common::sched::{Cause, Interference, Pair, Timeline};
+use sysprobe_ebpf::volatile::load_u32;
 use sysprobe_ebpf::{GOLDEN, atomic};
 
 use crate::losses::lose_place;
@@ -37,8 +38,7 @@ pub(crate) fn charge(timeline: &mut Timeline, of: Pair, ns: u64) -> bool {
     *unsafe { timeline.on_their_way.get_unchecked_mut(number as usize & (LEAVING - 1)) } = *entry;
     *entry = Interference { of, ns };
     // Read again: the compiler would spill a kept value to the stack, where the verifier tracks it.
-    // SAFETY: a live reference.
-    timeline.leaving = unsafe { (&raw const timeline.leaving).read_volatile() }.wrapping_add(1);
+    timeline.leaving = load_u32(&timeline.leaving).wrapping_add(1);
     true
 }
 

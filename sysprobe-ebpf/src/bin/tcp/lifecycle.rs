@@ -6,11 +6,11 @@ use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
 use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object as _;
 
-use crate::accounting::{add_time, book_totals, book_totals_at, count, stats_of};
+use crate::accounting::{add_time, book_on_the_way, book_totals, book_totals_at, count, stats_of};
 use crate::losses::lose;
 use crate::memory::{
-    book_on_the_way, connecting, current, forget, has_room, heir, insert, known, listens, listens_no_more,
-    refuse, strangers, tcp,
+    connecting, current, forget, has_room, heir, insert, known, listens, listens_no_more, refuse, strangers,
+    tcp,
 };
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};
 use crate::{HAS_SCAN, Sock, round_trip};

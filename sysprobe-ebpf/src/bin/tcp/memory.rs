@@ -125,7 +125,3 @@ pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
     let owner = unsafe { TCP_LISTENERS.get(original(tcp)) };
     owner.copied().unwrap_or_else(|| maker(socket))
 }
-
-/// Nothing to do: the scan accounts for the socket.
-#[inline(always)]
-pub(crate) const fn book_on_the_way(_tcp: Sock, _remembered: &mut Socket) {}

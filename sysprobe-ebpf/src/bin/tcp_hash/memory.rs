@@ -8,9 +8,8 @@ use sysprobe_ebpf::kernel::Address;
 pub(crate) use sysprobe_ebpf::socket::{maker as strangers, tcp_by_address as tcp};
 
 use crate::Sock;
-use crate::accounting::book_totals;
 use crate::losses::lose;
-use crate::socket::{OFF_TCP_NOW, original};
+use crate::socket::original;
 
 /// By address. Sized by the agent. Preallocated, because entries are added while segments are received.
 #[btf_map]
@@ -65,17 +64,6 @@ pub(crate) const fn listens(_socket: Sock, _owner: u64) {}
 
 #[inline(always)]
 pub(crate) const fn listens_no_more(_socket: Sock) {}
-
-/// Accounts for a socket before its end, while it is locked. This happens at most eight times a second,
-/// because it takes some 25 reads of kernel memory, a helper call each.
-#[inline(always)]
-pub(crate) fn book_on_the_way(tcp: Sock, remembered: &mut Socket) {
-    let tick = Socket::tick(tcp.load_u64(&OFF_TCP_NOW));
-    if remembered.owner != 0 && tick != remembered.visited {
-        remembered.visited = tick;
-        book_totals(tcp, remembered, false);
-    }
-}
 
 /// Not atomic, because only one program at a time accounts for a socket.
 #[inline(always)]

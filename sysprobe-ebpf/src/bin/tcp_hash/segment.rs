@@ -1,7 +1,8 @@
 //! A segment arrives. No iterator walks all sockets here, so the connection is accounted for at its segments.
 
 use crate::Sock;
-use crate::memory::{book_on_the_way, strangers, tcp};
+use crate::accounting::book_on_the_way;
+use crate::memory::{strangers, tcp};
 use crate::{lifecycle, round_trip};
 
 /// An established connection has received a segment.

@@ -25,9 +25,6 @@ const MAX_TEST_LINES: usize = 600;
 /// Pages that a newcomer looks for.
 const PAGES: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 
-/// Directories that are not part of the source.
-const SKIPPED: [&str; 2] = ["target", ".git"];
-
 /// Written by hand, hence held to the rules for text. Recorded data is kept as it was found.
 const TEXTS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "run"];
 
@@ -167,14 +164,18 @@ fn is_text(name: &Path) -> bool {
     TEXTS.iter().any(|text| kind == *text)
 }
 
+/// Whether a directory is git's, or cargo's for a package or workspace. A module may be named `target`, too.
+fn is_no_source(parent: &Path, name: &OsStr) -> bool {
+    name == ".git" || name == "target" && parent.join("Cargo.toml").exists()
+}
+
 /// Every file of the source tree, in a fixed order.
-fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);
-        if kind.is_dir() && !skipped {
+        if kind.is_dir() && !is_no_source(dir, &entry.file_name()) {
             found.extend(files(&entry.path())?);
         } else if kind.is_file() {
             found.push(entry.path());

@@ -83,3 +83,10 @@ fn rust_is_narrow_in_its_strings_too() {
     assert_eq!(check("src/a.rs", &line(111)), ["src/a.rs:2: is longer than 110 columns"]);
     assert!(check("src/a.rs", &line(110)).is_empty());
 }
+
+#[test]
+fn a_module_may_have_the_name_of_cargos_directory() {
+    let files = files(&paths::root().join("sysprobe-agent/src/show")).unwrap();
+    assert!(files.iter().any(|path| path.ends_with("target/tests.rs")), "{files:?}");
+    assert!(is_no_source(paths::root(), OsStr::new("target")));
+}

@@ -11,8 +11,9 @@ use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::ProgramSet;
-use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
-use crate::snapshot::{BlockSample, LostUpdates};
+use crate::probe::block::SLOTS;
+use crate::slots::{self, Charge, Counters, Key, SlotOwner, SlotTable, Slots};
+use crate::snapshot::{BlockSample, LostUpdates, PodTotals, WorkloadSample};
 
 /// The attached programs and their maps.
 pub struct Block {
@@ -32,17 +33,18 @@ pub struct DeviceKey(block::Key);
 #[derive(Clone, Copy, Debug)]
 pub struct Request(block::Request);
 
-const MAPS: Names =
-    Names { stats: "BLOCK_STATS", known: "BLOCK_SLOTS", free: "BLOCK_FREE", room: "BLOCK_ROOM" };
-const IN_FLIGHT: &str = "BLOCK_IN_FLIGHT";
-
 impl Block {
+    /// The same slots as in `slot_tables`, typed: tests and benchmarks read them.
     pub const fn slots(&mut self) -> &mut Slots<BlockStats, DeviceKey> {
         &mut self.slots
     }
 }
 
 impl Domain for Block {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         let losses = slots::losses(Self::NAME, &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
         self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason()).collect()
@@ -67,11 +69,9 @@ impl Start for Block {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut sizes = MAPS.sizes(plan.sizes.block, Shards::ONE).to_vec();
-        sizes.push((IN_FLIGHT, plan.sizes.requests));
-        let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.sizes.block, Shards::ONE)?;
-        let in_flight = InProgress::new(&mut loaded, IN_FLIGHT, plan.sizes.requests)?;
+        let mut loaded = loader.load(set, &candidate.globals, &plan.map_sizes(set))?;
+        let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
+        let in_flight = InProgress::new(&mut loaded, "BLOCK_IN_FLIGHT")?;
         let losses = loaded.map_array("BLOCK_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, in_flight, losses })
@@ -142,8 +142,22 @@ impl Counters for BlockStats {
     }
 }
 
-/// Adds a slot's counters to a workload's totals.
-pub fn accumulate(total: &mut BlockSample, gathered: &BlockStats) {
+impl Charge for BlockStats {
+    fn is_idle(&self) -> bool {
+        self.operations.iter().all(operation::is_unused)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        accumulate(workload.block.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        accumulate(&mut pod.block, self);
+    }
+}
+
+/// Adds a slot's counters to a workload's or a pod's totals.
+fn accumulate(total: &mut BlockSample, gathered: &BlockStats) {
     let device = total.devices.entry(name(gathered)).or_default();
     for operation in Operation::ALL {
         let total = device.of_mut(operation);
@@ -156,12 +170,6 @@ pub fn accumulate(total: &mut BlockSample, gathered: &BlockStats) {
 fn name(gathered: &BlockStats) -> String {
     let name = gathered.disk.split(|byte| *byte == 0).next().unwrap_or_default();
     if name.is_empty() { "unknown".to_owned() } else { String::from_utf8_lossy(name).into_owned() }
-}
-
-/// Whether the slot counted nothing.
-#[must_use]
-pub fn is_idle(gathered: &BlockStats) -> bool {
-    gathered.operations.iter().all(operation::is_unused)
 }
 
 #[cfg(test)]

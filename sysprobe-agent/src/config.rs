@@ -10,9 +10,11 @@ use crate::pods::config::PodsConfig;
 use crate::probe::AttachMode;
 use crate::snapshot::HistogramScope;
 
+mod domains;
 mod limits;
 pub mod metrics;
 
+pub use domains::{Domains, FILE_DOMAINS};
 pub(crate) use limits::check_absolute;
 use metrics::MetricsConfig;
 
@@ -72,23 +74,6 @@ pub struct Config {
     pub log: Log,
 }
 
-/// Which domains are enabled.
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Domains {
-    pub sched: bool,
-    pub vfs: bool,
-    pub block: bool,
-    pub tcp: bool,
-    pub net: bool,
-    pub rxpath: bool,
-    pub reclaim: bool,
-    pub cpu: bool,
-    pub memory: bool,
-    pub pressure: bool,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
@@ -130,52 +115,6 @@ impl Default for Config {
     }
 }
 
-impl Default for Domains {
-    fn default() -> Self {
-        Self {
-            sched: true,
-            vfs: true,
-            block: true,
-            tcp: true,
-            net: true,
-            rxpath: true,
-            reclaim: true,
-            cpu: true,
-            memory: true,
-            pressure: true,
-        }
-    }
-}
-
-impl Domains {
-    /// Whether any enabled domain has BPF programs.
-    #[must_use]
-    pub const fn has_programs(&self) -> bool {
-        self.sched || self.vfs || self.block || self.tcp || self.net || self.rxpath || self.reclaim
-    }
-
-    /// Whether this domain is enabled; `cgroup`, which the others need, always is.
-    #[must_use]
-    pub fn wants(&self, domain: &str) -> bool {
-        self.switches().iter().find(|(name, _)| *name == domain).is_none_or(|(_, on)| *on)
-    }
-
-    const fn switches(&self) -> [(&'static str, bool); 10] {
-        [
-            ("sched", self.sched),
-            ("vfs", self.vfs),
-            ("block", self.block),
-            ("tcp", self.tcp),
-            ("net", self.net),
-            ("rxpath", self.rxpath),
-            ("reclaim", self.reclaim),
-            ("cpu", self.cpu),
-            ("memory", self.memory),
-            ("pressure", self.pressure),
-        ]
-    }
-}
-
 impl Default for Log {
     fn default() -> Self {
         Self { filter: "info".into(), format: LogFormat::Text }
@@ -207,9 +146,8 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        let switches = config.domains.switches();
-        if switches.iter().all(|(_, on)| !on) {
-            let names = switches.map(|(name, _)| name).join(", ");
+        if config.domains.is_empty() {
+            let names = Domains::names().join(", ");
             return Err(malformed(format!(
                 "all domains ({names}) are turned off, so nothing would be exported: turn one of them on"
             )));

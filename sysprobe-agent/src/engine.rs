@@ -34,7 +34,7 @@ use crate::workload::{Admission, Owner, Registry};
 use attribution::Attribution;
 use bpf_domains::BpfDomains;
 use cgroup_tracker::CgroupTracker;
-use charging::{Reaping, SlotTable};
+use charging::Reaping;
 use files::Files;
 use shedding::Shedding;
 use start::{mode_in_use, require_exports, resolve_new_cgroups, resolving_meanwhile, start_domain};
@@ -165,7 +165,7 @@ impl Engine {
     fn reap_cgroups(&mut self, now: Instant) {
         let departed = self.tracker.tree().departed(now);
         if !departed.is_empty() {
-            self.bpf_domains.slot_tables().for_each(SlotTable::list_before_reaping);
+            self.bpf_domains.slot_tables().for_each(charging::list_before_reaping);
         }
         for id in departed {
             self.reap(id, now);
@@ -180,7 +180,7 @@ impl Engine {
         if let Some(cgroup) = self.tracker.tree().get(id) {
             let (attribution, registry) = (&mut self.attribution, &mut self.registry);
             let mut reaping = Reaping { id, cgroup, attribution, registry, now };
-            self.bpf_domains.slot_tables().for_each(|domain| domain.reap(&mut reaping));
+            self.bpf_domains.slot_tables().for_each(|slots| charging::reap(slots, &mut reaping));
             self.files.reap(&mut reaping);
             self.attribution.retire(id, &cgroup.name, now);
         }
@@ -249,14 +249,14 @@ impl Engine {
         self.bpf_domains.flush();
         let flushed = host::monotonic_ns();
         let mut owners = Vec::new();
-        for domain in self.bpf_domains.slot_tables() {
-            domain.list();
-            owners.extend(domain.cgroups());
+        for slots in self.bpf_domains.slot_tables() {
+            charging::list(slots);
+            owners.extend(slots.cgroups());
         }
         charging::resolve_all(&owners, &mut self.tracker, &mut self.attribution);
         let (tracker, attribution, registry) = (&self.tracker, &self.attribution, &mut self.registry);
-        for domain in self.bpf_domains.slot_tables() {
-            domain.collect(tracker, attribution, registry);
+        for slots in self.bpf_domains.slot_tables() {
+            charging::collect(slots, tracker, attribution, registry);
         }
         charging::count_sockets(self.bpf_domains.sockets(), attribution, registry);
         if let Some(interference) = self.bpf_domains.interference() {

@@ -45,12 +45,12 @@ pub struct InProgress<V> {
 
 impl<V: Begun> InProgress<V> {
     /// Takes the map of a domain whose programs do not run yet.
-    pub fn new(loaded: &mut Loaded, name: &'static str, room: u32) -> Result<Self, LoadError> {
+    pub fn new(loaded: &mut Loaded, name: &'static str) -> Result<Self, LoadError> {
         Ok(Self {
             name,
+            room: loaded.map_entries(name)?,
             descriptor: loaded.map_descriptor(name)?,
             map: loaded.take_map(name)?,
-            room,
             scanned: Instant::now(),
             entries: 0,
             refused: 0,

@@ -22,7 +22,7 @@ pub mod storage;
 // Plan.
 pub mod plan;
 
-// Domains: what they share, and then one module for each.
+// Domains: what they share, one module for each, and their table.
 pub mod domain;
 pub mod in_progress;
 mod operation;
@@ -40,6 +40,8 @@ pub mod rxpath;
 pub mod sched;
 pub mod tcp;
 pub mod vfs;
+
+pub mod domain_table;
 
 // Engine.
 pub mod engine;

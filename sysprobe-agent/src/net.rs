@@ -8,10 +8,11 @@ use sysprobe_common::traffic::{Family, Traffic};
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::domain::{Domain, Start};
 use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::net::{DROP_SLOTS, SLOTS};
 use crate::probe::{self, ProgramSet};
-use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
-use crate::snapshot::{LostUpdates, NetSample, TrafficSample};
-use crate::storage::{Holder, Store};
+use crate::slots::{self, Charge, Counters, Key, SlotOwner, SlotTable, Slots};
+use crate::snapshot::{LostUpdates, NetSample, TrafficSample, WorkloadSample};
+use crate::storage::Store;
 
 /// The attached programs and their maps.
 pub struct Net {
@@ -27,18 +28,11 @@ pub struct Net {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropKey(net::DropKey);
 
-const MAPS: Names = Names { stats: "NET_STATS", known: "NET_SLOTS", free: "NET_FREE", room: "NET_ROOM" };
-const DROP_MAPS: Names =
-    Names { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE", room: "NET_DROP_ROOM" };
-
-impl Net {
-    /// The slots of the traffic, and those of the drops.
-    pub const fn slots(&mut self) -> (&mut Slots<NetStats>, &mut Slots<DropStats, DropKey>) {
-        (&mut self.slots, &mut self.drops)
-    }
-}
-
 impl Domain for Net {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots, &mut self.drops]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         slots::losses(Self::NAME, &self.losses, NetLoss::ALL.map(NetLoss::reason)).collect()
     }
@@ -61,21 +55,16 @@ impl Start for Net {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        sizes.extend(DROP_MAPS.sizes(plan.sizes.drops, Shards::ONE));
-        let in_hash = probe::keeps_tasks_in_hash(set.mode);
         let mut globals = candidate.globals.clone();
-        if in_hash {
-            sizes.push(("NET_CALLS", plan.net_calls(set.mode)));
-        } else {
+        if !probe::keeps_tasks_in_hash(set.mode) {
             globals.push(("CFG_TCP_SOCKETS", u32::from(loader.shares(shared::TCP_SOCKETS))));
         }
-        let mut loaded = loader.load(set, &globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let drops = Slots::new(&mut loaded, DROP_MAPS, plan.sizes.drops, Shards::ONE)?;
+        let mut loaded = loader.load(set, &globals, &plan.map_sizes(set))?;
+        let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
+        let drops = Slots::new(&mut loaded, DROP_SLOTS, Shards::ONE)?;
         let losses = loaded.map_array("NET_LOSSES")?;
         let budget = (Self::NAME, "NET_BUDGET");
-        let store = Store::of_mode::<net::Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, drops, losses, store })
     }
@@ -141,8 +130,37 @@ impl Counters for DropStats {
     }
 }
 
+/// There are no histograms, so nothing is added to the pod.
+impl Charge for NetStats {
+    fn is_idle(&self) -> bool {
+        *self == Self::ZERO
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        accumulate(workload.net.get_or_insert_default(), self);
+    }
+
+    fn is_of_pods(&self) -> bool {
+        false
+    }
+}
+
+impl Charge for DropStats {
+    fn is_idle(&self) -> bool {
+        self.packets == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        *workload.net.get_or_insert_default().drops.entry(self.reason).or_default() += self.packets;
+    }
+
+    fn is_of_pods(&self) -> bool {
+        false
+    }
+}
+
 /// Adds a slot's traffic to a workload's totals.
-pub fn accumulate(total: &mut NetSample, gathered: &NetStats) {
+fn accumulate(total: &mut NetSample, gathered: &NetStats) {
     for protocol in Protocol::ALL {
         for family in Family::ALL {
             let gathered = &gathered.traffic[protocol as usize][family as usize];
@@ -159,9 +177,4 @@ pub(crate) fn add_traffic(total: &mut TrafficSample, gathered: &Traffic) {
     total.received_packets += gathered.received_packets;
     total.sent_bytes += gathered.sent_bytes;
     total.sent_packets += gathered.sent_packets;
-}
-
-/// The same for drops.
-pub fn accumulate_drops(total: &mut NetSample, gathered: &DropStats) {
-    *total.drops.entry(gathered.reason).or_default() += gathered.packets;
 }

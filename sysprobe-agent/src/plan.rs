@@ -207,12 +207,6 @@ impl Plan {
         }
     }
 
-    /// How many calls `net` may have in progress in its hash. By raw tracepoints, it only sees their ends.
-    #[must_use]
-    pub fn net_calls(&self, mode: AttachMode) -> u32 {
-        if mode == AttachMode::Kprobe { self.tasks } else { 1 }
-    }
-
     #[must_use]
     pub fn map_bytes(&self) -> u64 {
         self.maps.iter().map(|map| map.bytes).sum()

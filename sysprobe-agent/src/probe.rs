@@ -5,15 +5,16 @@
 //! other hooks. Differences between kernels (missing functions, renamed members, other arguments) are rows
 //! here, not branches in code.
 
-mod block;
+pub(crate) mod block;
 mod cgroup;
+mod map;
 mod members;
-mod net;
-mod reclaim;
-mod rxpath;
-mod sched;
-mod tcp;
-mod vfs;
+pub(crate) mod net;
+pub(crate) mod reclaim;
+pub(crate) mod rxpath;
+pub(crate) mod sched;
+pub(crate) mod tcp;
+pub(crate) mod vfs;
 
 use std::fmt;
 
@@ -48,6 +49,8 @@ pub struct Object {
     /// Its file name in a directory of objects.
     pub file: &'static str,
     pub bytes: &'static [u8],
+    /// Its maps in groups, without those of globals.
+    pub maps: &'static [&'static [MapSpec]],
 }
 
 /// Attach mode: the kind of hook to which a domain's programs are attached.
@@ -180,15 +183,17 @@ pub fn rank(domain: &str, mode: AttachMode) -> Option<usize> {
     probe.sets.iter().position(|set| set.mode == mode)
 }
 
-/// One of the objects that are built into the agent.
+/// One of the objects that are built into the agent, and its maps.
 macro_rules! object {
-    ($file:literal) => {
+    ($file:literal, $($maps:expr),+ $(,)?) => {
         $crate::probe::Object {
             file: $file,
             bytes: aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/", $file)),
+            maps: &[$($maps),+],
         }
     };
 }
+pub use map::{EntryCount, MapKind, MapSpec, SlotMaps};
 use members::socket_members;
 use object;
 pub use tcp::SOCKET_SCANS;
@@ -239,6 +244,11 @@ pub fn targets() -> impl Iterator<Item = Target> {
 }
 
 impl ProgramSet {
+    /// The maps of its object, without those of globals.
+    pub fn maps(&self) -> impl Iterator<Item = &'static MapSpec> + use<> {
+        self.object.maps.iter().copied().flatten()
+    }
+
     /// The programs on these tracepoints, by their names.
     #[must_use]
     pub fn on_tracepoints(&self, tracepoints: &[&str]) -> Vec<&'static str> {

@@ -10,8 +10,9 @@ use crate::domain::{Domain, Start};
 use crate::in_progress::{Begun, InProgress};
 use crate::plan::{Candidate, Plan, Shards};
 use crate::probe::ProgramSet;
-use crate::slots::{self, Counters, Names, Slots};
-use crate::snapshot::{LostUpdates, ReclaimSample};
+use crate::probe::reclaim::SLOTS;
+use crate::slots::{self, Charge, Counters, SlotTable, Slots};
+use crate::snapshot::{LostUpdates, WorkloadSample};
 
 /// The attached programs and their maps.
 pub struct Reclaim {
@@ -26,17 +27,11 @@ pub struct Reclaim {
 #[derive(Clone, Copy, Debug)]
 pub struct BegunReclaim(reclaim::Begun);
 
-const MAPS: Names =
-    Names { stats: "RECLAIM_STATS", known: "RECLAIM_SLOTS", free: "RECLAIM_FREE", room: "RECLAIM_ROOM" };
-const BEGUN: &str = "RECLAIM_BEGUN";
-
-impl Reclaim {
-    pub const fn slots(&mut self) -> &mut Slots<ReclaimStats> {
-        &mut self.slots
-    }
-}
-
 impl Domain for Reclaim {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         let losses = slots::losses(Self::NAME, &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
         self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason()).collect()
@@ -61,11 +56,9 @@ impl Start for Reclaim {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        sizes.push((BEGUN, plan.sizes.reclaims));
-        let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let begun = InProgress::new(&mut loaded, BEGUN, plan.sizes.reclaims)?;
+        let mut loaded = loader.load(set, &candidate.globals, &plan.map_sizes(set))?;
+        let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
+        let begun = InProgress::new(&mut loaded, "RECLAIM_BEGUN")?;
         let losses = loaded.map_array("RECLAIM_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, begun, losses })
@@ -105,8 +98,18 @@ impl Counters for ReclaimStats {
     }
 }
 
-/// Adds a slot's counters to a workload's totals.
-pub fn accumulate(total: &mut ReclaimSample, gathered: &ReclaimStats) {
-    total.took_ns += gathered.took_ns;
-    total.reclaims += gathered.reclaims;
+impl Charge for ReclaimStats {
+    fn is_idle(&self) -> bool {
+        self.reclaims == 0
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        let total = workload.reclaim.get_or_insert_default();
+        total.took_ns += self.took_ns;
+        total.reclaims += self.reclaims;
+    }
+
+    fn is_of_pods(&self) -> bool {
+        false
+    }
 }

@@ -3,16 +3,17 @@
 
 use std::time::Instant;
 
-use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats, Unread};
+use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats};
 use sysprobe_common::shared;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::domain::{Domain, Start};
 use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::rxpath::SLOTS;
 use crate::probe::{self, ProgramSet};
-use crate::slots::{self, Counters, Key, Names, SlotOwner, Slots};
-use crate::snapshot::{LostUpdates, RxpathSample};
-use crate::storage::{Holder, Store};
+use crate::slots::{self, Charge, Counters, Key, SlotOwner, SlotTable, Slots};
+use crate::snapshot::{LostUpdates, PodTotals, RxpathSample, WorkloadSample};
+use crate::storage::Store;
 use crate::times;
 
 mod following;
@@ -38,14 +39,7 @@ pub struct Rxpath {
 #[derive(Clone, Copy, Debug)]
 pub struct ProtocolKey(rxpath::Key);
 
-const MAPS: Names =
-    Names { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE", room: "RXPATH_ROOM" };
-
 impl Rxpath {
-    pub const fn slots(&mut self) -> &mut Slots<RxpathStats, ProtocolKey> {
-        &mut self.slots
-    }
-
     /// Follows all packets for a while.
     pub fn follow_all(&mut self, until: Instant) {
         self.following.follow_all(until);
@@ -102,6 +96,10 @@ fn points(loaded: &Loaded, in_hash: bool, knows_readers: bool) -> [u32; Protocol
 }
 
 impl Domain for Rxpath {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         slots::losses(Self::NAME, &self.losses, RxpathLoss::ALL.map(RxpathLoss::reason)).collect()
     }
@@ -127,23 +125,18 @@ impl Start for Rxpath {
         let in_hash = probe::keeps_tasks_in_hash(set.mode);
         let knows_readers = !in_hash && loader.shares(shared::SCHED_TASKS);
         let mut globals = candidate.globals.clone();
-        let packets = plan.sizes.packets;
-        globals.push(("CFG_ARRIVAL_BITS", packets.trailing_zeros()));
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        if in_hash {
-            sizes.push(("RXPATH_SOCKETS", plan.tasks));
-        } else {
+        globals.push(("CFG_ARRIVAL_BITS", plan.sizes.packets.trailing_zeros()));
+        if !in_hash {
             globals.push(("CFG_SLICES", u32::from(knows_readers)));
         }
-        sizes.extend([("RXPATH_ARRIVALS", packets), ("RXPATH_IP", packets)]);
-        let mut loaded = loader.load(set, &globals, &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let mut loaded = loader.load(set, &globals, &plan.map_sizes(set))?;
+        let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let losses = loaded.map_array("RXPATH_LOSSES")?;
         let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
         let slow = SlowRequests::new(&mut loaded)?;
         let following = Following::new(&mut loaded, set, plan)?;
         let budget = (Self::NAME, "RXPATH_BUDGET");
-        let store = Store::of_mode::<Unread>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         loaded.attach()?;
         for (protocol, points) in points(&loaded, in_hash, knows_readers).into_iter().enumerate() {
             seen.write(protocol, u64::from(points));
@@ -194,14 +187,22 @@ impl Counters for RxpathStats {
     }
 }
 
-/// Whether the slot counted nothing.
-#[must_use]
-pub fn is_idle(gathered: &RxpathStats) -> bool {
-    gathered.total.counts.iter().all(|count| *count == 0)
+impl Charge for RxpathStats {
+    fn is_idle(&self) -> bool {
+        self.total.counts.iter().all(|count| *count == 0)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        accumulate(workload.rxpath.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        accumulate(&mut pod.rxpath, self);
+    }
 }
 
-/// Adds a slot's counters to a workload's totals.
-pub fn accumulate(total: &mut RxpathSample, gathered: &RxpathStats) {
+/// Adds a slot's counters to a workload's or a pod's totals.
+fn accumulate(total: &mut RxpathSample, gathered: &RxpathStats) {
     let Some(protocol) = Protocol::ALL.into_iter().find(|one| *one as u32 + 1 == gathered.protocol) else {
         return;
     };

@@ -2,10 +2,9 @@
 
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use sysprobe_common::hist;
-use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::sched::{Cause, SchedLoss, SchedStats, Timeline};
@@ -15,10 +14,11 @@ use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::domain::{Domain, Start};
 use crate::host;
 use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
+use crate::probe::sched::{SLOTS, THROTTLE_SLOTS};
 use crate::probe::{self, ProgramSet};
-use crate::slots::{self, Counters, Names, SlotOwner, Slots};
-use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, SchedSample, ThrottleSample};
-use crate::storage::{Holder, Store};
+use crate::slots::{self, Charge, Counters, SlotOwner, SlotTable, Slots};
+use crate::snapshot::{CausesSample, HistogramSample, LostUpdates, PodTotals, SchedSample, WorkloadSample};
+use crate::storage::Store;
 
 pub(crate) mod blame;
 pub mod interference;
@@ -40,32 +40,10 @@ pub struct Sched {
     timelines: Option<MappedArray<Timeline>>,
 }
 
-/// The slots of throttled cgroups.
-const THROTTLES: Names = Names {
-    stats: "SCHED_THROTTLES",
-    known: "SCHED_THR_SLOTS",
-    free: "SCHED_THR_FREE",
-    room: "SCHED_THR_ROOM",
-};
-const MAPS: Names =
-    Names { stats: "SCHED_STATS", known: "SCHED_SLOTS", free: "SCHED_FREE", room: "SCHED_ROOM" };
-
 const TIMELINES: &str = "SCHED_TIMELINES";
 
 impl Sched {
-    /// Accounts for tasks that are running now, so that a reader sees them. CPUs that have been idle since
-    /// the last flush are left asleep: there is nothing to account for.
-    pub fn flush(&mut self) -> Result<(), LoadError> {
-        let mut cpus = host::online_cpus();
-        if let Some(timelines) = &mut self.timelines {
-            let highest = cpus.iter().max().copied().unwrap_or(0);
-            timelines.reach(highest as usize).map_err(|error| unmapped(&error))?;
-            cpus.retain(|cpu| timelines.word(*cpu as usize, offset_of!(Timeline, asleep)) != Some(1));
-        }
-        self.loaded.run_on("sched_flush", &cpus)
-    }
-
-    /// The slots of run and wait times, and those of throttles.
+    /// The same slots as in `slot_tables`, typed: tests and benchmarks read them.
     pub const fn slots(&mut self) -> (&mut Slots<SchedStats>, &mut Slots<ThrottleStats>) {
         (&mut self.slots, &mut self.throttles)
     }
@@ -108,7 +86,8 @@ impl Sched {
 }
 
 /// Maps them as needed: the timelines of CPUs that never come online stay unmapped.
-fn mapped_timelines(map: &OwnedFd, cpus: u32) -> Result<MappedArray<Timeline>, LoadError> {
+fn mapped_timelines(loaded: &Loaded) -> Result<MappedArray<Timeline>, LoadError> {
+    let (map, cpus) = (loaded.map_descriptor(TIMELINES)?, loaded.map_entries(TIMELINES)?);
     MappedArray::growing(map.as_fd(), cpus).map_err(|error| unmapped(&error))
 }
 
@@ -117,6 +96,10 @@ fn unmapped(error: &io::Error) -> LoadError {
 }
 
 impl Domain for Sched {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots, &mut self.throttles]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         slots::losses(Self::NAME, &self.losses, SchedLoss::ALL.map(SchedLoss::reason)).collect()
     }
@@ -127,6 +110,18 @@ impl Domain for Sched {
 
     fn store(&mut self) -> Option<&mut Store> {
         self.store.as_mut()
+    }
+
+    /// Accounts for tasks that are running now. CPUs that have been idle since the last flush are left
+    /// asleep: there is nothing to account for.
+    fn flush(&mut self) -> Result<(), LoadError> {
+        let mut cpus = host::online_cpus();
+        if let Some(timelines) = &mut self.timelines {
+            let highest = cpus.iter().max().copied().unwrap_or(0);
+            timelines.reach(highest as usize).map_err(|error| unmapped(&error))?;
+            cpus.retain(|cpu| timelines.word(*cpu as usize, offset_of!(Timeline, asleep)) != Some(1));
+        }
+        self.loaded.run_on("sched_flush", &cpus)
     }
 }
 
@@ -146,33 +141,21 @@ impl Start for Sched {
             ("CFG_SHARDS", shards.count),
             ("CFG_ADDING", shards.adding()),
         ]);
-        let mut sizes = MAPS.sizes(plan.slots, shards).to_vec();
-        sizes.extend(THROTTLES.sizes(plan.slots, Shards::ONE));
-        sizes.extend([
-            (TIMELINES, plan.cpus),
-            ("SCHED_THR_QUEUES", plan.sizes.throttles),
-            (interference::MAP, plan.sizes.interference),
-            (scan::MAP, plan.slots),
-        ]);
-        let in_hash = probe::keeps_tasks_in_hash(set.mode);
-        if in_hash {
+        if probe::keeps_tasks_in_hash(set.mode) {
             let now = host::monotonic();
             globals.push(("CFG_STARTED_SECONDS", u32::try_from(now.as_secs()).unwrap_or(u32::MAX)));
             globals.push(("CFG_STARTED_NANOSECONDS", now.subsec_nanos()));
-            sizes.push(("SCHED_TASKS", plan.tasks));
         }
-        let table = plan.cpu_shards.table();
+        let (table, sizes) = (plan.cpu_shards.table(), plan.map_sizes(set));
         let mut loaded = loader.load_with_table(set, &globals, Some((CPU_SHARDS, &table)), &sizes)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, shards)?;
-        let throttles = Slots::new(&mut loaded, THROTTLES, plan.slots, Shards::ONE)?;
-        let interference = Interference::new(&mut loaded, plan.sizes.interference)?;
+        let slots = Slots::new(&mut loaded, SLOTS, shards)?;
+        let throttles = Slots::new(&mut loaded, THROTTLE_SLOTS, Shards::ONE)?;
+        let interference = Interference::new(&mut loaded)?;
         let losses = loaded.map_array("SCHED_LOSSES")?;
-        let counts = loaded.map_array(scan::MAP)?;
+        let counts = loaded.map_array("SCHED_SCAN")?;
         let budget = (Self::NAME, "SCHED_BUDGET");
-        let store = Store::of_mode::<StoredTask>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
-        let timelines =
-            probe::tells_causes(set.mode).then(|| loaded.map_descriptor(TIMELINES)).transpose()?;
-        let timelines = timelines.map(|map| mapped_timelines(&map, plan.cpus)).transpose()?;
+        let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
+        let timelines = probe::tells_causes(set.mode).then(|| mapped_timelines(&loaded)).transpose()?;
         loaded.attach()?;
         if probe::remembers_slices(set.mode) {
             loader.share(shared::SCHED_TASKS, loaded.map_descriptor("SCHED_TASKS")?);
@@ -234,6 +217,41 @@ impl Counters for SchedStats {
     }
 }
 
+impl Charge for SchedStats {
+    fn is_idle(&self) -> bool {
+        self.on_cpu_ns == 0
+            && self.wait_ns == 0
+            && self.causes.iter().all(|ns| *ns == 0)
+            && self.voluntary == 0
+            && self.involuntary == 0
+            && self.wait.iter().all(|count| *count == 0)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        accumulate(workload.sched.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        accumulate_waits(&mut pod.wait, self);
+    }
+}
+
+impl Charge for ThrottleStats {
+    fn is_idle(&self) -> bool {
+        self.throttled_ns == 0 && self.threads == 0 && self.lengths.iter().all(|count| *count == 0)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        let total = workload.throttle.get_or_insert_default();
+        total.lengths.gather(&self.lengths, self.throttled_ns);
+        total.threads += self.threads;
+    }
+
+    fn is_of_pods(&self) -> bool {
+        false
+    }
+}
+
 /// Adds a slot's counters to a workload's totals.
 pub fn accumulate(total: &mut SchedSample, gathered: &SchedStats) {
     accumulate_waits(&mut total.wait, gathered);
@@ -268,23 +286,6 @@ const fn of_cause(total: &mut CausesSample, cause: Cause) -> Option<&mut u64> {
 }
 
 /// The same for the histogram alone.
-pub fn accumulate_waits(total: &mut HistogramSample, gathered: &SchedStats) {
+fn accumulate_waits(total: &mut HistogramSample, gathered: &SchedStats) {
     total.gather(&gathered.wait, gathered.wait_ns);
-}
-
-/// Adds throttles to a workload's or a pod's totals.
-pub fn accumulate_throttles(total: &mut ThrottleSample, gathered: &ThrottleStats) {
-    total.lengths.gather(&gathered.lengths, gathered.throttled_ns);
-    total.threads += gathered.threads;
-}
-
-/// Whether the slot counted nothing.
-#[must_use]
-pub fn is_idle(gathered: &SchedStats) -> bool {
-    let silent =
-        gathered.on_cpu_ns == 0 && gathered.wait_ns == 0 && gathered.causes.iter().all(|ns| *ns == 0);
-    silent
-        && gathered.voluntary == 0
-        && gathered.involuntary == 0
-        && gathered.wait.iter().all(|count| *count == 0)
 }

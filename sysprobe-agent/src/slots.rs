@@ -12,7 +12,12 @@ use sysprobe_common::slot::{self, room};
 
 use crate::bpf::{Entries, LoadError, Loaded, MappedArray, Plain};
 use crate::plan::Shards;
+use crate::probe::SlotMaps;
 use crate::snapshot::LostUpdates;
+
+mod table;
+
+pub use table::{Charge, SlotTable};
 
 /// The counters of one slot. Each wraps separately, so differences are right across a wrap.
 pub trait Counters: Plain {
@@ -40,15 +45,6 @@ impl Key for u64 {
     }
 }
 
-/// The maps of a domain, by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Names {
-    pub stats: &'static str,
-    pub known: &'static str,
-    pub free: &'static str,
-    pub room: &'static str,
-}
-
 /// The owner of a slot's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotOwner {
@@ -73,7 +69,7 @@ impl SlotOwner {
 const GONE: usize = 64;
 
 pub struct Slots<S, K = u64> {
-    names: Names,
+    maps: SlotMaps,
     stats: MappedArray<S>,
     known: HashMap<MapData, K, u32>,
     /// The same map, for reading it in batches.
@@ -89,24 +85,17 @@ pub struct Slots<S, K = u64> {
     gone: VecDeque<K>,
 }
 
-impl Names {
-    /// The sizes of the maps.
-    #[must_use]
-    pub const fn sizes(&self, slots: u32, shards: Shards) -> [(&'static str, u32); 3] {
-        [(self.stats, slots * shards.count), (self.known, slots), (self.free, slots)]
-    }
-}
-
 impl<S: Counters, K: Key> Slots<S, K> {
     /// Takes the maps of a domain whose programs do not run yet, and fills the stack of free slots.
-    pub fn new(loaded: &mut Loaded, names: Names, slots: u32, shards: Shards) -> Result<Self, LoadError> {
+    pub fn new(loaded: &mut Loaded, maps: SlotMaps, shards: Shards) -> Result<Self, LoadError> {
+        let slots = loaded.map_entries(maps.known)?;
         let mut all = Self {
-            names,
-            stats: loaded.map_growing_array(names.stats)?,
-            descriptor: loaded.map_descriptor(names.known)?,
-            known: loaded.take_map(names.known)?,
-            free: loaded.take_map(names.free)?,
-            room: loaded.map_array(names.room)?,
+            maps,
+            stats: loaded.map_growing_array(maps.stats)?,
+            descriptor: loaded.map_descriptor(maps.known)?,
+            known: loaded.take_map(maps.known)?,
+            free: loaded.take_map(maps.free)?,
+            room: loaded.map_array(maps.room)?,
             entries: Entries::with_capacity(slots),
             shards,
             last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
@@ -120,7 +109,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
     }
 
     fn give_back(&mut self, slot: u32) -> Result<(), LoadError> {
-        self.free.push(slot, 0).map_err(|error| failed(self.names.free, &error))?;
+        self.free.push(slot, 0).map_err(|error| failed(self.maps.free, &error))?;
         // After the push: programs that have found no slot look again when this changes.
         let freed = self.room.read(room::FREED as usize).unwrap_or(0);
         self.room.write(room::FREED as usize, freed + 1);
@@ -164,10 +153,10 @@ impl<S: Counters, K: Key> Slots<S, K> {
         if slot < slot::FIRST_FREE {
             return Ok(());
         }
-        let unmapped = |error: io::Error| LoadError::Map { map: self.names.stats, reason: error.to_string() };
+        let unmapped = |error: io::Error| LoadError::Map { map: self.maps.stats, reason: error.to_string() };
         self.stats.reach(elements(self.shards, slot).end - 1).map_err(unmapped)?;
         take(&gathered(&self.stats, self.shards, &mut self.last, slot));
-        self.known.remove(&key).map_err(|error| failed(self.names.known, &error))?;
+        self.known.remove(&key).map_err(|error| failed(self.maps.known, &error))?;
         for element in elements(self.shards, slot) {
             self.stats.write(element, S::ZERO);
         }
@@ -182,7 +171,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
     /// again.
     pub fn retire(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
         self.release(key, take)?;
-        let wrong = |error: MapError| failed(self.names.known, &error);
+        let wrong = |error: MapError| failed(self.maps.known, &error);
         self.known.insert(key, slot::UNKNOWN, 0).map_err(wrong)?;
         self.gone.push_back(key);
         if self.gone.len() > GONE
@@ -216,7 +205,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
     /// The map of slots, and how many were in use when they were last listed.
     #[must_use]
     pub fn in_use(&self) -> (&'static str, u64) {
-        (self.names.known, self.in_slots().count() as u64)
+        (self.maps.known, self.in_slots().count() as u64)
     }
 }
 

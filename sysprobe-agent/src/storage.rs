@@ -12,7 +12,7 @@ use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
 use crate::host::{Charge, MemoryGroup, Population};
-use crate::probe::{self, ProgramSet};
+use crate::probe::{MapKind, MapSpec, ProgramSet};
 use crate::snapshot::{LostUpdates, StorageSample};
 
 /// The kind of object that storage belongs to.
@@ -109,21 +109,23 @@ pub struct Store {
 }
 
 impl Store {
-    /// Storage for values of type `T`. Takes the budget from an object whose programs do not run yet, and
-    /// grants what there is room for, because tasks and sockets older than the agent are registered next.
-    /// `None` for an attach mode that uses a hash.
-    pub fn of_mode<T>(
+    /// The storage of these programs; `None` if they use a hash. Takes the budget from an object whose
+    /// programs do not run yet, and grants what there is room for, because tasks and sockets older than the
+    /// agent are registered next.
+    pub fn of_set(
         loaded: &mut Loaded,
         set: &ProgramSet,
         (domain, budget): (&'static str, &'static str),
-        holder: Holder,
         limits: &Limits,
     ) -> Result<Option<Self>, LoadError> {
-        if probe::keeps_tasks_in_hash(set.mode) {
-            return Ok(None);
-        }
+        let holder = |map: &MapSpec| match map.kind {
+            MapKind::TaskStorage => Some((Holder::Task, map.value)),
+            MapKind::SocketStorage => Some((Holder::Socket, map.value)),
+            _ => None,
+        };
+        let Some((holder, value)) = set.maps().find_map(holder) else { return Ok(None) };
         let budget = loaded.map_array(budget)?;
-        let mut store = Self { domain, holder, bytes_each: bytes_of(size_of::<T>()), budget };
+        let mut store = Self { domain, holder, bytes_each: bytes_of(value), budget };
         store.grant(limits.free(0) / (store.bytes_each + LIST_BYTES));
         Ok(Some(store))
     }

@@ -4,17 +4,18 @@
 use std::io;
 
 use sysprobe_common::shared;
-use sysprobe_common::tcp::{Count, STORAGES, Socket, Sockets, TcpLoss, TcpStats, state};
+use sysprobe_common::tcp::{Count, STORAGES, Sockets, TcpLoss, TcpStats, state};
 use sysprobe_common::traffic::Family;
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::domain::{Domain, Start};
 use crate::net::{add_traffic, combine_traffic};
 use crate::plan::{Candidate, Plan, Shards};
+use crate::probe::tcp::SLOTS;
 use crate::probe::{self, ProgramSet, SOCKET_SCANS};
-use crate::slots::{self, Counters, Names, SlotOwner, Slots};
-use crate::snapshot::{LostUpdates, SocketsSample, TcpSample, TcpTimes};
-use crate::storage::{Holder, Store};
+use crate::slots::{self, Charge, Counters, SlotOwner, SlotTable, Slots};
+use crate::snapshot::{LostUpdates, PodTotals, SocketsSample, TcpSample, TcpTimes, WorkloadSample};
+use crate::storage::Store;
 use crate::{host, times};
 
 /// The attached programs and their maps.
@@ -37,8 +38,6 @@ struct SocketScan {
     pass: MappedArray<u64>,
     scan: Scan,
 }
-
-const MAPS: Names = Names { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE", room: "TCP_ROOM" };
 
 impl Tcp {
     /// Resets the counts, and returns the scan that collects every socket's counters and counts the sockets.
@@ -70,13 +69,13 @@ impl Tcp {
     pub fn sockets(&self) -> &[(SlotOwner, SocketsSample)] {
         &self.sockets
     }
-
-    pub const fn slots(&mut self) -> &mut Slots<TcpStats> {
-        &mut self.slots
-    }
 }
 
 impl Domain for Tcp {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         slots::losses(Self::NAME, &self.losses, TcpLoss::ALL.map(TcpLoss::reason)).collect()
     }
@@ -99,20 +98,18 @@ impl Start for Tcp {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
         let has_scan = !probe::keeps_tasks_in_hash(set.mode);
-        sizes.push(if has_scan { ("TCP_SCAN", plan.slots) } else { ("TCP_SOCKETS", plan.tasks) });
-        let mut loaded = loader.load(set, &candidate.globals, &sizes)?;
+        let mut loaded = loader.load(set, &candidate.globals, &plan.map_sizes(set))?;
         if has_scan && !SOCKET_SCANS.iter().any(|name| loaded.runs(name)) {
             let reason = loaded.left_out().collect::<Vec<_>>().join("; ");
             return Err(LoadError::Program { program: SOCKET_SCANS[0], reason });
         }
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
+        let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let counts = has_scan.then(|| loaded.map_array("TCP_SCAN")).transpose()?;
         let pass = has_scan.then(|| loaded.map_array("TCP_PASS")).transpose()?;
         let losses = loaded.map_array("TCP_LOSSES")?;
         let budget = (Self::NAME, "TCP_BUDGET");
-        let store = Store::of_mode::<Socket>(&mut loaded, set, budget, Holder::Socket, &plan.storage)?;
+        let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         if has_scan {
             loaded.gather("TCP_SOCKETS", &STORAGES)?;
         }
@@ -161,8 +158,22 @@ impl Counters for TcpStats {
     }
 }
 
+impl Charge for TcpStats {
+    fn is_idle(&self) -> bool {
+        *self == Self::ZERO
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        accumulate(workload.tcp.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        accumulate_times(&mut pod.tcp, self);
+    }
+}
+
 /// Adds a slot's counters to a workload's totals.
-pub fn accumulate(total: &mut TcpSample, gathered: &TcpStats) {
+fn accumulate(total: &mut TcpSample, gathered: &TcpStats) {
     add_traffic(&mut total.ipv4, &gathered.traffic[Family::V4 as usize]);
     add_traffic(&mut total.ipv6, &gathered.traffic[Family::V6 as usize]);
     let of = |count: Count| gathered.counts[count as usize];
@@ -191,16 +202,10 @@ const FAILURES: [(&str, Count); 4] = [
 ];
 
 /// The same for the histograms alone.
-pub fn accumulate_times(total: &mut TcpTimes, gathered: &TcpStats) {
+fn accumulate_times(total: &mut TcpTimes, gathered: &TcpStats) {
     times::accumulate(&mut total.srtt, &gathered.srtt);
     times::accumulate(&mut total.variance, &gathered.variance);
     times::accumulate(&mut total.connect, &gathered.connect);
-}
-
-/// Whether the slot counted nothing.
-#[must_use]
-pub fn is_idle(gathered: &TcpStats) -> bool {
-    *gathered == TcpStats::ZERO
 }
 
 fn sample(sockets: &Sockets) -> SocketsSample {

@@ -8,17 +8,18 @@ use std::time::Instant;
 
 use aya::maps::{Array, MapData};
 use sysprobe_common::operation::OperationStats;
-use sysprobe_common::vfs::{self, Entered, Operation, SHARDS, STARTED, TaskCall, VfsLoss, VfsStats};
+use sysprobe_common::vfs::{self, Entered, Operation, SHARDS, VfsLoss, VfsStats};
 
 use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::domain::{Domain, Start};
 use crate::in_progress::{Begun, InProgress};
 use crate::operation;
 use crate::plan::{CPU_SHARDS, Candidate, Plan, Shards};
+use crate::probe::vfs::SLOTS;
 use crate::probe::{self, ProgramSet};
-use crate::slots::{self, Counters, Names, Slots};
-use crate::snapshot::{LostUpdates, VfsSample};
-use crate::storage::{Holder, Store};
+use crate::slots::{self, Charge, Counters, SlotTable, Slots};
+use crate::snapshot::{LostUpdates, PodTotals, VfsSample, WorkloadSample};
+use crate::storage::Store;
 use limit::Limit;
 pub use limit::Turn;
 
@@ -54,9 +55,6 @@ const SYSTEM_CALLS: [&str; 2] = ["sys_enter", "sys_exit"];
 /// operations would look like all of them.
 const RINGS: [&str; 3] = ["io_uring_submit_req", "io_uring_submit_sqe", "io_uring_complete"];
 
-const MAPS: Names = Names { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE", room: "VFS_ROOM" };
-const REQUESTS: &str = "VFS_STARTED";
-
 impl Vfs {
     /// Pauses the tracing of system calls while there are more than the limit allows; returns a change of
     /// that state.
@@ -73,10 +71,6 @@ impl Vfs {
             None => {}
         }
         Ok(turn)
-    }
-
-    pub const fn slots(&mut self) -> &mut Slots<VfsStats> {
-        &mut self.slots
     }
 }
 
@@ -106,6 +100,10 @@ impl Calls {
 }
 
 impl Domain for Vfs {
+    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable> {
+        vec![&mut self.slots]
+    }
+
     fn losses(&self) -> Vec<LostUpdates> {
         let losses = slots::losses(Self::NAME, &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
         self.started.add_removed(losses, VfsLoss::EndMissed.reason()).collect()
@@ -138,21 +136,17 @@ impl Start for Vfs {
         globals.extend(registers::GLOBALS);
         let by_function = set.on_tracepoints(&SYSTEM_CALLS).is_empty();
         globals.push(("CFG_RING_BY_FUNCTION", u32::from(by_function)));
-        let mut sizes = MAPS.sizes(plan.slots, Shards::ONE).to_vec();
-        let in_hash = probe::keeps_tasks_in_hash(set.mode);
-        if in_hash {
+        if probe::keeps_tasks_in_hash(set.mode) {
             globals.push(registers::RETURN_ADDRESS);
-            sizes.push(("VFS_CALLS", plan.tasks));
         }
-        sizes.push(("VFS_ENTERED", plan.cpus));
-        let table = plan.transfer_shards.table();
+        let (table, sizes) = (plan.transfer_shards.table(), plan.map_sizes(set));
         let mut loaded = loader.load_with_table(set, &globals, Some((CPU_SHARDS, &table)), &sizes)?;
         fill_syscalls(loaded.take_map("VFS_SYSCALLS")?)?;
-        let slots = Slots::new(&mut loaded, MAPS, plan.slots, Shards::ONE)?;
-        let started = InProgress::new(&mut loaded, REQUESTS, STARTED)?;
+        let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
+        let started = InProgress::new(&mut loaded, "VFS_STARTED")?;
         let losses = loaded.map_array("VFS_LOSSES")?;
         let budget = (Self::NAME, "VFS_BUDGET");
-        let store = Store::of_mode::<TaskCall>(&mut loaded, set, budget, Holder::Task, &plan.storage)?;
+        let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         let calls = Calls::of(&mut loaded, set, plan.vfs_calls_per_second)?;
         loaded.attach()?;
         Ok(Self { loaded, slots, started, losses, store, calls })
@@ -208,17 +202,25 @@ impl Counters for VfsStats {
     }
 }
 
-/// Adds a slot's counters to a workload's totals.
-pub fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
+impl Charge for VfsStats {
+    fn is_idle(&self) -> bool {
+        self.all().all(operation::is_unused)
+    }
+
+    fn add_to(&self, workload: &mut WorkloadSample) {
+        accumulate(workload.vfs.get_or_insert_default(), self);
+    }
+
+    fn add_to_pod(&self, pod: &mut PodTotals) {
+        accumulate(&mut pod.vfs, self);
+    }
+}
+
+/// Adds a slot's counters to a workload's or a pod's totals.
+fn accumulate(total: &mut VfsSample, gathered: &VfsStats) {
     for operation in Operation::ALL {
         for gathered in gathered.of(operation) {
             operation::accumulate(total.of_mut(operation), gathered);
         }
     }
-}
-
-/// Whether the slot counted nothing.
-#[must_use]
-pub fn is_idle(gathered: &VfsStats) -> bool {
-    gathered.all().all(operation::is_unused)
 }

@@ -11,17 +11,18 @@ use sysprobe_common::sched::threads::Threads;
 use crate::host;
 use crate::pods::pod::Pod;
 use crate::sched::blame::Blame;
+use crate::slots::Charge;
 use crate::snapshot::{
     CpuSample, Hidden, PodTotals, SchedSample, SocketsSample, Workload, WorkloadKind, WorkloadSample,
 };
 
 mod admission;
-mod charge;
+mod last_kills;
 mod owner;
 mod reading;
 
 pub(crate) use admission::Admission;
-pub(crate) use charge::{Charge, LastKills};
+pub(crate) use last_kills::LastKills;
 pub(crate) use owner::Owner;
 pub(crate) use reading::Reading;
 

@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::agent::Agent;
+use support::agent::{self, Agent};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::totals::{lost, workload};
@@ -12,8 +12,6 @@ use sysprobe_agent::snapshot::{ProgramSample, Snapshot};
 
 /// The number of slots, including the fixed ones.
 const SLOTS: usize = 16;
-const ONLY_SCHED: &str =
-    "[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\nreclaim = false\n";
 
 /// The statistics of the program at the context switch.
 fn switches(snapshot: &Snapshot) -> &ProgramSample {
@@ -24,8 +22,9 @@ fn switches(snapshot: &Snapshot) -> &ProgramSample {
 /// `cargo xtask cost` measures the cost of a switch without a slot.
 #[test]
 fn switches_without_a_slot_are_counted_until_one_becomes_free() {
+    let domains = agent::with_only(&["sched"]);
     let agent = Agent::configured(&format!(
-        "slots = {SLOTS}\ngrace_seconds = 1\nprogram_statistics = true\n{ONLY_SCHED}"
+        "slots = {SLOTS}\ngrace_seconds = 1\nprogram_statistics = true\n{domains}"
     ));
     let first: Vec<_> = (0..SLOTS).map(|number| Cgroup::new(&format!("first-{number}"))).collect();
     let loads: Vec<_> =

@@ -34,7 +34,7 @@ impl Search {
         let object = fs::read(OBJECT).unwrap_or_else(|error| panic!("{OBJECT}: {error}"));
         let set: &'static ProgramSet = Box::leak(Box::new(ProgramSet {
             mode: AttachMode::RawTp,
-            object: Object { file: "hist.o", bytes: object.leak() },
+            object: Object { file: "hist.o", bytes: object.leak(), maps: &[] },
             programs: const { &[Program::new(PROGRAM, Hook::OnDemand, "")] },
             members: &[],
             needs: &[],

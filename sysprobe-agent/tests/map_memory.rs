@@ -16,8 +16,7 @@ use support::{figure, left_out};
 /// From Linux 6.4 on, `memlock` is what a map takes (`map_mem_usage`); before, it is an estimate from the
 /// sizes of keys and values.
 const EXACT_MEMORY: (u32, u32) = (6, 4);
-/// The plan counts a map's elements only. An array that is memory-mapped also has a page for its head, and a
-/// last page that is not full.
+/// The plan lacks the heads of maps. That of an array that is memory-mapped takes a page.
 const TOLERANCE: u64 = 2 * 4096;
 
 /// The bytes that the kernel accounts for a map.

@@ -23,7 +23,7 @@ use limited::{
     without,
 };
 use serde_json::{Value, json};
-use support::agent::{Agent, Options};
+use support::agent::{self, Agent, Options};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::samples::Samples;
@@ -189,9 +189,7 @@ fn without_what_programs_need_only_files_are_read() {
         let others = ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN"].into_iter().filter(|other| *other != name);
         assert!(others.into_iter().all(|other| !outcome.stderr.contains(other)), "{}", outcome.stderr);
 
-        let domains = ["sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim"];
-        let off = domains.map(|domain| format!("{domain} = false")).join("\n");
-        let agent = limited_agent(&kept, &format!("[domains]\n{off}"));
+        let agent = limited_agent(&kept, &agent::with_only(&[]));
         let states = agent.snapshot().domains;
         let up: Vec<_> = states.iter().filter(|state| state.up).map(|state| &*state.name).collect();
         let files: Vec<_> = ROOTS.iter().filter(|state| state.up && state.mode == "file").collect();
@@ -271,9 +269,8 @@ fn a_cgroup_that_its_owner_has_closed_takes_a_right_to_look_into() {
     let _load = Load::running(&inner, &cpus(), process::sleep_often);
     chown(closed.directory(), Some(NOBODY), None).expect("given away");
     fs::set_permissions(closed.directory(), Permissions::from_mode(0o700)).expect("closed");
-    let config =
-        "[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath = false\nreclaim = false";
-    let agent = limited_agent(&needed(), config);
+    let config = agent::with_only(&["sched"]);
+    let agent = limited_agent(&needed(), &config);
     until("it has looked for what runs there", || {
         let snapshot = agent.snapshot();
         assert_eq!(Totals::of_workload(&snapshot, &inner.name), Totals::default());
@@ -281,7 +278,7 @@ fn a_cgroup_that_its_owner_has_closed_takes_a_right_to_look_into() {
         agent.log().contains("cgroup directories could not be read").then_some(())
     });
     drop(agent);
-    let agent = limited_agent(&with(needed(), Capability::CAP_DAC_READ_SEARCH), config);
+    let agent = limited_agent(&with(needed(), Capability::CAP_DAC_READ_SEARCH), &config);
     until("it has its name and its files", || {
         let snapshot = agent.snapshot();
         let files = workload(&snapshot, &inner.name)?.cpu.as_ref()?.usage_ns?;

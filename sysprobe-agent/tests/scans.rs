@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use sysprobe_agent::probe::SOCKET_SCANS;
 use sysprobe_agent::snapshot::{ScanSample, Snapshot, TcpSample};
 
-use support::agent::Agent;
+use support::agent::{self, Agent};
 use support::attach_modes::kernel;
 use support::cgroup::Cgroup;
 use support::place::{Flag, sleep_forever};
@@ -23,9 +23,10 @@ use support::{figure, left_out, until};
 
 /// More than one read of a kernel iterator covers (`MAX_ITER_OBJECTS`).
 const FILES: u64 = 1_100_000;
-/// All other domains with programs are off: to load them takes an emulated machine half a minute.
-const SOCKETS_ONLY: &str =
-    "[domains]\nsched = false\nvfs = false\nblock = false\nrxpath = false\nreclaim = false";
+/// The other domains with programs are off: to load them takes an emulated machine half a minute.
+fn sockets_only() -> String {
+    agent::with_only(&["tcp", "net"])
+}
 
 /// The agent's numbers for a workload; zeros if it does not know the workload.
 fn tcp(snapshot: &Snapshot, cgroup: &Cgroup) -> TcpSample {
@@ -117,7 +118,7 @@ fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_at
         sleep_forever();
     });
     ready.wait();
-    let agent = Agent::configured(SOCKETS_ONLY);
+    let agent = Agent::configured(&sockets_only());
     let snapshot = agent.snapshot();
     figure(&format!("{} processes have {FILES} files open", opened.len()));
     for name in ["tcp", "net"] {
@@ -159,7 +160,7 @@ fn an_mptcp_listener_that_is_older_than_the_agent_is_known_with_its_queue_and_it
     });
     ready.wait();
     let _waiting: Vec<_> = (0..3).map(|_| TcpStream::connect(ADDRESS).expect("something listens")).collect();
-    let agent = Agent::configured(SOCKETS_ONLY);
+    let agent = Agent::configured(&sockets_only());
     let known = tcp(&agent.snapshot(), &server);
     assert_eq!(listening(&known), 1, "{known:?}");
     let queue = (known.sockets.accept_queue, known.sockets.accept_queue_limit);
@@ -182,7 +183,7 @@ fn a_socket_that_outlives_its_cgroup_and_the_grace_costs_one_walk_over_the_cgrou
     if !has_socket_scan("sockets without their cgroup") {
         return;
     }
-    let agent = Agent::configured(&format!("grace_seconds = 1\n{SOCKETS_ONLY}"));
+    let agent = Agent::configured(&format!("grace_seconds = 1\n{}", sockets_only()));
     let (old, new) = (Cgroup::new("scan-orphan-old"), Cgroup::new("scan-orphan-new"));
     let ready = Flag::new();
     let load = Load::running(&old, &cpus(), || {

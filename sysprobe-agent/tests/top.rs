@@ -19,6 +19,8 @@ use support::cgroup::{Cgroup, is_v1};
 use support::command::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Outcome};
 use support::process::{self, Load, cpus};
 use support::{SharedNumbers, document, figure, until};
+use sysprobe_agent::config::FILE_DOMAINS;
+use sysprobe_agent::probe::PROBES;
 use tempfile::TempDir;
 
 /// One window as JSON, from the agent at this socket or, without an agent, from the command's own programs.
@@ -289,8 +291,8 @@ fn check(directory: &TempDir, arguments: &[&str], without: &'static [libc::c_ulo
 fn check_names_every_domain_in_both_forms() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = check(&directory, &[], &[]).stdout;
-    let with_programs = ["cgroup", "sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim"];
-    for domain in with_programs.into_iter().chain(["cpu", "memory"]) {
+    let with_programs: Vec<_> = PROBES.iter().map(|probe| probe.domain).collect();
+    for domain in with_programs.iter().copied().chain(["cpu", "memory"]) {
         // A domain with programs has `on, by` and the attach modes.
         let is_on = |line: &str| {
             let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
@@ -301,7 +303,7 @@ fn check_names_every_domain_in_both_forms() {
     let json = document::of("check", &check(&directory, &["-o", "json"], &[]));
     let domains = json["plan"]["domains"].as_array().expect("domains");
     let names: Vec<_> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
-    assert_eq!(names, [&with_programs[..], &["cpu", "memory", "pressure"]].concat());
+    assert_eq!(names, [&with_programs[..], &FILE_DOMAINS].concat());
     // Pressure exists only on cgroup v2, so it depends on the host.
     let others = domains.iter().filter(|domain| domain["name"] != "pressure");
     assert!(others.into_iter().all(|domain| domain["decision"].get("on").is_some()), "{json}");

@@ -2,7 +2,7 @@
 //! BTF, and maps that `aya-ebpf` does not have.
 //!
 //! Everything is inlined: BPF-to-BPF calls cost more than these bodies. Domains live in `bin/`, one object
-//! each.
+//! each: a kernel that lacks a map type or a hook loses that domain only.
 #![no_std]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]

@@ -11,6 +11,7 @@ use aya::{Ebpf, EbpfLoader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sysprobe_agent::config::metrics::MetricsConfig;
+use sysprobe_agent::domain::Domain as _;
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::CpuShards;
 use sysprobe_agent::snapshot::{
@@ -257,17 +258,13 @@ fn tcp(number: u32) -> TcpSample {
 
 /// Names as long as a cluster's, and numbers with many digits.
 fn snapshot() -> Snapshot {
+    let workload = |number: u32| Workload {
+        namespace: format!("team-{}-production", number % 20),
+        pod: format!("checkout-service-7d9f8b6c5d-{number:05}"),
+        container: "checkout".into(),
+    };
     let row = |number: u32| WorkloadSample {
-        workload: Workload {
-            namespace: format!("team-{}-production", number % 20),
-            pod: format!("checkout-service-7d9f8b6c5d-{number:05}"),
-            container: "checkout".into(),
-        },
         created_ms: 1_700_000_000_000,
-        kind: WorkloadKind::Container,
-        gone: false,
-        hidden: None,
-        pod: None,
         sched: Some(SchedSample {
             wait: histogram(number),
             on_cpu_ns: 987_654_321_098,
@@ -278,7 +275,6 @@ fn snapshot() -> Snapshot {
             threads: Some(ThreadsSample { by_state: [1, 2, 345, 0, 0, 0, 0, 0, 0, 0], load: 3 }),
             load: Some(LoadSample { fixed: [6_543, 4_321, 2_109] }),
         }),
-        throttle: None,
         vfs: Some(storage(number)),
         block: Some(block(number)),
         tcp: Some(tcp(number)),
@@ -299,6 +295,7 @@ fn snapshot() -> Snapshot {
         }),
         memory: Some(memory(number)),
         pressure: Some(pressure()),
+        ..WorkloadSample::new(workload(number), WorkloadKind::Container)
     };
     Snapshot {
         version: VERSION,

@@ -24,7 +24,7 @@ const fn program(name: &'static str, hook: Hook) -> Program {
 }
 
 const fn probe(programs: &'static [Program]) -> ProgramSet {
-    let object = Object { file: "bench.o", bytes: OBJECT };
+    let object = Object { file: "bench.o", bytes: OBJECT, maps: &[] };
     ProgramSet { mode: AttachMode::TpBtf, object, programs, members: &[], needs: &[] }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aya::Ebpf;
-use aya::maps::Map;
+use aya::maps::{Map, MapData};
 use aya::programs::links::FdLink;
 use aya::programs::{FEntry, FExit, KProbe, Program, ProgramError};
 
@@ -42,6 +42,12 @@ pub struct Loaded {
 /// Gives access to a domain's programs.
 pub trait Running {
     fn loaded(&self) -> &Loaded;
+}
+
+impl<R: Running + ?Sized> Running for Box<R> {
+    fn loaded(&self) -> &Loaded {
+        (**self).loaded()
+    }
 }
 
 impl Loaded {
@@ -256,18 +262,28 @@ impl Loaded {
 
     /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
     pub fn map_descriptor(&self, name: &'static str) -> Result<OwnedFd, LoadError> {
-        let Some(
-            Map::HashMap(data)
-            | Map::Array(data)
-            | Map::SkStorage(data)
-            | Map::ArrayOfMaps(data)
-            | Map::Unsupported(data),
-        ) = self.ebpf.map(name)
-        else {
-            return Err(LoadError::Absent { kind: "map", name });
-        };
         let failed = |error: io::Error| LoadError::Map { map: name, reason: error.to_string() };
-        data.fd().as_fd().try_clone_to_owned().map_err(failed)
+        self.map_data(name)?.fd().as_fd().try_clone_to_owned().map_err(failed)
+    }
+
+    /// The number of entries of a map that is still in the object.
+    pub fn map_entries(&self, name: &'static str) -> Result<u32, LoadError> {
+        let info = self.map_data(name)?.info();
+        let info = info.map_err(|error| LoadError::Map { map: name, reason: chain(&error) })?;
+        Ok(info.max_entries())
+    }
+
+    fn map_data(&self, name: &'static str) -> Result<&MapData, LoadError> {
+        match self.ebpf.map(name) {
+            Some(
+                Map::HashMap(data)
+                | Map::Array(data)
+                | Map::SkStorage(data)
+                | Map::ArrayOfMaps(data)
+                | Map::Unsupported(data),
+            ) => Ok(data),
+            _ => Err(LoadError::Absent { kind: "map", name }),
+        }
     }
 
     /// Puts maps into an array of maps, in their order.

@@ -4,21 +4,13 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use sysprobe_common::slot;
 
-use crate::block::Block;
 use crate::bpf::{LoadError, Loader};
 use crate::cgroup_events::Events;
-use crate::domain::Start;
+use crate::domain_table;
 use crate::host::Facts;
-use crate::net::Net;
 use crate::plan::{Candidate, Decision, Plan};
-use crate::probe::{self, AttachMode, ProgramSet};
-use crate::reclaim::Reclaim;
-use crate::rxpath::Rxpath;
-use crate::sched::Sched;
-use crate::tcp::Tcp;
-use crate::vfs::Vfs;
+use crate::probe::{self, AttachMode, MapKind, PROBES, ProgramSet};
 
 /// The kernel's verdict on one attach mode of a domain.
 #[derive(Debug, JsonSchema, Serialize)]
@@ -42,39 +34,15 @@ pub(super) enum Verdict {
     Refused(String),
 }
 
-type Load = fn(&Loader, &'static ProgramSet, &Candidate, &Plan) -> Result<(), LoadError>;
-
-/// The start function of each domain that has programs.
-const DOMAINS: [(&str, Load); 8] = [
-    ("cgroup", |loader, set, candidate, _| Events::start(loader, set, candidate).map(drop)),
-    load::<Sched>(),
-    load::<Vfs>(),
-    load::<Block>(),
-    load::<Tcp>(),
-    load::<Net>(),
-    load::<Rxpath>(),
-    load::<Reclaim>(),
-];
-
-const fn load<D: Start>() -> (&'static str, Load) {
-    (D::NAME, |loader, set, candidate, plan| D::start(loader, set, candidate, plan).map(drop))
-}
-
 pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
-    let mut smallest = plan.clone();
-    // The map holds the reserved slots only.
-    smallest.slots = slot::FIRST_FREE;
-    smallest.tasks = 1;
-    let sizes = &mut smallest.sizes;
-    (sizes.block, sizes.drops, sizes.interference) = (slot::FIRST_FREE, slot::FIRST_FREE, 1);
-    (sizes.requests, sizes.reclaims, sizes.packets) = (1, 1, 1);
+    let smallest = plan.smallest();
     let loader = Loader::new(&facts.btf_path).objects_from(plan.objects.as_deref()).only_trying(rings());
     let mut trials = Vec::new();
-    for (domain, load) in DOMAINS {
+    for domain in PROBES.iter().map(|probe| probe.domain) {
         let Some(Decision::On(candidates)) = plan.decision(domain) else { continue };
         for candidate in candidates {
             let Some(set) = probe::program_set(domain, candidate.mode) else { continue };
-            let verdict = match load(&loader, set, candidate, &smallest) {
+            let verdict = match start(&loader, (domain, set), candidate, &smallest) {
                 Ok(()) => Verdict::Taken,
                 Err(error) => Verdict::Refused(error.to_string()),
             };
@@ -82,6 +50,19 @@ pub(super) fn of_plan(facts: &Facts, plan: &Plan) -> Vec<Trial> {
         }
     }
     trials
+}
+
+/// Starts a domain as the agent does, and stops it again.
+fn start(
+    loader: &Loader,
+    (domain, set): (&str, &'static ProgramSet),
+    candidate: &Candidate,
+    plan: &Plan,
+) -> Result<(), LoadError> {
+    match domain_table::row(domain) {
+        Some(row) => (row.start)(loader, set, candidate, plan).map(drop),
+        None => Events::start(loader, set, candidate).map(drop),
+    }
 }
 
 /// The attach mode that an agent would use.
@@ -94,17 +75,7 @@ pub(super) fn first_taken(trials: &[Trial], domain: &str) -> Option<AttachMode> 
 fn rings() -> Vec<(&'static str, u32)> {
     // SAFETY: `sysconf` has no preconditions.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u32::try_from(page).map(|page| ("CGROUP_EVENTS", page)).into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::probe::PROBES;
-
-    #[test]
-    fn every_domain_with_programs_is_tried() {
-        let tried = DOMAINS.map(|(domain, _)| domain);
-        assert!(PROBES.iter().all(|probe| tried.contains(&probe.domain)), "{tried:?}");
-    }
+    let Ok(page) = u32::try_from(page) else { return Vec::new() };
+    let maps = PROBES.iter().flat_map(|probe| probe.sets).flat_map(ProgramSet::maps);
+    maps.filter(|map| map.kind == MapKind::RingBuffer).map(|map| (map.name, page)).collect()
 }

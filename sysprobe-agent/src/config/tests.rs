@@ -52,13 +52,22 @@ fn what_is_written_comes_back() {
 
 #[test]
 fn one_domain_is_enough() {
-    for (text, domains) in [
-        ("domains.sched = false", Domains { sched: false, ..Domains::default() }),
-        ("domains.vfs = false", Domains { vfs: false, ..Domains::default() }),
-        ("domains.cpu = false", Domains { cpu: false, ..Domains::default() }),
-    ] {
-        assert_eq!(parse(text), Ok(Config { domains, ..Config::default() }));
+    for name in Domains::names() {
+        let config = Config { domains: Domains::without(&[name]), ..Config::default() };
+        assert_eq!(parse(&format!("domains.{name} = false")), Ok(config));
+        let others: Vec<_> = Domains::names().iter().filter(|other| *other != name).collect();
+        let off: Vec<_> = others.iter().map(|other| format!("domains.{other} = false")).collect();
+        let domains = parse(&off.join("\n")).expect("one is on").domains;
+        assert!(domains.wants(name) && others.iter().all(|other| !domains.wants(other)));
     }
+}
+
+#[test]
+fn at_least_one_domain_is_needed() {
+    let off: Vec<_> = Domains::names().iter().map(|name| format!("domains.{name} = false")).collect();
+    let message = parse(&off.join("\n")).expect_err("nothing is on");
+    let names = Domains::names().join(", ");
+    assert!(message.contains(&format!("all domains ({names}) are turned off")), "{message}");
 }
 
 #[test]
@@ -66,6 +75,8 @@ fn mistakes_are_refused_with_their_place() {
     let cases = [
         ("listne = \"0.0.0.0:1\"", "unknown field `listne`"),
         ("[domains]\nsched = true\nshed = true", "line 3"),
+        ("[domains]\ncgroup = true", "unknown field `cgroup`, expected one of `sched`, `vfs`"),
+        ("domains = true", "a table of domains"),
         ("listen = \"9937\"", "invalid socket address"),
         ("slots = \"many\"", "invalid type: string"),
         ("slots = -1", "line 1"),
@@ -80,12 +91,6 @@ fn mistakes_are_refused_with_their_place() {
         ("[log]\nformat = \"xml\"", "unknown variant `xml`"),
         ("[domains\nsched = true", "line 1"),
         ("slots = 64\nslots = 65", "duplicate key"),
-        (
-            "domains = { sched = false, vfs = false, block = false, tcp = false, net = false, rxpath = \
-             false, reclaim = false, cpu = false, memory = false, pressure = false }",
-            "all domains (sched, vfs, block, tcp, net, rxpath, reclaim, cpu, memory, pressure) are turned \
-             off",
-        ),
     ];
     for (text, expected) in cases {
         let message = parse(text).expect_err(text);

@@ -9,28 +9,9 @@ use super::attribution::Attribution;
 use super::cgroup_tracker::CgroupTracker;
 use crate::cgroup::tree::Cgroup;
 use crate::sched::interference::{Interference, Taken};
-use crate::slots::{Counters, Key, SlotOwner, Slots};
+use crate::slots::{Charge, SlotOwner, SlotTable};
 use crate::snapshot::SocketsSample;
-use crate::workload::{Charge, Owner, Registry};
-
-/// A domain's slots, independent of their counters' type.
-pub(super) trait SlotTable {
-    /// Looks up which cgroups have slots.
-    fn list(&mut self);
-
-    /// The same before deleted cgroups are reaped; only needed where a cgroup's id alone does not determine
-    /// its slots.
-    fn list_before_reaping(&mut self);
-
-    /// The cgroups that have slots.
-    fn cgroups(&self) -> Vec<u64>;
-
-    /// Charges everything that the listed slots hold now.
-    fn collect(&mut self, tracker: &CgroupTracker, attribution: &Attribution, registry: &mut Registry);
-
-    /// Charges the last counters of a deleted cgroup and frees its slots.
-    fn reap(&mut self, reaping: &mut Reaping<'_>);
-}
+use crate::workload::{Owner, Registry};
 
 /// A deleted cgroup, and what charging its last counters takes.
 pub(super) struct Reaping<'a> {
@@ -43,47 +24,45 @@ pub(super) struct Reaping<'a> {
 
 impl Reaping<'_> {
     /// Charges the last counters of one domain, if necessary when the cgroup's name arrives.
-    pub(super) fn charge(&mut self, gathered: impl Charge + 'static) {
+    pub(super) fn charge(&mut self, gathered: Box<dyn Charge>) {
         let Self { id, cgroup, attribution, registry, now } = self;
         if let Some(owner) = attribution.resolve(*id, cgroup, *now) {
-            registry.add(owner, &gathered);
-        } else if let Err(gathered) = attribution.adopt(&cgroup.name, Box::new(gathered), *now) {
+            registry.add(owner, gathered.as_ref());
+        } else if let Err(gathered) = attribution.adopt(&cgroup.name, gathered, *now) {
             registry.add(&Owner::unknown(), gathered.as_ref());
         }
     }
 }
 
-impl<S: Counters + Charge + 'static, K: Key> SlotTable for Slots<S, K> {
-    fn list(&mut self) {
-        if let Err(error) = Self::list(self) {
-            error!(%error, "A slot map could not be read.");
-        }
+/// Looks up which cgroups have slots.
+pub(super) fn list(slots: &mut dyn SlotTable) {
+    if let Err(error) = slots.list() {
+        error!(%error, "A slot map could not be read.");
     }
+}
 
-    fn list_before_reaping(&mut self) {
-        if K::of_cgroup(0).is_none() {
-            SlotTable::list(self);
-        }
+/// The same before deleted cgroups are reaped, where that is needed to find their slots.
+pub(super) fn list_before_reaping(slots: &mut dyn SlotTable) {
+    if !slots.has_one_slot_per_cgroup() {
+        list(slots);
     }
+}
 
-    fn cgroups(&self) -> Vec<u64> {
-        self.owners().map(|(_, id)| id).collect()
-    }
+/// Charges everything that the listed slots hold now.
+pub(super) fn collect(
+    slots: &mut dyn SlotTable,
+    tracker: &CgroupTracker,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
+    charge(slots, attribution, registry);
+    retire_unheard(slots, tracker, attribution, registry);
+}
 
-    fn collect(&mut self, tracker: &CgroupTracker, attribution: &Attribution, registry: &mut Registry) {
-        charge(self, attribution, registry);
-        release_unheard(self, tracker, attribution, registry);
-    }
-
-    fn reap(&mut self, reaping: &mut Reaping<'_>) {
-        let id = reaping.id;
-        let keys = K::of_cgroup(id).map_or_else(|| self.keys_of(id), |key| vec![key]);
-        for key in keys {
-            let released = self.release(key, |gathered| reaping.charge(*gathered));
-            if let Err(error) = released {
-                error!(%error, "The slot of a deleted cgroup could not be freed.");
-            }
-        }
+/// Charges the last counters of a deleted cgroup and frees its slots.
+pub(super) fn reap(slots: &mut dyn SlotTable, reaping: &mut Reaping<'_>) {
+    if let Err(error) = slots.release(reaping.id, &mut |gathered| reaping.charge(gathered)) {
+        error!(%error, "The slot of a deleted cgroup could not be freed.");
     }
 }
 
@@ -103,16 +82,11 @@ pub(super) fn resolve_all(owners: &[u64], tracker: &mut CgroupTracker, attributi
 }
 
 /// Charges what was counted since the last call. Counts without a known owner stay in their slots.
-fn charge<S: Counters + Charge, K: Key>(
-    slots: &mut Slots<S, K>,
-    attribution: &Attribution,
-    registry: &mut Registry,
-) {
+fn charge(slots: &mut dyn SlotTable, attribution: &Attribution, registry: &mut Registry) {
     let owners = Owners::default();
-    slots.read(
-        |id| attribution.owner(id).is_some(),
-        |owner, gathered| registry.add(owners.of(owner, attribution), gathered),
-    );
+    slots.read(&|id| attribution.owner(id).is_some(), &mut |owner, gathered| {
+        registry.add(owners.of(owner, attribution), gathered);
+    });
 }
 
 /// Adds the sockets that each owner had at the last scan. Sockets of a cgroup without a name are left out: a
@@ -202,11 +176,11 @@ impl Owners {
     }
 }
 
-/// Releases slots whose cgroups a complete tree walk did not find: either both of their events were missed,
-/// or something of theirs, such as a socket, has outlived them by more than the grace period. Later counts go
-/// to `unknown` without a slot.
-fn release_unheard<S: Counters + Charge, K: Key>(
-    slots: &mut Slots<S, K>,
+/// Retires the slots of cgroups that a complete tree walk did not find: either both of their events were
+/// missed, or something of theirs, such as a socket, has outlived them by more than the grace period. Later
+/// counts go to `unknown` without a slot.
+fn retire_unheard(
+    slots: &mut dyn SlotTable,
     tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
@@ -215,10 +189,7 @@ fn release_unheard<S: Counters + Charge, K: Key>(
         return;
     }
     let is_unheard = |id: u64| tracker.tree().get(id).is_none() && !attribution.is_late(id);
-    let unheard: Vec<K> = slots.owners().filter(|(_, id)| is_unheard(*id)).map(|(key, _)| key).collect();
-    for key in unheard {
-        if let Err(error) = slots.retire(key, |gathered| registry.add(&Owner::unknown(), gathered)) {
-            error!(%error, "The slot of a cgroup that no longer exists could not be freed.");
-        }
+    if let Err(error) = slots.retire(&is_unheard, &mut |gathered| registry.add(&Owner::unknown(), gathered)) {
+        error!(%error, "The slot of a cgroup that no longer exists could not be freed.");
     }
 }

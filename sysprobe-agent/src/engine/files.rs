@@ -19,10 +19,11 @@ use crate::cpu::CpuFiles;
 use crate::memory::MemoryFiles;
 use crate::plan::{Decision, Plan};
 use crate::pressure::PressureFiles;
+use crate::slots::Charge as _;
 use crate::snapshot::{
     CpuSample, DomainState, LostUpdates, MemorySample, PressureSample, ScanSample, WorkloadKind,
 };
-use crate::workload::{Charge as _, LastKills, Reading, Registry};
+use crate::workload::{LastKills, Reading, Registry};
 
 /// Time limit of a pass, which runs on the engine's thread; cgroups that do not fit are read in the next
 /// pass. Reading a cgroup's files takes about 80 us (8 to 13 per file, mostly to open it), so this is enough
@@ -156,7 +157,7 @@ impl Files {
     pub(super) fn reap(&mut self, reaping: &mut Reaping<'_>) {
         let (id, cgroup) = (reaping.id, reaping.cgroup);
         if let Some(kills) = self.memory.as_mut().and_then(|memory| memory.last_kills(id, cgroup)) {
-            reaping.charge(kills);
+            reaping.charge(Box::new(kills));
         }
     }
 

@@ -2,26 +2,31 @@
 
 use super::{Decision, DomainPlan};
 use crate::cgroup::mounts::KeyHierarchy;
-use crate::config::Config;
+use crate::config::{Config, FILE_DOMAINS};
 use crate::host::{Facts, Hierarchy, Pressure};
 
 type Requirement = fn(&Hierarchy) -> Result<(), &'static str>;
 
-const DOMAINS: [(&str, Requirement); 3] =
-    [("cpu", |_| Ok(())), ("memory", requires_controller), ("pressure", requires_pressure)];
-
 pub(super) fn plan(facts: &Facts, config: &Config) -> impl Iterator<Item = DomainPlan> {
-    DOMAINS.into_iter().map(|(name, requirement)| {
+    FILE_DOMAINS.into_iter().map(|name| {
         let decision = match &facts.hierarchy {
             _ if !config.domains.wants(name) => Decision::Off(super::turned_off(name)),
             Err(reason) => Decision::Off(reason.clone()),
-            Ok(hierarchy) => match requirement(hierarchy) {
+            Ok(hierarchy) => match requirement(name)(hierarchy) {
                 Ok(()) => Decision::On(Vec::new()),
                 Err(reason) => Decision::Off(reason.to_owned()),
             },
         };
         DomainPlan { name, decision, passed_over: Vec::new() }
     })
+}
+
+fn requirement(domain: &str) -> Requirement {
+    match domain {
+        "memory" => requires_controller,
+        "pressure" => requires_pressure,
+        _ => |_| Ok(()),
+    }
 }
 
 fn requires_controller(hierarchy: &Hierarchy) -> Result<(), &'static str> {

@@ -1,8 +1,11 @@
 //! The sizes of the maps. They depend on the CPUs, the node's memory and the objects found at startup, and
 //! stay within a share of that memory.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::Serialize;
+use sysprobe_common::{block, reclaim};
 
 use super::{CpuShards, Plan, memory};
 use crate::host::{Facts, Scale};
@@ -33,12 +36,12 @@ const THROTTLES_PER_CPU: u32 = 256;
 const THROTTLES_PER_SLOT: u32 = 4;
 const THROTTLES_MOST: u32 = 8192;
 
-/// Bytes per entry of an operation in progress: see `memory.rs`.
-const REQUEST: u64 = 120;
-const RECLAIM: u64 = 88;
+/// Bytes per entry of an operation in progress.
+const REQUEST: u64 = memory::hash_entry::<u64, block::Request>();
+const RECLAIM: u64 = memory::hash_entry::<u64, reclaim::Begun>();
 /// Two timestamps: when the packet passed a device, and when it reached IP.
 const PACKET: u64 = 16;
-/// The minimum of each on small machines, which may get more devices.
+/// The minimum of requests and packets on small machines, which may get more devices.
 const IN_PROGRESS_LEAST: u32 = 8_192;
 /// 30 MiB, for machines with several `NVMe` devices of 64 queues each.
 const REQUESTS_MOST: u32 = 1 << 18;
@@ -46,6 +49,7 @@ const REQUESTS_MOST: u32 = 1 << 18;
 const REQUESTS_PER_CPU: u32 = 256;
 /// One entry per task that reclaims memory. More of them than this would make no progress.
 const RECLAIMS_MOST: u32 = 1 << 16;
+const RECLAIMS_LEAST: u32 = 4_096;
 /// 4 MiB: at two million packets per second, an entry is replaced after 130 ms.
 const PACKETS_MOST: u32 = 1 << 18;
 
@@ -199,9 +203,13 @@ fn apply(plan: &mut Plan, facts: &Facts, (slots, step): (u32, Step), budget: u64
             .saturating_mul(THROTTLES_PER_CPU)
             .max(THROTTLES_MOST)
             .min(slots * THROTTLES_PER_SLOT),
-        requests: within(requests(facts), REQUESTS_MOST, share / REQUEST),
-        reclaims: within(facts.threads, RECLAIMS_MOST, share / RECLAIM),
-        packets: within(online.saturating_mul(step.packets), PACKETS_MOST, share / PACKET),
+        requests: within(requests(facts), IN_PROGRESS_LEAST..=REQUESTS_MOST, share / REQUEST),
+        reclaims: within(facts.threads, RECLAIMS_LEAST..=RECLAIMS_MOST, share / RECLAIM),
+        packets: within(
+            online.saturating_mul(step.packets),
+            IN_PROGRESS_LEAST..=PACKETS_MOST,
+            share / PACKET,
+        ),
         ..Sizes::default()
     };
 }
@@ -215,12 +223,12 @@ fn requests(facts: &Facts) -> u32 {
     facts.queues.requests.saturating_mul(2).max(online(facts).saturating_mul(REQUESTS_PER_CPU))
 }
 
-/// A power of two with room for `wanted` entries, limited by `most` and by what is affordable.
-fn within(wanted: u32, most: u32, affordable: u64) -> u32 {
-    let most = u64::from(most).min(affordable);
+/// A power of two with room for `wanted` entries, within `range` and, down to its start, what is affordable.
+fn within(wanted: u32, range: RangeInclusive<u32>, affordable: u64) -> u32 {
+    let most = u64::from(*range.end()).min(affordable);
     // The greatest power of two within the limit.
     let most = most.checked_ilog2().map_or(0, |bits| 1_u32 << bits.min(31));
-    wanted.min(most).next_power_of_two().max(IN_PROGRESS_LEAST)
+    wanted.min(most).next_power_of_two().max(*range.start())
 }
 
 /// The bytes of all maps, without what grows with tasks and sockets: the configuration and a separate budget
@@ -377,12 +385,12 @@ mod tests {
     #[test]
     fn what_is_in_progress_gives_way_on_a_small_machine() {
         let small = in_progress(64, 2 * GIB, 100_000);
-        let Sizes { requests, reclaims, packets, budget_bytes, .. } = small.sizes;
-        assert_eq!((requests, reclaims), (IN_PROGRESS_LEAST, IN_PROGRESS_LEAST));
+        let Sizes { requests, packets, budget_bytes, .. } = small.sizes;
+        assert_eq!(requests, IN_PROGRESS_LEAST);
         assert!(packets < in_progress(64, 256 * GIB, 100_000).sizes.packets, "{packets} packets");
         assert!(bytes(&small) <= budget_bytes, "{} of {budget_bytes} bytes", bytes(&small));
         // A machine whose memory is unknown gets the minimum.
         let Sizes { requests, reclaims, packets, .. } = in_progress(64, 0, 100_000).sizes;
-        assert_eq!([requests, reclaims, packets], [IN_PROGRESS_LEAST; 3]);
+        assert_eq!([requests, packets, reclaims], [IN_PROGRESS_LEAST, IN_PROGRESS_LEAST, RECLAIMS_LEAST]);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::fixture::{cpus, facts, layout, v1, v2};
 use super::*;
+use crate::config::Domains;
 use crate::host::{Layout, Offers, Pressure};
 use crate::probe::{self, Target};
 
@@ -116,15 +117,10 @@ fn what_the_kernel_was_started_without_is_named() {
 
 #[test]
 fn the_configuration_turns_domains_off() {
-    let mut config = Config::default();
-    config.domains.sched = false;
-    config.domains.cpu = false;
-    assert!(reason(&facts(), &config, "sched").contains("domains.sched"));
-    assert!(reason(&facts(), &config, "cpu").contains("domains.cpu"));
-    config.domains.memory = false;
-    config.domains.pressure = false;
-    assert!(reason(&facts(), &config, "memory").contains("domains.memory"));
-    assert!(reason(&facts(), &config, "pressure").contains("domains.pressure"));
+    for name in Domains::names() {
+        let config = Config { domains: Domains::without(&[name]), ..Config::default() };
+        assert!(reason(&facts(), &config, name).contains(&format!("domains.{name}")));
+    }
 }
 
 #[test]

@@ -1,9 +1,24 @@
 //! Requests to block devices.
 
-use super::Hook::{RawTp, TpBtf};
-use super::{AttachMode, Member, Object, Probe, ProgramSet, member, object, optional, program};
+use sysprobe_common::block::{BlockLoss, BlockStats, Key, Request};
 
-static OBJECT: Object = object!("block.o");
+use super::Hook::{RawTp, TpBtf};
+use super::map::{hash, words};
+use super::{
+    AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, member, object, optional, program,
+};
+
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "BLOCK_STATS", known: "BLOCK_SLOTS", free: "BLOCK_FREE", room: "BLOCK_ROOM" };
+
+static OBJECT: Object = object!(
+    "block.o",
+    &SLOTS.specs::<BlockStats, Key>(EntryCount::Devices),
+    &[
+        hash::<u64, Request>("BLOCK_IN_FLIGHT", EntryCount::Requests),
+        words("BLOCK_LOSSES", BlockLoss::ALL.len()),
+    ],
+);
 
 static MEMBERS: &[Member] = &[
     member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),

@@ -1,9 +1,15 @@
 //! Creation, removal and renaming of cgroups.
 
+use sysprobe_common::cgroup::{CgroupCount, RING_BYTES};
+
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
+use super::map::{ring_buffer, words};
 use super::{AttachMode, Member, Need, Object, Probe, ProgramSet, member, object, optional, program};
 
-static OBJECT: Object = object!("cgroup.o");
+static OBJECT: Object = object!(
+    "cgroup.o",
+    &[ring_buffer("CGROUP_EVENTS", RING_BYTES), words("CGROUP_COUNTS", CgroupCount::ALL.len())],
+);
 
 static MEMBERS: &[Member] = &[
     member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),

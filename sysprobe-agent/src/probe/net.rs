@@ -1,15 +1,38 @@
 //! Network traffic other than TCP, and dropped packets.
 
+use sysprobe_common::net::{Call, DropKey, DropStats, NetLoss, NetStats, Socket};
+
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
+use super::map::{hash, per_cpu_array, socket_storage, words};
 use super::{
-    AttachMode, Member, NO_SCTP, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional,
-    program, socket_members,
+    AttachMode, EntryCount, MapSpec, Member, NO_SCTP, Need, Object, Probe, Program, ProgramSet, SlotMaps,
+    extra, member, object, optional, program, socket_members,
 };
 
+/// The slots of traffic.
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "NET_STATS", known: "NET_SLOTS", free: "NET_FREE", room: "NET_ROOM" };
+/// The slots of dropped packets.
+pub(crate) const DROP_SLOTS: SlotMaps =
+    SlotMaps { stats: "NET_DROPS", known: "NET_DROP_SLOTS", free: "NET_DROP_FREE", room: "NET_DROP_ROOM" };
+
+static TRAFFIC: [MapSpec; 4] = SLOTS.specs::<NetStats, u64>(EntryCount::Slots);
+static DROPS: [MapSpec; 4] = DROP_SLOTS.specs::<DropStats, DropKey>(EntryCount::Drops);
+/// Further maps that both objects have.
+static COMMON: [MapSpec; 2] =
+    [per_cpu_array::<u32>("NET_REFUSED", EntryCount::Fixed(1)), words("NET_LOSSES", NetLoss::ALL.len())];
+
 /// Keeps socket owners in socket storage.
-static OBJECT: Object = object!("net.o");
+static OBJECT: Object =
+    object!("net.o", &TRAFFIC, &DROPS, &COMMON, &socket_storage::<Socket>("NET_SOCKETS", "NET_BUDGET"));
 /// Keeps calls in a hash, and takes owners from the kernel's own socket data.
-static HASH_OBJECT: Object = object!("net_hash.o");
+static HASH_OBJECT: Object =
+    object!("net_hash.o", &TRAFFIC, &DROPS, &COMMON, &[hash::<u64, Call>("NET_CALLS", EntryCount::Tracked)]);
+/// The same, for programs that see only the end of a call, and so keep none.
+static TRACEPOINT_OBJECT: Object = Object {
+    maps: &[&TRAFFIC, &DROPS, &COMMON, &[hash::<u64, Call>("NET_CALLS", EntryCount::Fixed(1))]],
+    ..HASH_OBJECT
+};
 
 macro_rules! members {
     ($($more:expr),*) => {
@@ -76,7 +99,7 @@ pub(super) const PROBE: Probe = Probe {
         },
         ProgramSet {
             mode: AttachMode::RawTp,
-            object: HASH_OBJECT,
+            object: TRACEPOINT_OBJECT,
             programs: &[
                 program("net_send_rt", RawTp("sock_send_length"), SENT),
                 program("net_recv_rt", RawTp("sock_recv_length"), RECEIVED),

@@ -1,9 +1,24 @@
 //! Direct reclaim.
 
-use super::Hook::{RawTp, TpBtf};
-use super::{AttachMode, Member, Object, Probe, ProgramSet, extra, member, object, program};
+use sysprobe_common::reclaim::{Begun, ReclaimLoss, ReclaimStats};
 
-static OBJECT: Object = object!("reclaim.o");
+use super::Hook::{RawTp, TpBtf};
+use super::map::{hash, words};
+use super::{
+    AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, extra, member, object, program,
+};
+
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "RECLAIM_STATS", known: "RECLAIM_SLOTS", free: "RECLAIM_FREE", room: "RECLAIM_ROOM" };
+
+static OBJECT: Object = object!(
+    "reclaim.o",
+    &SLOTS.specs::<ReclaimStats, u64>(EntryCount::Slots),
+    &[
+        hash::<u64, Begun>("RECLAIM_BEGUN", EntryCount::Reclaims),
+        words("RECLAIM_LOSSES", ReclaimLoss::ALL.len()),
+    ],
+);
 
 static MEMBERS: &[Member] = &[
     member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),

@@ -1,15 +1,40 @@
 //! The receive path.
 
+use sysprobe_common::rxpath::{Key, Protocol, RxpathLoss, RxpathStats, ShareWord, Unread, slow};
+
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
+use super::map::{array, hash, ring_buffer, socket_storage, words};
 use super::{
-    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, UNSTEERED, extra, member, object, optional,
-    program,
+    AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, UNSTEERED,
+    extra, member, object, optional, program,
 };
 
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "RXPATH_STATS", known: "RXPATH_SLOTS", free: "RXPATH_FREE", room: "RXPATH_ROOM" };
+
+static COUNTERS: [MapSpec; 4] = SLOTS.specs::<RxpathStats, Key>(EntryCount::Slots);
+/// Further maps that both objects have.
+static COMMON: [MapSpec; 8] = [
+    array::<u64>("RXPATH_ARRIVALS", EntryCount::Packets),
+    array::<u64>("RXPATH_IP", EntryCount::Packets),
+    words("RXPATH_POINTS", Protocol::ALL.len()),
+    words("RXPATH_SHARE", ShareWord::COUNT),
+    words("RXPATH_WAITING", 1),
+    words("RXPATH_SLOW_FROM", 1),
+    ring_buffer("RXPATH_SLOW", slow::RING_BYTES),
+    words("RXPATH_LOSSES", RxpathLoss::ALL.len()),
+];
+
 /// Keeps state in socket storage.
-static OBJECT: Object = object!("rxpath.o");
+static OBJECT: Object =
+    object!("rxpath.o", &COUNTERS, &COMMON, &socket_storage::<Unread>("RXPATH_SOCKETS", "RXPATH_BUDGET"));
 /// Keeps state in a hash by socket.
-static HASH_OBJECT: Object = object!("rxpath_hash.o");
+static HASH_OBJECT: Object = object!(
+    "rxpath_hash.o",
+    &COUNTERS,
+    &COMMON,
+    &[hash::<u64, Unread>("RXPATH_SOCKETS", EntryCount::Tracked)]
+);
 
 macro_rules! members {
     ($($more:expr),*) => {

@@ -1,14 +1,57 @@
 //! Wakeup latency, context switches and time on CPU.
 
+use sysprobe_common::sched::slices::StoredTask;
+use sysprobe_common::sched::threads::Threads;
+use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
+use sysprobe_common::sched::{HashedTask, Pair, SchedLoss, SchedStats, Timeline};
+
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
+use super::map::{array, hash, lru_hash, mapped_array, task_storage, words};
 use super::{
-    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional, program,
+    AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
+    member, object, optional, program,
 };
 
+/// The slots of run and wait times.
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "SCHED_STATS", known: "SCHED_SLOTS", free: "SCHED_FREE", room: "SCHED_ROOM" };
+/// The slots of throttled cgroups.
+pub(crate) const THROTTLE_SLOTS: SlotMaps = SlotMaps {
+    stats: "SCHED_THROTTLES",
+    known: "SCHED_THR_SLOTS",
+    free: "SCHED_THR_FREE",
+    room: "SCHED_THR_ROOM",
+};
+
+static TIMES: [MapSpec; 4] =
+    SLOTS.sharded_specs::<SchedStats, u64>(EntryCount::SlotShards, EntryCount::Slots);
+static THROTTLES: [MapSpec; 4] = THROTTLE_SLOTS.specs::<ThrottleStats, u64>(EntryCount::Slots);
+/// Further maps that both objects have.
+static COMMON: [MapSpec; 6] = [
+    mapped_array::<Timeline>("SCHED_TIMELINES", EntryCount::Cpus),
+    lru_hash::<u64, Throttle>("SCHED_THR_QUEUES", EntryCount::Throttles),
+    hash::<Pair, u64>("SCHED_INTERFERENCE", EntryCount::Interference),
+    mapped_array::<Threads>("SCHED_SCAN", EntryCount::Slots),
+    array::<u32>("SCHED_MOVES", EntryCount::Fixed(1)),
+    words("SCHED_LOSSES", SchedLoss::ALL.len() + 1),
+];
+
 /// Keeps state in task storage, and uses typed pointers (BTF).
-static OBJECT: Object = object!("sched.o");
+static OBJECT: Object = object!(
+    "sched.o",
+    &TIMES,
+    &THROTTLES,
+    &COMMON,
+    &task_storage::<StoredTask>("SCHED_TASKS", "SCHED_BUDGET"),
+);
 /// Keeps state in a hash, and uses plain addresses.
-static HASH_OBJECT: Object = object!("sched_hash.o");
+static HASH_OBJECT: Object = object!(
+    "sched_hash.o",
+    &TIMES,
+    &THROTTLES,
+    &COMMON,
+    &[hash::<u64, HashedTask>("SCHED_TASKS", EntryCount::Tracked)],
+);
 
 macro_rules! members {
     ($($more:expr),* $(,)?) => {

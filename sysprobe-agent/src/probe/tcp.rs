@@ -1,17 +1,35 @@
 //! TCP: traffic, retransmissions, round-trip times, connections and listening sockets.
 
-use sysprobe_common::tcp::STORAGES;
+use sysprobe_common::tcp::{LISTENERS, STORAGES, Socket, Sockets, TcpLoss, TcpStats};
 
 use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
+use super::map::{hash, mapped_array, socket_storage, words};
 use super::{
-    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional, program,
-    socket_members,
+    AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
+    member, object, optional, program, socket_members,
 };
 
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE", room: "TCP_ROOM" };
+
+static COUNTERS: [MapSpec; 4] = SLOTS.specs::<TcpStats, u64>(EntryCount::Slots);
+static LOSSES: [MapSpec; 1] = [words("TCP_LOSSES", TcpLoss::ALL.len())];
+
 /// Keeps state in socket storage.
-static OBJECT: Object = object!("tcp.o");
+static OBJECT: Object = object!(
+    "tcp.o",
+    &COUNTERS,
+    &LOSSES,
+    &[
+        mapped_array::<Sockets>("TCP_SCAN", EntryCount::Slots),
+        hash::<u64, u64>("TCP_LISTENERS", EntryCount::Fixed(LISTENERS)),
+        words("TCP_PASS", 1),
+    ],
+    &socket_storage::<Socket>("TCP_SOCKETS", "TCP_BUDGET"),
+);
 /// Keeps state in a hash.
-static HASH_OBJECT: Object = object!("tcp_hash.o");
+static HASH_OBJECT: Object =
+    object!("tcp_hash.o", &COUNTERS, &LOSSES, &[hash::<u64, Socket>("TCP_SOCKETS", EntryCount::Tracked)]);
 
 /// The members that both objects read, and those that only one of them reads.
 macro_rules! members {

@@ -25,20 +25,18 @@ fn programs_are_named_after_their_domain() {
 }
 
 #[test]
-fn a_domain_has_every_attach_mode_that_can_be_the_best_first() {
+fn the_attach_modes_of_a_domain_are_in_the_order_of_their_cost() {
+    use AttachMode::{Fentry, Kprobe, RawTp, TpBtf};
     for probe in PROBES {
         let modes: Vec<_> = probe.sets.iter().map(|set| set.mode).collect();
-        // Domains with tracepoints of their own prefer them; for `vfs`, system calls only replace the
-        // functions.
         let wanted: &[_] = match probe.domain {
-            "vfs" => &[AttachMode::Fentry, AttachMode::TpBtf, AttachMode::RawTp, AttachMode::Kprobe],
-            // The functions around their tracepoints are inlined, or have other callers, too.
-            "block" | "reclaim" => &[AttachMode::TpBtf, AttachMode::RawTp],
+            // System calls only replace the functions.
+            "vfs" => &[Fentry, TpBtf, RawTp, Kprobe],
             // Only typed programs can use socket storage.
-            "tcp" | "net" | "rxpath" => {
-                &[AttachMode::TpBtf, AttachMode::Fentry, AttachMode::RawTp, AttachMode::Kprobe]
-            }
-            _ => &[AttachMode::TpBtf, AttachMode::RawTp, AttachMode::Fentry, AttachMode::Kprobe],
+            "tcp" | "net" | "rxpath" => &[TpBtf, Fentry, RawTp, Kprobe],
+            "cgroup" | "sched" => &[TpBtf, RawTp, Fentry, Kprobe],
+            // The functions around their tracepoints are inlined, or have other callers, too.
+            _ => &[TpBtf, RawTp],
         };
         assert_eq!(modes, wanted, "{}", probe.domain);
     }

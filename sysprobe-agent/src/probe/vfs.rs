@@ -1,14 +1,36 @@
 //! Storage operations.
 
+use sysprobe_common::vfs::syscall::TABLE;
+use sysprobe_common::vfs::{Call, Entered, STARTED, Started, TaskCall, VfsLoss, VfsStats};
+
 use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
+use super::map::{array, hash, mapped_array, task_storage, words};
 use super::{
-    AttachMode, Member, Need, Object, Probe, Program, ProgramSet, extra, member, object, optional, program,
+    AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
+    member, object, optional, program,
 };
 
+pub(crate) const SLOTS: SlotMaps =
+    SlotMaps { stats: "VFS_STATS", known: "VFS_SLOTS", free: "VFS_FREE", room: "VFS_ROOM" };
+
+static COUNTERS: [MapSpec; 4] = SLOTS.specs::<VfsStats, u64>(EntryCount::Slots);
+/// Further maps that both objects have.
+static COMMON: [MapSpec; 5] = [
+    words("VFS_LOSSES", VfsLoss::ALL.len()),
+    hash::<u64, Started>("VFS_STARTED", EntryCount::Fixed(STARTED)),
+    array::<u32>("VFS_SYSCALLS", EntryCount::Fixed(SYSCALLS)),
+    mapped_array::<Entered>("VFS_ENTERED", EntryCount::Cpus),
+    words("VFS_TURN", 1),
+];
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const SYSCALLS: u32 = TABLE as u32;
+
 /// Keeps a task's current call in task storage, and uses typed pointers (BTF).
-static OBJECT: Object = object!("vfs.o");
+static OBJECT: Object =
+    object!("vfs.o", &COUNTERS, &COMMON, &task_storage::<TaskCall>("VFS_TASKS", "VFS_BUDGET"));
 /// Keeps it in a hash, and uses plain addresses.
-static HASH_OBJECT: Object = object!("vfs_hash.o");
+static HASH_OBJECT: Object =
+    object!("vfs_hash.o", &COUNTERS, &COMMON, &[hash::<u64, Call>("VFS_CALLS", EntryCount::Tracked)]);
 
 macro_rules! members {
     ($($more:expr),* $(,)?) => {

@@ -15,8 +15,7 @@ use tracing::warn;
 use crate::bpf::{Entries, LoadError, Loaded};
 use crate::slots::SlotOwner;
 
-/// The plan sets its size.
-pub(super) const MAP: &str = "SCHED_INTERFERENCE";
+const MAP: &str = "SCHED_INTERFERENCE";
 
 /// The kernel side's key.
 #[repr(transparent)]
@@ -66,7 +65,8 @@ pub struct Interference {
 }
 
 impl Interference {
-    pub fn new(loaded: &mut Loaded, room: u32) -> Result<Self, LoadError> {
+    pub fn new(loaded: &mut Loaded) -> Result<Self, LoadError> {
+        let room = loaded.map_entries(MAP)?;
         Ok(Self {
             descriptor: loaded.map_descriptor(MAP)?,
             map: loaded.take_map(MAP)?,

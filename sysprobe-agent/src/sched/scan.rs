@@ -4,7 +4,6 @@ use sysprobe_common::sched::threads::Threads;
 
 use crate::bpf::{Loaded, MappedArray, Plain, Scan};
 
-pub(super) const MAP: &str = "SCHED_SCAN";
 const PROGRAM: &str = "sched_scan";
 
 // SAFETY: 32-bit integers, and an array of them.

@@ -3,7 +3,7 @@
 //! added. For a cgroup that is older than the agent, the first reading is therefore a baseline. For a cgroup
 //! that was created later, all of it is new.
 
-use super::charge::LastKills;
+use super::last_kills::LastKills;
 use crate::cgroup::tree::Origin;
 use crate::snapshot::{
     CpuSample, MemorySample, PressureSample, StallSample, Throttling, Workload, WorkloadKind, WorkloadSample,

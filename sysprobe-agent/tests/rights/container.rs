@@ -15,7 +15,7 @@ use sysprobe_agent::cgroup::mounts::{KeyHierarchy, Mounts};
 use sysprobe_agent::snapshot::Snapshot;
 
 use crate::limited::{done, limit, needed};
-use crate::support::agent::{Agent, Options};
+use crate::support::agent::{self, Agent, Options};
 use crate::support::cgroup::{Cgroup, is_v1};
 use crate::support::process::{self, Load, cpus};
 use crate::support::totals::{Totals, workload};
@@ -103,10 +103,8 @@ fn a_container_that_is_shown_the_hosts_cgroups_names_all_of_them() {
     let _loads = [&outer, &older].map(|cgroup| Load::running(cgroup, &cpus(), process::sleep_often));
     // A cgroup that another test has closed (`a_cgroup_that_its_owner_has_closed...`) stays known to the
     // plain agent until it is forgotten.
-    let config = "grace_seconds = 2\n[domains]\nvfs = false\nblock = false\ntcp = false\nnet = false\nrxpath \
-                  = false\n\
-                  reclaim = false";
-    let options = Options { config, ..Options::default() };
+    let config = format!("grace_seconds = 2\n{}", agent::with_only(&["sched"]));
+    let options = Options { config: &config, ..Options::default() };
     let arguments = ["--cgroup-root", host];
     let contained = Agent::prepared(Options { arguments: &arguments, ..options }, |command| {
         contain(command, &own, directory.path());

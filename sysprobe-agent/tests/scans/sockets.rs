@@ -14,7 +14,7 @@ use super::support::place::{Flag, sleep_forever};
 use super::support::process::{Load, cpus};
 use super::support::totals::lost;
 use super::support::{figure, until};
-use super::{SOCKETS_ONLY, has_socket_scan, raise_limit, socket_scan, tcp};
+use super::{has_socket_scan, raise_limit, socket_scan, sockets_only, tcp};
 
 /// More than one part of the scan covers, and few enough for an emulated machine. Set `SYSPROBE_TEST_SOCKETS`
 /// for more.
@@ -125,7 +125,7 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
     if !has_socket_scan("all sockets") {
         return;
     }
-    let agent = Agent::configured(SOCKETS_ONLY);
+    let agent = Agent::configured(&sockets_only());
     let crowd = Crowd::new("scan-sockets");
     until("all sockets are counted", || crowd.is_counted(&agent.snapshot()).then_some(()));
     let idle = latest(|| thread::sleep(Duration::from_secs(5)));
@@ -164,7 +164,7 @@ fn agents_that_start_at_the_same_time_know_all_sockets() {
     }
     let crowd = Crowd::new("scan-together");
     let agents: Vec<Agent> = thread::scope(|scope| {
-        let starts = [(); AGENTS].map(|()| scope.spawn(|| Agent::configured(SOCKETS_ONLY)));
+        let starts = [(); AGENTS].map(|()| scope.spawn(|| Agent::configured(&sockets_only())));
         starts.into_iter().map(|start| start.join().expect("the agent starts")).collect()
     });
     for agent in agents {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread::panicking;
 
+use sysprobe_agent::config::Domains;
 use sysprobe_agent::snapshot::Snapshot;
 use tempfile::TempDir;
 
@@ -38,6 +39,13 @@ fn unlimited(config: &str) -> String {
     let all = ["vfs_calls_per_second = 1000000000\n", "rx_follow_one_in = 1\n"];
     let is_set = |line: &&str| line.split(' ').next().is_some_and(|key| config.contains(key));
     all.into_iter().filter(|line| !is_set(line)).chain([config]).collect()
+}
+
+/// A section of a configuration: of the domains with programs, only these are on.
+pub(crate) fn with_only(domains: &[&str]) -> String {
+    let off = Domains::with_programs().filter(|name| !domains.contains(name));
+    let switches: Vec<_> = off.map(|name| format!("{name} = false")).collect();
+    format!("[domains]\n{}", switches.join("\n"))
 }
 
 impl Agent {

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use sysprobe_agent::config::Domains;
 use sysprobe_agent::probe::{AttachMode, program_set};
 
 use super::agent::{Agent, Options};
@@ -56,9 +57,8 @@ fn only(domain: &str) -> String {
         _ => false,
     };
     let is_on = |other| other == domain || other == "cpu" || is_needed(other);
-    let switches = ["sched", "vfs", "block", "tcp", "net", "rxpath", "reclaim", "cpu", "memory", "pressure"]
-        .map(|other| format!("{other} = {}", is_on(other)));
-    format!("[domains]\n{}", switches.join("\n"))
+    let switches = Domains::names().iter().copied().map(|other| format!("{other} = {}", is_on(other)));
+    format!("[domains]\n{}", switches.collect::<Vec<_>>().join("\n"))
 }
 
 /// One agent for each attach mode that the domain and this kernel have, all at the same time.

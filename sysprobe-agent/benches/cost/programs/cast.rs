@@ -4,18 +4,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::cgroup_events::Events;
-use sysprobe_agent::domain::{Domain, Start};
-use sysprobe_agent::net::Net;
+use sysprobe_agent::domain::Domain;
+use sysprobe_agent::domain_table;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
 use sysprobe_agent::probe::{self, Hook, ProgramSet};
-use sysprobe_agent::reclaim::Reclaim;
 use sysprobe_agent::rxpath::Rxpath;
 use sysprobe_agent::sched::Sched;
 use sysprobe_agent::tcp::Tcp;
-use sysprobe_agent::vfs::Vfs;
 
 use super::empty::{Empties, pass};
 
@@ -28,12 +25,8 @@ pub(crate) struct Cast {
 
 /// A domain's attached programs.
 pub(crate) enum Running {
-    Sched(Box<Sched>),
+    Domain(Box<dyn Domain>),
     Cgroup(Box<Events>),
-    Tcp(Box<Tcp>),
-    Rxpath(Box<Rxpath>),
-    /// A domain of which nothing more is asked.
-    Other(Box<dyn Domain>),
     /// A domain whose maps need no preparation.
     Plain(Box<Loaded>),
 }
@@ -68,11 +61,13 @@ impl Cast {
     /// Goes over all tasks once more.
     pub(crate) fn iterate(&mut self) -> Result<()> {
         match &mut self.running {
-            Running::Sched(sched) => {
-                pass(sched.seed())?;
-                pass(sched.begin_task_scan())?;
+            Running::Domain(domain) => {
+                if let Some(sched) = domain.downcast_mut::<Sched>() {
+                    pass(sched.seed())?;
+                    pass(sched.begin_task_scan())?;
+                }
             }
-            Running::Cgroup(_) | Running::Tcp(_) | Running::Rxpath(_) | Running::Other(_) => {}
+            Running::Cgroup(_) => {}
             Running::Plain(loaded) => {
                 let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
                 for program in iterators {
@@ -85,7 +80,9 @@ impl Cast {
 
     /// Goes over all sockets.
     pub(crate) fn scan_sockets(&mut self, cpu: u32) -> Result<()> {
-        if let Running::Tcp(tcp) = &mut self.running {
+        if let Running::Domain(domain) = &mut self.running
+            && let Some(tcp) = domain.downcast_mut::<Tcp>()
+        {
             pass(tcp.begin_scan())?;
         }
         self.empties.run_on(cpu)
@@ -102,7 +99,9 @@ impl Cast {
 impl Running {
     /// Has the time go by in which packets are noted, where a small share of them is followed.
     pub(crate) fn pause(&mut self) {
-        if let Self::Rxpath(rxpath) = self {
+        if let Self::Domain(domain) = self
+            && let Some(rxpath) = domain.downcast_mut::<Rxpath>()
+        {
             let now = Instant::now();
             (0..3).for_each(|second| rxpath.update(now + second * Duration::from_secs(1)));
         }
@@ -115,21 +114,15 @@ impl Running {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        match domain {
-            "sched" => boxed(loader, set, candidate, plan).map(Self::Sched),
-            "tcp" => boxed(loader, set, candidate, plan).map(Self::Tcp),
-            "rxpath" => boxed(loader, set, candidate, plan).map(Self::Rxpath),
-            "vfs" => boxed::<Vfs>(loader, set, candidate, plan).map(|vfs| Self::Other(vfs)),
-            "block" => boxed::<Block>(loader, set, candidate, plan).map(|block| Self::Other(block)),
-            "net" => boxed::<Net>(loader, set, candidate, plan).map(|net| Self::Other(net)),
-            "reclaim" => boxed::<Reclaim>(loader, set, candidate, plan).map(|reclaim| Self::Other(reclaim)),
-            "cgroup" => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
-            _ => {
-                let mut loaded = loader.load(set, &candidate.globals, &[])?;
-                loaded.attach()?;
-                Ok(Self::Plain(Box::new(loaded)))
-            }
+        if let Some(row) = domain_table::row(domain) {
+            return (row.start)(loader, set, candidate, plan).map(Self::Domain);
         }
+        if domain == "cgroup" {
+            return Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events)));
+        }
+        let mut loaded = loader.load(set, &candidate.globals, &[])?;
+        loaded.attach()?;
+        Ok(Self::Plain(Box::new(loaded)))
     }
 
     /// By the first attach mode that the kernel takes, as the agent does.
@@ -148,21 +141,9 @@ impl Running {
 
     pub(crate) fn loaded(&self) -> &Loaded {
         match self {
-            Self::Sched(sched) => sched.loaded(),
+            Self::Domain(domain) => domain.loaded(),
             Self::Cgroup(events) => events.loaded(),
-            Self::Tcp(tcp) => tcp.loaded(),
-            Self::Rxpath(rxpath) => rxpath.loaded(),
-            Self::Other(domain) => domain.loaded(),
             Self::Plain(loaded) => loaded,
         }
     }
-}
-
-fn boxed<D: Start>(
-    loader: &Loader,
-    set: &'static ProgramSet,
-    candidate: &Candidate,
-    plan: &Plan,
-) -> Result<Box<D>, LoadError> {
-    D::start(loader, set, candidate, plan).map(Box::new)
 }

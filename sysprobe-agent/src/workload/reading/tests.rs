@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::cgroup::name::name_of;
+use crate::slots::Charge as _;
 use crate::snapshot::MemoryLevels;
-use crate::workload::{Charge as _, Owner, Registry};
+use crate::workload::{Owner, Registry};
 
 /// For a cgroup that was created while the agent ran.
 fn new<S: AllSeen>() -> S {

@@ -1,8 +1,8 @@
 //! `cargo xtask ci`: every check that has to pass before a change is merged, in phases. The last lines are
 //! always the table of phases and the failed tests.
 //!
-//! `--full` adds the checks that take too long for every change: more kernels, program costs, the image. A
-//! workflow runs it each night.
+//! `--full` adds the checks that take too long for every change: more kernels, program costs, the guide to
+//! new domains, the image. A workflow runs it each night.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 
 use crate::results::{Failure, Report, Results};
-use crate::{apt, chart, cost, docs, image, lint, say, test, vm};
+use crate::{apt, chart, cost, docs, image, lint, new_domain, say, test, vm};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also run part of every test file on three kernels, compare what the programs cost, and make the image
+    /// Also run part of every test file on three kernels, compare what the programs cost, follow the guide
+    /// to new domains, and make the image
     #[arg(long)]
     full: bool,
 }
@@ -62,7 +63,7 @@ const EVERY_CHANGE: [Phase; 5] = [
     },
 ];
 
-const FULL: [Phase; 3] = [
+const FULL: [Phase; 4] = [
     Phase {
         name: "more guests",
         alone: "cargo xtask vm --short",
@@ -73,6 +74,12 @@ const FULL: [Phase; 3] = [
         name: "cost",
         alone: "cargo xtask cost --check",
         run: || cost::main(&cost::Args::checking()).map(nothing),
+        decides: false,
+    },
+    Phase {
+        name: "new domain",
+        alone: "cargo xtask new-domain",
+        run: || new_domain::main().map(nothing),
         decides: false,
     },
     Phase {

@@ -18,6 +18,7 @@ mod hooks;
 mod image;
 mod leftovers;
 mod lint;
+mod new_domain;
 mod oci;
 mod paths;
 mod results;
@@ -70,6 +71,8 @@ enum Task {
     Docs(docs::Args),
     /// Check the repository's own rules only
     Tidy,
+    /// Add a small domain to a copy of the repository, as CONTRIBUTING says, and test it there
+    NewDomain,
     /// Run every check that must pass before a merge, and show how long each took
     Ci(ci::Args),
 }
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Task::Lint => lint::main().map(drop),
         Task::Docs(args) => docs::main(&args),
         Task::Tidy => tidy::main(),
+        Task::NewDomain => new_domain::main(),
         Task::Ci(args) => return ci::main(&args),
     };
     match done {

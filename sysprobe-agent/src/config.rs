@@ -146,7 +146,7 @@ impl Config {
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let malformed = |message| ConfigError::Malformed { path: path.to_owned(), message };
         let config: Self = toml::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if config.domains.is_empty() {
+        if config.domains.are_all_off() {
             let names = Domains::names().join(", ");
             return Err(malformed(format!(
                 "all domains ({names}) are turned off, so nothing would be exported: turn one of them on"

@@ -32,7 +32,6 @@ pub fn row(domain: &str) -> Option<&'static Row> {
 }
 
 /// A domain.
-#[derive(Clone, Copy)]
 pub struct Row {
     /// As in the table of probes.
     pub name: &'static str,

@@ -21,7 +21,7 @@ use btf::Types;
 pub use btf::{BtfError, Layout};
 pub use clock::{monotonic, monotonic_ns, thread_time, tick_ns, unix_ms};
 pub use cpus::{Cpus, online as online_cpus};
-pub use own_memory::{Charge, MemoryGroup};
+pub use own_memory::{MemoryGroup, Usage};
 pub use population::Population;
 pub(crate) use privilege::Lack;
 pub use privilege::{KPROBES_BEFORE, Kernels, Need, Privilege, RIGHTS, Right};

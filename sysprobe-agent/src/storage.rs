@@ -11,7 +11,7 @@ use serde::Serialize;
 use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
-use crate::host::{Charge, MemoryGroup, Population};
+use crate::host::{MemoryGroup, Population, Usage};
 use crate::probe::{MapKind, MapSpec, ProgramSet};
 use crate::snapshot::{LostUpdates, StorageSample};
 
@@ -87,13 +87,13 @@ impl Limits {
     /// Bytes that may be allocated until the next renewal if `in_use` bytes are in use.
     #[must_use]
     pub fn free(&self, in_use: u64) -> u64 {
-        free(self.most_bytes, in_use, self.groups.iter().filter_map(MemoryGroup::charge))
+        free(self.most_bytes, in_use, self.groups.iter().filter_map(MemoryGroup::usage))
     }
 }
 
 /// Half of what is left, because the agent grows, too, and other processes may be in its cgroups.
-fn free(most: u64, in_use: u64, groups: impl Iterator<Item = Charge>) -> u64 {
-    let of_group = |charge: Charge| {
+fn free(most: u64, in_use: u64, groups: impl Iterator<Item = Usage>) -> u64 {
+    let of_group = |charge: Usage| {
         let reserve = (charge.limit / 8).max(RESERVE);
         charge.limit.saturating_sub(reserve).saturating_sub(charge.used)
     };

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::agent::Agent;
+use support::agent::{self, Agent};
 use support::attach_modes::{Watcher, kernel};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
@@ -216,8 +216,6 @@ fn a_storage_that_is_busy_is_no_unknown_task_and_no_tasks_are_gone_over() {
     /// Other kernels lack the bug, and tasks may be unknown there for other reasons.
     const KERNELS: Range<(u32, u32)> = (5, 13)..(6, 2);
     const ENOUGH: u64 = 10;
-    const CONFIG: &str =
-        "program_statistics = true\n[domains]\nblock = false\ntcp = false\nnet = false\nrxpath = false";
     /// Longer than the interval between two scans of all tasks.
     const A_WALK: Duration = Duration::from_secs(12);
     if !KERNELS.contains(&kernel()) {
@@ -227,7 +225,8 @@ fn a_storage_that_is_busy_is_no_unknown_task_and_no_tasks_are_gone_over() {
     let Some(_preempting) = Preempting::begin() else {
         return left_out("a storage that is busy", "this kernel does not preempt itself");
     };
-    let agent = Agent::configured(CONFIG);
+    let agent =
+        Agent::configured(&format!("program_statistics = true\n{}", agent::with_only(&["sched", "vfs"])));
     let cgroup = Cgroup::new("storage-readers");
     let place = tempfile::tempfile_in("/dev/shm").expect("a file in memory");
     place.set_len(4096).expect("it has something to be read");

@@ -16,7 +16,8 @@ use support::{figure, left_out};
 /// From Linux 6.4 on, `memlock` is what a map takes (`map_mem_usage`); before, it is an estimate from the
 /// sizes of keys and values.
 const EXACT_MEMORY: (u32, u32) = (6, 4);
-/// The plan lacks the heads of maps. That of an array that is memory-mapped takes a page.
+/// The plan lacks the heads of maps. That of an array that is memory-mapped takes a page, and that of a hash
+/// 32 bytes for each CPU.
 const TOLERANCE: u64 = 2 * 4096;
 
 /// The bytes that the kernel accounts for a map.

@@ -24,6 +24,8 @@ impl ReclaimStats {
     pub const ZERO: Self = Self { took_ns: 0, reclaims: 0 };
 }
 
+const _: () = assert!(size_of::<ReclaimStats>() == 16);
+
 /// The record of a reclaiming task.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -260,13 +260,13 @@ impl Loaded {
         map(data.fd().as_fd(), info.max_entries()).map_err(|error| wrong(error.to_string()))
     }
 
-    /// A descriptor of a map that is still in the object, for what aya's own types cannot do.
+    /// A descriptor of a hash, an array or storage that is still in the object, for what aya cannot do.
     pub fn map_descriptor(&self, name: &'static str) -> Result<OwnedFd, LoadError> {
         let failed = |error: io::Error| LoadError::Map { map: name, reason: error.to_string() };
         self.map_data(name)?.fd().as_fd().try_clone_to_owned().map_err(failed)
     }
 
-    /// The number of entries of a map that is still in the object.
+    /// The number of entries of a hash or an array that is still in the object.
     pub fn map_entries(&self, name: &'static str) -> Result<u32, LoadError> {
         let info = self.map_data(name)?.info();
         let info = info.map_err(|error| LoadError::Map { map: name, reason: chain(&error) })?;

@@ -162,7 +162,7 @@ fn storage(out: &mut impl Write, limits: &Limits) -> io::Result<()> {
     const MIB: u64 = 1 << 20;
     writeln!(out, "Kernel memory kept with threads and sockets")?;
     line(out, "at most", &format!("{} MiB", limits.most_bytes / MIB))?;
-    let limited = limits.groups.iter().filter_map(|group| Some((group, group.charge()?)));
+    let limited = limits.groups.iter().filter_map(|group| Some((group, group.usage()?)));
     for (group, charge) in limited {
         let (used, limit) = (charge.used / MIB, charge.limit / MIB);
         let said =

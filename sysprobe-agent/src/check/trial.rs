@@ -71,7 +71,7 @@ pub(super) fn first_taken(trials: &[Trial], domain: &str) -> Option<AttachMode> 
     mine.find(|trial| matches!(trial.verdict, Verdict::Taken)).map(|trial| trial.mode)
 }
 
-/// A ring buffer has at least one page.
+/// The smallest sizes of the ring buffers: a page each.
 fn rings() -> Vec<(&'static str, u32)> {
     // SAFETY: `sysconf` has no preconditions.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -1,10 +1,9 @@
 //! The switches of the domains. All are on unless the configuration turns them off.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::probe::PROBES;
@@ -19,6 +18,7 @@ pub struct Domains {
 }
 
 /// The key of a switch.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Name(&'static str);
 
 static NAMES: LazyLock<Vec<&'static str>> =
@@ -54,9 +54,8 @@ impl Domains {
         Self::with_programs().any(|name| self.wants(name))
     }
 
-    /// Whether no domain is enabled.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub fn are_all_off(&self) -> bool {
         Self::names().iter().all(|name| !self.wants(name))
     }
 }
@@ -69,47 +68,16 @@ impl Serialize for Domains {
 
 impl<'de> Deserialize<'de> for Domains {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Switches;
-
-        impl<'de> Visitor<'de> for Switches {
-            type Value = Domains;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a table of domains and whether they are on")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut switches: A) -> Result<Domains, A::Error> {
-                let mut domains = Domains::default();
-                while let Some((Name(name), is_on)) = switches.next_entry::<Name, bool>()? {
-                    if !is_on {
-                        domains.off.insert(name);
-                    }
-                }
-                Ok(domains)
-            }
-        }
-
-        deserializer.deserialize_map(Switches)
+        let switches = BTreeMap::<Name, bool>::deserialize(deserializer)?;
+        let off = switches.into_iter().filter(|(_, is_on)| !is_on).map(|(Name(name), _)| name);
+        Ok(Self { off: off.collect() })
     }
 }
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Known;
-
-        impl Visitor<'_> for Known {
-            type Value = Name;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("the name of a domain")
-            }
-
-            fn visit_str<E: Error>(self, key: &str) -> Result<Name, E> {
-                let known = Domains::names().iter().copied().find(|name| *name == key);
-                known.map(Name).ok_or_else(|| E::unknown_field(key, Domains::names()))
-            }
-        }
-
-        deserializer.deserialize_identifier(Known)
+        let key = String::deserialize(deserializer)?;
+        let known = Domains::names().iter().copied().find(|name| *name == key);
+        known.map(Self).ok_or_else(|| D::Error::unknown_field(&key, Domains::names()))
     }
 }

@@ -76,7 +76,7 @@ fn mistakes_are_refused_with_their_place() {
         ("listne = \"0.0.0.0:1\"", "unknown field `listne`"),
         ("[domains]\nsched = true\nshed = true", "line 3"),
         ("[domains]\ncgroup = true", "unknown field `cgroup`, expected one of `sched`, `vfs`"),
-        ("domains = true", "a table of domains"),
+        ("domains = true", "expected a map"),
         ("listen = \"9937\"", "invalid socket address"),
         ("slots = \"many\"", "invalid type: string"),
         ("slots = -1", "line 1"),

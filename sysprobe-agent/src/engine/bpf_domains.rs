@@ -46,7 +46,7 @@ impl BpfDomains {
         for domain in &mut self.0 {
             if let Err(error) = domain.flush() {
                 let domain = domain.loaded().domain();
-                warn!(domain, %error, "What is in progress could not be accounted for.");
+                warn!(domain, %error, "Work in progress could not be accounted for.");
             }
         }
     }

@@ -18,7 +18,7 @@ pub struct MemoryGroup {
 
 /// A group's limit and usage, from its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Charge {
+pub struct Usage {
     pub limit: u64,
     /// Excludes inactive file pages, which the kernel reclaims first.
     pub used: u64,
@@ -78,7 +78,7 @@ impl MemoryGroup {
 
     /// `None` without a limit, or if the files cannot be read.
     #[must_use]
-    pub fn charge(&self) -> Option<Charge> {
+    pub fn usage(&self) -> Option<Usage> {
         let files = if self.is_v1 { &V1 } else { &V2 };
         let read = |name| std::fs::read_to_string(self.directory.join(name)).ok();
         let number = |name| read(name)?.trim().parse::<u64>().ok();
@@ -87,7 +87,7 @@ impl MemoryGroup {
         let statistics = read("memory.stat").unwrap_or_default();
         let inactive =
             statistics.lines().find_map(|line| line.strip_prefix(files.inactive_file)?.parse().ok());
-        Some(Charge { limit, used: usage.saturating_sub(inactive.unwrap_or(0)) })
+        Some(Usage { limit, used: usage.saturating_sub(inactive.unwrap_or(0)) })
     }
 }
 
@@ -127,12 +127,12 @@ mod tests {
         );
     }
 
-    fn charge(files: &[(&str, &str)], is_v1: bool) -> Option<Charge> {
+    fn charge(files: &[(&str, &str)], is_v1: bool) -> Option<Usage> {
         let directory = tempfile::tempdir().expect("a directory");
         for (name, text) in files {
             std::fs::write(directory.path().join(name), text).expect("written");
         }
-        MemoryGroup { directory: directory.path().to_owned(), is_v1 }.charge()
+        MemoryGroup { directory: directory.path().to_owned(), is_v1 }.usage()
     }
 
     #[test]
@@ -150,6 +150,6 @@ mod tests {
     fn what_the_kernel_would_drop_first_is_not_in_use() {
         let stat = "anon 5\ninactive_file 300\n";
         let files = [("memory.max", "4096\n"), ("memory.current", "1300\n"), ("memory.stat", stat)];
-        assert_eq!(charge(&files, false), Some(Charge { limit: 4096, used: 1000 }));
+        assert_eq!(charge(&files, false), Some(Usage { limit: 4096, used: 1000 }));
     }
 }

@@ -27,7 +27,7 @@ impl Scale {
     pub(super) fn collect(hierarchy: Option<&Hierarchy>, groups: &[MemoryGroup]) -> Self {
         Self {
             memory_bytes: node::memory_bytes(),
-            memory_limit_bytes: groups.iter().filter_map(|group| Some(group.charge()?.limit)).min(),
+            memory_limit_bytes: groups.iter().filter_map(|group| Some(group.usage()?.limit)).min(),
             cgroups: hierarchy.map_or(0, |hierarchy| cgroups(&hierarchy.key)),
             disks: disks(Path::new("/sys/block")),
         }

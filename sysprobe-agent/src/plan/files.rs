@@ -5,14 +5,12 @@ use crate::cgroup::mounts::KeyHierarchy;
 use crate::config::{Config, FILE_DOMAINS};
 use crate::host::{Facts, Hierarchy, Pressure};
 
-type Requirement = fn(&Hierarchy) -> Result<(), &'static str>;
-
 pub(super) fn plan(facts: &Facts, config: &Config) -> impl Iterator<Item = DomainPlan> {
     FILE_DOMAINS.into_iter().map(|name| {
         let decision = match &facts.hierarchy {
             _ if !config.domains.wants(name) => Decision::Off(super::turned_off(name)),
             Err(reason) => Decision::Off(reason.clone()),
-            Ok(hierarchy) => match requirement(name)(hierarchy) {
+            Ok(hierarchy) => match meets(name, hierarchy) {
                 Ok(()) => Decision::On(Vec::new()),
                 Err(reason) => Decision::Off(reason.to_owned()),
             },
@@ -21,11 +19,11 @@ pub(super) fn plan(facts: &Facts, config: &Config) -> impl Iterator<Item = Domai
     })
 }
 
-fn requirement(domain: &str) -> Requirement {
+fn meets(domain: &str, hierarchy: &Hierarchy) -> Result<(), &'static str> {
     match domain {
-        "memory" => requires_controller,
-        "pressure" => requires_pressure,
-        _ => |_| Ok(()),
+        "memory" => requires_controller(hierarchy),
+        "pressure" => requires_pressure(hierarchy),
+        _ => Ok(()),
     }
 }
 

@@ -54,7 +54,7 @@ impl Plan {
         sized.map(|map| (map.name, self.entries(map.entries))).collect()
     }
 
-    /// The same with the smallest maps with which programs can be loaded. Its list of maps is not adapted.
+    /// This plan with the smallest maps with which programs can be loaded. `maps` stays as it is.
     #[must_use]
     pub fn smallest(&self) -> Self {
         // The reserved slots.
@@ -67,7 +67,8 @@ impl Plan {
             requests: 1,
             reclaims: 1,
             packets: 1,
-            ..self.sizes.clone()
+            budget_bytes: self.sizes.budget_bytes,
+            reasons: Vec::new(),
         };
         Self { slots, tasks: 1, sizes, ..self.clone() }
     }

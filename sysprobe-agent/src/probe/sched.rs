@@ -33,7 +33,8 @@ static COMMON: [MapSpec; 6] = [
     hash::<Pair, u64>("SCHED_INTERFERENCE", EntryCount::Interference),
     mapped_array::<Threads>("SCHED_SCAN", EntryCount::Slots),
     array::<u32>("SCHED_MOVES", EntryCount::Fixed(1)),
-    words("SCHED_LOSSES", SchedLoss::ALL.len() + 1),
+    // The last word is no loss.
+    words("SCHED_LOSSES", SchedLoss::UNPLACED_NS as usize + 1),
 ];
 
 /// Keeps state in task storage, and uses typed pointers (BTF).

@@ -35,7 +35,8 @@ fn the_attach_modes_of_a_domain_are_in_the_order_of_their_cost() {
             // Only typed programs can use socket storage.
             "tcp" | "net" | "rxpath" => &[TpBtf, Fentry, RawTp, Kprobe],
             "cgroup" | "sched" => &[TpBtf, RawTp, Fentry, Kprobe],
-            // The functions around their tracepoints are inlined, or have other callers, too.
+            // The functions around the tracepoints of `block` and `reclaim` are inlined, or have other
+            // callers, too.
             _ => &[TpBtf, RawTp],
         };
         assert_eq!(modes, wanted, "{}", probe.domain);

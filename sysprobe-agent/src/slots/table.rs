@@ -21,8 +21,7 @@ pub trait Charge: Send {
     fn add_to_pod(&self, _pod: &mut PodTotals) {}
 }
 
-/// A domain's slots. What is done to several of them is done to all, even if it fails for one; the last error
-/// is returned.
+/// A domain's slots. An operation on several of them goes on after a failure, and returns the first error.
 pub trait SlotTable {
     /// Looks up which cgroups have slots.
     fn list(&mut self) -> io::Result<()>;
@@ -33,8 +32,7 @@ pub trait SlotTable {
     /// The listed cgroups.
     fn cgroups(&self) -> Vec<u64>;
 
-    /// Passes what each listed slot counted since the last read to `take`, if `knows` its cgroup; other slots
-    /// keep their counts. No slot may be released between `list` and this.
+    /// See [`Slots::read`].
     fn read(&mut self, knows: &dyn Fn(u64) -> bool, take: &mut dyn FnMut(SlotOwner, &dyn Charge));
 
     /// Frees the slots of a deleted cgroup, and passes their last counts to `take`.
@@ -67,7 +65,7 @@ impl<S: Counters + Charge + 'static, K: Key> SlotTable for Slots<S, K> {
 
     fn release(&mut self, cgroup: u64, take: &mut dyn FnMut(Box<dyn Charge>)) -> Result<(), LoadError> {
         let keys = K::of_cgroup(cgroup).map_or_else(|| self.keys_of(cgroup), |key| vec![key]);
-        each(keys, |key| Self::release(self, key, |gathered| take(Box::new(*gathered))))
+        for_all(keys, |key| Self::release(self, key, |gathered| take(Box::new(*gathered))))
     }
 
     fn retire(
@@ -76,16 +74,15 @@ impl<S: Counters + Charge + 'static, K: Key> SlotTable for Slots<S, K> {
         take: &mut dyn FnMut(&dyn Charge),
     ) -> Result<(), LoadError> {
         let gone: Vec<K> = self.owners().filter(|(_, id)| is_gone(*id)).map(|(key, _)| key).collect();
-        each(gone, |key| Self::retire(self, key, |gathered| take(gathered)))
+        for_all(gone, |key| Self::retire(self, key, |gathered| take(gathered)))
     }
 }
 
-fn each<K>(keys: Vec<K>, mut does: impl FnMut(K) -> Result<(), LoadError>) -> Result<(), LoadError> {
+fn for_all<K>(keys: Vec<K>, mut does: impl FnMut(K) -> Result<(), LoadError>) -> Result<(), LoadError> {
     let mut result = Ok(());
     for key in keys {
-        if let Err(error) = does(key) {
-            result = Err(error);
-        }
+        let done = does(key);
+        result = result.and(done);
     }
     result
 }

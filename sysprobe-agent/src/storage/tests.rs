@@ -4,13 +4,13 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-fn charge(limit: u64, used: u64) -> Charge {
-    Charge { limit: limit * MIB, used: used * MIB }
+fn charge(limit: u64, used: u64) -> Usage {
+    Usage { limit: limit * MIB, used: used * MIB }
 }
 
 #[test]
 fn nothing_is_granted_near_a_limit() {
-    let free = |groups: &[Charge]| free(1000 * MIB, 0, groups.iter().copied());
+    let free = |groups: &[Usage]| free(1000 * MIB, 0, groups.iter().copied());
     assert_eq!(free(&[]), 500 * MIB, "without a limit, half of all there may be");
     assert_eq!(
         free(&[charge(256, 60)]),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use sysprobe_agent::config::Domains;
-use sysprobe_agent::probe::{AttachMode, program_set};
+use sysprobe_agent::probe::{AttachMode, MapSpec, program_set};
 
 use super::agent::{Agent, Options};
 use super::figure;
@@ -82,7 +82,8 @@ fn is_missing(mode: AttachMode, domain: &str, reason: &str) -> bool {
     const SOCKET_CALLS: (u32, u32) = (6, 3);
     /// The first kernel with ftrace direct calls on arm64; x86-64 has them on all supported kernels.
     const DIRECT_CALLS: (u32, u32) = (6, 4);
-    let has_no_storage = !matches!(domain, "cgroup" | "block" | "reclaim") && kernel() < TASK_STORAGE;
+    let wants_storage = program_set(domain, mode).is_some_and(|set| set.maps().any(MapSpec::is_storage));
+    let has_no_storage = wants_storage && kernel() < TASK_STORAGE;
     let has_no_calls = domain == "net" && kernel() < SOCKET_CALLS;
     let has_no_direct_calls = cfg!(target_arch = "aarch64") && kernel() < DIRECT_CALLS;
     match mode {

@@ -309,7 +309,7 @@ fn connections_that_are_over_leave_nothing_behind() {
         let name = watcher.mode.name();
         let listening = if has_scan(watcher) { u64::from(SERVERS) } else { 0 };
         // A program is skipped while it is already running on that CPU and gets interrupted.
-        let least = |snapshot: &Snapshot| times - missed_runs(snapshot, "tcp");
+        let least = |snapshot: &Snapshot| times.saturating_sub(missed_runs(snapshot, "tcp"));
         let snapshot = until("all connections are over", || {
             let snapshot = watcher.agent.snapshot();
             let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));

@@ -27,8 +27,6 @@ pub(crate) struct Cast {
 pub(crate) enum Running {
     Domain(Box<dyn Domain>),
     Cgroup(Box<Events>),
-    /// A domain whose maps need no preparation.
-    Plain(Box<Loaded>),
 }
 
 impl Cast {
@@ -68,12 +66,6 @@ impl Cast {
                 }
             }
             Running::Cgroup(_) => {}
-            Running::Plain(loaded) => {
-                let iterators = self.set.programs.iter().filter(|program| program.hook == Hook::TaskIterator);
-                for program in iterators {
-                    pass(loaded.scan(program.name))?;
-                }
-            }
         }
         self.empties.iterate()
     }
@@ -114,15 +106,10 @@ impl Running {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        if let Some(row) = domain_table::row(domain) {
-            return (row.start)(loader, set, candidate, plan).map(Self::Domain);
+        match domain_table::row(domain) {
+            Some(row) => (row.start)(loader, set, candidate, plan).map(Self::Domain),
+            None => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
         }
-        if domain == "cgroup" {
-            return Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events)));
-        }
-        let mut loaded = loader.load(set, &candidate.globals, &[])?;
-        loaded.attach()?;
-        Ok(Self::Plain(Box::new(loaded)))
     }
 
     /// By the first attach mode that the kernel takes, as the agent does.
@@ -143,7 +130,6 @@ impl Running {
         match self {
             Self::Domain(domain) => domain.loaded(),
             Self::Cgroup(events) => events.loaded(),
-            Self::Plain(loaded) => loaded,
         }
     }
 }

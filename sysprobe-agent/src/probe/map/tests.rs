@@ -70,7 +70,7 @@ fn the_table_has_every_map_of_the_objects_and_no_other() {
     for set in PROBES.iter().flat_map(|probe| probe.sets) {
         let file = set.object.file;
         let mut maps = Object::parse(set.object.bytes).expect("a built-in object").maps;
-        maps.retain(|_, map| map.section_kind() == EbpfSectionKind::BtfMaps);
+        maps.retain(|_, map| matches!(map.section_kind(), EbpfSectionKind::Maps | EbpfSectionKind::BtfMaps));
         for spec in set.maps() {
             let of_name = take(&mut maps, spec.name);
             assert!(!of_name.is_empty(), "{file} has no map {}", spec.name);

@@ -11,6 +11,8 @@ impl ExecStats {
     pub const ZERO: Self = Self { execs: 0 };
 }
 
+const _: () = assert!(size_of::<ExecStats>() == 8);
+
 /// Why a number could not be attributed. One counter each, shared by all CPUs.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

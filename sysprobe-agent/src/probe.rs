@@ -142,7 +142,7 @@ macro_rules! object {
     };
 }
 pub use map::{EntryCount, MapKind, MapSpec, SlotMaps};
-use members::socket_members;
+use members::{socket_members, task_members};
 use object;
 pub use program::{Hook, Program, Target};
 pub use tcp::SOCKET_SCANS;

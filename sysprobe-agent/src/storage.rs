@@ -93,9 +93,9 @@ impl Limits {
 
 /// Half of what is left, because the agent grows, too, and other processes may be in its cgroups.
 fn free(most: u64, in_use: u64, groups: impl Iterator<Item = Usage>) -> u64 {
-    let of_group = |charge: Usage| {
-        let reserve = (charge.limit / 8).max(RESERVE);
-        charge.limit.saturating_sub(reserve).saturating_sub(charge.used)
+    let of_group = |usage: Usage| {
+        let reserve = (usage.limit / 8).max(RESERVE);
+        usage.limit.saturating_sub(reserve).saturating_sub(usage.used)
     };
     groups.map(of_group).fold(most.saturating_sub(in_use), u64::min) / 2
 }

@@ -325,8 +325,7 @@ fn a_btf_file_that_is_none_is_a_wrong_configuration() {
 
 #[test]
 fn a_configuration_that_leaves_nothing_to_export_is_refused() {
-    let config = format!("{}\ncpu = false\nmemory = false\npressure = false", agent::with_only(&[]));
-    let (outcome, _directory) = agent_with(config.as_bytes());
+    let (outcome, _directory) = agent_with(agent::domains(|_| false).as_bytes());
     outcome.fails_with(WRONG_CONFIGURATION, &["sysprobe.toml", &Domains::names().join(", ")]);
 }
 

@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde_json::Value;
-use support::agent::{Agent, Options};
+use support::agent::{self, Agent, Options};
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::samples::Samples;
 use support::totals::{Totals, lost};
 use support::{command, document, figure, until};
+use sysprobe_agent::config::FILE_DOMAINS;
 use sysprobe_agent::probe::{AttachMode, PROBES, ProgramSet, program_set};
 use sysprobe_agent::snapshot::DomainState;
 
@@ -134,8 +135,8 @@ fn a_refused_scan_costs_its_own_series_only_and_is_told() {
 fn an_agent_that_could_export_nothing_ends_and_says_why() {
     let objects = broken(&ALL_OF_SCHED);
     let config = objects.path().join("sysprobe.toml");
-    let text =
-        format!("objects = {:?}\n[domains]\ncpu = false\nmemory = false\npressure = false", objects.path());
+    let domains = agent::domains(|name| !FILE_DOMAINS.contains(&name));
+    let text = format!("objects = {:?}\n{domains}", objects.path());
     fs::write(&config, text).expect("written");
     let mut agent = command::sysprobe();
     agent.args(["agent", "--listen", "127.0.0.1:0", "--socket"]).arg(objects.path().join("agent.sock"));

@@ -163,8 +163,8 @@ fn storage(out: &mut impl Write, limits: &Limits) -> io::Result<()> {
     writeln!(out, "Kernel memory kept with threads and sockets")?;
     line(out, "at most", &format!("{} MiB", limits.most_bytes / MIB))?;
     let limited = limits.groups.iter().filter_map(|group| Some((group, group.usage()?)));
-    for (group, charge) in limited {
-        let (used, limit) = (charge.used / MIB, charge.limit / MIB);
+    for (group, usage) in limited {
+        let (used, limit) = (usage.used / MIB, usage.limit / MIB);
         let said =
             format!("{used} of {limit} MiB in use by the agent's cgroup {}", group.directory.display());
         line(out, "limited by", &said)?;

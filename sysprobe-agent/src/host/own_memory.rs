@@ -127,7 +127,7 @@ mod tests {
         );
     }
 
-    fn charge(files: &[(&str, &str)], is_v1: bool) -> Option<Usage> {
+    fn usage(files: &[(&str, &str)], is_v1: bool) -> Option<Usage> {
         let directory = tempfile::tempdir().expect("a directory");
         for (name, text) in files {
             std::fs::write(directory.path().join(name), text).expect("written");
@@ -137,19 +137,19 @@ mod tests {
 
     #[test]
     fn without_a_limit_there_is_nothing_to_keep_to() {
-        assert_eq!(charge(&[("memory.max", "max\n"), ("memory.current", "5\n")], false), None);
+        assert_eq!(usage(&[("memory.max", "max\n"), ("memory.current", "5\n")], false), None);
         let largest = "9223372036854771712\n";
         assert_eq!(
-            charge(&[("memory.limit_in_bytes", largest), ("memory.usage_in_bytes", "5\n")], true),
+            usage(&[("memory.limit_in_bytes", largest), ("memory.usage_in_bytes", "5\n")], true),
             None
         );
-        assert_eq!(charge(&[], false), None);
+        assert_eq!(usage(&[], false), None);
     }
 
     #[test]
     fn what_the_kernel_would_drop_first_is_not_in_use() {
         let stat = "anon 5\ninactive_file 300\n";
         let files = [("memory.max", "4096\n"), ("memory.current", "1300\n"), ("memory.stat", stat)];
-        assert_eq!(charge(&files, false), Some(Usage { limit: 4096, used: 1000 }));
+        assert_eq!(usage(&files, false), Some(Usage { limit: 4096, used: 1000 }));
     }
 }

@@ -6,6 +6,7 @@ use super::Hook::{RawTp, TpBtf};
 use super::map::{hash, words};
 use super::{
     AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, member, object, optional, program,
+    task_members,
 };
 
 pub(crate) const SLOTS: SlotMaps =
@@ -20,16 +21,11 @@ static OBJECT: Object = object!(
     ],
 );
 
-static MEMBERS: &[Member] = &[
-    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
-    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-    member("OFF_CGROUP_KN", &["cgroup.kn"]),
+static MEMBERS: &[Member] = task_members![
     member("OFF_CGROUP_LEVEL", &["cgroup.level"]),
     optional("OFF_CGROUP_LINE_IDS", &["cgroup.ancestor_ids"]),
     optional("OFF_CGROUP_LINE", &["cgroup.ancestors"]),
     member("OFF_CGROUP_ROOT", &["cgroup.root"]),
-    member("OFF_KN_ID", &["kernfs_node.id"]),
     optional("OFF_BIO_BLKG", &["bio.bi_blkg"]),
     member("OFF_BIO_FLAGS", &["bio.bi_opf"]),
     member("OFF_BIO_SIZE", &["bio.bi_iter.bi_size"]),

@@ -1,8 +1,8 @@
 //! Members that several objects read.
 
-/// The members that tell a socket's owner and kind (`cgroup.rs`, `socket.rs` and `packet.rs` of the kernel
-/// side), then those that only this object reads.
-macro_rules! socket_members {
+/// The members that lead from a task to its cgroup (`cgroup.rs` of the kernel side), then those that only
+/// this object reads.
+macro_rules! task_members {
     ($($own:expr),* $(,)?) => {
         &[
             $crate::probe::member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
@@ -10,6 +10,15 @@ macro_rules! socket_members {
             $crate::probe::member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
             $crate::probe::member("OFF_CGROUP_KN", &["cgroup.kn"]),
             $crate::probe::member("OFF_KN_ID", &["kernfs_node.id"]),
+            $($own,)*
+        ]
+    };
+}
+
+/// The same with those that tell a socket's owner and kind (`socket.rs` and `packet.rs` of the kernel side).
+macro_rules! socket_members {
+    ($($own:expr),* $(,)?) => {
+        $crate::probe::task_members![
             // Before Linux 5.15, the pointer shares its word with flags.
             $crate::probe::optional("OFF_SK_CGROUP", &["sock.sk_cgrp_data.cgroup"]),
             $crate::probe::member("OFF_SK_FAMILY", &["sock.__sk_common.skc_family"]),
@@ -26,4 +35,4 @@ macro_rules! socket_members {
         ]
     };
 }
-pub(super) use socket_members;
+pub(super) use {socket_members, task_members};

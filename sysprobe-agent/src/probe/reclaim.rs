@@ -5,7 +5,7 @@ use sysprobe_common::reclaim::{Begun, ReclaimLoss, ReclaimStats};
 use super::Hook::{RawTp, TpBtf};
 use super::map::{hash, words};
 use super::{
-    AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, extra, member, object, program,
+    AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, extra, object, program, task_members,
 };
 
 pub(crate) const SLOTS: SlotMaps =
@@ -20,13 +20,7 @@ static OBJECT: Object = object!(
     ],
 );
 
-static MEMBERS: &[Member] = &[
-    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
-    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-    member("OFF_CGROUP_KN", &["cgroup.kn"]),
-    member("OFF_KN_ID", &["kernfs_node.id"]),
-];
+static MEMBERS: &[Member] = task_members![];
 
 const BEGINS: &str = "notes that a task has to free memory, because the machine has too little";
 const ENDS: &str = "books how long that took";

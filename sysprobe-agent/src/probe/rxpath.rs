@@ -6,7 +6,7 @@ use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
 use super::map::{array, hash, ring_buffer, socket_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, UNSTEERED,
-    extra, member, object, optional, program,
+    extra, member, object, optional, program, task_members,
 };
 
 pub(crate) const SLOTS: SlotMaps =
@@ -38,12 +38,7 @@ static HASH_OBJECT: Object = object!(
 
 macro_rules! members {
     ($($more:expr),*) => {
-        &[
-        member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-        member("OFF_TASK_FLAGS", &["task_struct.flags"]),
-        member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-        member("OFF_CGROUP_KN", &["cgroup.kn"]),
-        member("OFF_KN_ID", &["kernfs_node.id"]),
+        task_members![
         member("OFF_CB_SEQ", &["tcp_skb_cb.seq"]),
         member("OFF_CB_END_SEQ", &["tcp_skb_cb.end_seq"]),
         member("OFF_CB_TCP_FLAGS", &["tcp_skb_cb.tcp_flags"]),

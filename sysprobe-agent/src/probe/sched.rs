@@ -9,7 +9,7 @@ use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf
 use super::map::{array, hash, lru_hash, mapped_array, task_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
-    member, object, optional, program,
+    member, object, optional, program, task_members,
 };
 
 /// The slots of run and wait times.
@@ -56,12 +56,10 @@ static HASH_OBJECT: Object = object!(
 
 macro_rules! members {
     ($($more:expr),* $(,)?) => {
-        &[
-            member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+        task_members![
             member("OFF_TASK_COMM", &["task_struct.comm"]),
             optional("OFF_TASK_DELAYED", &["task_struct.se.sched_delayed"]),
             member("OFF_TASK_EXIT_STATE", &["task_struct.exit_state"]),
-            member("OFF_TASK_FLAGS", &["task_struct.flags"]),
             member("OFF_TASK_GROUP_QUEUE", &["task_struct.se.cfs_rq"]),
             member("OFF_TASK_LAST_ARRIVAL", &["task_struct.sched_info.last_arrival"]),
             member("OFF_TASK_NIVCSW", &["task_struct.nivcsw"]),
@@ -96,9 +94,6 @@ macro_rules! members {
             member("OFF_QUEUE_CLOCK", &["rq.clock"]),
             member("OFF_QUEUE_CPU", &["rq.cpu"]),
             member("OFF_QUEUE_RUNNING", &["rq.curr"]),
-            member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-            member("OFF_CGROUP_KN", &["cgroup.kn"]),
-            member("OFF_KN_ID", &["kernfs_node.id"]),
             $($more),*
         ]
     };

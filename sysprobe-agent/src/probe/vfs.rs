@@ -7,7 +7,7 @@ use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
 use super::map::{array, hash, mapped_array, task_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
-    member, object, optional, program,
+    member, object, optional, program, task_members,
 };
 
 pub(crate) const SLOTS: SlotMaps =
@@ -34,14 +34,9 @@ static HASH_OBJECT: Object =
 
 macro_rules! members {
     ($($more:expr),* $(,)?) => {
-        &[
-            member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
+        task_members![
             member("OFF_TASK_FILES", &["task_struct.files"]),
-            member("OFF_TASK_FLAGS", &["task_struct.flags"]),
             member("OFF_TASK_FS", &["task_struct.fs"]),
-            member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-            member("OFF_CGROUP_KN", &["cgroup.kn"]),
-            member("OFF_KN_ID", &["kernfs_node.id"]),
             member("OFF_DENTRY_SB", &["dentry.d_sb"]),
             member("OFF_FDTABLE_FD", &["fdtable.fd"]),
             member("OFF_FDTABLE_MAX", &["fdtable.max_fds"]),

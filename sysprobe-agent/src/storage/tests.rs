@@ -4,7 +4,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-fn charge(limit: u64, used: u64) -> Usage {
+fn usage(limit: u64, used: u64) -> Usage {
     Usage { limit: limit * MIB, used: used * MIB }
 }
 
@@ -13,13 +13,13 @@ fn nothing_is_granted_near_a_limit() {
     let free = |groups: &[Usage]| free(1000 * MIB, 0, groups.iter().copied());
     assert_eq!(free(&[]), 500 * MIB, "without a limit, half of all there may be");
     assert_eq!(
-        free(&[charge(256, 60)]),
+        free(&[usage(256, 60)]),
         (256 - 32 - 60) * MIB / 2,
         "an eighth of the limit is the agent's own"
     );
-    assert_eq!(free(&[charge(64, 50)]), 0, "but not less than 16 MiB");
-    assert_eq!(free(&[charge(256, 60), charge(80, 70)]), 0, "the group above is as good a limit");
-    assert_eq!(free(&[charge(10, 60)]), 0, "a limit that was lowered below what is in use");
+    assert_eq!(free(&[usage(64, 50)]), 0, "but not less than 16 MiB");
+    assert_eq!(free(&[usage(256, 60), usage(80, 70)]), 0, "the group above is as good a limit");
+    assert_eq!(free(&[usage(10, 60)]), 0, "a limit that was lowered below what is in use");
 }
 
 #[test]

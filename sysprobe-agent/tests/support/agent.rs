@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread::panicking;
 
-use sysprobe_agent::config::Domains;
+use sysprobe_agent::config::{Domains, FILE_DOMAINS};
 use sysprobe_agent::snapshot::Snapshot;
 use tempfile::TempDir;
 
@@ -41,11 +41,15 @@ fn unlimited(config: &str) -> String {
     all.into_iter().filter(|line| !is_set(line)).chain([config]).collect()
 }
 
-/// A section of a configuration: of the domains with programs, only these are on.
-pub(crate) fn with_only(domains: &[&str]) -> String {
-    let off = Domains::with_programs().filter(|name| !domains.contains(name));
-    let switches: Vec<_> = off.map(|name| format!("{name} = false")).collect();
-    format!("[domains]\n{}", switches.join("\n"))
+/// The section of a configuration that turns each domain on or off.
+pub(crate) fn domains(is_on: impl Fn(&str) -> bool) -> String {
+    let switches = Domains::names().iter().map(|name| format!("{name} = {}", is_on(name)));
+    format!("[domains]\n{}", switches.collect::<Vec<_>>().join("\n"))
+}
+
+/// The same with only these of the domains with programs.
+pub(crate) fn with_only(names: &[&str]) -> String {
+    domains(|name| names.contains(&name) || FILE_DOMAINS.contains(&name))
 }
 
 impl Agent {

@@ -6,10 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use sysprobe_agent::config::Domains;
 use sysprobe_agent::probe::{AttachMode, MapSpec, program_set};
 
-use super::agent::{Agent, Options};
+use super::agent::{self, Agent, Options};
 use super::figure;
 
 const MODES: [AttachMode; 4] = [AttachMode::TpBtf, AttachMode::Fentry, AttachMode::Kprobe, AttachMode::RawTp];
@@ -49,16 +48,14 @@ impl Watcher {
 /// Turns off all other domains with programs: to load them takes an emulated machine half a minute. `cpu`
 /// stays on, because an agent needs a domain that exports something if the tested one is off.
 fn only(domain: &str) -> String {
-    let is_needed = |other| match domain {
+    let is_needed = |other: &str| match domain {
         // The scheduler's programs provide the reader's states.
         "rxpath" => other == "sched",
         // The event of a cgroup's end has its last OOM kills.
         "cgroup" => other == "memory",
         _ => false,
     };
-    let is_on = |other| other == domain || other == "cpu" || is_needed(other);
-    let switches = Domains::names().iter().copied().map(|other| format!("{other} = {}", is_on(other)));
-    format!("[domains]\n{}", switches.collect::<Vec<_>>().join("\n"))
+    agent::domains(|other| other == domain || other == "cpu" || is_needed(other))
 }
 
 /// One agent for each attach mode that the domain and this kernel have, all at the same time.

@@ -4,7 +4,9 @@ use sysprobe_common::exec::{ExecLoss, ExecStats};
 
 use super::Hook::{RawTp, TpBtf};
 use super::map::words;
-use super::{AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, member, object, program};
+use super::{
+    AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, object, program, task_members,
+};
 
 pub(crate) const SLOTS: SlotMaps =
     SlotMaps { stats: "EXEC_STATS", known: "EXEC_SLOTS", free: "EXEC_FREE", room: "EXEC_ROOM" };
@@ -15,13 +17,7 @@ static OBJECT: Object = object!(
     &[words("EXEC_LOSSES", ExecLoss::ALL.len())],
 );
 
-static MEMBERS: &[Member] = &[
-    member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),
-    member("OFF_TASK_FLAGS", &["task_struct.flags"]),
-    member("OFF_CSS_CGROUP", &["cgroup_subsys_state.cgroup"]),
-    member("OFF_CGROUP_KN", &["cgroup.kn"]),
-    member("OFF_KN_ID", &["kernfs_node.id"]),
-];
+static MEMBERS: &[Member] = task_members![];
 
 const STARTS: &str = "counts a program that a task starts";
 

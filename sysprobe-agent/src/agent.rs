@@ -1,6 +1,7 @@
 //! Runs the engine: as the node agent behind HTTP and the local socket, or inside a command while it shows a
 //! table.
 
+pub(crate) mod client;
 mod heap;
 mod http;
 mod logging;
@@ -19,13 +20,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch::Receiver;
 use tracing::{info, warn};
 
-use crate::client;
 use crate::config::{Config, ConfigError};
 use crate::engine::Engine;
 use crate::host::Facts;
 use crate::plan::Plan;
+use crate::snapshot::source::Source;
 use crate::snapshot::{Query, Snapshot};
-use crate::source::Source;
 use shared::Shared;
 
 /// How long answers in progress may take after the stop signal.

@@ -1,6 +1,5 @@
-//! The command line: its arguments, and the exit code of each kind of failure.
+//! The command line: its commands and arguments, and what runs each.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,26 +10,53 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::CompleteEnv;
 
-use crate::client::NotAllowed;
-use crate::config::{Config, ConfigError, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
-use crate::host::Privilege;
-use crate::latency::LatencyArgs;
+use crate::agent;
+use crate::config::{Config, DEFAULT_LISTEN, DEFAULT_SOCKET, check_absolute};
 use crate::probe::AttachMode;
-use crate::probes::ProbesArgs;
-use crate::show::args::{Output, WindowArgs, WorkloadArgs};
-use crate::top::{IoArgs, NetArgs, Selection, TopArgs};
-use crate::{agent, blame, check, completion, docs, latency, probes, schema, top, use_report};
+
+pub mod args;
+mod completion;
+mod docs;
+mod exit;
+mod format;
+mod history;
+mod json_schema;
+pub mod page;
+mod pod_names;
+mod presenter;
+pub mod rows;
+mod schema;
+pub mod scope;
+mod subject;
+mod target;
+mod tui;
+mod waits;
+mod window;
+pub mod workload_view;
+
+/// One module for each command that reports on the host or its workloads.
+pub mod command {
+    pub mod blame;
+    pub mod check;
+    pub mod latency;
+    pub mod probes;
+    pub mod top;
+    pub mod use_report;
+}
+
+use args::{Output, WindowArgs, WorkloadArgs};
+use command::latency::LatencyArgs;
+use command::probes::ProbesArgs;
+use command::top::{IoArgs, NetArgs, Selection, TopArgs};
+use command::{blame, check, latency, probes, top, use_report};
 
 /// Show, per pod, where latency comes from: CPU, quota, storage, network or memory.
 #[derive(Debug, Parser)]
-#[command(name = "sysprobe", version, after_help = EXIT_CODES)]
+#[command(name = "sysprobe", version, after_help = exit::CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
-
-const EXIT_CODES: &str =
-    "Exit codes: 0 success, 1 failure, 2 invalid arguments, 77 missing privileges, 78 invalid configuration";
 
 const AGENT_HELP: &str = "What does the DaemonSet run on each node? The agent: it loads the eBPF programs, \
     serves Prometheus metrics over HTTP, and answers the other commands over a local socket.\n\n\
@@ -194,11 +220,7 @@ impl Cli {
             Command::Schema { form } => schema::run(form),
             Command::Docs { page, of } => docs::run(page, &Self::command(), of.as_deref()),
         };
-        match result {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-            Err(error) => complain(&error),
-        }
+        exit::report(result)
     }
 }
 
@@ -253,27 +275,6 @@ fn show_use(ShowCommand { flags, host }: ShowCommand<WindowArgs>) -> anyhow::Res
     agent::show(&host.config(None)?, use_report::query(), |numbers| use_report::run(flags, numbers))
 }
 
-/// The reader closed the pipe (`| head`), which is not an error.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        let of_json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind).or(of_json);
-        kind == Some(io::ErrorKind::BrokenPipe)
-    })
-}
-
-fn complain(error: &anyhow::Error) -> ExitCode {
-    // When standard error is closed too, the message has nowhere to go.
-    drop(writeln!(io::stderr(), "sysprobe: {error:#}"));
-    if error.is::<ConfigError>() {
-        ExitCode::from(78)
-    } else if Privilege::were_missing(error) || error.is::<NotAllowed>() {
-        ExitCode::from(77)
-    } else {
-        ExitCode::FAILURE
-    }
-}
-
 impl AgentArgs {
     fn config(self) -> anyhow::Result<Config> {
         let mut config = self.host.config(self.config)?;
@@ -304,6 +305,9 @@ impl HostArgs {
         Ok(config)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixture;
 
 #[cfg(test)]
 mod tests {

@@ -1,65 +1,78 @@
-//! What domains with BPF programs have in common: how one is started, and what is asked of it while it runs.
+//! The domains, and the table of those whose BPF programs count per cgroup. The engine starts these, and
+//! `check` tries them, from here; [`traits`] is what the engine asks of each. `cgroup`, whose programs report
+//! events, is started by the engine's tracker. `cpu`, `memory` and `pressure` read files.
 
-use std::any::Any;
-use std::time::Instant;
+pub mod traits;
 
-use crate::bpf::{LoadError, Loader, Running};
+pub mod in_progress;
+mod operation;
+pub mod slots;
+mod times;
+mod traffic;
+
+pub mod block;
+pub mod cgroup;
+pub mod cpu;
+pub mod memory;
+pub mod net;
+pub mod pressure;
+pub mod reclaim;
+pub mod rxpath;
+pub mod sched;
+pub mod tcp;
+pub mod vfs;
+
+use crate::bpf::{LoadError, Loader};
 use crate::plan::{Candidate, Plan};
 use crate::probe::ProgramSet;
-use crate::slots::SlotTable;
-use crate::snapshot::LostUpdates;
-use crate::storage::Store;
+use traits::{Domain, Start};
 
-/// A domain that has been started.
-pub trait Domain: Any + Running + Send {
-    /// Its slots, to be charged.
-    fn slot_tables(&mut self) -> Vec<&mut dyn SlotTable>;
+/// The domains in the order in which they are started: `net` uses maps of `tcp`, and `rxpath` those of
+/// `sched`.
+pub static DOMAINS: &[Row] = &[
+    Row::of::<sched::Sched>(),
+    Row::of::<vfs::Vfs>(),
+    Row::of::<block::Block>(),
+    Row::of::<tcp::Tcp>(),
+    Row::of::<net::Net>(),
+    Row::of::<rxpath::Rxpath>(),
+    Row::of::<reclaim::Reclaim>(),
+];
 
-    /// The updates that it lost since it was started, by reason.
-    fn losses(&self) -> Vec<LostUpdates>;
-
-    /// Its maps that are listed from time to time, and how many entries each had the last time.
-    fn in_use(&self) -> Vec<(&'static str, u64)>;
-
-    /// Its task or socket storage, if this attach mode has any.
-    fn store(&mut self) -> Option<&mut Store> {
-        None
-    }
-
-    /// Accounts for what is in progress, so that a reader sees it.
-    fn flush(&mut self) -> Result<(), LoadError> {
-        Ok(())
-    }
-
-    /// Removes operations in progress whose end was missed, if it is time to look for them.
-    fn remove_stale(&mut self, _now: Instant, _now_ns: u64) {}
+/// The row of a domain.
+#[must_use]
+pub fn row(domain: &str) -> Option<&'static Row> {
+    DOMAINS.iter().find(|row| row.name == domain)
 }
 
-impl dyn Domain {
-    /// The domain by its own type, if it is of this type.
-    #[must_use]
-    pub fn downcast_ref<D: Domain>(&self) -> Option<&D> {
-        let domain: &dyn Any = self;
-        domain.downcast_ref()
-    }
-
-    /// As [`downcast_ref`](Self::downcast_ref), to change it.
-    pub fn downcast_mut<D: Domain>(&mut self) -> Option<&mut D> {
-        let domain: &mut dyn Any = self;
-        domain.downcast_mut()
-    }
-}
-
-/// How a domain is started.
-pub trait Start: Domain + Sized {
+/// A domain.
+pub struct Row {
     /// As in the table of probes.
-    const NAME: &'static str;
+    pub name: &'static str,
+    pub start: StartDomain,
+}
 
-    /// Loads and attaches the programs of one attach mode. Whatever happens from here on is counted.
-    fn start(
-        loader: &Loader,
-        set: &'static ProgramSet,
-        candidate: &Candidate,
-        plan: &Plan,
-    ) -> Result<Self, LoadError>;
+/// See [`Start::start`].
+pub type StartDomain =
+    fn(&Loader, &'static ProgramSet, &Candidate, &Plan) -> Result<Box<dyn Domain>, LoadError>;
+
+impl Row {
+    const fn of<D: Start>() -> Self {
+        Self {
+            name: D::NAME,
+            start: |loader, set, candidate, plan| Ok(Box::new(D::start(loader, set, candidate, plan)?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Domains;
+
+    /// The tracker of cgroups starts `cgroup`.
+    #[test]
+    fn every_domain_with_programs_is_in_the_table() {
+        assert!(DOMAINS.iter().map(|row| row.name).eq(Domains::with_programs()));
+    }
 }

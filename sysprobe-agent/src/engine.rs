@@ -14,6 +14,7 @@ mod slow;
 mod start;
 mod statistics;
 mod steering;
+mod workload;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
@@ -23,14 +24,13 @@ use tokio::runtime::Handle;
 use tracing::info;
 
 use crate::bpf::Loader;
-use crate::cgroup_events::Events;
+use crate::domain::cgroup::Events;
 use crate::host::{self, Facts, Population};
-use crate::load_average::Pace;
 use crate::plan::Plan;
 use crate::pods::Vitality;
+use crate::snapshot::load_average::Pace;
 use crate::snapshot::{DomainState, Query, READABLE_FROM, Snapshot, VERSION, Workload, WorkloadSample};
 use crate::storage;
-use crate::workload::{Admission, Owner, Registry};
 use attribution::Attribution;
 use bpf_domains::BpfDomains;
 use cgroup_tracker::CgroupTracker;
@@ -40,6 +40,7 @@ use shedding::Shedding;
 use start::{mode_in_use, require_exports, resolve_new_cgroups, resolving_meanwhile, start_domain};
 use statistics::Statistics;
 use steering::Steering;
+use workload::{Admission, Owner, Registry};
 
 /// Minimum interval between searches for deleted workloads, each of which visits all cgroups.
 const EXPIRE_AT_MOST: Duration = Duration::from_secs(1);

@@ -7,6 +7,7 @@ mod buckets;
 mod created;
 mod emit;
 mod format;
+mod process;
 mod render;
 mod text;
 

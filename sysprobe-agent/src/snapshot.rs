@@ -13,27 +13,33 @@ use serde::{Deserialize, Serialize};
 use crate::probe::AttachMode;
 
 mod block;
+mod cpu;
 mod histogram;
+pub mod load_average;
 mod memory;
 mod net;
 mod node;
 mod pressure;
 mod query;
+mod reclaim;
 mod rxpath;
 mod sched;
 mod slow;
+pub mod source;
 mod tcp;
 mod threads;
 mod vfs;
 mod workload;
 
 pub use block::{BlockSample, DeviceSample, RequestSample};
+pub use cpu::{CpuSample, Throttling};
 pub use histogram::{Buckets, HistogramSample, bucket_upper};
-pub use memory::{MemoryLevels, MemorySample, ReclaimSample};
+pub use memory::{MemoryLevels, MemorySample};
 pub use net::{NetSample, TrafficSample};
 pub use node::{CpuTimes, DiskTimes, LinkCounts, NodeMemory, NodeSample};
 pub use pressure::{PressureSample, StallSample};
 pub use query::Query;
+pub use reclaim::ReclaimSample;
 pub use rxpath::{PathSample, RxpathSample, StageSample};
 pub use sched::{BlameSample, CausesSample, Culprit, SchedSample, ThrottleSample};
 pub use slow::{Occupant, SlowRequest, SlowSample, Who};
@@ -146,28 +152,6 @@ impl DomainState {
     pub fn is_shed(&self) -> bool {
         !self.up && self.reason.starts_with(SHED)
     }
-}
-
-/// The CPU controller's totals and settings of one workload, from its cgroup files.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuSample {
-    pub usage_ns: Option<u64>,
-    /// `None` where the cgroup has no bandwidth control (no `nr_periods` in `cpu.stat`).
-    pub throttling: Option<Throttling>,
-    /// Quota divided by period; `None` without a limit.
-    pub quota_cores: Option<f64>,
-    pub period_us: Option<u64>,
-    pub burst_us: Option<u64>,
-    /// `cpu.weight` (1..10000, default 100); from `cpu.shares` by the kubelet's formula on cgroup v1.
-    pub weight: Option<u64>,
-}
-
-/// `nr_periods`, `nr_throttled` and the throttled time of `cpu.stat`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Throttling {
-    pub periods: u64,
-    pub throttled_periods: u64,
-    pub throttled_ns: u64,
 }
 
 /// The agent's own state.

@@ -12,12 +12,12 @@ use support::totals::Totals;
 use support::{figure, until};
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
-use sysprobe_agent::domain::{Domain as _, Start as _};
+use sysprobe_agent::domain::sched::{Sched, accumulate};
+use sysprobe_agent::domain::slots::SlotOwner;
+use sysprobe_agent::domain::traits::{Domain as _, Start as _};
 use sysprobe_agent::host::{Cpus, Facts};
 use sysprobe_agent::plan::{Adding, CpuShards, Decision, Plan, Shards};
 use sysprobe_agent::probe::{AttachMode, program_set};
-use sysprobe_agent::sched::{Sched, accumulate};
-use sysprobe_agent::slots::SlotOwner;
 use sysprobe_agent::snapshot::SchedSample;
 
 /// The first attach mode that the kernel accepts of those whose numbers match the kernel's to the nanosecond.

@@ -12,12 +12,12 @@ use support::process::{self, Load, cpus};
 use support::{figure, left_out, until};
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
-use sysprobe_agent::domain::{Domain as _, Start as _};
+use sysprobe_agent::domain::sched::{Sched, accumulate};
+use sysprobe_agent::domain::slots::SlotOwner;
+use sysprobe_agent::domain::traits::{Domain as _, Start as _};
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{program_set, tells_causes};
-use sysprobe_agent::sched::{Sched, accumulate};
-use sysprobe_agent::slots::SlotOwner;
 use sysprobe_agent::snapshot::SchedSample;
 
 /// The first attach mode that the kernel accepts of those that attribute waits.

@@ -32,17 +32,19 @@ enum Change {
 use Change::{After, Before, Next};
 
 /// In the order of the guide.
-const EDITS: [Edit; 16] = [
+const EDITS: [Edit; 14] = [
     edit("sysprobe-common/src/lib.rs", Before("pub mod hist;", "pub mod exec;")),
     edit("sysprobe-agent/src/probe.rs", Before("mod map;", "pub(crate) mod exec;")),
     edit("sysprobe-agent/src/probe.rs", After("    reclaim::PROBE,", "    exec::PROBE,")),
-    edit("sysprobe-agent/src/lib.rs", Before("pub mod memory;", "pub mod exec;")),
-    edit("sysprobe-agent/src/domain_table.rs", Before("use crate::net::Net;", "use crate::exec::Exec;")),
-    edit("sysprobe-agent/src/domain_table.rs", After("    Row::of::<Reclaim>(),", "    Row::of::<Exec>(),")),
+    edit("sysprobe-agent/src/domain.rs", Before("pub mod memory;", "pub mod exec;")),
+    edit(
+        "sysprobe-agent/src/domain.rs",
+        After("    Row::of::<reclaim::Reclaim>(),", "    Row::of::<exec::Exec>(),"),
+    ),
     edit("sysprobe-agent/src/snapshot.rs", Before("mod histogram;", "mod exec;")),
     edit(
         "sysprobe-agent/src/snapshot.rs",
-        After("pub use block::{BlockSample, DeviceSample, RequestSample};", "pub use exec::ExecSample;"),
+        After("pub use cpu::{CpuSample, Throttling};", "pub use exec::ExecSample;"),
     ),
     edit("sysprobe-agent/src/snapshot.rs", Next("pub const VERSION: u32 = ")),
     edit(
@@ -59,10 +61,6 @@ const EDITS: [Edit; 16] = [
         After("        .chain(reclaim::RECLAIM)", "        .chain(exec::EXEC)"),
     ),
     edit("deploy/sysprobe.toml", After("reclaim = true", "# Programs that tasks start.\nexec = true")),
-    edit(
-        "ARCHITECTURE.md",
-        Before("   `rxpath`, `reclaim`, `cpu`, `memory`, `pressure`, `domain_table`", "   `exec`,"),
-    ),
     edit(
         "ARCHITECTURE.md",
         Before(

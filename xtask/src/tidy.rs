@@ -29,7 +29,7 @@ const PAGES: [&str; 2] = ["README.md", "ARCHITECTURE.md"];
 const TEXTS: [&str; 7] = ["rs", "toml", "md", "yaml", "yml", "sh", "run"];
 
 /// Pages whose prose is held to these rules: what a newcomer reads first.
-const PROSE: [&str; 14] = [
+const PROSE: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -38,6 +38,7 @@ const PROSE: [&str; 14] = [
     "deploy/kustomize/README.md",
     "deploy/prometheus/README.md",
     "docs/README.md",
+    "docs/adr/",
     "docs/commands/",
     "docs/comparison.md",
     "docs/install.md",

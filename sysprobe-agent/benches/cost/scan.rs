@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use aya::sys::{Stats, enable_stats};
 use sysprobe_agent::bpf::{ProgramStatistics, Running as _};
-use sysprobe_agent::sched::Sched;
+use sysprobe_agent::domain::sched::Sched;
 
 use crate::figures::Figures;
 use crate::system::cpu_us;

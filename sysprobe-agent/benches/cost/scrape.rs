@@ -11,7 +11,7 @@ use aya::{Ebpf, EbpfLoader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sysprobe_agent::config::metrics::MetricsConfig;
-use sysprobe_agent::domain::Domain as _;
+use sysprobe_agent::domain::traits::Domain as _;
 use sysprobe_agent::metrics::{self, Format};
 use sysprobe_agent::plan::CpuShards;
 use sysprobe_agent::snapshot::{

@@ -3,11 +3,11 @@
 use anyhow::{Context, Result, bail};
 use sysprobe_agent::bpf::{Loaded, Loader, ProgramStatistics, Running as _};
 use sysprobe_agent::config::Config;
-use sysprobe_agent::domain::Start as _;
+use sysprobe_agent::domain::sched::Sched;
+use sysprobe_agent::domain::traits::Start as _;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, CpuShards, Decision, Plan};
 use sysprobe_agent::probe::{self, AttachMode, Hook, Object, Program, ProgramSet};
-use sysprobe_agent::sched::Sched;
 
 pub(crate) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("SYSPROBE_EBPF"), "/bench.o"));
 

@@ -22,8 +22,8 @@ use tokio::time::timeout;
 use tracing::error;
 
 use super::Shared;
+use super::client::SNAPSHOT_PATH;
 use super::refusals::Refusal;
-use crate::client::SNAPSHOT_PATH;
 use crate::config::metrics::MetricsConfig;
 use crate::metrics::Format;
 use crate::pods::Dead;

@@ -14,7 +14,7 @@ use super::Shared;
 use crate::bpf::{Pass, Scan};
 use crate::engine::Engine;
 use crate::host;
-use crate::load_average::period;
+use crate::snapshot::load_average::period;
 
 /// How long a pass may take. A million sockets take about a second, and many times that on a machine without
 /// a free CPU.

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
+use super::workload::Owner;
 use crate::cgroup::name::Name;
 use crate::cgroup::tree::Cgroup;
+use crate::domain::slots::Charge;
 use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER};
-use crate::slots::Charge;
-use crate::workload::Owner;
 
 /// How long counters wait for the name of their pod. A pod is known long before its first container, and the
 /// API server reports a container within a second; a sandbox is recognized after `SANDBOX_AFTER`.

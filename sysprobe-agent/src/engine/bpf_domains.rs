@@ -9,17 +9,17 @@ use tracing::warn;
 
 use super::start::start_domain;
 use crate::bpf::{Loaded, Loader, Running, Scan};
-use crate::domain::Domain;
-use crate::domain_table::{DOMAINS, Row};
+use crate::domain::rxpath::Rxpath;
+use crate::domain::sched::Sched;
+use crate::domain::sched::interference::Interference;
+use crate::domain::slots::{SlotOwner, SlotTable};
+use crate::domain::tcp::Tcp;
+use crate::domain::traits::Domain;
+use crate::domain::vfs::Vfs;
+use crate::domain::{DOMAINS, Row};
 use crate::plan::Plan;
-use crate::rxpath::Rxpath;
-use crate::sched::Sched;
-use crate::sched::interference::Interference;
-use crate::slots::{SlotOwner, SlotTable};
 use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
 use crate::storage::Store;
-use crate::tcp::Tcp;
-use crate::vfs::Vfs;
 
 pub(super) struct BpfDomains(Vec<Box<dyn Domain>>);
 

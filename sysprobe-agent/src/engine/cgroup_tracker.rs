@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use crate::bpf::{Loaded, Running as _};
 use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;
-use crate::cgroup_events::{Counts, Events};
+use crate::domain::cgroup::{Counts, Events};
 use crate::snapshot::ScanSample;
 
 /// Interval between walks if there are no events.

@@ -7,11 +7,11 @@ use tracing::error;
 
 use super::attribution::Attribution;
 use super::cgroup_tracker::CgroupTracker;
+use super::workload::{Owner, Registry};
 use crate::cgroup::tree::Cgroup;
-use crate::sched::interference::{Interference, Taken};
-use crate::slots::{Charge, SlotOwner, SlotTable};
+use crate::domain::sched::interference::{Interference, Taken};
+use crate::domain::slots::{Charge, SlotOwner, SlotTable};
 use crate::snapshot::SocketsSample;
-use crate::workload::{Owner, Registry};
 
 /// A deleted cgroup, and what charging its last counters takes.
 pub(super) struct Reaping<'a> {

@@ -12,18 +12,18 @@ use super::cgroup_tracker::CgroupTracker;
 use super::charging::Reaping;
 use super::rotation::Rotation;
 use super::start::file_domain;
+use super::workload::{LastKills, Reading, Registry};
 use crate::cgroup::files::Place;
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::cgroup::tree::{Cgroup, Tree};
-use crate::cpu::CpuFiles;
-use crate::memory::MemoryFiles;
+use crate::domain::cpu::CpuFiles;
+use crate::domain::memory::MemoryFiles;
+use crate::domain::pressure::PressureFiles;
+use crate::domain::slots::Charge as _;
 use crate::plan::{Decision, Plan};
-use crate::pressure::PressureFiles;
-use crate::slots::Charge as _;
 use crate::snapshot::{
     CpuSample, DomainState, LostUpdates, MemorySample, PressureSample, ScanSample, WorkloadKind,
 };
-use crate::workload::{LastKills, Reading, Registry};
 
 /// Time limit of a pass, which runs on the engine's thread; cgroups that do not fit are read in the next
 /// pass. Reading a cgroup's files takes about 80 us (8 to 13 per file, mostly to open it), so this is enough

@@ -9,9 +9,9 @@ use tracing::warn;
 
 use super::{Engine, charging};
 use crate::bpf::{Pass, Scan};
+use crate::domain::slots::SlotOwner;
 use crate::host;
-use crate::load_average::period;
-use crate::slots::SlotOwner;
+use crate::snapshot::load_average::period;
 
 /// Minimum interval between scans of all tasks because an unknown one was met.
 const SEED_AT_MOST: Duration = Duration::from_secs(10);

@@ -6,8 +6,8 @@ use std::time::Instant;
 use tracing::{info, warn};
 
 use super::bpf_domains::BpfDomains;
+use crate::domain::vfs::Turn;
 use crate::snapshot::{DomainState, SHED};
-use crate::vfs::Turn;
 
 #[derive(Default)]
 pub(super) struct Shedding {

@@ -11,8 +11,8 @@ use sysprobe_common::sched::timeline::{IDLE, SOFTIRQS};
 
 use super::Engine;
 use super::charging::Owners;
-use crate::rxpath::{self, slow};
-use crate::slots::SlotOwner;
+use crate::domain::rxpath::{self, slow};
+use crate::domain::slots::SlotOwner;
 use crate::snapshot::{Occupant, SlowRequest, SlowSample, Who, Workload};
 
 impl Engine {

@@ -1,4 +1,4 @@
-//! Memory in a snapshot: the numbers of the controller's files, and direct reclaim.
+//! Memory in a snapshot: the numbers of the controller's files.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,13 +20,6 @@ pub struct MemoryLevels {
     pub working_set_bytes: u64,
     /// `None` without a limit.
     pub limit_bytes: Option<u64>,
-}
-
-/// Direct reclaim: how often tasks of one workload had to free memory before they got any, and for how long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReclaimSample {
-    pub reclaims: u64,
-    pub took_ns: u64,
 }
 
 impl MemoryLevels {

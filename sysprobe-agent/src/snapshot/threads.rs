@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sysprobe_common::sched::threads::{State, Threads};
 
-use crate::load_average;
+use super::load_average;
 
 /// The threads of one workload at one point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,10 +7,10 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sysprobe_agent::block::Block;
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
-use sysprobe_agent::domain::{Domain as _, Start as _};
+use sysprobe_agent::domain::block::Block;
+use sysprobe_agent::domain::traits::{Domain as _, Start as _};
 use sysprobe_agent::host::{self, Facts};
 use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{AttachMode, program_set};

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use sysprobe_agent::bpf::Loader;
 use sysprobe_agent::config::Config;
-use sysprobe_agent::domain::{Domain as _, Start as _};
+use sysprobe_agent::domain::rxpath::Rxpath;
+use sysprobe_agent::domain::traits::{Domain as _, Start as _};
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Decision, Plan};
 use sysprobe_agent::probe::{AttachMode, program_set};
-use sysprobe_agent::rxpath::Rxpath;
 
 use super::delays::add_rules;
 use super::loads::Transport;

@@ -1,4 +1,4 @@
-//! Which modules use which, by the source: the graph of a crate's first level of modules.
+//! Which modules use which, by the source: the graph of a crate's modules, as fine as the caller wants it.
 //!
 //! What is compiled for tests only is left out, because tests may use the fixtures of any module.
 
@@ -10,36 +10,48 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// The modules that each module uses.
 pub(super) type Graph = BTreeMap<String, BTreeSet<String>>;
 
+/// A module, or an item in one: the names that lead to it from the crate's root.
+type Names = Vec<String>;
+
 /// What a file says of modules.
 #[derive(Default)]
 struct Said {
-    /// Modules of the crate's first level that it uses.
-    uses: BTreeSet<String>,
+    /// What it uses of the crate.
+    uses: BTreeSet<Names>,
     /// Modules that it declares for tests only.
-    for_tests: BTreeSet<String>,
+    for_tests: BTreeSet<Names>,
+    /// Modules whose text it contains.
+    inline: BTreeSet<Names>,
 }
 
-/// The graph of the files of a crate, by their paths below its root.
-pub(super) fn graph<'a>(files: impl Iterator<Item = (PathBuf, &'a str)>) -> Result<Graph, String> {
+/// The graph of the files of a crate, by their paths below its root. `node` names the node of a module, or of
+/// an item in one.
+pub(super) fn graph<'a>(
+    files: impl Iterator<Item = (PathBuf, &'a str)>,
+    node: impl Fn(&[String]) -> String,
+) -> Result<Graph, String> {
     let mut said = Vec::new();
     for (path, text) in files {
         let tokens: TokenStream =
             text.parse().map_err(|error| format!("{}: is not Rust: {error}", path.display()))?;
-        let mut of_file = Said::default();
-        read(tokens, &mut of_file);
-        said.push((path.with_extension(""), of_file));
+        let (module, mut of_file) = (module(&path), Said::default());
+        read(tokens, &module, &mut of_file);
+        said.push((module, of_file));
     }
-    let declared = |(path, of_file): &(PathBuf, Said)| {
-        let directory = if is_root(path) { PathBuf::new() } else { path.clone() };
-        of_file.for_tests.iter().map(|name| directory.join(name)).collect::<Vec<_>>()
-    };
-    let for_tests: Vec<PathBuf> = said.iter().flat_map(declared).collect();
+    let for_tests: BTreeSet<Names> = said.iter().flat_map(|(_, file)| file.for_tests.clone()).collect();
+    let is_for_tests = |module: &[String]| for_tests.iter().any(|tests| module.starts_with(tests));
     let mut graph = Graph::new();
-    for (path, of_file) in said {
-        let is_for_tests = for_tests.iter().any(|tests| path.starts_with(tests));
-        let Some(module) = first(&path).filter(|_| !is_root(&path) && !is_for_tests) else { continue };
-        let others = of_file.uses.into_iter().filter(|other| *other != module);
-        graph.entry(module.clone()).or_default().extend(others);
+    for (module, of_file) in said {
+        if module.is_empty() || is_for_tests(&module) {
+            continue;
+        }
+        let own = node(&module);
+        let others =
+            of_file.uses.iter().map(|used| node(used)).filter(|other| *other != own).collect::<Vec<_>>();
+        for inline in of_file.inline.iter().map(|inline| node(inline)).filter(|inline| *inline != own) {
+            graph.entry(inline).or_default();
+        }
+        graph.entry(own).or_default().extend(others);
     }
     // A name that is no module is a macro, or an item of the crate's root.
     let modules: BTreeSet<String> = graph.keys().cloned().collect();
@@ -99,47 +111,123 @@ fn follow<'a>(
     found
 }
 
-fn is_root(path: &Path) -> bool {
-    ["lib", "main"].iter().any(|root| path == Path::new(root))
+/// The module in a file; none for the crate's root.
+fn module(path: &Path) -> Names {
+    let path = path.with_extension("");
+    if ["lib", "main"].iter().any(|root| path == Path::new(root)) {
+        return Names::new();
+    }
+    path.iter().map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
-fn first(path: &Path) -> Option<String> {
-    path.components().next()?.as_os_str().to_str().map(str::to_owned)
-}
-
-/// Finds `crate::name` and `crate::{name, ...}`, also in macros.
-fn read(tokens: TokenStream, said: &mut Said) {
+/// Finds `crate::...` and `super::...` in the module `at`, also in macros.
+fn read(tokens: TokenStream, at: &[String], said: &mut Said) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut rest = &*tokens;
     while let Some((token, after)) = rest.split_first() {
         if is_test_attribute(token, after.first()) {
-            rest = after_item(after.get(1..).unwrap_or_default(), said);
+            rest = after_item(after.get(1..).unwrap_or_default(), at, said);
             continue;
         }
         match (token, after) {
-            (TokenTree::Ident(word), [TokenTree::Punct(one), TokenTree::Punct(two), path, ..])
-                if word == "crate" && one.as_char() == ':' && two.as_char() == ':' =>
+            // A visibility is not a use.
+            (TokenTree::Ident(word), [TokenTree::Group(whom), ..])
+                if word == "pub" && whom.delimiter() == Delimiter::Parenthesis =>
             {
-                said.uses.extend(names(path));
+                rest = after.get(1..).unwrap_or_default();
+                continue;
             }
-            (TokenTree::Group(group), _) => read(group.stream(), said),
+            (TokenTree::Ident(word), _) if word == "crate" => {
+                said.uses.extend(below(&[], after));
+                rest = after_path(after);
+                continue;
+            }
+            (TokenTree::Ident(word), _) if word == "super" => {
+                let (parent, after) = ancestor(at, after);
+                said.uses.extend(below(parent, after));
+                rest = after_path(after);
+                continue;
+            }
+            // The declaring module may use it by its name alone.
+            (TokenTree::Ident(word), [TokenTree::Ident(name), end, ..])
+                if word == "mod" && is_punct(end, ';') =>
+            {
+                said.uses.insert(joined(at, name.to_string()));
+            }
+            (TokenTree::Ident(word), [TokenTree::Ident(name), TokenTree::Group(body), ..])
+                if word == "mod" =>
+            {
+                let module = joined(at, name.to_string());
+                read(body.stream(), &module, said);
+                said.inline.insert(module);
+                rest = after.get(2..).unwrap_or_default();
+                continue;
+            }
+            (TokenTree::Group(group), _) => read(group.stream(), at, said),
             _ => {}
         }
         rest = after;
     }
 }
 
-/// The first names of what follows `crate::`.
-fn names(path: &TokenTree) -> Vec<String> {
-    match path {
-        TokenTree::Ident(name) => vec![name.to_string()],
-        TokenTree::Group(group) => {
+/// The module that `super` means in `at`, or `super::super` and so on, and the tokens after that.
+fn ancestor<'a, 'b>(at: &'a [String], mut rest: &'b [TokenTree]) -> (&'a [String], &'b [TokenTree]) {
+    let mut parent = at.split_last().map_or(at, |(_, parent)| parent);
+    while let Some(TokenTree::Ident(word)) = after_colons(rest).and_then(<[TokenTree]>::first)
+        && word == "super"
+    {
+        parent = parent.split_last().map_or(parent, |(_, parent)| parent);
+        rest = rest.get(3..).unwrap_or_default();
+    }
+    (parent, rest)
+}
+
+/// What a path names that begins with `start`, and goes on with these tokens: `::a::b`, `::{a, b::c}`, or
+/// nothing of a path.
+fn below(start: &[String], rest: &[TokenTree]) -> Vec<Names> {
+    match after_colons(rest).and_then(<[TokenTree]>::split_first) {
+        Some((TokenTree::Ident(name), rest)) => below(&joined(start, name.to_string()), rest),
+        Some((TokenTree::Group(group), _)) => {
             let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
             let parts = tokens.split(|token| is_punct(token, ','));
-            parts.filter_map(|part| Some(part.first()?.to_string())).collect()
+            let named = parts.filter_map(|part| match part {
+                [TokenTree::Ident(word), rest @ ..] if word == "super" => {
+                    let (parent, rest) = ancestor(start, rest);
+                    Some(below(parent, rest))
+                }
+                [TokenTree::Ident(word), ..] if word == "self" => Some(vec![start.to_vec()]),
+                [TokenTree::Ident(name), rest @ ..] => Some(below(&joined(start, name.to_string()), rest)),
+                _ => None,
+            });
+            named.flatten().collect()
         }
-        _ => Vec::new(),
+        _ => vec![start.to_vec()],
     }
+}
+
+/// What follows a path of which these are the tokens after its first name.
+fn after_path(mut rest: &[TokenTree]) -> &[TokenTree] {
+    while let Some(after) = after_colons(rest) {
+        rest = after.get(1..).unwrap_or_default();
+        // A list of paths ends its own.
+        if matches!(after.first(), Some(TokenTree::Group(_))) {
+            break;
+        }
+    }
+    rest
+}
+
+fn after_colons(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
+    match tokens {
+        [one, two, rest @ ..] if is_punct(one, ':') && is_punct(two, ':') => Some(rest),
+        _ => None,
+    }
+}
+
+fn joined(module: &[String], name: String) -> Names {
+    let mut joined = module.to_vec();
+    joined.push(name);
+    joined
 }
 
 fn is_punct(token: &TokenTree, punct: char) -> bool {
@@ -158,8 +246,8 @@ fn is_test_attribute(token: &TokenTree, next: Option<&TokenTree>) -> bool {
         && attribute.stream().to_string().split_whitespace().collect::<String>() == "cfg(test)"
 }
 
-/// Skips an item; notes it if it is the declaration of a module in another file.
-fn after_item<'a>(tokens: &'a [TokenTree], said: &mut Said) -> &'a [TokenTree] {
+/// Skips an item of the module `at`; notes it if it is the declaration of a module in another file.
+fn after_item<'a>(tokens: &'a [TokenTree], at: &[String], said: &mut Said) -> &'a [TokenTree] {
     let is_end = |token: &TokenTree| {
         is_punct(token, ';')
             || matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
@@ -169,7 +257,7 @@ fn after_item<'a>(tokens: &'a [TokenTree], said: &mut Said) -> &'a [TokenTree] {
         && word == "mod"
         && is_punct(semicolon, ';')
     {
-        said.for_tests.insert(name.to_string());
+        said.for_tests.insert(joined(at, name.to_string()));
     }
     tokens.get(end + 1..).unwrap_or_default()
 }

@@ -86,7 +86,7 @@ fn rust_is_narrow_in_its_strings_too() {
 
 #[test]
 fn a_module_may_have_the_name_of_cargos_directory() {
-    let files = files(&paths::root().join("sysprobe-agent/src/show")).unwrap();
+    let files = files(&paths::root().join("sysprobe-agent/src/cli")).unwrap();
     assert!(files.iter().any(|path| path.ends_with("target/tests.rs")), "{files:?}");
     assert!(is_no_source(paths::root(), OsStr::new("target")));
 }

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use sysprobe_agent::bpf::{LoadError, Loaded, Loader, ProgramStatistics, Running as _};
-use sysprobe_agent::cgroup_events::Events;
-use sysprobe_agent::domain::Domain;
-use sysprobe_agent::domain_table;
+use sysprobe_agent::domain;
+use sysprobe_agent::domain::cgroup::Events;
+use sysprobe_agent::domain::rxpath::Rxpath;
+use sysprobe_agent::domain::sched::Sched;
+use sysprobe_agent::domain::tcp::Tcp;
+use sysprobe_agent::domain::traits::Domain;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
 use sysprobe_agent::probe::{self, Hook, ProgramSet};
-use sysprobe_agent::rxpath::Rxpath;
-use sysprobe_agent::sched::Sched;
-use sysprobe_agent::tcp::Tcp;
 
 use super::empty::{Empties, pass};
 
@@ -106,7 +106,7 @@ impl Running {
         candidate: &Candidate,
         plan: &Plan,
     ) -> Result<Self, LoadError> {
-        match domain_table::row(domain) {
+        match domain::row(domain) {
             Some(row) => (row.start)(loader, set, candidate, plan).map(Self::Domain),
             None => Events::start(loader, set, candidate).map(|events| Self::Cgroup(Box::new(events))),
         }

@@ -3,7 +3,7 @@
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 
 use super::*;
-use crate::show::fixture;
+use crate::cli::fixture;
 use crate::snapshot::{
     Culprit, Hidden, HistogramSample, HistogramScope, PodSample, PodTotals, SchedSample, Workload,
     WorkloadKind, WorkloadSample,

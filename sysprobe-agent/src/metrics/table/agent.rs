@@ -2,7 +2,7 @@
 
 use super::{Kind, Metric, Unit, seconds};
 use crate::metrics::emit::Emit;
-use crate::process;
+use crate::metrics::process;
 use crate::snapshot::{ScanSample, Snapshot, WorkloadKind};
 
 const SOURCE: &str = "the agent";
@@ -34,7 +34,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_domain_info",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Always 1; the labels say through what a domain works, or why it is off.",
+        help: "Always 1; `hook` is the attach mode of a domain, `reason` says why it is off or what it \
+               lacks.",
         labels: &["domain", "hook", "reason"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -261,8 +262,8 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "Passes of each scan: open files or tasks when the agent starts (programs that end in _seed), \
-               tasks (sched_scan), sockets (tcp_scan, or tcp_scan_fd where the kernel refuses \
-               iterators over maps), cgroups.",
+               tasks (sched_scan), sockets (tcp_scan, or tcp_scan_fd where the kernel refuses iterators over \
+               maps), cgroups.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.passes as f64),
@@ -272,8 +273,7 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::Seconds,
         kind: Kind::Gauge,
         help: "Elapsed time of the last pass of a scan, which runs in parts with pauses between them. Scans \
-               of sockets use at most 1 % of a CPU, so that socket data can be as old as 100 times this \
-               duration.",
+               of sockets use at most 1 % of a CPU, so socket data can be as old as 100 times this duration.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| seconds(scan.last_ns)),
@@ -282,8 +282,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_scan_truncated",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Passes of a scan that ended early, for lack of time or access. Socket and thread counts are \
-               then from the last complete pass, or missing.",
+        help: "Passes of a scan that ended early, for lack of time or access. Socket counts are then from \
+               the last complete pass; thread counts are missing.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.truncated as f64),

@@ -3,7 +3,7 @@
 use http_body_util::BodyExt;
 
 use super::*;
-use crate::show::fixture;
+use crate::cli::fixture;
 
 fn rendered() -> Rendered {
     let (_, snapshot) = fixture::node();

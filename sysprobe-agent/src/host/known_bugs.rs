@@ -94,7 +94,7 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
         kernels: "before 6.9, unless the fix for CVE-2024-26921 is backported",
         what: "While an IP fragment waits for reassembly, its `sk_buff.sk` holds a number, not a pointer.",
         series: &["sysprobe_network_drops_total"],
-        remedy: "It is read by a helper that fails safely if it is not a pointer: the drop is then \
+        remedy: "sysprobe reads it with a helper that fails safely if it is not a pointer; the drop is then \
                  `container=\"kernel\"`.",
         sign: Sign::Before(6, 9),
     },

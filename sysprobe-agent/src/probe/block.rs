@@ -52,11 +52,11 @@ static MEMBERS: &[Member] = task_members![
     member("PARAMS_MERGE", &["btf_trace_block_rq_merge.()"]),
 ];
 
-const BEGINS: &str = "takes note of who flushes, or writes through the device's cache";
-const QUEUES: &str = "takes note of who submits a request";
-const ISSUES: &str = "takes note of when the driver gets it";
-const MERGES: &str = "forgets a request that became a part of another";
-const ENDS: &str = "books a request that is done";
+const BEGINS: &str = "records the owner of a flush, or of a write through the device's cache";
+const QUEUES: &str = "records the owner of a request when it is submitted";
+const ISSUES: &str = "records when the driver gets the request";
+const MERGES: &str = "removes a request that was merged into another";
+const ENDS: &str = "counts the completed request";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "block",

@@ -54,8 +54,10 @@ const SENT: &str = "counts what a program sends";
 const RECEIVED: &str = "counts what a program receives";
 const CALLED: &str = "remembers the socket until the call returns";
 const DROPPED: &str = "counts packets that are dropped, with the reason";
-const REFUSED: &str = "learns whose datagram was refused, where the drop does not say so (before 6.11)";
-const SEED: Program = program("net_seed", FileIterator, "learns whose older sockets are");
+const REFUSED: &str =
+    "determines the owner of a refused datagram, where the drop does not name it (before 6.11)";
+const SEED: Program =
+    program("net_seed", FileIterator, "determines the owners of sockets that are older than the agent");
 /// The tracepoint that tells of a dropped packet, with the reason since Linux 5.17.
 pub const DROP: &str = "kfree_skb";
 const TYPED_DROP: Program = extra("net_drop_tp", TpBtf(DROP), DROPPED);
@@ -65,8 +67,8 @@ const RAW_REFUSE: Program = extra("net_refuse_rt", RawTp("udp_fail_queue_rcv_skb
 
 pub(super) const PROBE: Probe = Probe {
     domain: "net",
-    summary: "Datagrams per owner of the socket: UDP, ICMP and whatever else is not TCP, counted as calls \
-              return; and packets of IP that the kernel drops, with its own reason (Linux 5.17)",
+    summary: "Datagrams per owner of the socket: UDP, ICMP and all other protocols except TCP, counted when \
+              a call returns; and IP packets that the kernel drops, with its own reason (Linux 5.17)",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -22,15 +22,16 @@ static OBJECT: Object = object!(
 
 static MEMBERS: &[Member] = task_members![];
 
-const BEGINS: &str = "notes that a task has to free memory, because the machine has too little";
-const ENDS: &str = "books how long that took";
-const LIMIT_BEGINS: &str = "notes that a task has to free memory, because a cgroup has reached its limit";
+const BEGINS: &str = "records that a task has to free memory, because the machine is short of it";
+const ENDS: &str = "counts the reclaim and its duration";
+const LIMIT_BEGINS: &str = "records that a task has to free memory, because a cgroup has reached its limit";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "reclaim",
-    summary: "Direct reclaim: how often and how long tasks had to free memory before they got some, because \
-              the machine had too little or a limit was reached. The tracepoints are in every kernel; the \
-              functions around them are also called for other ends, so no other attach mode exists",
+    summary: "Direct reclaim: how often and how long tasks had to free memory before they could allocate it, \
+              because the machine was short of memory or a limit was reached. The tracepoints are in every \
+              kernel; the functions around them are also called for other purposes, so no other attach mode \
+              exists",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -85,18 +85,18 @@ static MEMBERS: &[Member] = members!(
 );
 static HASH_MEMBERS: &[Member] = members!();
 
-const VIRTUAL: &str = "notes when a packet with data came through a device that is none of hardware";
-const DEVICE: &str = "notes when a packet with data came through its first device";
+const VIRTUAL: &str = "records when a packet with data arrives at a virtual device";
+const DEVICE: &str = "records when a packet with data arrives at its first device";
 const STEERS: &str =
-    "notes when a packet with data is about to be steered to another CPU; only where packets are steered";
+    "records when a packet with data is steered to another CPU; only where packets are steered";
 const STEERS_ALL: &str =
-    "the same of every packet, before GRO; only where `enqueue_to_backlog` cannot be hooked";
-const IP: &str = "notes when IP had it first";
+    "the same for every packet, before GRO; only where `enqueue_to_backlog` cannot be hooked";
+const IP: &str = "records when IP first receives the packet";
 const SEGMENT: &str =
-    "begins to follow the first that a connection has unread; where it is not seen to become readable";
-const DATAGRAM: &str = "begins to follow a datagram that comes while none is followed";
-const READY: &str = "notes when it may be read; begins to follow it, if nothing does before";
-const READS: &str = "books its way when it is read";
+    "starts to follow a connection's first unread segment, where `sk_data_ready` cannot be hooked";
+const DATAGRAM: &str = "starts to follow a datagram that arrives while none is followed";
+const READY: &str = "records when the data becomes readable; starts to follow it if no earlier program has";
+const READS: &str = "adds up the stages when the data is read";
 
 const VIRTUAL_DEVICES: Program = program("rxpath_virt_tp", TpBtf("netif_rx"), VIRTUAL);
 const DEVICES: Program = program("rxpath_dev_tp", TpBtf("netif_receive_skb"), DEVICE);
@@ -118,14 +118,14 @@ const IP4_BY_KPROBE: Program = extra("rxpath_ip4_kp", Kprobe("ip_rcv_core"), IP)
 const IP6_BY_KPROBE: Program = extra("rxpath_ip6_kp", Kprobe("ip6_rcv_core"), IP);
 const DATAGRAMS_BY_KPROBE: Program = extra("rxpath_udp_kp", Kprobe("__udp_enqueue_schedule_skb"), DATAGRAM);
 const TAKES_BY_KPROBE: Program = extra("rxpath_take_kp", Kprobe("skb_consume_udp"), READS);
-const ENDS: &str = "forgets a socket that goes";
+const ENDS: &str = "removes the record of a socket that is destroyed";
 
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
-    summary: "The receive path: how long what is received takes from the first device to its reader, stage \
-              by stage. Followed is what finds a socket with nothing unread; each packet with data only \
-              leaves the moment of its coming in an array. When the reader was woken and got a CPU is what \
-              `sched` remembers, by typed tracepoints: programs by raw tracepoints and kprobes cannot ask it",
+    summary: "The receive path: how long received data takes from the first device to its reader, by stage. \
+              Data that arrives at a socket with nothing unread is followed; of every other packet with \
+              data, only the arrival time is recorded. `sched` supplies the times at which the reader became \
+              runnable and got a CPU; only typed programs (`tp_btf`, `fentry`) can read them",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -122,30 +122,32 @@ pub const fn tells_causes(mode: AttachMode) -> bool {
     matches!(mode, AttachMode::TpBtf | AttachMode::RawTp)
 }
 
-const SWITCH: &str = "books what the task that leaves the CPU has waited and run";
-const NEW: &str = "makes a new task known";
-const MOVE: &str = "remembers when a task was moved to another cgroup";
-const FREE: &str = "forgets a task that is freed";
-const DEPART: &str = "divides what a task has waited so far when it is moved to another CPU";
-const SOFTIRQ: &str = "measures how long softirqs have a CPU";
-const INTERRUPT: &str = "measures how long interrupts of devices have a CPU";
+const SWITCH: &str = "counts the waits and the CPU time of the task that leaves the CPU";
+const NEW: &str = "creates the record of a new task";
+const MOVE: &str = "records that a task moves to another cgroup";
+const FREE: &str = "removes the record of a task that is freed";
+const DEPART: &str = "divides a task's wait when it moves to another CPU";
+const SOFTIRQ: &str = "measures how long softirqs run";
+const INTERRUPT: &str = "measures how long device interrupts run";
 /// The function that throttles a cgroup on a CPU. If its calls are not seen, throttled time counts for what
 /// ran meanwhile.
 pub const THROTTLE: &str = "tg_throttle_down";
 /// If the kernel throttles individual tasks, switches alone are enough.
 const PER_TASK: &str = "OFF_TASK_THROTTLED";
-const THROTTLED: &str = "notes that a group is throttled on a CPU";
-const RELEASE: &str = "notes whose throttling ends";
-const RESUME: &str = "notes that a group's throttling on a CPU has ended, and how long it was";
-const SEED: Program = program("sched_seed", TaskIterator, "takes the past of older tasks as baseline");
+const THROTTLED: &str = "records that a group is throttled on a CPU";
+const RELEASE: &str = "records which group is unthrottled";
+const RESUME: &str = "counts a throttle of a group on a CPU, and its length";
+const SEED: Program =
+    program("sched_seed", TaskIterator, "creates the records of tasks that are older than the agent");
 const SCAN: Program = extra("sched_scan", TaskScan, "counts all threads by state, every five seconds");
 const FLUSH: Program =
-    program("sched_flush", OnDemand, "books the task that is running, before the agent reads");
+    program("sched_flush", OnDemand, "counts the running task up to now, before the agent reads");
 
 pub(super) const PROBE: Probe = Probe {
     domain: "sched",
-    summary: "Wakeup latency, context switches and time on CPU. The attach modes by function run before the \
-              switch is counted, so a task's last moments are booked at its next pass through the scheduler",
+    summary: "Wakeup latency, context switches and time on CPU. In attach modes that hook functions, the \
+              program runs before the kernel counts the switch, so a task's last run is counted at its next \
+              switch",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -73,14 +73,14 @@ static HASH_MEMBERS: &[Member] = members![];
 const OVERFLOWS: &str =
     "counts connections for which the accept queue has no room, which no tracepoint tells";
 
-const STATES: &str = "follows a socket's life, and learns whose it is";
-const ENDS: &str = "books what a socket had when it goes";
+const STATES: &str = "follows a socket's state, and determines its owner";
+const ENDS: &str = "counts a socket's totals when it is destroyed";
 const READS: &str =
-    "learns who reads from a socket; samples the round-trip time, once a second and connection";
+    "determines who reads from a socket; samples the round-trip time, once a second per connection";
 const SEGMENTS_BOOKED: &str =
-    "samples the round-trip time, and books what the socket had before this segment";
-const READS_BOOKED: &str = "learns who reads from a socket, and books what it had";
-const SYNACKS: &str = "counts SYN-ACKs that are sent again";
+    "samples the round-trip time, and counts the socket's totals before this segment";
+const READS_BOOKED: &str = "determines who reads from a socket, and counts its totals";
+const SYNACKS: &str = "counts retransmitted SYN-ACKs";
 const SENT_RESETS: &str = "counts resets that are sent";
 const RECEIVED_RESETS: &str = "counts resets that are received";
 const SYNS_TOO_MANY: Program = extra("tcp_syn_in", Fentry("tcp_conn_request"), OVERFLOWS);
@@ -89,11 +89,12 @@ const ACKS6_TOO_MANY: Program = extra("tcp_ack6_in", Fentry("tcp_v6_syn_recv_soc
 const SYNS_BY_KPROBE: Program = extra("tcp_syn_kp", Kprobe("tcp_conn_request"), OVERFLOWS);
 const ACKS_BY_KPROBE: Program = extra("tcp_ack4_kp", Kprobe("tcp_v4_syn_recv_sock"), OVERFLOWS);
 const ACKS6_BY_KPROBE: Program = extra("tcp_ack6_kp", Kprobe("tcp_v6_syn_recv_sock"), OVERFLOWS);
-const SEED: Program = program("tcp_seed", FileIterator, "takes the past of older sockets as baseline");
+const SEED: Program =
+    program("tcp_seed", FileIterator, "creates the records of sockets that are older than the agent");
 const SCAN: Program = extra(
     "tcp_scan",
     SocketIterator(&STORAGES),
-    "books and counts all sockets when the agent is asked, at most at a bounded rate",
+    "counts all sockets and their totals when the agent is asked, at a bounded rate",
 );
 const SCAN_OF_FILES: Program = extra(
     "tcp_scan_fd",
@@ -107,10 +108,10 @@ pub const SOCKET_SCANS: [&str; 2] = [SCAN.name, SCAN_OF_FILES.name];
 pub(super) const PROBE: Probe = Probe {
     domain: "tcp",
     summary: "TCP per owner of the socket: segments and bytes, retransmissions, round-trip times, \
-              connections made and failed, listening sockets, sockets by state. What the kernel counts in \
-              each socket is read when the socket goes and before the agent is asked, so nothing is counted \
-              per packet; raw tracepoints and kprobes read it eight times a second as segments arrive, and \
-              know neither how many sockets there are nor what listening ones drop",
+              connections made and failed, listening sockets, sockets by state. The programs read the \
+              kernel's totals of a socket when it is destroyed and when the agent is asked, so nothing is \
+              counted per packet. In the attach modes `raw_tp` and `kprobe` they read them at most eight \
+              times a second, as segments arrive, and count neither sockets nor drops of listening sockets",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

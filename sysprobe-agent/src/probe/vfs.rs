@@ -71,13 +71,13 @@ static MEMBERS: &[Member] = members!(
 static SYSCALL_MEMBERS: &[Member] =
     members!(member("OFF_TASK_COMPAT", &["task_struct.thread_info.status", "task_struct.thread_info.flags"]));
 
-const BEGINS: &str = "takes note of a call that begins";
-const ENDS: &str = "books the call that ends";
-const FORGETS: &str = "forgets a thread that ends";
+const BEGINS: &str = "records the start of a call";
+const ENDS: &str = "counts the finished call";
+const FORGETS: &str = "removes the record of a thread that ends";
 
-const RING_BEGINS: &str = "takes note of a request that io_uring begins";
-const RING_ENDS: &str = "books the request that io_uring completes";
-const AIO_ENDS: &str = "books the request that libaio completes";
+const RING_BEGINS: &str = "records the start of an io_uring request";
+const RING_ENDS: &str = "counts the io_uring request that completes";
+const AIO_ENDS: &str = "counts the libaio request that completes";
 
 const RING_END: Program = extra("vfs_ring_e_tp", TpBtf("io_uring_complete"), RING_ENDS);
 const RING_BEGIN: Program =
@@ -152,9 +152,10 @@ macro_rules! functions {
 
 pub(super) const PROBE: Probe = Probe {
     domain: "vfs",
-    summary: "Storage operations: how many, how long, how many bytes, how many errors. The attach modes by \
-              function see what goes through the VFS, kernel threads included, libaio and major page faults; \
-              those by tracepoint see system calls. Both see what io_uring reads and writes (Linux 6.0)",
+    summary: "Storage operations: how many, how long, how many bytes, how many errors. Attach modes that \
+              hook functions see calls in the VFS (also those of kernel threads), libaio and major page \
+              faults; those that hook tracepoints see system calls. Both see reads and writes of io_uring \
+              (Linux 6.0)",
     sets: &[
         ProgramSet {
             mode: AttachMode::Fentry,

@@ -24,35 +24,36 @@ const TITLE: &str = "\
 # What the programs cost
 
 <!-- The first section is made by `cargo xtask bench overhead --write`, the rest by `cargo xtask cost`;
-the counts are those of overhead.json. -->
+the counts are those of overhead.json. One section is kept by hand, and says so. -->
 
-What requests of well-known programs cost with the agent, and then what each of its kernel programs costs.
+This page shows what requests of well-known programs cost with the agent, and then what each of its
+kernel programs costs.
 ";
 
 const INTRODUCTION: &str = "\
 ## How single programs are measured
 
-What each kernel program of the agent takes per run, by attach mode, and what a switch of tasks
-takes with all programs of an attach mode on. A program's cost is its time by the kernel's own
-statistics (`run_time_ns` by `run_cnt`) less that of an empty program on the same hook over the same
-work. The kernel's way to a program (tracepoint, trampoline, breakpoint) is not in those statistics:
-it shows in the round trips.
+The following sections show the cost of each kernel program per run, by attach mode, and the cost of
+a task switch with all programs of an attach mode attached. A program's cost is its time by the
+kernel's own statistics (`run_time_ns` divided by `run_cnt`), less that of an empty program on the
+same hook over the same work. Those statistics do not include the kernel's dispatch to a program
+(tracepoint, trampoline, breakpoint); the round trips do.
 
 The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another
 process on the same CPU and back for the switch, threads begin and end, a sleeping process is moved
 between two cgroups, cgroups are made, removed and renamed, and another process runs what is run on
-demand. What goes over all tasks is run again when it has met them: the first time, which is once at
-start, the kernel allocates memory for each task as well. Renames exist in hierarchies of version 1
-only: where the key is one of version 2, as on the test kernels, the program passes those of others
-over, and that is what is measured.
+demand. An iterator over all tasks is measured from its second run on: in the first, at start, the
+kernel also allocates memory for each task. Only v1 hierarchies have renames. Where cgroups are
+identified by the v2 hierarchy, as on the test kernels, the program skips the renames of other
+hierarchies, and this is what is measured.
 ";
 
 const BEFORE_AND_AFTER: &str = "\
 ## Before and after waits were divided
 
 Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two such hosts with nothing else to
-do (kernel 6.18, `tp_btf`), net of an empty program: median (quartiles). Kept by hand: the first row
-takes the commit that it names.
+do (kernel 6.18, `tp_btf`), net of an empty program: median (quartiles). This section is kept by
+hand, because its first row needs the commit that it names.
 
 | | pair of processes | 20 processes, 10 cgroups |
 |---|---:|---:|
@@ -74,7 +75,8 @@ loads, and with other domains on: the default, only two of them, all but one |
 and beside empty programs at the hooks of the default |
 | `cargo xtask cost` | measures on this host and on every test kernel, and writes this page and \
 `overhead.json` |
-| `cargo xtask cost --host-only`, `--lab-only` | measures one of both; the page keeps the rest |
+| `cargo xtask cost --host-only`, `--lab-only` | measures only this host, or only the test kernels; \
+the page keeps the rest |
 | `cargo xtask cost 6.12 7.3` | the same, with these test kernels only |
 | `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12), changes nothing, and fails where a \
 program or a round trip takes over 10 % more than `overhead.json` says, or is not in it |
@@ -82,21 +84,21 @@ program or a round trip takes over 10 % more than `overhead.json` says, or is no
 each program takes of them |
 | `cargo xtask bench` | compares the switch with other ways to do the same, on this host |
 
-All of them want root.
+All commands need root.
 
 **Whole requests.** The loads are nginx with wrk, Redis with redis-benchmark, and fio, as the
-distribution installs them, and a ping-pong and a fork storm of the benchmark itself. A load whose
-program is missing is left out, and so is another tool. nginx answers `200` without a body and Redis
-a GET of three bytes: requests are as small as they can be, so that what is added weighs most.
-Server and client run on a CPU each, in cgroups of their own, in networks that the benchmark makes.
-The agent and other tools run on any CPU and are not scraped. A load runs for some seconds with the
-agent before a part begins, so that what the agent sheds or samples under load is part of the
-result; a domain that it had shed is named below the tables. Another tool is given the same time
-after it has attached its programs. `ebpf_exporter` loads those of its examples `runqlat`,
-`biolatency` and `tcp-retransmit` that its directory has (`/etc/ebpf_exporter`), `bpftrace` runs
-`xtask/src/bench/overhead/peer/watch.bt`, and Rezolus takes `/etc/rezolus/agent.toml`. The empty
-programs of `--floor` are at all hooks that the default begins with, those included that it sheds
-under load. Other places of tools are named as in `--against=rezolus=/opt/rezolus,/opt/agent.toml`.
+distribution installs them, and a ping-pong and a fork storm of the benchmark itself. A load or tool
+whose program is not installed is left out. nginx answers `200` without a body and Redis a GET of
+three bytes: requests are as small as they can be, so that the added cost weighs most. Server and
+client run on a CPU each, in cgroups of their own, in networks that the benchmark makes. The agent
+and other tools run on any CPU and are not scraped. A load runs for some seconds with the agent
+before a part begins, so that what the agent sheds or samples under load is part of the result; a
+domain that it had shed is named below the tables. Another tool is given the same time after it has
+attached its programs. `ebpf_exporter` loads those of its examples `runqlat`, `biolatency` and
+`tcp-retransmit` that its directory has (`/etc/ebpf_exporter`), `bpftrace` runs
+`xtask/src/bench/overhead/peer/watch.bt`, and Rezolus takes `/etc/rezolus/agent.toml`. `--floor`
+puts empty programs on all hooks that the default starts with, even those that it later sheds. To
+give a tool another path, write `--against=rezolus=/opt/rezolus,/opt/agent.toml`.
 
 **Single programs.** A program of a new domain appears by itself. If no script drives its hook, the
 page says so: scripts are chosen by hook in the file named above.
@@ -133,19 +135,21 @@ fn in_lab(golden: &Golden) -> Section {
         "In QEMU with `-icount shift=0,sleep=off` and one CPU, a nanosecond of the guest's clock is one \
          instruction, whatever else the host does. {}. A count is the median of all batches, and for \
          programs of a thread's birth and death the least, when the allocator has memory at hand; of several \
-         boots it is the least. Instructions are no time: they overstate short loops and understate cache \
-         misses and clock reads.\n\n\
+         boots it is the least. Instruction counts are not time: they overstate short loops and understate \
+         cache misses and clock reads.\n\n\
          ### One run\n\n\
-         Instructions, and in brackets how many the verifier went through before it took the program \
-         (kernels before 5.16 do not tell).\n\n{}\n\
+         Instructions; in brackets, how many instructions the verifier processed (not reported before \
+         5.16).\n\n{}\n\
          ### One switch\n\n\
-         Instructions that one switch takes longer with all programs of an attach mode on, the kernel's way \
-         to them included: half of what a round trip takes longer. In brackets the same with one empty \
+         Additional instructions per switch with all programs of an attach mode attached, including the \
+         kernel's dispatch: half the increase of a round trip. In brackets, the same with one empty \
          program.\n\n{}\n\
          ### A whole request\n\n\
          How many more instructions a request to nginx over a kept connection takes with all domains on: \
          client, server, and the two switches between them. `default` uses, for each domain, the first \
-         attach mode that works. On a busy node, a share of the packets is followed. Where storage is \
+         attach mode that works. On a busy node, a share of the packets is followed. *Noted*: in the one of \
+         eight seconds in which packets are selected. *Paused*: in the other seven, when the programs are \
+         detached. Where storage is \
          measured at system calls, `vfs` then pauses (`vfs_calls_per_second`).\n\n{}\n\
          ### One call\n\n\
          How many more instructions a call takes with all programs of an attach mode, or with another tool \
@@ -205,16 +209,17 @@ pub(super) fn on_host(lines: &[Line], load: &str, commit: &str) -> Section {
     });
     let body = format!(
         "{}, with the programs of commit {commit}. Medians and quartiles of all batches. No host is quiet: \
-         compare rows rather than runs, and believe a difference only if the quartiles lie apart. What runs \
-         rarely finds its memory cold and shows it here.\n\n\
+         compare rows rather than runs, and believe a difference only if the quartiles lie apart. \
+         The times of \
+         programs that run rarely include cache misses.\n\n\
          ### One run\n\n{}\n\
          ### One switch\n\n\
-         What one switch takes longer with an empty program and with all programs of an attach mode on: half \
-         of what a round trip takes longer, against the round trips without a program just before and \
+         Additional time per switch with an empty program and with all programs of an attach mode attached: \
+         half the increase of a round trip, against the round trips without a program just before and \
          after.\n\n{}\n\
          ### One call\n\n\
-         What a call takes longer, likewise, with all programs of an attach mode on, or with another \
-         tool.\n\n{}\n{}",
+         Additional time per call, measured in the same way, with all programs of an attach mode attached, \
+         or with another tool.\n\n{}\n{}",
         host.unwrap_or_default(),
         tables::host_runs(lines),
         tables::host_switches(lines),

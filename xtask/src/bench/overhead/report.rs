@@ -12,10 +12,10 @@ use super::plan::Part;
 const EXPLANATION: &str = "\
 Each part with a variant has parts without it before and after, and is compared with the mean of
 these two. The tables have the median of these changes over all pairs, and their quartiles in
-brackets. `A against A` is the same with nothing started: it shows how far the machine differs from
-itself, so a change that lies within its quartiles tells nothing. CPU time is that of the server's
-cgroup, divided by the requests; the client's is not in it. fio is client and server in one, and
-tells the CPU time of its reading thread.";
+brackets. `A against A` repeats the measurement without starting anything. It shows the machine's
+own variation: a change within its quartiles is not significant. CPU time is that of the server's
+cgroup, divided by the requests; the client's is not in it. fio is client and server in one; its CPU
+time is that of its reading thread.";
 
 /// Facts about the machine and the run.
 #[derive(Debug)]
@@ -96,7 +96,8 @@ impl Report {
             "By `{command}`:\n\n\
              - {agent}\n\
              - Linux {kernel}, {processor}, {cpus} CPUs, load {load} at the start; {place}\n\
-             - {pairs} pairs of parts of {seconds} s for each load and variant, begun after {lead} s\n\n\
+             - {pairs} pairs of parts of {seconds} s for each load and variant, each after {lead} s of \
+             load\n\n\
              {EXPLANATION}"
         )
     }

@@ -55,7 +55,6 @@ pub(crate) fn changed(socket: Sock, from: u32, to: u32) {
         state::SYN_RECV if from != state::SYN_SENT => born(socket, tcp),
         state::ESTABLISHED => established(socket, tcp, from),
         state::FIN_WAIT1 | state::LAST_ACK => closed(socket, tcp),
-        state::FIN_WAIT2 => acknowledged(socket),
         state::CLOSE => gone(socket, tcp, from),
         _ => {}
     }
@@ -113,14 +112,6 @@ fn closed(socket: Sock, tcp: Sock) {
     }
 }
 
-/// The peer has acknowledged the FIN.
-#[inline(always)]
-fn acknowledged(socket: Sock) {
-    if let Some(remembered) = known(socket) {
-        remembered.flags |= FINISHED;
-    }
-}
-
 #[inline(always)]
 fn gone(socket: Sock, tcp: Sock, from: u32) {
     if from == state::LISTEN {
@@ -136,7 +127,7 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
         }
     }
     let closes = from == state::LAST_ACK || from == state::CLOSING;
-    if closes && socket::is_all_acknowledged(tcp) {
+    if from == state::FIN_WAIT2 || closes && socket::is_all_acknowledged(tcp) {
         remembered.flags |= FINISHED;
     }
     // A socket that is used again loses its totals after this.

@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::generated::bpf_jiffies64;
 use sysprobe_common::tcp::socket_flag::{ASKED, FINISHED};
-use sysprobe_common::tcp::{Socket, Totals};
+use sysprobe_common::tcp::{Socket, Totals, state};
 use sysprobe_common::traffic::Family;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Object, read_u64};
@@ -153,13 +153,19 @@ fn window_limited(tcp: Sock) -> u32 {
     ended.wrapping_add(jiffies.wrapping_sub(tcp.load_u32(&OFF_TCP_BUSY_SINCE)))
 }
 
-/// The bytes that the peer has acknowledged, without SYN and FIN, which count as a byte each. The
-/// acknowledgement of the FIN may have been missed, so the result is at most the sent bytes. (`bytes_sent`
-/// alone is not enough: it counts anew the data that the node's own queueing discipline has refused.)
+/// The bytes that the peer has acknowledged, without SYN and FIN, which count as a byte each. While the
+/// connection is being closed, the FIN is taken for acknowledged: a scan does not lock the socket, so it may
+/// read the total between the acknowledgement and the change of state. Until the acknowledgement, the result
+/// is one byte too low; it is never above the sent bytes. (`bytes_sent` alone is not enough: it counts anew
+/// the data that the node's own queueing discipline has refused.)
 #[inline(always)]
 fn delivered(tcp: Sock, remembered: &Socket) -> u64 {
-    let controls = u64::from(remembered.has(ASKED)) + u64::from(remembered.has(FINISHED));
-    let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED).saturating_sub(controls);
+    let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED);
+    // Read after the total, so that they are not older.
+    let is_closing =
+        matches!(state(tcp), state::FIN_WAIT1 | state::FIN_WAIT2 | state::CLOSING | state::LAST_ACK);
+    let controls = u64::from(remembered.has(ASKED)) + u64::from(is_closing || remembered.has(FINISHED));
+    let acknowledged = acknowledged.saturating_sub(controls);
     let sent = tcp.load_u64(&OFF_TCP_BYTES_SENT).saturating_sub(tcp.load_u64(&OFF_TCP_BYTES_RETRANSMITTED));
     if acknowledged < sent { acknowledged } else { sent }
 }

@@ -19,6 +19,7 @@ use sysprobe_agent::snapshot::{Snapshot, TcpSample, TrafficSample};
 use loads::{Exchange, PORT, take};
 use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
+use support::hidden::count_all;
 use support::network::{Counters, Namespace, RIGHT, Wire};
 use support::place::{Flag, Place, sleep_forever};
 use support::totals::{lost, workload};
@@ -90,6 +91,10 @@ fn assert_segments(ours: (u64, u64), kernel: (u64, u64), mode: AttachMode) {
 
 #[test]
 fn segments_and_bytes_are_those_of_the_kernel_and_of_the_programs() {
+    count_all(compare_segments_and_bytes);
+}
+
+fn compare_segments_and_bytes() {
     const TIMES: u32 = 8;
     const EXCHANGE: Exchange = Exchange { request: 1 << 20, response: 100_000 };
     let wire = Wire::new("lossy");
@@ -190,6 +195,10 @@ fn round_trips_are_as_long_as_the_wire() {
 
 #[test]
 fn segments_that_overtake_others_are_counted() {
+    count_all(compare_overtaken_segments);
+}
+
+fn compare_overtaken_segments() {
     let wire = Wire::new("reorder");
     // Sends each segment by itself: a merged one counts once in the kernel's total, but several times in a
     // socket's.
@@ -247,6 +256,10 @@ fn time_that_a_full_receiver_costs_is_counted_while_it_passes() {
 
 #[test]
 fn without_version_4_everything_is_of_version_6() {
+    count_all(speak_version_6);
+}
+
+fn speak_version_6() {
     const EXCHANGE: Exchange = Exchange { request: 10_000, response: 20_000 };
     let wire = Wire::new("only6");
     wire.drop_version_4();
@@ -268,6 +281,10 @@ fn without_version_4_everything_is_of_version_6() {
 
 #[test]
 fn both_versions_of_ip_are_told_apart_by_what_is_spoken() {
+    count_all(speak_both_versions);
+}
+
+fn speak_both_versions() {
     const EXCHANGE: Exchange = Exchange { request: 10_000, response: 20_000 };
     let wire = Wire::new("families");
     let watchers = watchers("tcp");

@@ -19,6 +19,7 @@ pub(crate) mod cgroup;
 pub(crate) mod command;
 pub(crate) mod device;
 pub(crate) mod document;
+pub(crate) mod hidden;
 pub(crate) mod http;
 pub(crate) mod memory;
 pub(crate) mod network;

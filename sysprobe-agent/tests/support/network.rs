@@ -104,6 +104,14 @@ impl Namespace {
         !run(Command::new("ip").args(["netns", "exec", &self.name, "ss", "-tlnH", &filter])).is_empty()
     }
 
+    /// The number of IPv4 TCP sockets, of any state but `TIME_WAIT`.
+    pub(crate) fn sockets(&self) -> u64 {
+        let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", "/proc/net/sockstat"]));
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("TCP: inuse ")).expect("the kernel has TCP");
+        line.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+
     /// Moves the calling thread into this namespace. For a load, which has a single thread.
     pub(crate) fn enter(&self) {
         // SAFETY: a path that lives, and plain values; the descriptor is closed again.

@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use super::loads::PORT;
 use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
+use super::support::hidden::count_all;
 use super::support::network::{RIGHT, Wire};
 use super::support::place::{Flag, Place, sleep_forever};
 use super::support::totals::{lost, missed_runs};
@@ -26,6 +27,10 @@ fn counts_overflows(watcher: &Watcher) -> bool {
 
 #[test]
 fn a_connection_that_is_not_made_is_counted_with_its_reason() {
+    count_all(fail_to_connect);
+}
+
+fn fail_to_connect() {
     let wire = Wire::new("refused");
     let watchers = watchers("tcp");
     let client = Cgroup::new("refused");
@@ -79,6 +84,10 @@ fn a_connection_that_is_not_made_is_counted_with_its_reason() {
 
 #[test]
 fn what_a_full_accept_queue_drops_is_counted_and_its_length_is_shown() {
+    count_all(fill_accept_queue);
+}
+
+fn fill_accept_queue() {
     const CLIENTS: usize = 6;
     let wire = Wire::new("overflow");
     wire.right.set("net.core.somaxconn", "1");

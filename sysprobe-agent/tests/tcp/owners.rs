@@ -12,7 +12,8 @@ use sysprobe_agent::snapshot::Snapshot;
 use super::loads::{Exchange, PORT, take};
 use super::support::attach_modes::{Watcher, watchers};
 use super::support::cgroup::Cgroup;
-use super::support::network::{RIGHT, Wire};
+use super::support::hidden::count_all;
+use super::support::network::{Namespace, RIGHT, Wire};
 use super::support::place::{Flag, Place, sleep_forever};
 use super::support::totals::{missed_runs, workload};
 use super::support::{SharedNumbers, figure, shared, until};
@@ -123,6 +124,10 @@ fn connections_older_than_the_agent_are_known_and_their_past_is_not_counted() {
 
 #[test]
 fn what_is_sent_after_its_cgroup_has_gone_is_still_its_own() {
+    count_all(remove_cgroup_of_sender);
+}
+
+fn remove_cgroup_of_sender() {
     const SIZE: usize = 1 << 20;
     let wire = Wire::new("orphan");
     wire.narrow();
@@ -171,6 +176,10 @@ unsafe impl SharedNumbers for Shares {}
 
 #[test]
 fn of_several_who_listen_on_one_port_each_has_its_own() {
+    count_all(share_a_port);
+}
+
+fn share_a_port() {
     const TIMES: u64 = 40;
     let wire = Wire::new("reuse");
     let watchers = watchers("tcp");
@@ -228,6 +237,10 @@ fn listen_together() -> TcpListener {
 /// The case of pods with `hostNetwork: true`.
 #[test]
 fn two_workloads_of_one_namespace_are_told_apart() {
+    count_all(share_a_namespace);
+}
+
+fn share_a_namespace() {
     const ANSWER: usize = 1_000;
     let wire = Wire::new("shared");
     let watchers = watchers("tcp");
@@ -274,6 +287,10 @@ fn take_one_each(servers: u16, ready: &Flag) {
 
 #[test]
 fn connections_that_are_over_leave_nothing_behind() {
+    count_all(end_many_connections);
+}
+
+fn end_many_connections() {
     const BATCH: usize = 5_000;
     const BATCHES: usize = 10;
     /// In emulation a connection takes milliseconds.
@@ -305,24 +322,24 @@ fn connections_that_are_over_leave_nothing_behind() {
     // begins while it is open. The client has one connection open at a time, so at most one is open when a
     // second begins.
     let straddling = start.elapsed().as_secs() + 1;
+    // The client does not wait for the server, which may still have to accept the last connection.
+    until("the kernel has no connection left", || {
+        let is_over = || [&wire.right, &wire.left].map(Namespace::sockets) == [SERVERS.into(), 0];
+        (is_over() && is_over()).then_some(())
+    });
     for watcher in &watchers {
         let name = watcher.mode.name();
         let listening = if has_scan(watcher) { u64::from(SERVERS) } else { 0 };
-        // A program is skipped while it is already running on that CPU and gets interrupted.
-        let least = |snapshot: &Snapshot| times.saturating_sub(missed_runs(snapshot, "tcp"));
-        let snapshot = until("all connections are over", || {
+        let (snapshot, ours) = until("the agent has scanned the sockets since", || {
             let snapshot = watcher.agent.snapshot();
             let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));
             let sockets = [&ours[0], &ours[1]].map(|tcp| tcp.sockets.by_state.values().sum::<u64>());
-            // The client does not wait for the server, which may still have to accept the last connection.
-            let [received, sent] = [ours[0].ipv4.received_bytes, ours[1].ipv4.sent_bytes];
-            let is_booked = received.min(sent) >= least(&snapshot);
-            (sockets == [listening, 0] && is_booked).then_some(snapshot)
+            (sockets == [listening, 0]).then_some((snapshot, ours))
         });
-        let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));
         let listens = ours[0].sockets.by_state.get("listen").copied().unwrap_or(0);
         assert_eq!(listens, listening, "by {name}");
-        let least = least(&snapshot);
+        // A program is skipped while it is already running on that CPU and gets interrupted.
+        let least = times.saturating_sub(missed_runs(&snapshot, "tcp"));
         let [server, client] = &ours;
         let counts = [
             ("received bytes", server.ipv4.received_bytes, times),

@@ -194,8 +194,8 @@ const _: () = assert!(size_of::<Socket>() == 56);
 pub mod socket_flag {
     /// It sent the first SYN.
     pub const ASKED: u16 = 1;
-    /// The peer is known to have acknowledged its FIN.
-    pub const FINISHED: u16 = 1 << 1;
+    /// It sent its FIN.
+    pub const FIN_SENT: u16 = 1 << 1;
     /// Its SYN has not been answered yet.
     pub const CONNECTING: u16 = 1 << 2;
     /// Its owner has read from it.

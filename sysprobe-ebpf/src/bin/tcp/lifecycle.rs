@@ -1,7 +1,7 @@
 //! The lifecycle of a socket: it connects or listens, is accepted, read and closed.
 
 use sysprobe_common::cgroup::KERNEL;
-use sysprobe_common::tcp::socket_flag::{CONNECTING, FINISHED, HAS_READ};
+use sysprobe_common::tcp::socket_flag::{CONNECTING, FIN_SENT, HAS_READ};
 use sysprobe_common::tcp::{Count, Socket, TcpLoss, Totals, state};
 use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::kernel::Object as _;
@@ -107,7 +107,9 @@ fn established(socket: Sock, tcp: Sock, from: u32) {
 /// Only a task closes its end, so it becomes the owner if there is none.
 #[inline(always)]
 fn closed(socket: Sock, tcp: Sock) {
-    if let Some(remembered) = remember(socket, tcp, 0).filter(|remembered| remembered.owner == 0) {
+    let Some(remembered) = remember(socket, tcp, 0) else { return };
+    remembered.flags |= FIN_SENT;
+    if remembered.owner == 0 {
         remembered.owner = current();
     }
 }
@@ -126,9 +128,9 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
             count(stats, Count::RetransmittedSyns, u64::from(tcp.load_u32(&OFF_TCP_RETRANSMITTED)));
         }
     }
-    let closes = from == state::LAST_ACK || from == state::CLOSING;
-    if from == state::FIN_WAIT2 || closes && socket::is_all_acknowledged(tcp) {
-        remembered.flags |= FINISHED;
+    // The event of the FIN may have been missed.
+    if socket::has_sent_fin(from) {
+        remembered.flags |= FIN_SENT;
     }
     // A socket that is used again loses its totals after this.
     book_totals(tcp, remembered, from == state::LISTEN);

@@ -13,7 +13,7 @@ use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::kernel::{Address, Object, Typed};
 use sysprobe_ebpf::socket::{is_multipath, is_tcp};
 
-use crate::accounting::{book_totals, book_totals_at, slot_of};
+use crate::accounting::{book_totals_at, slot_of};
 use crate::memory::{insert, known, listens, listens_at, replace, tcp};
 use crate::multipath::first_subflow;
 use crate::socket::OFF_TCP_NOW;
@@ -46,7 +46,9 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
     // A connection in `SYN_RECV` still has the totals of its listening socket. A socket without an owner
     // keeps its totals for later.
     if remembered.owner != 0 && state != state::SYN_RECV {
-        book_totals(tcp, remembered, state == state::LISTEN);
+        let is_listening = state == state::LISTEN;
+        let now = totals(tcp, remembered, is_listening);
+        book_totals_at(tcp, remembered, &now, is_listening);
     }
     if state == state::CLOSE {
         return;
@@ -60,6 +62,16 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
     {
         queue(sockets, socket);
     }
+}
+
+/// The totals of a socket that is not locked. Its FIN may be acknowledged at any moment, so it is taken for
+/// acknowledged as soon as it is sent. Until it is, one byte too little is counted.
+#[inline(always)]
+fn totals(tcp: Typed, remembered: &Socket, is_listening: bool) -> Totals {
+    let acknowledged = tcp.load_u64(&socket::OFF_TCP_BYTES_ACKED);
+    // After the total, so that it is not older.
+    let fin = socket::sent_fin(tcp, remembered);
+    socket::totals_with(tcp, socket::delivered(tcp, remembered, acknowledged, fin), is_listening)
 }
 
 /// Samples the round-trip time of a connection that is not read from. The socket is not locked: other

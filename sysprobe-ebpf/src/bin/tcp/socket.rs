@@ -1,7 +1,7 @@
 //! Reads a TCP socket: its peer's family, its queues, its totals.
 
 use aya_ebpf::helpers::generated::bpf_jiffies64;
-use sysprobe_common::tcp::socket_flag::{ASKED, FINISHED};
+use sysprobe_common::tcp::socket_flag::{ASKED, FIN_SENT};
 use sysprobe_common::tcp::{Socket, Totals, state};
 use sysprobe_common::traffic::Family;
 use sysprobe_ebpf::globals;
@@ -81,10 +81,22 @@ pub(crate) fn error(socket: Sock) -> u32 {
     socket.load_u32(&OFF_SK_ERROR)
 }
 
-/// Whether the peer has acknowledged all data, including the FIN.
+/// Whether a socket in this state has sent its FIN.
 #[inline(always)]
-pub(crate) fn is_all_acknowledged(tcp: Sock) -> bool {
-    tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
+pub(crate) const fn has_sent_fin(state: u32) -> bool {
+    matches!(state, state::FIN_WAIT1 | state::FIN_WAIT2 | state::CLOSING | state::LAST_ACK)
+}
+
+/// Whether the FIN was sent. `CLOSE` follows on a FIN or on a reset, so the state alone does not tell.
+#[inline(always)]
+pub(crate) fn sent_fin(tcp: Sock, remembered: &Socket) -> bool {
+    has_sent_fin(state(tcp)) || remembered.has(FIN_SENT)
+}
+
+/// Whether the peer has acknowledged the FIN, and so all data before it.
+#[inline(always)]
+fn is_fin_acknowledged(tcp: Sock, remembered: &Socket) -> bool {
+    sent_fin(tcp, remembered) && tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
 }
 
 /// The address of the listening socket, if this one has just been copied from it for a new connection. An
@@ -116,14 +128,22 @@ fn has_end(tcp: Sock) -> bool {
     tcp.load_u64(&OFF_SK_FLAGS) >> SOCK_DONE & 1 != 0
 }
 
-/// The kernel's totals so far. `segs_out` includes retransmissions.
+/// The kernel's totals so far of a socket that is locked.
 #[inline(always)]
 pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Totals {
+    let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED);
+    let fin = is_fin_acknowledged(tcp, remembered);
+    totals_with(tcp, delivered(tcp, remembered, acknowledged, fin), is_listening)
+}
+
+/// The same with the sent bytes of [`delivered`]. `segs_out` includes retransmissions.
+#[inline(always)]
+pub(crate) fn totals_with(tcp: Sock, sent_bytes: u64, is_listening: bool) -> Totals {
     let retransmitted = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
     let first = tcp.load_u32(&OFF_TCP_SEGMENTS_OUT).wrapping_sub(retransmitted);
     Totals {
         received_bytes: tcp.load_u64(&OFF_TCP_BYTES_RECEIVED).saturating_sub(u64::from(has_end(tcp))),
-        sent_bytes: delivered(tcp, remembered),
+        sent_bytes,
         received_segments: tcp.load_u32(&OFF_TCP_SEGMENTS_IN),
         sent_segments: first,
         retransmitted,
@@ -153,19 +173,11 @@ fn window_limited(tcp: Sock) -> u32 {
     ended.wrapping_add(jiffies.wrapping_sub(tcp.load_u32(&OFF_TCP_BUSY_SINCE)))
 }
 
-/// The bytes that the peer has acknowledged, without SYN and FIN, which count as a byte each. While the
-/// connection is being closed, the FIN is taken for acknowledged: a scan does not lock the socket, so it may
-/// read the total between the acknowledgement and the change of state. Until the acknowledgement, the result
-/// is one byte too low; it is never above the sent bytes. (`bytes_sent` alone is not enough: it counts anew
-/// the data that the node's own queueing discipline has refused.)
+/// Of `tcp_sock.bytes_acked`, what is not a SYN or a FIN, which count as a byte each. (`bytes_sent` alone is
+/// not enough: it counts anew the data that the node's own queueing discipline has refused.)
 #[inline(always)]
-fn delivered(tcp: Sock, remembered: &Socket) -> u64 {
-    let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED);
-    // Read after the total, so that they are not older.
-    let is_closing =
-        matches!(state(tcp), state::FIN_WAIT1 | state::FIN_WAIT2 | state::CLOSING | state::LAST_ACK);
-    let controls = u64::from(remembered.has(ASKED)) + u64::from(is_closing || remembered.has(FINISHED));
-    let acknowledged = acknowledged.saturating_sub(controls);
+pub(crate) fn delivered(tcp: Sock, remembered: &Socket, acknowledged: u64, fin: bool) -> u64 {
+    let acknowledged = acknowledged.saturating_sub(u64::from(remembered.has(ASKED)) + u64::from(fin));
     let sent = tcp.load_u64(&OFF_TCP_BYTES_SENT).saturating_sub(tcp.load_u64(&OFF_TCP_BYTES_RETRANSMITTED));
     if acknowledged < sent { acknowledged } else { sent }
 }

@@ -204,7 +204,13 @@ fn compare_forks(gathered: &[(&Watcher, Totals)], usage: u64, said: u64) {
         let more = (ours.arrivals + missed).checked_sub(reference.arrivals);
         let more = more.expect("what is left out is left out there");
         assert!(more <= left_out + missed, "{more} more, {left_out} are left out, {missed} missed");
-        assert!(ours.wait_ns == reference.wait_ns || more > 0 && ours.wait_ns > reference.wait_ns);
+        // After such a sleep, the arrival is counted all the same if the task was moved once more after it
+        // was woken.
+        let is_more = left_out > 0 && ours.wait_ns > reference.wait_ns;
+        assert!(
+            ours.wait_ns == reference.wait_ns || is_more,
+            "{ours:?} {reference:?}, {left_out} are left out"
+        );
         assert!(ours.on_cpu_ns >= said && ours.on_cpu_ns <= usage + LAG_NS, "{ours:?} {said} {usage}");
         let switches = |totals: &Totals| totals.voluntary + totals.involuntary;
         assert!(switches(ours).abs_diff(switches(reference)) <= CHILDREN + 1, "{ours:?} {reference:?}");

@@ -51,13 +51,18 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
 }
 
 /// Whether a condition holds before the deadline, for a caller with a more detailed error message.
-pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+pub(crate) fn eventually(condition: impl FnMut() -> bool) -> bool {
+    eventually_within(DEADLINE, condition)
+}
+
+/// The same for something that need not happen.
+pub(crate) fn eventually_within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     loop {
         if condition() {
             return true;
         }
-        if start.elapsed() >= DEADLINE {
+        if start.elapsed() >= limit {
             return false;
         }
         sleep(PAUSE);

@@ -104,7 +104,7 @@ impl Namespace {
         !run(Command::new("ip").args(["netns", "exec", &self.name, "ss", "-tlnH", &filter])).is_empty()
     }
 
-    /// The number of IPv4 TCP sockets, of any state but `TIME_WAIT`.
+    /// The number of IPv4 TCP sockets, without those that the kernel keeps in a reduced form (minisockets).
     pub(crate) fn sockets(&self) -> u64 {
         let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", "/proc/net/sockstat"]));
         let line =

@@ -325,12 +325,13 @@ fn end_many_connections() {
     // The client does not wait for the server, which may still have to accept the last connection.
     until("the kernel has no connection left", || {
         let is_over = || [&wire.right, &wire.left].map(Namespace::sockets) == [SERVERS.into(), 0];
+        // Twice, because a connection may appear on the right after that was read.
         (is_over() && is_over()).then_some(())
     });
     for watcher in &watchers {
         let name = watcher.mode.name();
         let listening = if has_scan(watcher) { u64::from(SERVERS) } else { 0 };
-        let (snapshot, ours) = until("the agent has scanned the sockets since", || {
+        let (snapshot, ours) = until("the agent scans the sockets once more", || {
             let snapshot = watcher.agent.snapshot();
             let ours = [&server, &client].map(|cgroup| tcp(&snapshot, cgroup));
             let sockets = [&ours[0], &ours[1]].map(|tcp| tcp.sockets.by_state.values().sum::<u64>());

@@ -3,7 +3,7 @@
 
 use sysprobe_common::vfs::Operation;
 
-use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadKind};
+use crate::snapshot::{HistogramSample, Snapshot, Workload, WorkloadKind, WorkloadSample};
 
 mod disk;
 mod network;
@@ -15,11 +15,11 @@ mod window;
 
 pub use disk::{DeviceRow, DiskRow, RequestRow};
 pub use network::{NetworkRow, TcpRow};
-pub(crate) use pods::whole;
+pub(crate) use pods::PodRows;
 pub use received::ReceivedRow;
 pub use sort::SortKey;
 pub use storage::{OperationRow, StorageRow};
-pub(crate) use window::{Done, Window, each as each_done};
+use window::{Done, Window};
 
 /// One workload, or a whole pod, in one window. A number is `None` if its domain is off or if it does not
 /// apply; latencies also without waits.
@@ -56,26 +56,14 @@ pub struct Row {
     pub unusual: Vec<SortKey>,
 }
 
-/// The rows of all pods and of the workloads outside of pods, by name.
-pub(crate) fn of_pods(earlier: &Snapshot, later: &Snapshot) -> Vec<Row> {
+/// The rows of all wanted workloads, in any order.
+pub(crate) fn of_workloads<'a>(
+    earlier: &'a Snapshot,
+    later: &'a Snapshot,
+    is_wanted: impl Fn(&WorkloadSample) -> bool + 'a,
+) -> impl Iterator<Item = Row> + 'a {
     let window = Window::of(earlier, later);
-    let (whole, _) = whole(window::each(earlier, later, |_| true).collect());
-    let mut rows: Vec<Row> = whole.into_iter().map(|done| row(done, window)).collect();
-    rows.sort_by(|a, b| a.workload.cmp(&b.workload));
-    rows
-}
-
-/// The rows of all wanted workloads and of all wanted pods as a whole, in any order.
-pub(crate) fn each(
-    earlier: &Snapshot,
-    later: &Snapshot,
-    is_wanted: impl Fn(&Workload) -> bool,
-) -> impl Iterator<Item = Row> {
-    let window = Window::of(earlier, later);
-    let done = window::each(earlier, later, |sample| is_wanted(&sample.workload));
-    let (whole, parts) = whole(done.collect());
-    let all = whole.into_iter().chain(parts.into_values().flatten());
-    all.filter(move |done| is_wanted(&done.workload)).map(move |done| row(done, window))
+    window::each(earlier, later, is_wanted).map(move |done| row(&done, window))
 }
 
 impl Row {
@@ -105,7 +93,7 @@ impl Row {
 }
 
 /// The row of what a workload or pod did in a window.
-pub(crate) fn row(done: Done, window: Window) -> Row {
+fn row(done: &Done, window: Window) -> Row {
     let sched = done.sched.as_ref();
     let busy_ns = sched.map(|sched| sched.on_cpu_ns).or(done.usage_ns);
     let wait = sched.map(|sched| &sched.wait);
@@ -127,7 +115,7 @@ pub(crate) fn row(done: Done, window: Window) -> Row {
         received: done.rxpath.as_ref().map(|rxpath| ReceivedRow::of_window(rxpath, window)),
         trend: Vec::new(),
         unusual: Vec::new(),
-        workload: done.workload,
+        workload: done.workload.clone(),
     }
 }
 

@@ -2,8 +2,44 @@
 
 use std::collections::HashMap;
 
-use super::window::Done;
-use crate::snapshot::{Workload, WorkloadKind};
+use super::window::{self, Done, Window};
+use super::{Row, row};
+use crate::snapshot::{Snapshot, Workload, WorkloadKind, WorkloadSample};
+
+/// What the wanted workloads did in a window, by pod. Rows are in any order.
+pub(crate) struct PodRows {
+    window: Window,
+    /// Pods and workloads outside of pods.
+    whole: Vec<Done>,
+    containers: HashMap<Workload, Vec<Done>>,
+}
+
+impl PodRows {
+    pub(crate) fn of(
+        earlier: &Snapshot,
+        later: &Snapshot,
+        is_wanted: impl Fn(&WorkloadSample) -> bool,
+    ) -> Self {
+        let (whole, containers) = whole(window::each(earlier, later, is_wanted).collect());
+        Self { window: Window::of(earlier, later), whole, containers }
+    }
+
+    /// The rows of pods and of workloads outside of pods.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
+        self.whole.iter().map(|done| row(done, self.window))
+    }
+
+    /// The rows of a pod's containers.
+    pub(crate) fn containers(&self, pod: &Workload) -> impl Iterator<Item = Row> {
+        self.containers.get(pod).into_iter().flatten().map(|done| row(done, self.window))
+    }
+
+    /// The rows of everything.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Row> {
+        let containers = self.containers.values().flatten().map(|done| row(done, self.window));
+        self.rows().chain(containers)
+    }
+}
 
 /// The parts of a pod.
 #[derive(Default)]
@@ -14,7 +50,7 @@ struct Parts {
 }
 
 /// Returns pods and workloads outside of pods, and the containers of each pod.
-pub(crate) fn whole(each: Vec<Done>) -> (Vec<Done>, HashMap<Workload, Vec<Done>>) {
+pub(super) fn whole(each: Vec<Done>) -> (Vec<Done>, HashMap<Workload, Vec<Done>>) {
     let (mut whole, mut pods) = (Vec::new(), HashMap::<Workload, Parts>::new());
     for done in each {
         match done.pod() {

@@ -10,7 +10,7 @@ use crate::snapshot::{
 
 /// The length of a window, and what the domains count in it as they are attached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window {
+pub(super) struct Window {
     pub(super) seconds: f64,
     /// Storage operations. The totals of a paused domain stay as they are, which is not the same as no
     /// activity.
@@ -22,7 +22,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn of(earlier: &Snapshot, later: &Snapshot) -> Self {
+    pub(super) fn of(earlier: &Snapshot, later: &Snapshot) -> Self {
         let counts = |name, what: fn(&DomainState) -> bool| later.domain(name).is_none_or(what);
         Self {
             seconds: later.window_since(earlier).as_secs_f64(),
@@ -43,8 +43,8 @@ impl Window {
 
 /// The activity of a workload or a pod in a window. A part is `None` if its domain is off or does not apply.
 #[derive(Clone, Debug)]
-pub(crate) struct Done {
-    pub(crate) workload: Workload,
+pub(super) struct Done {
+    pub(super) workload: Workload,
     pub(super) kind: WorkloadKind,
     pub(super) sched: Option<SchedSample>,
     pub(super) usage_ns: Option<u64>,
@@ -59,7 +59,7 @@ pub(crate) struct Done {
 }
 
 /// The activity of every wanted workload, in any order.
-pub(crate) fn each<'a>(
+pub(super) fn each<'a>(
     earlier: &'a Snapshot,
     later: &'a Snapshot,
     is_wanted: impl Fn(&WorkloadSample) -> bool + 'a,
@@ -88,7 +88,7 @@ impl Done {
     }
 
     /// The pod that this is a container of; `None` outside of pods.
-    pub(crate) fn pod(&self) -> Option<Workload> {
+    pub(super) fn pod(&self) -> Option<Workload> {
         self.workload.whole_pod()
     }
 

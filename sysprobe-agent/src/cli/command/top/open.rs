@@ -11,7 +11,7 @@ use crate::cli::command::blame::Blame;
 use crate::cli::command::latency::Latency;
 use crate::cli::format;
 use crate::cli::page::{Body, Form};
-use crate::cli::rows::{self, Row};
+use crate::cli::rows::{PodRows, Row};
 use crate::cli::subject::Subject;
 use crate::cli::target::Target;
 use crate::cli::tui::input::Binding;
@@ -39,7 +39,8 @@ impl Report for Opened {
 
     fn of(earlier: &Snapshot, later: &Snapshot, target: &Target) -> Option<Self> {
         let subject = Subject::of(earlier, later, target)?;
-        let mut rows: Vec<Row> = rows::each(earlier, later, |workload| target.has(workload)).collect();
+        let pods = PodRows::of(earlier, later, |sample| target.has(&sample.workload));
+        let mut rows: Vec<Row> = pods.all().filter(|row| target.has(&row.workload)).collect();
         rows.sort_by(|a, b| a.workload.cmp(&b.workload));
         if rows.len() == 2 {
             // A single container equals its pod.

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use super::views::View;
-use crate::cli::rows::{self, Done, Row, SortKey, Window};
+use crate::cli::rows::{self, PodRows, Row, SortKey};
 use crate::cli::scope::Scope;
-use crate::snapshot::{Snapshot, Workload};
+use crate::snapshot::{Snapshot, Workload, WorkloadSample};
 
 /// Which rows to show, in which order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,26 +43,26 @@ impl Selection {
 /// The rows of a window, in the requested order.
 #[must_use]
 pub(super) fn rows(earlier: &Snapshot, later: &Snapshot, selection: &Selection) -> Vec<Row> {
-    let window = Window::of(earlier, later);
-    let is_shown = |row: &Row| selection.all || !selection.view.is_idle(row);
-    let rows_of = |some: Vec<Done>| {
-        let mut rows: Vec<Row> =
-            some.into_iter().map(|done| rows::row(done, window)).filter(is_shown).collect();
-        rows.sort_by(|a, b| compare(a, b, selection));
-        rows
-    };
-    let each = rows::each_done(earlier, later, |sample| selection.scope.has(sample));
-    let each = wanted(each.collect(), selection);
+    let wanted = Wanted::of(later, selection);
+    let is_wanted = |sample: &WorkloadSample| wanted.has(sample);
     if !selection.pods {
-        return rows_of(each);
+        return ordered(rows::of_workloads(earlier, later, is_wanted), selection);
     }
-    let (whole, mut parts) = rows::whole(each);
+    let pods = PodRows::of(earlier, later, is_wanted);
     let below = |pod: Row| {
         let is_expanded = selection.expanded.contains(&pod.workload);
-        let parts = if is_expanded { parts.remove(&pod.workload).unwrap_or_default() } else { Vec::new() };
-        std::iter::once(pod).chain(rows_of(parts)).collect::<Vec<_>>()
+        let containers = is_expanded.then(|| pods.containers(&pod.workload));
+        let containers = ordered(containers.into_iter().flatten(), selection);
+        std::iter::once(pod).chain(containers)
     };
-    rows_of(whole).into_iter().flat_map(below).collect()
+    ordered(pods.rows(), selection).into_iter().flat_map(below).collect()
+}
+
+/// The rows that are shown, in the requested order.
+fn ordered(rows: impl Iterator<Item = Row>, selection: &Selection) -> Vec<Row> {
+    let mut rows: Vec<Row> = rows.filter(|row| selection.all || !selection.view.is_idle(row)).collect();
+    rows.sort_by(|a, b| compare(a, b, selection));
+    rows
 }
 
 /// The reason why no pod matches the selection, as a sentence; `None` if one does.
@@ -86,14 +86,28 @@ pub(super) fn total(snapshot: &Snapshot, selection: &Selection) -> usize {
     alone.len() + pods.len()
 }
 
-/// Workloads that match the filter. With rows by pod, one matching container includes all containers of its
-/// pod.
-fn wanted(mut each: Vec<Done>, selection: &Selection) -> Vec<Done> {
-    let filter = selection.filter.to_lowercase();
-    let matching = each.iter().filter(|done| matches(&done.workload, &filter));
-    let pods: HashSet<Workload> = matching.filter_map(Done::pod).filter(|_| selection.pods).collect();
-    each.retain(|done| matches(&done.workload, &filter) || done.pod().is_some_and(|pod| pods.contains(&pod)));
-    each
+/// The workloads in the scope that match the filter. With rows by pod, one matching container includes all
+/// containers of its pod.
+struct Wanted<'a> {
+    scope: &'a Scope,
+    filter: String,
+    /// The pods with a matching container.
+    pods: HashSet<Workload>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(snapshot: &Snapshot, selection: &'a Selection) -> Self {
+        let (scope, filter) = (&selection.scope, selection.filter.to_lowercase());
+        let is_match = |sample: &&WorkloadSample| scope.has(sample) && matches(&sample.workload, &filter);
+        let matching = snapshot.workloads.iter().filter(|_| selection.pods).filter(is_match);
+        let pods = matching.filter_map(|sample| sample.workload.whole_pod()).collect();
+        Self { scope, filter, pods }
+    }
+
+    fn has(&self, sample: &WorkloadSample) -> bool {
+        let of_pod = || sample.workload.whole_pod().is_some_and(|pod| self.pods.contains(&pod));
+        self.scope.has(sample) && (matches(&sample.workload, &self.filter) || of_pod())
+    }
 }
 
 /// `filter` has to be in lower case.

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use crate::cli::rows::{self, Row};
+use crate::cli::rows::{PodRows, Row};
 use crate::snapshot::{Culprit, NodeSample, Snapshot, Workload, WorkloadSample};
 
 mod parts;
@@ -63,9 +63,11 @@ pub(super) struct Behind {
 impl UseReport {
     pub(super) fn new(earlier: &Snapshot, later: &Snapshot) -> Self {
         let length = later.window_since(earlier);
+        let mut rows: Vec<Row> = PodRows::of(earlier, later, |_| true).rows().collect();
+        rows.sort_by(|a, b| a.workload.cmp(&b.workload));
         let window = Window {
             seconds: length.as_secs_f64(),
-            rows: &rows::of_pods(earlier, later),
+            rows: &rows,
             before: earlier.by_workload(),
             later,
             nodes: earlier.node.as_ref().zip(later.node.as_ref()),

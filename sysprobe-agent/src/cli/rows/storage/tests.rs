@@ -3,7 +3,7 @@
 use super::*;
 use crate::cli::fixture::{self, flushing, operation, sample, snapshot, workload};
 use crate::cli::rows::tests::{one_row, row_between};
-use crate::cli::rows::{Row, SortKey, each};
+use crate::cli::rows::{Row, SortKey, of_workloads};
 use crate::snapshot::SHED;
 
 const MS: u64 = 1_000_000;
@@ -106,7 +106,8 @@ fn every_workload_has_its_fsyncs_of_the_window() {
     let later =
         vec![flushing(a.clone(), &[MS, 500 * MS]), flushing(b.clone(), &[MS]), sample(c.clone(), None, None)];
     let later = snapshot(3, later);
-    let p99s: Vec<_> = each(&earlier, &later, |_| true).map(|row| row.number(SortKey::Fsync99)).collect();
+    let p99s: Vec<_> =
+        of_workloads(&earlier, &later, |_| true).map(|row| row.number(SortKey::Fsync99)).collect();
     assert!(p99s[0].is_some_and(|p99| (0.45..0.55).contains(&p99)), "{p99s:?}");
     assert_eq!(p99s[1..], [None, None]);
 }

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::cli::command::top::sparkline;
-use crate::cli::rows::{self, Row, SortKey};
+use crate::cli::rows::{PodRows, Row, SortKey};
 use crate::snapshot::{Snapshot, Workload};
 
 /// The columns with a trend, and the least value that can be unusual: seconds, except for the share of
@@ -36,7 +36,7 @@ impl Trends {
     /// Adds a window.
     pub(super) fn record(&mut self, earlier: &Snapshot, later: &Snapshot) {
         let mut before = std::mem::take(&mut self.0);
-        for row in rows::each(earlier, later, |_| true) {
+        for row in PodRows::of(earlier, later, |_| true).all() {
             let mut history = before.remove(&row.workload).unwrap_or_default();
             for (windows, (key, _)) in history.iter_mut().zip(WATCHED) {
                 if windows.len() >= sparkline::WINDOWS {

@@ -46,6 +46,11 @@ fn is_leaf(sample: &WorkloadSample) -> bool {
     matches!(sample.kind, WorkloadKind::Container | WorkloadKind::Unit) && !is_slice
 }
 
+/// The largest amount above 0; of several that are equal, the first.
+fn largest<T>(amounts: impl Iterator<Item = (T, f64)>) -> Option<(T, f64)> {
+    amounts.filter(|(_, amount)| *amount > 0.0).min_by(|one, other| other.1.total_cmp(&one.1))
+}
+
 impl Window<'_> {
     pub(super) fn measures(&self) -> Vec<Measure> {
         [self.cpu(), self.memory(), self.disks(), self.links(), self.network()].concat()
@@ -262,10 +267,7 @@ impl Window<'_> {
 
     /// The workload with the largest part, if any has one.
     fn most(&self, unit: Unit, number: impl Fn(&Row) -> Option<f64>) -> Option<Behind> {
-        // Of several with the same part, the first by name.
-        let amounts =
-            self.rows.iter().rev().filter_map(|row| Some((row, number(row).filter(|number| *number > 0.0)?)));
-        let (row, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let (row, amount) = largest(self.rows.iter().filter_map(|row| Some((row, number(row)?))))?;
         Some(Behind { who: row.workload.as_culprit(), amount, unit })
     }
 
@@ -296,8 +298,7 @@ impl Window<'_> {
         for (sample, amount) in self.samples(number) {
             *amounts.entry(sample.workload.as_culprit()).or_default() += amount;
         }
-        let amounts = amounts.into_iter().rev().filter(|(_, amount)| *amount > 0.0);
-        let (who, amount) = amounts.max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let (who, amount) = largest(amounts.into_iter())?;
         Some(Behind { who, amount, unit })
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn report(bench: &Bench) -> Result<String> {
         if *shards == bench.plan.cpu_shards {
             writeln!(
                 out,
-                "| product: booking what runs now, {} CPUs | {flush:.1} |",
+                "| product: flushing running tasks, {} CPUs | {flush:.1} |",
                 bench.facts.cpus.online.len()
             )?;
         }

@@ -34,7 +34,7 @@ pub(crate) enum NoLabels {
     )]
     OldAgent,
     #[error(
-        "no labels of pods are known, so --selector cannot be used: they come from the API server, the \
+        "the labels of pods are not known, so --selector cannot be used: they come from the API server, the \
          kubelet or the CRI socket, and `sysprobe check` says why these are not used"
     )]
     NoSource,

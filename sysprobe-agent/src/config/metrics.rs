@@ -42,11 +42,11 @@ pub struct MetricsConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClassicBuckets {
-    /// One bucket per power of two for wakeup latency, one for each third power of two for all other
+    /// One bucket per power of two for wakeup latency, one per factor of 8 for all other
     /// histograms.
     #[default]
     Fine,
-    /// One bucket for each third power of two.
+    /// One bucket per factor of 8.
     Coarse,
     /// No buckets, only count and sum.
     None,

@@ -74,8 +74,8 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
                storage on the same CPU.",
         series: &["sysprobe_sched_wakeup_latency_seconds", "sysprobe_sched_wait_seconds_total"],
         remedy: "The agent distinguishes this from an unknown task, and catches up at the task's next \
-                 switch. Time that can then no longer be divided is `cause=\"unknown\"`, or attributed to \
-                 the task's last CPU, and is counted in \
+                 switch. Time that can no longer be divided is `cause=\"unknown\"` or charged to what ran \
+                 on the task's last CPU, and counted in \
                  `sysprobe_agent_lost_updates_total{reason=\"task_storage_busy\"}`.",
         sign: Sign::Lacks { has: "task_struct.bpf_storage", lacks: "btf_bpf_task_storage_get_recur.()" },
     },

@@ -91,8 +91,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Programs,
         does: "create maps and load programs",
-        without: "every domain with programs is off, and the agent starts only if the configuration turns \
-                  all of them off",
+        without: "the agent starts only if the configuration leaves no domains on but `cpu`, `memory` and \
+                  `pressure`",
         is_granted: |has| has.bpf || has.sys_admin,
     },
     Right {
@@ -100,8 +100,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Programs,
         does: "load programs that read the kernel's memory, and attach them to tracepoints and functions",
-        without: "every domain with programs is off, and the agent starts only if the configuration turns \
-                  all of them off",
+        without: "the agent starts only if the configuration leaves no domains on but `cpu`, `memory` and \
+                  `pressure`",
         is_granted: |has| has.perfmon || has.sys_admin,
     },
     Right {

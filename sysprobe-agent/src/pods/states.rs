@@ -32,7 +32,7 @@ impl States {
     pub(super) fn new(sources: Vec<SourceKind>) -> Self {
         let contact = |source| {
             let first = match source {
-                SourceKind::Kubernetes | SourceKind::Cri => Some("has not answered yet".to_owned()),
+                SourceKind::Kubernetes | SourceKind::Cri => Some("no answer yet".to_owned()),
                 // The other two are asked when something is unknown, and at first nothing is.
                 SourceKind::Kubelet | SourceKind::Runtime => None,
             };

@@ -140,7 +140,7 @@ async fn sources_that_cannot_work_are_down_with_a_reason_and_nothing_else() {
         ..PodsPlan::default()
     };
     let mut pods = Pods::start(plan, &Handle::current());
-    while pods.states()[0].reason == "has not answered yet" {
+    while pods.states()[0].reason == "no answer yet" {
         tokio::task::yield_now().await;
         pods.update();
     }

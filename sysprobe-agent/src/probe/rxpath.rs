@@ -123,8 +123,8 @@ const ENDS: &str = "removes the record of a socket that is destroyed";
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
     summary: "The receive path: how long received data takes from the first device to its reader, by stage. \
-              Data that arrives at a socket with nothing unread is followed; of every other packet with \
-              data, only the arrival time is recorded. `sched` supplies the times at which the reader became \
+              The arrival of each packet with data, or of a share on a busy node, is recorded; data for a \
+              socket with nothing unread is followed. `sched` supplies the times at which the reader became \
               runnable and got a CPU; only typed programs (`tp_btf`, `fentry`) can read them",
     sets: &[
         ProgramSet {

@@ -27,13 +27,13 @@ const TITLE: &str = "\
 the counts are those of overhead.json. One section is kept by hand, and says so. -->
 
 This page shows what requests of well-known programs cost with the agent, and then what each of its
-kernel programs costs.
+BPF programs costs.
 ";
 
 const INTRODUCTION: &str = "\
 ## How single programs are measured
 
-The following sections show the cost of each kernel program per run, by attach mode, and the cost of
+The following sections show the cost of each BPF program per run, by attach mode, and the cost of
 a task switch with all programs of an attach mode attached. A program's cost is its time by the
 kernel's own statistics (`run_time_ns` divided by `run_cnt`), less that of an empty program on the
 same hook over the same work. Those statistics do not include the kernel's dispatch to a program

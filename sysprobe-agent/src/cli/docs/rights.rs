@@ -80,9 +80,8 @@ securityContext:
     systems are mounted below it: `recursiveReadOnly` makes these read-only, too.
 - **The node's network devices**, only for the links in `sysprobe use`: `/sys/class/net` and
   `/sys/devices` as read-only `hostPath`s in the same relative position as on the host (such as
-  `/host/sys/class/net` and `/host/sys/devices`), because the links in the first point into the
-  second. Without them, `sysprobe use`
-  cannot tell which links leave the node.
+  `/host/sys/class/net` and `/host/sys/devices`), because the first has symlinks into the second.
+  Without them, `sysprobe use` cannot tell which links leave the node.
 - **The system calls `bpf` and `perf_event_open`**, where a seccomp profile is on. `RuntimeDefault`
   allows them to a process with `CAP_BPF` and `CAP_PERFMON` in containerd from 1.6.9 on
   ([#7301](https://github.com/containerd/containerd/pull/7301)), and in Docker from 23.0 on

@@ -89,7 +89,7 @@ pub(crate) fn remark(finding: &Finding) -> Option<String> {
             format::clean(mode)
         )),
         Finding::Waited(Waits { sees_throttling: false, .. }) => Some(
-            "Throttling is not seen on this node: throttled time is charged to whatever ran meanwhile."
+            "Throttling is not measured on this node: throttled time is charged to whatever ran meanwhile."
                 .to_owned(),
         ),
         Finding::Waited(_) => None,

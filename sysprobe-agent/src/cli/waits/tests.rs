@@ -109,7 +109,7 @@ fn throttling_that_is_not_seen_is_said() {
     let sched = later.domains.iter_mut().find(|domain| domain.name == "sched").expect("it is up");
     sched.unseen = vec![probe::THROTTLE.to_owned(), "tg_unthrottle_up".to_owned()];
     let remark = table::remark(&finding(&earlier, &later)).expect("its causes are wrong");
-    assert!(remark.starts_with("Throttling is not seen"), "{remark}");
+    assert!(remark.starts_with("Throttling is not measured"), "{remark}");
 }
 
 #[test]

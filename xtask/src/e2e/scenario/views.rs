@@ -107,7 +107,7 @@ pub(super) fn by_labels(access: &Access) -> Result<String> {
 
 /// Whether a command fails because no source provides labels.
 pub(super) fn unknown(error: &anyhow::Error) -> bool {
-    error.to_string().contains("no pod's labels are known")
+    error.to_string().contains("the labels of pods are not known")
 }
 
 /// The rows of one window.

@@ -3,17 +3,13 @@
 
 mod support;
 
-use std::fs;
-use std::path::Path;
-
+use support::bpf::load_for_test;
 use support::figure;
-use sysprobe_agent::bpf::{Loaded, Loader, MappedArray};
-use sysprobe_agent::config::Config;
-use sysprobe_agent::host::{Facts, online_cpus};
-use sysprobe_agent::probe::{AttachMode, Hook, Object, Program, ProgramSet};
+use sysprobe_agent::bpf::{Loaded, MappedArray};
+use sysprobe_agent::host::online_cpus;
+use sysprobe_agent::probe::{Hook, Program};
 use sysprobe_common::hist::{BUCKETS, UPPER_NS, bucket_of};
 
-const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/hist.o");
 const PROGRAM: &str = "hist_buckets";
 /// Values per run, as in `sysprobe-ebpf/src/bin/hist.rs`.
 const VALUES: usize = 512;
@@ -31,16 +27,8 @@ struct Search {
 
 impl Search {
     fn load() -> Self {
-        let object = fs::read(OBJECT).unwrap_or_else(|error| panic!("{OBJECT}: {error}"));
-        let set: &'static ProgramSet = Box::leak(Box::new(ProgramSet {
-            mode: AttachMode::RawTp,
-            object: Object { file: "hist.o", bytes: object.leak(), maps: &[] },
-            programs: const { &[Program::new(PROGRAM, Hook::OnDemand, "")] },
-            members: &[],
-            needs: &[],
-        }));
-        let btf = Facts::collect(&Config::default()).btf_path;
-        let mut loaded = Loader::new(Path::new(&btf)).load(set, &[], &[]).expect("the kernel takes it");
+        let programs = const { &[Program::new(PROGRAM, Hook::OnDemand, "")] };
+        let mut loaded = load_for_test("hist.o", programs);
         let map = |loaded: &mut Loaded, name| loaded.map_array(name).expect("an array of 64-bit numbers");
         let (values, buckets) = (map(&mut loaded, "HIST_VALUES"), map(&mut loaded, "HIST_BUCKETS"));
         Self { values, buckets, cpu: *online_cpus().first().expect("a CPU is online"), loaded }

@@ -1,10 +1,34 @@
-//! The BPF objects that a process holds: the programs and maps behind its descriptors, and the maps that
-//! those programs use.
+//! BPF objects: those that a process holds, and those that are built only for tests.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
-/// Ids of programs and maps. The kernel does not reuse an id while its object exists.
+use sysprobe_agent::bpf::{Loaded, Loader};
+use sysprobe_agent::config::Config;
+use sysprobe_agent::host::Facts;
+use sysprobe_agent::probe::{AttachMode, Object, Program, ProgramSet};
+
+/// Where `cargo xtask build` writes objects.
+const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf");
+
+/// Loads an object that is built only for tests, and so is not in the agent.
+pub(crate) fn load_for_test(file: &'static str, programs: &'static [Program]) -> Loaded {
+    let path = Path::new(OBJECTS).join(file);
+    let object = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let set: &'static ProgramSet = Box::leak(Box::new(ProgramSet {
+        mode: AttachMode::RawTp,
+        object: Object { file, bytes: object.leak(), maps: &[] },
+        programs,
+        members: &[],
+        needs: &[],
+    }));
+    let btf = Facts::collect(&Config::default()).btf_path;
+    Loader::new(Path::new(&btf)).load(set, &[], &[]).expect("the kernel takes it")
+}
+
+/// Ids of the programs and maps behind a process's descriptors, and of the maps that those programs use. The
+/// kernel does not reuse an id while its object exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Objects {
     pub(crate) programs: BTreeSet<u32>,

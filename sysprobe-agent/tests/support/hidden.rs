@@ -4,23 +4,18 @@
 //! sandbox's supervisor. If a softirq interrupts it, whatever the softirq does goes unseen, too, and no loss
 //! is counted. A supervisor that runs for a few milliseconds each second hides about one event in a thousand.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
 use std::process::{self, Command};
 use std::time::Duration;
 
 use aya::maps::{HashMap, MapData};
-use sysprobe_agent::bpf::{Loaded, Loader};
-use sysprobe_agent::config::Config;
-use sysprobe_agent::host::Facts;
-use sysprobe_agent::probe::{AttachMode, Hook, Object, Program, ProgramSet};
+use sysprobe_agent::bpf::Loaded;
+use sysprobe_agent::probe::{Hook, Program};
 
+use super::bpf::load_for_test;
 use super::totals::Totals;
 use super::{eventually_within, figure, left_out};
 
-const OBJECT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ebpf/switches.o");
 const SUPERVISOR: u32 = 1;
 /// The counts of the kernel and of the program are not read at the same moment, so a few switches may be in
 /// one of them only.
@@ -45,18 +40,17 @@ pub(crate) fn count_all(test: impl Fn()) {
 
 /// Whether it is proven that programs see other processes, but not process 1.
 pub(crate) fn hides_supervisor() -> bool {
-    let (myself, switches) = (process::id(), Switches::count(&[SUPERVISOR, process::id()]));
-    let (before, seen_before) = (kernel(SUPERVISOR), switches.seen());
+    let switches = Switches::count(&[SUPERVISOR, process::id()]);
+    let before = kernel(SUPERVISOR);
     // Process 1 may not run at all if another ancestor takes the orphans.
     let runs = eventually_within(LONG_ENOUGH, || {
         leave_orphan();
         kernel(SUPERVISOR) >= before + ENOUGH
     });
-    let seen = switches.seen();
-    let grown = |process| seen[&process] - seen_before[&process];
-    figure(&format!("switches seen: {} of process 1, {} of this one", grown(SUPERVISOR), grown(myself)));
+    let [supervisor, myself] = [SUPERVISOR, process::id()].map(|process| switches.seen(process));
+    figure(&format!("switches seen: {supervisor} of process 1, {myself} of this one"));
     // In a PID namespace, the program knows this process by another number.
-    runs && grown(myself) > 0 && grown(SUPERVISOR) == 0
+    runs && myself > 0 && supervisor == 0
 }
 
 /// Lets process 1 run: it has to reap a process whose parent has gone.
@@ -79,16 +73,8 @@ struct Switches {
 
 impl Switches {
     fn count(processes: &[u32]) -> Self {
-        let object = fs::read(OBJECT).unwrap_or_else(|error| panic!("{OBJECT}: {error}"));
-        let set: &'static ProgramSet = Box::leak(Box::new(ProgramSet {
-            mode: AttachMode::RawTp,
-            object: Object { file: "switches.o", bytes: object.leak(), maps: &[] },
-            programs: const { &[Program::new("count_switches", Hook::RawTp("sched_switch"), "")] },
-            members: &[],
-            needs: &[],
-        }));
-        let btf = Facts::collect(&Config::default()).btf_path;
-        let mut loaded = Loader::new(Path::new(&btf)).load(set, &[], &[]).expect("the kernel takes it");
+        let programs = const { &[Program::new("count_switches", Hook::RawTp("sched_switch"), "")] };
+        let mut loaded = load_for_test("switches.o", programs);
         let mut counts: HashMap<MapData, u32, u64> = loaded.take_map("SWITCHES").expect("it is there");
         for process in processes {
             counts.insert(process, 0, 0).expect("there is room");
@@ -97,7 +83,8 @@ impl Switches {
         Self { counts, _loaded: loaded }
     }
 
-    fn seen(&self) -> BTreeMap<u32, u64> {
-        self.counts.iter().map(|entry| entry.expect("it can be read")).collect()
+    /// Since this began.
+    fn seen(&self, process: u32) -> u64 {
+        self.counts.get(&process, 0).expect("it is there")
     }
 }

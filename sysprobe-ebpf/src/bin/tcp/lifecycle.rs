@@ -129,7 +129,7 @@ fn gone(socket: Sock, tcp: Sock, from: u32) {
         }
     }
     // The event of the FIN may have been missed.
-    if socket::has_sent_fin(from) {
+    if socket::is_after_fin(from) {
         remembered.flags |= FIN_SENT;
     }
     // A socket that is used again loses its totals after this.

@@ -68,10 +68,7 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
 /// acknowledged as soon as it is sent. Until it is, one byte too little is counted.
 #[inline(always)]
 fn totals(tcp: Typed, remembered: &Socket, is_listening: bool) -> Totals {
-    let acknowledged = tcp.load_u64(&socket::OFF_TCP_BYTES_ACKED);
-    // After the total, so that it is not older.
-    let fin = socket::sent_fin(tcp, remembered);
-    socket::totals_with(tcp, socket::delivered(tcp, remembered, acknowledged, fin), is_listening)
+    socket::totals_with(tcp, remembered, is_listening, || socket::has_sent_fin(tcp, remembered))
 }
 
 /// Samples the round-trip time of a connection that is not read from. The socket is not locked: other

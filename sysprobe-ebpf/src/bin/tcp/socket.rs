@@ -81,22 +81,22 @@ pub(crate) fn error(socket: Sock) -> u32 {
     socket.load_u32(&OFF_SK_ERROR)
 }
 
-/// Whether a socket in this state has sent its FIN.
+/// Whether a socket comes into this state only after it has sent its FIN.
 #[inline(always)]
-pub(crate) const fn has_sent_fin(state: u32) -> bool {
+pub(crate) const fn is_after_fin(state: u32) -> bool {
     matches!(state, state::FIN_WAIT1 | state::FIN_WAIT2 | state::CLOSING | state::LAST_ACK)
 }
 
 /// Whether the FIN was sent. `CLOSE` follows on a FIN or on a reset, so the state alone does not tell.
 #[inline(always)]
-pub(crate) fn sent_fin(tcp: Sock, remembered: &Socket) -> bool {
-    has_sent_fin(state(tcp)) || remembered.has(FIN_SENT)
+pub(crate) fn has_sent_fin(tcp: Sock, remembered: &Socket) -> bool {
+    is_after_fin(state(tcp)) || remembered.has(FIN_SENT)
 }
 
 /// Whether the peer has acknowledged the FIN, and so all data before it.
 #[inline(always)]
 fn is_fin_acknowledged(tcp: Sock, remembered: &Socket) -> bool {
-    sent_fin(tcp, remembered) && tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
+    has_sent_fin(tcp, remembered) && tcp.load_u32(&OFF_TCP_SND_UNA) == tcp.load_u32(&OFF_TCP_WRITE_SEQ)
 }
 
 /// The address of the listening socket, if this one has just been copied from it for a new connection. An
@@ -131,19 +131,23 @@ fn has_end(tcp: Sock) -> bool {
 /// The kernel's totals so far of a socket that is locked.
 #[inline(always)]
 pub(crate) fn totals(tcp: Sock, remembered: &Socket, is_listening: bool) -> Totals {
-    let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED);
-    let fin = is_fin_acknowledged(tcp, remembered);
-    totals_with(tcp, delivered(tcp, remembered, acknowledged, fin), is_listening)
+    totals_with(tcp, remembered, is_listening, || is_fin_acknowledged(tcp, remembered))
 }
 
-/// The same with the sent bytes of [`delivered`]. `segs_out` includes retransmissions.
+/// The same for any socket. `has_fin` returns whether `bytes_acked` may include the FIN, and is called after
+/// that was read. `segs_out` includes retransmissions.
 #[inline(always)]
-pub(crate) fn totals_with(tcp: Sock, sent_bytes: u64, is_listening: bool) -> Totals {
+pub(crate) fn totals_with(
+    tcp: Sock,
+    remembered: &Socket,
+    is_listening: bool,
+    has_fin: impl FnOnce() -> bool,
+) -> Totals {
     let retransmitted = tcp.load_u32(&OFF_TCP_RETRANSMITTED);
     let first = tcp.load_u32(&OFF_TCP_SEGMENTS_OUT).wrapping_sub(retransmitted);
     Totals {
         received_bytes: tcp.load_u64(&OFF_TCP_BYTES_RECEIVED).saturating_sub(u64::from(has_end(tcp))),
-        sent_bytes,
+        sent_bytes: delivered(tcp, remembered, has_fin),
         received_segments: tcp.load_u32(&OFF_TCP_SEGMENTS_IN),
         sent_segments: first,
         retransmitted,
@@ -176,8 +180,9 @@ fn window_limited(tcp: Sock) -> u32 {
 /// Of `tcp_sock.bytes_acked`, what is not a SYN or a FIN, which count as a byte each. (`bytes_sent` alone is
 /// not enough: it counts anew the data that the node's own queueing discipline has refused.)
 #[inline(always)]
-pub(crate) fn delivered(tcp: Sock, remembered: &Socket, acknowledged: u64, fin: bool) -> u64 {
-    let acknowledged = acknowledged.saturating_sub(u64::from(remembered.has(ASKED)) + u64::from(fin));
+fn delivered(tcp: Sock, remembered: &Socket, has_fin: impl FnOnce() -> bool) -> u64 {
+    let acknowledged = tcp.load_u64(&OFF_TCP_BYTES_ACKED);
+    let acknowledged = acknowledged.saturating_sub(u64::from(remembered.has(ASKED)) + u64::from(has_fin()));
     let sent = tcp.load_u64(&OFF_TCP_BYTES_SENT).saturating_sub(tcp.load_u64(&OFF_TCP_BYTES_RETRANSMITTED));
     if acknowledged < sent { acknowledged } else { sent }
 }

@@ -3,15 +3,23 @@
 
 mod support;
 
+use std::sync::{Mutex, PoisonError};
+
+use aya::maps::{Array, Map, MapData, MapInfo, loaded_maps};
 use support::agent::{self, Agent};
+use support::bpf::Objects;
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::totals::{lost, workload};
 use support::{figure, until};
 use sysprobe_agent::snapshot::{ProgramSample, Snapshot};
+use sysprobe_common::slot::room::{EXHAUSTED, FREED, RETURNED};
 
 /// The number of slots, including the fixed ones.
 const SLOTS: usize = 16;
+
+/// The cgroups of one test would take the slots of the other's agent.
+static SLOTS_OF_HOST: Mutex<()> = Mutex::new(());
 
 /// The statistics of the program at the context switch.
 fn switches(snapshot: &Snapshot) -> &ProgramSample {
@@ -19,18 +27,52 @@ fn switches(snapshot: &Snapshot) -> &ProgramSample {
     programs.find(|program| program.program.starts_with("sched_switch")).expect("the program runs")
 }
 
+fn agent() -> Agent {
+    let domains = agent::with_only(&["sched"]);
+    Agent::configured(&format!("slots = {SLOTS}\ngrace_seconds = 1\nprogram_statistics = true\n{domains}"))
+}
+
+/// More cgroups with processes than there are free slots.
+fn fill(agent: &Agent) -> Vec<(Load, Cgroup)> {
+    let fill = |number| {
+        let cgroup = Cgroup::new(&format!("{}-{number}", agent.pid()));
+        (Load::running(&cgroup, &cpus(), process::sleep_often), cgroup)
+    };
+    let filled = (0..SLOTS).map(fill).collect();
+    until("there are no slots left", || (missed(&agent.snapshot()) > 0).then_some(()));
+    filled
+}
+
+fn missed(snapshot: &Snapshot) -> u64 {
+    lost(snapshot, "sched", "no_free_slot")
+}
+
+/// The words beside an agent's stack of free slots.
+fn room(agent: &Agent) -> Array<MapData, u64> {
+    let ours = Objects::of_process(agent.pid()).maps;
+    let is_room = |map: &MapInfo| ours.contains(&map.id()) && map.name_as_str() == Some("SCHED_ROOM");
+    let info = loaded_maps().filter_map(Result::ok).find(is_room).expect("the agent has it");
+    let data = MapData::from_id(info.id()).expect("it is there");
+    Array::try_from(Map::Array(data)).expect("an array of 64-bit words")
+}
+
+/// The stack has one lock for all CPUs, which a switch must not take for nothing.
+#[test]
+fn programs_note_that_the_stack_is_empty() {
+    let _turn = SLOTS_OF_HOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let agent = agent();
+    let room = room(&agent);
+    let word = |number| room.get(&number, 0).expect("in the array");
+    let _filled = fill(&agent);
+    until("it is noted", || (word(EXHAUSTED) == word(FREED) + word(RETURNED) + 1).then_some(()));
+}
+
 /// `cargo xtask cost` measures the cost of a switch without a slot.
 #[test]
 fn switches_without_a_slot_are_counted_until_one_becomes_free() {
-    let domains = agent::with_only(&["sched"]);
-    let agent = Agent::configured(&format!(
-        "slots = {SLOTS}\ngrace_seconds = 1\nprogram_statistics = true\n{domains}"
-    ));
-    let first: Vec<_> = (0..SLOTS).map(|number| Cgroup::new(&format!("first-{number}"))).collect();
-    let loads: Vec<_> =
-        first.iter().map(|cgroup| Load::running(cgroup, &cpus(), process::sleep_often)).collect();
-    let missed = |snapshot: &Snapshot| lost(snapshot, "sched", "no_free_slot");
-    until("there are no slots left", || (missed(&agent.snapshot()) > 0).then_some(()));
+    let _turn = SLOTS_OF_HOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let agent = agent();
+    let filled = fill(&agent);
     let late = Cgroup::new("late");
     let _late = Load::running(&late, &cpus()[..1], || process::in_threads(2, process::yield_often));
     let before = agent.snapshot();
@@ -44,7 +86,6 @@ fn switches_without_a_slot_are_counted_until_one_becomes_free() {
     assert!(counted > runs / 2, "{counted} of {runs}");
     let has_slot = || workload(&agent.snapshot(), &late.name).is_some_and(|known| known.sched.is_some());
     assert!(!has_slot(), "there is none");
-    drop(loads);
-    drop(first);
+    drop(filled);
     until("it has a slot", || has_slot().then_some(()));
 }

@@ -9,6 +9,7 @@ use core::ptr;
 use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{Array, HashMap, Stack};
 use aya_ebpf::helpers::generated::bpf_map_pop_elem;
+use sysprobe_common::sched::threads::PF_KTHREAD;
 use sysprobe_common::slot::room::{EXHAUSTED, FREED, RETURNED, WORDS};
 use sysprobe_common::{cgroup, slot};
 
@@ -17,10 +18,7 @@ use crate::{counter, globals};
 
 globals!(OFF_TASK_FLAGS);
 
-/// `PF_KTHREAD` of include/linux/sched.h; the value has not changed since 2.6.
-const PF_KTHREAD: u32 = 0x0020_0000;
-
-const ENOENT: i64 = 2;
+const ENOENT: i32 = 2;
 
 /// Sized by the agent. Preallocated, because it may be filled with a run queue locked.
 pub type Known<Key = u64> = HashMap<Key, u32, 1>;
@@ -140,12 +138,20 @@ fn new_slot<Key: Copy>(
 
 /// A free slot if the status is 0. Plain numbers, as in `find`.
 #[inline(always)]
-fn pop(free: &Free) -> (u32, i64) {
+fn pop(free: &Free) -> (u32, i32) {
     let mut slot = slot::UNKNOWN;
     let stack = ptr::from_ref(free).cast_mut().cast::<c_void>();
     // SAFETY: a map of plain numbers, and room for one.
     let status = unsafe { bpf_map_pop_elem(stack, ptr::from_mut(&mut slot).cast()) };
-    (slot, status)
+    (slot, narrow(status))
+}
+
+/// The verifier replaces the helper by the map's own function. Before 6.4 that returns an `int`, so the upper
+/// half of a negative result is 0.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "errors fit into an `int`")]
+const fn narrow(status: i64) -> i32 {
+    status as i32
 }
 
 #[inline(always)]

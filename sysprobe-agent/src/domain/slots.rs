@@ -65,8 +65,13 @@ impl SlotOwner {
     }
 }
 
-/// Number of keys of deleted cgroups that stay in the map with [`slot::UNKNOWN`].
+/// Maximum number of keys of deleted cgroups that stay in the map with [`slot::UNKNOWN`].
 const GONE: usize = 64;
+
+/// The same for this many free slots. These keys take room in the map that new cgroups need.
+const fn gone_for(free: usize) -> usize {
+    if free / 2 < GONE { free / 2 } else { GONE }
+}
 
 pub struct Slots<S, K = u64> {
     maps: SlotMaps,
@@ -81,6 +86,8 @@ pub struct Slots<S, K = u64> {
     shards: Shards,
     /// What each slot held when it was last read; `None` if it has not been read.
     last: Vec<Option<Box<S>>>,
+    /// The number of free slots when the used ones were last listed.
+    unused: usize,
     /// Keys of deleted cgroups, the oldest first.
     gone: VecDeque<K>,
 }
@@ -99,6 +106,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
             entries: Entries::with_capacity(slots),
             shards,
             last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
+            unused: slots.saturating_sub(slot::FIRST_FREE) as usize,
             gone: VecDeque::new(),
         };
         // The stack returns what was pushed last: low numbers come first, to keep the used memory together.
@@ -119,6 +127,8 @@ impl<S: Counters, K: Key> Slots<S, K> {
     /// Looks up the slots in use, for `read`.
     pub fn list(&mut self) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
+        self.unused = self.last.len().saturating_sub(slot::FIRST_FREE as usize + self.in_slots().count());
+        self.forget_gone().map_err(io::Error::other)?;
         let highest = self.in_slots().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
         self.reach(highest)
     }
@@ -148,8 +158,12 @@ impl<S: Counters, K: Key> Slots<S, K> {
 
     /// Frees the slot of a deleted cgroup's key, and passes its last counts to `take`.
     pub fn release(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
-        // Most cgroups have no activity of their own, and so no slot.
-        let Ok(slot) = self.known.get(&key, 0) else { return Ok(()) };
+        let slot = match self.known.get(&key, 0) {
+            Ok(slot) => slot,
+            // Most cgroups have no activity of their own, and so no slot.
+            Err(MapError::KeyNotFound) => return Ok(()),
+            Err(error) => return Err(failed(self.maps.known, &error)),
+        };
         if slot < slot::FIRST_FREE {
             return Ok(());
         }
@@ -174,10 +188,15 @@ impl<S: Counters, K: Key> Slots<S, K> {
         let wrong = |error: MapError| failed(self.maps.known, &error);
         self.known.insert(key, slot::UNKNOWN, 0).map_err(wrong)?;
         self.gone.push_back(key);
-        if self.gone.len() > GONE
+        self.forget_gone()
+    }
+
+    /// Leaves no more keys of deleted cgroups in the map than there is room for.
+    fn forget_gone(&mut self) -> Result<(), LoadError> {
+        while self.gone.len() > gone_for(self.unused)
             && let Some(oldest) = self.gone.pop_front()
         {
-            self.known.remove(&oldest).map_err(wrong)?;
+            self.known.remove(&oldest).map_err(|error| failed(self.maps.known, &error))?;
         }
         Ok(())
     }
@@ -254,4 +273,14 @@ fn gathered<S: Counters>(
         None => *last = Some(Box::new(total)),
     }
     difference
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_deleted_cgroups_leave_room_for_new_ones() {
+        assert_eq!([2046, 129, 128, 20, 1, 0].map(gone_for), [64, 64, 64, 10, 0, 0]);
+    }
 }

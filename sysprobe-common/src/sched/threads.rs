@@ -38,7 +38,8 @@ const TASK_RTLOCK_WAIT: u32 = 0x1000;
 const TASK_FROZEN: u32 = 0x8000;
 /// The same before 6.1. Since 6.15 the bit marks a kernel thread (`PF_KCOMPACTD`).
 const PF_FROZEN: u32 = 0x0001_0000;
-const PF_KTHREAD: u32 = 0x0020_0000;
+/// A kernel thread; the value has not changed since 2.6.
+pub const PF_KTHREAD: u32 = 0x0020_0000;
 
 const TASK_IDLE: u32 = TASK_UNINTERRUPTIBLE | TASK_NOLOAD;
 

@@ -18,6 +18,12 @@ pub fn load_u32(place: &u32) -> u32 {
 }
 
 #[inline(always)]
+pub fn store_u32(place: &mut u32, value: u32) {
+    // SAFETY: as above.
+    unsafe { ptr::from_mut(place).write_volatile(value) }
+}
+
+#[inline(always)]
 pub fn store(place: &mut u64, value: u64) {
     // SAFETY: as above.
     unsafe { ptr::from_mut(place).write_volatile(value) }

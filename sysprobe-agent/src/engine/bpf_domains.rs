@@ -17,19 +17,24 @@ use crate::domain::tcp::Tcp;
 use crate::domain::traits::Domain;
 use crate::domain::vfs::Vfs;
 use crate::domain::{DOMAINS, Row};
-use crate::plan::Plan;
+use crate::host::Population;
+use crate::plan::{Candidate, Plan};
 use crate::snapshot::{DomainState, LostUpdates, SocketsSample};
-use crate::storage::Store;
+use crate::storage::{self, Store};
 
 pub(super) struct BpfDomains(Vec<Box<dyn Domain>>);
 
 impl BpfDomains {
     /// Starts what the plan enables; a domain that the kernel rejects is off with its reason.
     pub(super) fn start(loader: &Loader, plan: &Plan, domains: &mut Vec<DomainState>) -> Self {
-        let start = |row: &Row| {
-            start_domain(row.name, plan, domains, |set, candidate| (row.start)(loader, set, candidate, plan))
-        };
-        Self(DOMAINS.iter().filter_map(start).collect())
+        let mut started = Self(Vec::new());
+        for Row { name, start } in DOMAINS {
+            let start = |set, candidate: &Candidate| start(loader, set, candidate, plan);
+            started.0.extend(start_domain(name, plan, domains, start));
+            // Otherwise what all these domains were granted and have not used would add up.
+            storage::renew(&mut started.stores(), &plan.storage, &Population::read());
+        }
+        started
     }
 
     /// A domain, if it was started.

@@ -12,6 +12,7 @@ use crate::bpf::{Loaded, Running as _};
 use crate::cgroup::tree::Tree;
 use crate::cgroup::walk::walk;
 use crate::domain::cgroup::{Counts, Events};
+use crate::host;
 use crate::snapshot::ScanSample;
 
 /// Interval between walks if there are no events.
@@ -72,6 +73,7 @@ impl CgroupTracker {
         match self.walk(now) {
             Ok(()) => (self.made_good, self.stale) = (lost, false),
             Err(error) => {
+                self.stale = true;
                 warn!(
                     error = format!("{error:#}"),
                     root = %self.root.display(),
@@ -99,14 +101,17 @@ impl CgroupTracker {
 
     fn walk(&mut self, now: Instant) -> anyhow::Result<()> {
         let begun = Instant::now();
-        let walk = walk(&self.root)?;
+        self.walked = now;
+        self.walks += 1;
+        let walk = walk(&self.root).inspect_err(|_| {
+            self.complete = false;
+            self.incomplete += 1;
+        })?;
         if walk.unreadable > 0 {
             warn!(count = walk.unreadable, "Some cgroup directories could not be read.");
         }
         self.complete = walk.unreadable == 0;
         self.tree.reconcile(walk, now);
-        self.walked = now;
-        self.walks += 1;
         self.incomplete += u64::from(!self.complete);
         self.walk_took = begun.elapsed();
         Ok(())
@@ -136,7 +141,7 @@ impl CgroupTracker {
             scan: "cgroups".into(),
             passes: self.walks,
             truncated: self.incomplete,
-            last_ns: u64::try_from(self.walk_took.as_nanos()).unwrap_or(u64::MAX),
+            last_ns: host::nanoseconds(self.walk_took),
             // Each directory is opened and read by system calls of its own.
             longest_part_ns: 0,
         }

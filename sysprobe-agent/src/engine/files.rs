@@ -20,6 +20,7 @@ use crate::domain::cpu::CpuFiles;
 use crate::domain::memory::MemoryFiles;
 use crate::domain::pressure::PressureFiles;
 use crate::domain::slots::Charge as _;
+use crate::host;
 use crate::plan::{Decision, Plan};
 use crate::snapshot::{
     CpuSample, DomainState, LostUpdates, MemorySample, PressureSample, ScanSample, WorkloadKind,
@@ -145,7 +146,7 @@ impl Files {
         self.scan.truncated += u64::from(!is_complete);
         self.scan.passes += 1;
         // No longest part is reported: each file takes system calls of its own, so every part is short.
-        self.scan.last_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.scan.last_ns = host::nanoseconds(start.elapsed());
     }
 
     /// Statistics of the passes so far.

@@ -1,9 +1,8 @@
 //! The agent's own state: losses, maps, programs.
 
-use std::time::Duration;
-
 use super::Engine;
 use crate::bpf::Loaded;
+use crate::host;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
 use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample, ScanSample};
@@ -48,7 +47,7 @@ impl Engine {
             cgroups_born_in_kernel: counted.born,
             cgroups_died_in_kernel: counted.died,
             pod_sources: self.attribution.pods().states().into_iter().map(source_sample).collect(),
-            pod_watch_age_ns: self.attribution.pods().watch_age().map(nanoseconds),
+            pod_watch_age_ns: self.attribution.pods().watch_age().map(host::nanoseconds),
             hidden: self.registry.hidden().map(|(hidden, count)| (hidden.name().to_owned(), count)).collect(),
             interference_lost_ns: self.bpf_domains.unplaced_ns(),
             collect_ns: 0,
@@ -84,10 +83,6 @@ impl Engine {
 
 fn source_sample(state: SourceState) -> PodSourceSample {
     PodSourceSample { source: state.source.name().into(), up: state.up, reason: state.reason }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn program_samples(loaded: &Loaded) -> impl Iterator<Item = ProgramSample> {

@@ -23,14 +23,17 @@ impl Engine {
     }
 
     /// Takes over the counts. After a failure no workload has threads, which is better than outdated counts.
+    /// Load averages stay, and the next complete scan makes up for the missed periods.
     pub fn end_task_scan(&mut self, counted: io::Result<Pass>) {
         self.registry.forget_threads();
         match counted.and_then(is_complete).and_then(|()| self.bpf_domains.threads()) {
-            Ok(threads) => self.charge_threads(&threads),
+            Ok(threads) => {
+                self.charge_threads(&threads);
+                let periods = self.pace.take(host::monotonic(), period(host::tick_ns()));
+                self.registry.fold_loads(periods);
+            }
             Err(error) => warn!(%error, "The threads could not be counted."),
         }
-        let periods = self.pace.take(host::monotonic(), period(host::tick_ns()));
-        self.registry.fold_loads(periods);
     }
 
     fn charge_threads(&mut self, threads: &[(SlotOwner, Threads)]) {

@@ -193,12 +193,7 @@ impl Directory {
     fn add(&mut self, source: SourceKind, part: &Pod, now: Instant) {
         let view = self.pods.get(part.key()).and_then(|record| record.view(source));
         let mut pod = view.map_or_else(|| part.without_containers(), |view| Pod::clone(view));
-        for container in &part.containers {
-            let ids: Vec<_> = container.ids.iter().filter(|id| !pod.has_id(id)).copied().collect();
-            pod.add_container(&container.name, container.kind, &ids);
-        }
-        let sandboxes: Vec<_> = part.sandboxes.iter().filter(|id| !pod.has_id(id)).copied().collect();
-        pod.sandboxes.extend(sandboxes);
+        pod.add_unknown_of(part);
         // Parts never say what has gone. In a pod that keeps restarting, the oldest ids have.
         pod.keep_newest(IDS_MAX);
         self.set(source, Arc::new(pod), now);

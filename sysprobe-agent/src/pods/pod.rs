@@ -77,6 +77,16 @@ impl Pod {
         container.ids.extend(ids);
     }
 
+    /// Adds the containers' and sandboxes' ids that another view of the pod has in addition.
+    pub(super) fn add_unknown_of(&mut self, other: &Self) {
+        for container in &other.containers {
+            let ids: Vec<_> = container.ids.iter().filter(|id| !self.has_id(id)).copied().collect();
+            self.add_container(&container.name, container.kind, &ids);
+        }
+        let sandboxes: Vec<_> = other.sandboxes.iter().filter(|id| !self.has_id(id)).copied().collect();
+        self.sandboxes.extend(sandboxes);
+    }
+
     pub(super) fn without_containers(&self) -> Self {
         Self { containers: Vec::new(), sandboxes: Vec::new(), ..self.clone() }
     }

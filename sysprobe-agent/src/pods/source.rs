@@ -86,6 +86,14 @@ pub(super) enum Failure {
     Never(anyhow::Error),
 }
 
+impl Failure {
+    /// Whether one side does not accept the other's certificate. Certificates in files may have been replaced
+    /// since the client was made, and only a new client reads them.
+    fn is_about_certificates(&self) -> bool {
+        format!("{self:#}").to_lowercase().contains("certificate")
+    }
+}
+
 /// Runs a source until the engine has gone.
 pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
     let name = S::KIND.name();

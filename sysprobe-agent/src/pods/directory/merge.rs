@@ -31,12 +31,7 @@ fn fill(pod: &mut Pod, view: &Pod) {
     pod.qos = pod.qos.or(view.qos);
     pod.labels = pod.labels.take().or_else(|| view.labels.clone());
     pod.host_network = pod.host_network.or(view.host_network);
-    for container in &view.containers {
-        let ids: Vec<_> = container.ids.iter().filter(|id| !pod.has_id(id)).copied().collect();
-        pod.add_container(&container.name, container.kind, &ids);
-    }
-    let sandboxes: Vec<_> = view.sandboxes.iter().filter(|id| !pod.has_id(id)).copied().collect();
-    pod.sandboxes.extend(sandboxes);
+    pod.add_unknown_of(view);
 }
 
 /// The role of each id of a pod.

@@ -177,7 +177,12 @@ impl Source for Api {
     async fn run(&mut self, feed: &Feed) -> Failure {
         match self.follow(feed).await {
             Ok(()) => anyhow!("the watch ended").into(),
-            Err(failure) => failure,
+            Err(failure) => {
+                if failure.is_about_certificates() {
+                    self.client = None;
+                }
+                failure
+            }
         }
     }
 }

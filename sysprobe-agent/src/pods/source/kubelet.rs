@@ -127,6 +127,9 @@ impl Source for Kubelet {
         match self.answer(feed).await {
             Ok(()) => anyhow!("there are no more requests for names").into(),
             Err(failure) => {
+                if failure.is_about_certificates() {
+                    self.client = None;
+                }
                 // The question is still open.
                 self.demand.ask();
                 failure

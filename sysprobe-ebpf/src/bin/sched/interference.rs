@@ -7,7 +7,7 @@ use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::timeline::{LEAVING, PAIRS};
 use sysprobe_common::sched::{Cause, Interference, Pair, Timeline};
-use sysprobe_ebpf::volatile::load_u32;
+use sysprobe_ebpf::volatile::{load_u32, store_u32};
 use sysprobe_ebpf::{GOLDEN, atomic};
 
 use crate::losses::lose_place;
@@ -60,7 +60,8 @@ pub(crate) fn send(timeline: &mut Timeline) -> bool {
 /// Moves all pairs of this CPU into the map.
 #[inline(always)]
 pub(crate) fn flush(timeline: &mut Timeline) {
-    timeline.flushing = 1;
+    // Volatile, or the compiler may drop the first of the two stores.
+    store_u32(&mut timeline.flushing, 1);
     for _ in 0..LEAVING {
         if !send(timeline) {
             break;
@@ -73,7 +74,7 @@ pub(crate) fn flush(timeline: &mut Timeline) {
         entry.ns = 0;
         enter(moved);
     }
-    timeline.flushing = 0;
+    store_u32(&mut timeline.flushing, 0);
 }
 
 /// Adds a pair to the map. If another CPU inserts the same pair at the same time, the second try finds it.

@@ -229,7 +229,8 @@ fn held_with_queue(queue: impl Object) -> [Span; 2] {
     let Some(throttle) = record_of(queue.address()) else { return [Span::NONE; 2] };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let throttle = unsafe { *throttle };
-    let until = if throttle.until == 0 { u64::MAX } else { throttle.until };
+    // A throttle in progress does not reach the end of time, where waits are placed that are to stay unknown.
+    let until = if throttle.until == 0 { u64::MAX / 2 } else { throttle.until };
     [
         Span { from: throttle.since, to: until },
         Span { from: throttle.earlier_since, to: throttle.earlier_until },

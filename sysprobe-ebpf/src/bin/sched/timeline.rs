@@ -105,14 +105,14 @@ pub(crate) fn close(timeline: &mut Timeline, occupant: u64, since: Option<u64>, 
     let last = timeline.last;
     let newest = *run_interval(timeline, last);
     let interrupted = take_interrupted(timeline, now.wrapping_sub(newest.until));
-    if newest.occupant == occupant {
+    // A run of this program was missed, so the occupant before this one is not known.
+    let missed = since.filter(|since| *since > newest.until);
+    if newest.occupant == occupant && missed.is_none() {
         let start = run_interval(timeline, last.wrapping_sub(1)).until;
         let interrupted = newest.interrupted + interrupted;
         write(timeline, last, RunInterval { until: now, interrupted, ..newest }, start);
         return;
     }
-    // A run of this program was missed, so the occupant before this one is not known.
-    let missed = since.filter(|since| *since > newest.until);
     let mut next = last.wrapping_add(1);
     if let Some(since) = missed {
         write(timeline, next, run_interval_of(0, since, 0), newest.until);

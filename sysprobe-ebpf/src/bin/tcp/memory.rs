@@ -72,10 +72,10 @@ pub(crate) fn insert(socket: Sock, new: &mut Socket) -> Option<&'static mut Sock
 #[inline(always)]
 pub(crate) const fn forget(_socket: Sock) {}
 
-/// The owner of a socket without a record, which is not known.
+/// The owner of a socket without a record: known only if it listens.
 #[inline(always)]
-pub(crate) const fn strangers(_socket: Sock) -> u64 {
-    0
+pub(crate) fn strangers(socket: Sock) -> u64 {
+    listener(socket.address()).unwrap_or(0)
 }
 
 /// The owner of a socket that connects: the current task's cgroup. A kernel thread connects for the cgroup
@@ -121,7 +121,12 @@ pub(crate) fn listens_no_more(socket: Sock) {
 /// The owner of a new connection: that of the listening socket.
 #[inline(always)]
 pub(crate) fn heir(socket: Sock, tcp: Sock) -> u64 {
+    listener(original(tcp)).unwrap_or_else(|| maker(socket))
+}
+
+/// The owner of the listening socket at an address.
+#[inline(always)]
+fn listener(address: u64) -> Option<u64> {
     // SAFETY: an entry is removed when its socket stops listening, and until then nothing writes to it.
-    let owner = unsafe { TCP_LISTENERS.get(original(tcp)) };
-    owner.copied().unwrap_or_else(|| maker(socket))
+    unsafe { TCP_LISTENERS.get(address) }.copied()
 }

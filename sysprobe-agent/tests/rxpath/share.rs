@@ -185,7 +185,7 @@ fn assert_same(attempt: impl Fn() -> Option<Paths>, points: &[&str]) -> Option<P
 #[test]
 fn a_share_of_the_packets_tells_the_same_as_all_of_them() {
     let scenario =
-        Scenario { name: "share", connections: 16, requests: 600, length: 1, naps: &NAPS, one_in: 16 };
+        Scenario { name: "share", connections: 16, requests: 600, length: 1, naps: &NAPS, one_in: 4 };
     let wire = Wire::alone("share");
     let Some(all) = assert_same(|| scenario.run(&wire, |_| {}), &[]) else { return };
     assert_eq!(all.count(), u64::from(scenario.connections * scenario.requests), "each request is followed");

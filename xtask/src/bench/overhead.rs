@@ -20,7 +20,7 @@ mod variant;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -73,6 +73,9 @@ pub(crate) struct Args {
     /// Use this program instead of building the agent
     #[arg(long, value_name = "PROGRAM")]
     agent: Option<PathBuf>,
+    /// Also measure this program, an agent of another version, with the default configuration
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// Also write the report into docs/overhead.md
     #[arg(long)]
     write: bool,
@@ -87,8 +90,9 @@ pub(super) fn main(args: &Args) -> Result<()> {
         bail!("the benchmark makes cgroups and networks, and loads programs: run this as root");
     }
     let loads = chosen(&args.loads)?;
+    let before = args.before.as_deref().map(found).transpose()?;
     let program = match &args.agent {
-        Some(program) => program.canonicalize().with_context(|| format!("finding {}", program.display()))?,
+        Some(program) => found(program)?,
         None => build::dist()?,
     };
     let floor = match &args.floor_program {
@@ -99,13 +103,19 @@ pub(super) fn main(args: &Args) -> Result<()> {
     let directory = std::env::temp_dir().join(leftovers::name_for_overhead("files"));
     fs::create_dir(&directory).with_context(|| format!("making {}", directory.display()))?;
     let agent = Agent { program, directory: directory.clone() };
-    let measured = run(args, &loads, floor, &agent);
+    let before = before.map(|program| Agent { program, directory: directory.clone() });
+    let others = before.map(Variant::Before).into_iter().chain(floor.map(Variant::Floor)).collect();
+    let measured = run(args, &loads, others, &agent);
     let ended = processes::end_descendants();
     fs::remove_dir_all(&directory).with_context(|| format!("removing {}", directory.display()))?;
     let text = measured?.to_text();
     ended?;
     say::output(text.trim_end());
     if args.write { cost::write_requests(&text) } else { Ok(()) }
+}
+
+fn found(program: &Path) -> Result<PathBuf> {
+    program.canonicalize().with_context(|| format!("finding {}", program.display()))
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Kind>> {
@@ -120,14 +130,14 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Kind>> {
     names.iter().map(named).collect()
 }
 
-fn run(args: &Args, loads: &[&'static Kind], floor: Option<Floor>, agent: &Agent) -> Result<Report> {
+fn run(args: &Args, loads: &[&'static Kind], others: Vec<Variant>, agent: &Agent) -> Result<Report> {
     processes::supervise()?;
     leftovers::remove();
     machine::check()?;
     let bench = Bench::new(&agent.directory)?;
     let setting = setting(args, &bench, agent)?;
     let mut left_out = Vec::new();
-    let variants = variants(args, floor, agent, &mut left_out)?;
+    let variants = variants(args, others, agent, &mut left_out)?;
     let minutes = plan::minutes(loads.len() * variants.len(), args.pairs, args.lead, args.seconds);
     say::step(format_args!(
         "Measuring takes about {minutes} min. Only a quiet machine gives narrow quartiles."
@@ -170,7 +180,7 @@ fn setting(args: &Args, bench: &Bench, agent: &Agent) -> Result<Setting> {
 /// turned off.
 fn variants(
     args: &Args,
-    floor: Option<Floor>,
+    others: Vec<Variant>,
     agent: &Agent,
     left_out: &mut Vec<String>,
 ) -> Result<Vec<Variant>> {
@@ -179,7 +189,7 @@ fn variants(
     let domains: Vec<String> =
         agent.start(&[])?.on()?.into_iter().filter(|domain| switches.contains(domain)).collect();
     found.extend(plan::choices(&args.variants, &domains)?.into_iter().map(Variant::Agent));
-    found.extend(floor.map(Variant::Floor));
+    found.extend(others);
     for word in &args.against {
         match Peer::find(word)? {
             Ok(peer) => found.push(Variant::Peer(peer)),

@@ -12,7 +12,7 @@ use sysprobe_common::rxpath::Phase;
 /// A slice is one of 2^n parts of the time.
 pub(super) const SLICE_BITS: u32 = 3;
 /// Shares smaller than one of 2^n are taken in slices.
-pub(super) const SLICED_ABOVE: u32 = 4;
+pub(super) const SLICED_ABOVE: u32 = 2;
 /// The engine ticks once a second.
 const SLICE: Duration = Duration::from_millis(900);
 /// Noted packets reach their sockets within this time, unless they wait for a lost segment.

@@ -47,7 +47,7 @@ pub(super) static RXPATH: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Gauge,
         help: "Share of the packets that are followed now: all while there are few, down to 1 in 64. They \
-               are selected at the first device, by flow and time. If the share is below 1 in 16, packets \
+               are selected at the first device, by flow and time. If the share is below 1 in 4, packets \
                are selected only during about one second in eight. Each followed packet is weighted by the \
                inverse of the share, so rates and quantiles of sysprobe_rx_* are estimates; take rates over \
                minutes. While `sysprobe latency` runs, all are followed.",

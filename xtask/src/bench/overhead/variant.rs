@@ -1,4 +1,5 @@
-//! The thing that runs beside a load: nothing, the agent, another tool, or empty programs.
+//! The thing that runs beside a load: nothing, the agent, one of another version, another tool, or empty
+//! programs.
 
 use anyhow::Result;
 
@@ -13,6 +14,8 @@ pub(super) enum Variant {
     /// Compares parts without any difference, to show how much the machine varies by itself.
     Nothing,
     Agent(Choice),
+    /// An agent of another version, with the default configuration.
+    Before(Agent),
     Floor(Floor),
     Peer(Peer),
 }
@@ -30,6 +33,7 @@ impl Variant {
         match self {
             Self::Nothing => "A against A".to_owned(),
             Self::Agent(choice) => choice.title.clone(),
+            Self::Before(_) => "before".to_owned(),
             Self::Floor(_) => floor::TITLE.to_owned(),
             Self::Peer(peer) => peer.title(),
         }
@@ -40,6 +44,7 @@ impl Variant {
         match self {
             Self::Nothing => Ok(Running::Nothing),
             Self::Agent(choice) => agent.start(&choice.off).map(Running::Agent),
+            Self::Before(other) => other.start(&[]).map(Running::Agent),
             Self::Floor(floor) => floor.start().map(Running::Other),
             Self::Peer(peer) => peer.start().map(Running::Other),
         }

@@ -1,4 +1,5 @@
-//! The only user of aya and of `bpf(2)`: objects become running programs and readable maps.
+//! Loads and attaches programs with aya, and makes all other calls of `bpf(2)`: objects become running
+//! programs and readable maps.
 
 mod attach;
 mod batch;

@@ -1,7 +1,7 @@
 //! The agent's configuration: a TOML file, every key optional, unknown keys refused. Command-line flags
 //! override it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub(crate) use limits::check_absolute;
 use metrics::MetricsConfig;
 
 /// Port 9937 is unassigned in the list of Prometheus exporter ports.
-pub const DEFAULT_LISTEN: &str = "0.0.0.0:9937";
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 9937);
 /// The default path of the agent's socket.
 pub const DEFAULT_SOCKET: &str = "/run/sysprobe/agent.sock";
 
@@ -93,7 +93,7 @@ pub enum LogFormat {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([0, 0, 0, 0], 9937)),
+            listen: DEFAULT_LISTEN,
             socket: DEFAULT_SOCKET.into(),
             btf: None,
             cgroup_root: None,

@@ -220,7 +220,7 @@ impl Engine {
         let workloads = self.registry.samples();
         let drop_reasons = self.named_reasons(&workloads);
         let mut agent = self.describe_agent();
-        agent.collect_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        agent.collect_ns = host::nanoseconds(start.elapsed());
         Snapshot {
             version: VERSION,
             readable_from: READABLE_FROM,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use btf::Types;
 pub use btf::{BtfError, Layout};
-pub use clock::{monotonic, monotonic_ns, thread_time, tick_ns, unix_ms};
+pub use clock::{monotonic, monotonic_ns, nanoseconds, thread_time, tick_ns, unix_ms};
 pub use cpus::{Cpus, online as online_cpus};
 pub use own_memory::{MemoryGroup, Usage};
 pub use population::Population;

@@ -212,7 +212,7 @@ pub struct RefusedRequests {
 /// A BPF program that the agent runs for every object of a kind, or its own walk over all cgroups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanSample {
-    /// The program's name, or `cgroups`.
+    /// The program's name, `cgroups` or `cgroup_files`.
     pub scan: String,
     pub passes: u64,
     /// Passes that ended before they had seen everything.

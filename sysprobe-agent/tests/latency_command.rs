@@ -283,7 +283,7 @@ fn what_takes_long_and_finds_no_room_is_counted() {
         outcome.stdout
     );
     assert!(
-        outcome.stdout.contains(" more, of all workloads and commands, found no room."),
+        outcome.stdout.contains(" more slow requests, of all workloads and commands, are not listed."),
         "{}",
         outcome.stdout
     );

@@ -8,7 +8,7 @@ use sysprobe_common::traffic::Family;
 
 use crate::cgroup::{CFG_VIA_CONTROLLER, id_of};
 use crate::globals;
-use crate::kernel::{Address, Object, Typed};
+use crate::kernel::{ABSENT, Address, Object, Typed};
 
 globals!(
     /// `sock.sk_cgrp_data.cgroup`: the cgroup on the default hierarchy that created the socket.
@@ -172,7 +172,7 @@ pub fn maker(socket: impl Object) -> u64 {
     if is_remainder(socket) {
         return KERNEL;
     }
-    if CFG_VIA_CONTROLLER.load() != 0 || OFF_SK_CGROUP.load() == u32::MAX || !is_inet(socket) {
+    if CFG_VIA_CONTROLLER.load() != 0 || OFF_SK_CGROUP.load() == ABSENT || !is_inet(socket) {
         return 0;
     }
     socket.follow(&OFF_SK_CGROUP).map_or(0, id_of)

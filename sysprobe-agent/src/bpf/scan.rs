@@ -132,7 +132,7 @@ impl Totals {
             let begun = host::thread_time();
             let read = file.read(part);
             let took = host::thread_time().saturating_sub(begun);
-            self.longest_ns.fetch_max(nanoseconds(took), Relaxed);
+            self.longest_ns.fetch_max(host::nanoseconds(took), Relaxed);
             match read {
                 Ok(0) => return Ok(End::Complete),
                 Ok(objects) => {
@@ -152,7 +152,7 @@ impl Totals {
 
     /// The number of objects that should fit into the target duration.
     fn part(&self) -> usize {
-        let Some(fitting) = nanoseconds(PART).checked_div(self.object_ns.load(Relaxed)) else {
+        let Some(fitting) = host::nanoseconds(PART).checked_div(self.object_ns.load(Relaxed)) else {
             return FIRST_PART;
         };
         usize::try_from(fitting).unwrap_or(usize::MAX).clamp(*PARTS.start(), *PARTS.end())
@@ -166,7 +166,7 @@ impl Totals {
         if objects < *PARTS.start() {
             return;
         }
-        let cost = (nanoseconds(took) / objects as u64).max(1);
+        let cost = (host::nanoseconds(took) / objects as u64).max(1);
         let known = self.object_ns.load(Relaxed);
         let risen = known + known / 512 + 1;
         self.object_ns.store(if known == 0 { cost } else { cost.min(risen) }, Relaxed);
@@ -175,12 +175,8 @@ impl Totals {
     fn note(&self, took: Duration, is_complete: bool) {
         self.passes.fetch_add(1, Relaxed);
         self.cut.fetch_add(u64::from(!is_complete), Relaxed);
-        self.took_ns.store(nanoseconds(took), Relaxed);
+        self.took_ns.store(host::nanoseconds(took), Relaxed);
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ and its fields. `sysprobe schema DOCUMENT` prints the schema of the installed pr
 - Names have units: `_seconds`, `_bytes`, `_per_second`, `_ratio` (1 is 100 %).
 - A number is `null` where it was not measured or there was nothing to measure; `domains` says which
   domains are off, and why. `io` omits operations that a workload never performed.
-- Names of containers, systemd units, cgroups and threads are text that others choose.
+- Names of containers, systemd units, cgroups and threads are untrusted text: escape them before you
+  display or evaluate them.
 - `version` is the version of the format, and the last part of the schema's `$id`. Within a version,
   fields keep their names and meanings, and new fields may appear. A schema rejects unknown fields,
   so that misspelt ones are found: validate a document with the schema of the program that wrote it,

@@ -118,7 +118,7 @@ impl Key for DeviceKey {
     }
 }
 
-// SAFETY: 64-bit and 32-bit integers, and arrays of them.
+// SAFETY: integers, and arrays of them.
 unsafe impl Plain for BlockStats {}
 
 impl Counters for BlockStats {

@@ -17,7 +17,13 @@ pub fn monotonic() -> Duration {
 /// [`monotonic`] in nanoseconds, the unit of the programs.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
-    u64::try_from(monotonic().as_nanos()).unwrap_or(u64::MAX)
+    nanoseconds(monotonic())
+}
+
+/// A duration in the unit of the programs.
+#[must_use]
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The wall-clock time of a past instant, in milliseconds since the Unix epoch. Call it soon after that

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Facts;
+use super::privilege::version_of;
 
 /// A kernel bug that affects the agent's metrics.
 #[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -120,15 +121,9 @@ impl Sign {
         match *self {
             Self::Has(member) => has(member),
             Self::Lacks { has: feature, lacks } => has(feature) && !has(lacks),
-            Self::Before(major, minor) => version(&facts.kernel).is_some_and(|own| own < (major, minor)),
+            Self::Before(major, minor) => version_of(&facts.kernel).is_some_and(|own| own < (major, minor)),
         }
     }
-}
-
-/// The first two numbers of a release.
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(['.', '-', '+']).map_while(|number| number.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
 }
 
 #[cfg(test)]

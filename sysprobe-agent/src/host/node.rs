@@ -28,7 +28,7 @@ pub(crate) fn read() -> NodeSample {
     let stat = known(KernelStats::current());
     let softnet = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
     NodeSample {
-        monotonic_ns: u64::try_from(super::monotonic().as_nanos()).unwrap_or(u64::MAX),
+        monotonic_ns: super::monotonic_ns(),
         cpus: stat.as_ref().map_or(0, |stat| stat.cpu_time.len() as u64),
         cpu: stat.map(|stat| cpu(&stat.total)).unwrap_or_default(),
         memory: memory(),

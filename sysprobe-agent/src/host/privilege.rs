@@ -83,6 +83,9 @@ pub enum Need {
 /// Kernels from this version on charge maps and programs to the memory controller instead.
 const CHARGES_LOCKED_MEMORY: (u32, u32) = (5, 11);
 
+const NO_PROGRAMS: &str =
+    "the agent starts only if the configuration leaves no domains on but `cpu`, `memory` and `pressure`";
+
 /// Every capability that is of any use, the most needed first. Root has all of them; a container has those
 /// that it is given.
 pub const RIGHTS: &[Right] = &[
@@ -91,8 +94,7 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Programs,
         does: "create maps and load programs",
-        without: "the agent starts only if the configuration leaves no domains on but `cpu`, `memory` and \
-                  `pressure`",
+        without: NO_PROGRAMS,
         is_granted: |has| has.bpf || has.sys_admin,
     },
     Right {
@@ -100,8 +102,7 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::All,
         need: Need::Programs,
         does: "load programs that read the kernel's memory, and attach them to tracepoints and functions",
-        without: "the agent starts only if the configuration leaves no domains on but `cpu`, `memory` and \
-                  `pressure`",
+        without: NO_PROGRAMS,
         is_granted: |has| has.perfmon || has.sys_admin,
     },
     Right {
@@ -229,8 +230,13 @@ fn locked_memory() -> Option<u64> {
 
 /// A kernel whose release is not a number counts as new.
 fn is_before(release: &str, version: (u32, u32)) -> bool {
-    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse().ok());
-    numbers.next().zip(numbers.next()).is_some_and(|own| own < version)
+    version_of(release).is_some_and(|own| own < version)
+}
+
+/// The first two numbers of a release.
+pub(super) fn version_of(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(['.', '-', '+']).map_while(|number| number.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
 }
 
 // === impl Lack ===

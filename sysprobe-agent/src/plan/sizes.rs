@@ -34,7 +34,7 @@ const REASONS_PER_SLOT: u32 = 4;
 /// A throttled cgroup has a queue (`cfs_rq`) on each CPU that it runs on.
 const THROTTLES_PER_CPU: u32 = 256;
 const THROTTLES_PER_SLOT: u32 = 4;
-const THROTTLES_MOST: u32 = 8192;
+const THROTTLES_LEAST: u32 = 8192;
 
 /// Bytes per entry of an operation in progress.
 const REQUEST: u64 = memory::hash_entry::<u64, block::Request>();
@@ -160,7 +160,7 @@ pub(super) fn choose(plan: &mut Plan, facts: &Facts, configured: u32) {
 fn wanted(scale: &Scale, configured: u32) -> (u32, String) {
     let found = scale.cgroups.min(SLOTS_MOST).next_multiple_of(SLOTS_STEP);
     match configured {
-        0 if found > SLOTS => (found, format!("room for the {} cgroups of now", scale.cgroups)),
+        0 if found > SLOTS => (found, format!("room for the {} existing cgroups", scale.cgroups)),
         0 => (SLOTS, "room for 500 pods".to_owned()),
         _ => (configured, "as configured".to_owned()),
     }
@@ -202,7 +202,7 @@ fn apply(plan: &mut Plan, facts: &Facts, (slots, step): (u32, Step), budget: u64
         interference: slots * step.pairs,
         throttles: online
             .saturating_mul(THROTTLES_PER_CPU)
-            .max(THROTTLES_MOST)
+            .max(THROTTLES_LEAST)
             .min(slots * THROTTLES_PER_SLOT),
         requests: within(requests(facts), IN_PROGRESS_LEAST..=REQUESTS_MOST, share / REQUEST),
         reclaims: within(facts.threads, RECLAIMS_LEAST..=RECLAIMS_MOST, share / RECLAIM),
@@ -263,13 +263,13 @@ fn reasons(plan: &Plan, facts: &Facts, wanted: u32, why: &str, share: &str) -> V
         row(
             "interference",
             sizes.interference.into(),
-            "pairs of cgroups that wait for each other".to_owned(),
+            "pairs of a cgroup that waits and one that runs".to_owned(),
         ),
         row("throttles", sizes.throttles.into(), "queues of throttled groups".to_owned()),
         row(
             "requests",
             sizes.requests.into(),
-            format!("in flight; the queues of now hold {}", facts.queues.requests),
+            format!("in flight; the existing queues hold {}", facts.queues.requests),
         ),
         row("reclaims", sizes.reclaims.into(), format!("in progress; {} threads now", facts.threads)),
         row("packets", sizes.packets.into(), format!("on their way, for {online} CPUs")),

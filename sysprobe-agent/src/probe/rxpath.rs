@@ -125,7 +125,7 @@ pub(super) const PROBE: Probe = Probe {
     summary: "The receive path: how long received data takes from the first device to its reader, by stage. \
               The arrival of each packet with data, or of a share on a busy node, is recorded; data for a \
               socket with nothing unread is followed. `sched` supplies the times at which the reader became \
-              runnable and got a CPU; only typed programs (`tp_btf`, `fentry`) can read them",
+              runnable and got a CPU; only the attach modes `tp_btf` and `fentry` can read them",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -51,14 +51,14 @@ hierarchies, and this is what is measured.
 const BEFORE_AND_AFTER: &str = "\
 ## Before and after waits were divided
 
-Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two such hosts with nothing else to
-do (kernel 6.18, `tp_btf`), net of an empty program: median (quartiles). This section is kept by
+Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two otherwise idle hosts with two
+CPUs (kernel 6.18, `tp_btf`), net of an empty program: median (quartiles). This section is kept by
 hand, because its first row needs the commit that it names.
 
 | | pair of processes | 20 processes, 10 cgroups |
 |---|---:|---:|
 | commit `b6bb691`: waits are summed | 67.6 (63.2-68.6) | 73.1 (71.9-73.7) |
-| commit `b2cc984`: divided over the cgroups that ran, and a task's last slices remembered | 98.3 \
+| commit `aa95ff8`: divided among the cgroups that ran, and a task's last runs are remembered | 98.3 \
 (93.9-102.9) | 151.2 (141.1-163.2) |
 ";
 
@@ -71,6 +71,7 @@ const HOW: &str = "\
 without `--write` it only prints |
 | `cargo xtask bench overhead --load nginx,fio --variant default,sched+tcp,default-vfs` | the same with some \
 loads, and with other domains on: the default, only two of them, all but one |
+| `cargo xtask bench overhead --before PROGRAM` | the same beside another build of the agent |
 | `cargo xtask bench overhead --against bpftrace --floor` | the same beside another tool that is installed, \
 and beside empty programs at the hooks of the default |
 | `cargo xtask cost` | measures on this host and on every test kernel, and writes this page and \
@@ -133,10 +134,10 @@ fn in_lab(golden: &Golden) -> Section {
     let kernels: Vec<String> = golden.kernels.iter().map(known).collect();
     let body = format!(
         "In QEMU with `-icount shift=0,sleep=off` and one CPU, a nanosecond of the guest's clock is one \
-         instruction, whatever else the host does. {}. A count is the median of all batches, and for \
-         programs of a thread's birth and death the least, when the allocator has memory at hand; of several \
-         boots it is the least. Instruction counts are not time: they overstate short loops and understate \
-         cache misses and clock reads.\n\n\
+         instruction, whatever else the host does. {}. A count is the median of all batches. For \
+         programs that run when a thread is created or exits, it is the minimum, because the allocator then \
+         has memory at hand. With several boots, it is the minimum over the boots. Instruction counts are \
+         not time: they overstate short loops and understate cache misses and clock reads.\n\n\
          ### One run\n\n\
          Instructions; in brackets, how many instructions the verifier processed (not reported before \
          5.16).\n\n{}\n\

@@ -93,7 +93,7 @@ pub(super) fn commit() -> String {
     let git = |words: &[&str]| cmd::capture(cmd::tool("git").args(words));
     let Some(commit) = git(&["log", "-1", "--format=`%h` (%cs)"]) else { return "unknown".to_owned() };
     let changes = git(&["status", "--porcelain", "--untracked-files=no"]).unwrap_or_default();
-    format!("{}{}", commit.trim(), if changes.trim().is_empty() { "" } else { " and changes" })
+    format!("{}{}", commit.trim(), if changes.trim().is_empty() { "" } else { " with uncommitted changes" })
 }
 
 /// The load average of the last minute.

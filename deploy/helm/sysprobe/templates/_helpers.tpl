@@ -41,7 +41,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "sysprobe.image" -}}
 {{- with .Values.image }}
-{{- $_ := required "image.repository: there is no public image; name where yours is" .repository }}
+{{- $_ := required "image.repository: there is no public image; set the repository of your own" .repository }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
 {{- end }}
 {{- end }}
@@ -63,7 +63,7 @@ recursiveReadOnly: {{ .Values.recursiveReadOnly }}
 {{- fail "`config` names the source kubelet, for which the agent has rights only with podNames.source=kubelet" }}
 {{- end }}
 {{- if and .Values.image.tag .Values.image.digest }}
-{{- fail "image.tag and image.digest: only one of them can be meant" }}
+{{- fail "set only one of image.tag and image.digest" }}
 {{- end }}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled }}
 {{- fail "podMonitor and serviceMonitor: with both, everything is scraped twice" }}

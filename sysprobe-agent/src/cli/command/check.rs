@@ -24,7 +24,7 @@ use trial::Trial;
 pub const HELP: &str = "What will the agent do on this host, and what can it not do, and why? Nothing is \
     changed: the kernel verifies the programs, and they are removed again.\n\n\
     Example: what the configuration or the host turns off, for scripts\n  \
-    sysprobe check -o json | jq '.plan.domains'";
+    sysprobe check -o json | jq '.plan.domains[] | select(.decision.off)'";
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {

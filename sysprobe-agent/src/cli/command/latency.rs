@@ -18,6 +18,7 @@ use crate::cli::target::Target;
 use crate::cli::tui::chrome;
 use crate::cli::waits;
 use crate::cli::workload_view::{self, Report};
+use crate::host;
 use crate::snapshot::source::Source;
 use crate::snapshot::{Query, Snapshot};
 
@@ -55,9 +56,13 @@ impl LatencyArgs {
     /// The query for what is needed beside the totals.
     #[must_use]
     pub fn query(&self) -> Query {
-        let whole = |slow: Duration| u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
         let lease_ms = lease_ms(self.workload.window.step());
-        Query { slow_ns: self.slow.map(whole), follow: true, lease_ms, ..self.workload.scope.query() }
+        Query {
+            slow_ns: self.slow.map(host::nanoseconds),
+            follow: true,
+            lease_ms,
+            ..self.workload.scope.query()
+        }
     }
 }
 

@@ -35,7 +35,7 @@ own (delegation, such as that of systemd to a user's session) and have removed t
 them for all others. (`CAP_DAC_OVERRIDE` includes this capability, and allows more.)
 
 The agent uses no other capability. A test (`cargo xtask test rights`) runs the agent as root
-without each of the others in turn, and finds the same domains with the same hooks; on the oldest
+without each of the others in turn, and finds the same domains in the same attach modes; on the oldest
 and newest kernels it leaves out all of them at once, with the same result.
 
 ```yaml

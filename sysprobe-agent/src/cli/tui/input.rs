@@ -69,7 +69,7 @@ mod common {
     pub(crate) const QUIT: Binding =
         binding(&[Char('q'), KeyCode::Esc], Command::Quit, "q Esc ^C", "quit", Some("q quit"));
     pub(crate) const FREEZE: Binding =
-        binding(&[Char('p'), Char(' ')], Command::Freeze, "p Space", "freeze, or go on", Some("p freeze"));
+        binding(&[Char('p'), Char(' ')], Command::Freeze, "p Space", "freeze or resume", Some("p freeze"));
     pub(crate) const LONGER: Binding =
         binding(&[Char('+'), Char('=')], Command::Longer, "+", "longer interval", Some("+/- interval"));
     pub(crate) const SHORTER: Binding =

@@ -273,7 +273,8 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::Seconds,
         kind: Kind::Gauge,
         help: "Elapsed time of the last pass of a scan, which runs in parts with pauses between them. Scans \
-               of sockets use at most 1 % of a CPU, so socket data can be as old as 100 times this duration.",
+               of sockets use at most 1 % of a CPU, so socket data can be as old as 100 times the CPU time \
+               of a scan, plus the scrape interval.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| seconds(scan.last_ns)),

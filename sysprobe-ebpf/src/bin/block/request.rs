@@ -2,7 +2,7 @@
 
 use sysprobe_common::block::{self, Operation};
 use sysprobe_ebpf::globals;
-use sysprobe_ebpf::kernel::Object;
+use sysprobe_ebpf::kernel::{ABSENT, Object};
 
 globals!(
     OFF_BIO_FLAGS,
@@ -25,8 +25,6 @@ globals!(
     BIT_PREFLUSH,
 );
 
-/// The offset of a member that this kernel does not have.
-const ABSENT: u32 = u32::MAX;
 /// `REQ_OP_MASK`: the lowest byte of the flags is the operation (`enum req_op`).
 const OPERATION: u32 = 0xff;
 /// `REQ_OP_DISCARD`.

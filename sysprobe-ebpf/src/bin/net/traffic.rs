@@ -4,9 +4,9 @@ use sysprobe_common::net::Protocol;
 use sysprobe_common::traffic::Traffic;
 use sysprobe_ebpf::atomic::add_u64;
 use sysprobe_ebpf::globals;
-use sysprobe_ebpf::kernel::{Object, read_u32};
+use sysprobe_ebpf::kernel::{ABSENT, Object, read_u32};
 use sysprobe_ebpf::socket::{
-    IPPROTO_TCP, IPPROTO_UDP, NOT_TAKEN, family, is_datagram, is_inet, is_stream, protocol,
+    IPPROTO_MPTCP, IPPROTO_TCP, IPPROTO_UDP, NOT_TAKEN, family, is_datagram, is_inet, is_stream, protocol,
 };
 
 use crate::accounting::traffic_of;
@@ -19,8 +19,6 @@ globals!(
 /// Part of the ABI.
 const IPPROTO_ICMP: u16 = 1;
 const IPPROTO_ICMPV6: u16 = 58;
-/// Its data goes through the kernel's own TCP sockets (subflows), which have totals.
-const IPPROTO_MPTCP: u16 = 262;
 
 /// `None` for TCP and for other address families. Raw sockets may carry any protocol, with its headers.
 #[inline(always)]
@@ -30,6 +28,7 @@ pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
     }
     match protocol(socket) {
         IPPROTO_TCP if is_stream(socket) => None,
+        // Its data goes through the kernel's own TCP sockets (subflows), which have totals.
         IPPROTO_MPTCP => None,
         IPPROTO_UDP if is_datagram(socket) => Some(Protocol::Udp),
         IPPROTO_ICMP | IPPROTO_ICMPV6 => Some(Protocol::Icmp),
@@ -76,5 +75,5 @@ fn book(
 /// Whether the sent data waits for more, because of `MSG_MORE` or `UDP_CORK`.
 #[inline(always)]
 fn is_corked(socket: impl Object) -> bool {
-    OFF_UDP_PENDING.load() != u32::MAX && read_u32(socket.address(), &OFF_UDP_PENDING).unwrap_or(0) != 0
+    OFF_UDP_PENDING.load() != ABSENT && read_u32(socket.address(), &OFF_UDP_PENDING).unwrap_or(0) != 0
 }

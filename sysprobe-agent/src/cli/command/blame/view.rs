@@ -47,7 +47,7 @@ pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
     let columns = [
         ("MS/S", "milliseconds waited, per second"),
         ("SHARE", "of all waits for a CPU"),
-        ("other", "culprits that are not told apart"),
+        ("other", "all further culprits, summed"),
     ];
     causes.into_iter().chain(columns).collect()
 }

@@ -77,7 +77,9 @@ impl Slow {
 
     fn lost(&self) -> Option<String> {
         let lost = format::whole(self.lost);
-        (self.lost > 0).then(|| format!("Up to {lost} more, of all workloads and commands, found no room."))
+        (self.lost > 0).then(|| {
+            format!("Up to {lost} more slow requests, of all workloads and commands, are not listed.")
+        })
     }
 }
 

@@ -80,14 +80,14 @@ pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
         ("ready_to_wakeup", "readable; its reader still slept"),
         ("wakeup_to_run", "it was runnable, without a CPU"),
         ("run_to_read", "it ran, or slept, before it read"),
-        ("device_to_ready", "stages that this kernel cannot tell"),
-        ("ready_to_read", "  apart are one, such as these"),
-        ("udp", "its stages: udp in the place of tcp"),
+        ("device_to_ready", "merged, where the kernel shows less"),
+        ("ready_to_read", "  the reader's stages, merged"),
+        ("udp", "UDP stages have udp instead of tcp"),
     ];
     let columns = [
-        ("COUNT", "what found nothing unread before it"),
-        ("MAX", "bound of the last bucket with any"),
-        ("SHARE", "of the time of all that was followed"),
+        ("COUNT", "requests: data at an empty socket"),
+        ("MAX", "upper bound of the highest bucket"),
+        ("SHARE", "share of the total time"),
         ("MS/S", "milliseconds waited, per second"),
     ];
     let whose = Whose::ALL.map(|whose| (whose.name(), meaning(whose)));
@@ -97,10 +97,10 @@ pub(super) fn terms() -> Vec<(&'static str, &'static str)> {
 
 const fn meaning(whose: Whose) -> &'static str {
     match whose {
-        Whose::Network => "N: until its reader is told",
+        Whose::Network => "N: until the reader is woken",
         Whose::Scheduler => "C: wakeup_to_run",
         Whose::Application => "A: run_to_read",
-        Whose::Reader => "R: both, where they are not told apart",
+        Whose::Reader => "R: scheduler and application, merged",
     }
 }
 

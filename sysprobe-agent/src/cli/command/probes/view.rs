@@ -19,13 +19,13 @@ const NUMBERS: usize = 4 * NUMBER;
 
 /// The words on the screen and what they mean.
 pub(super) const TERMS: [(&str, &str); 9] = [
-    ("RUNS", "per second"),
-    ("TIME", "mean of a run"),
-    ("CPU", "of one CPU, since the last line"),
-    ("MISSED", "runs that the kernel left out"),
-    ("ENTRIES", "of a map that can run full"),
-    ("FULL", "of the map's capacity"),
-    ("MEMORY", "of the map, when it is full"),
+    ("RUNS", "runs per second"),
+    ("TIME", "mean time of a run"),
+    ("CPU", "share of one CPU, in this window"),
+    ("MISSED", "runs that the kernel skipped"),
+    ("ENTRIES", "in use, if the map can fill up"),
+    ("FULL", "share of the capacity in use"),
+    ("MEMORY", "kernel memory when full"),
     ("LOST", "in this window"),
     ("EVER", "since the agent started"),
 ];
@@ -142,7 +142,7 @@ impl Table {
 
     fn lost(&self, window: &Window) -> Vec<Line<'static>> {
         if window.lost.is_empty() {
-            return vec![Line::raw("Nothing was lost since the agent started.")];
+            return vec![Line::raw("No updates were lost.")];
         }
         let row = |row: &LostRow| {
             let name = format!("{} {}", row.domain, row.reason);

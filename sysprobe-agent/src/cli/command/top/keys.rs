@@ -12,7 +12,7 @@ use crate::cli::tui::input::{
 pub(super) static BINDINGS: [Binding; 24] = [
     HELP,
     QUIT,
-    binding(&[KeyCode::Tab], Command::NextView, "Tab", "next table", Some("1-4 tables")),
+    binding(&[KeyCode::Tab], Command::NextView, "Tab", "next view", Some("1-4 views")),
     binding(&[Char('1'), Char('c')], Command::View(0), "1 c", "CPU and waits for it", None),
     binding(&[Char('2'), Char('i')], Command::View(1), "2 i", "I/O", None),
     binding(&[Char('3'), Char('n')], Command::View(2), "3 n", "network", None),
@@ -26,7 +26,7 @@ pub(super) static BINDINGS: [Binding; 24] = [
         &[KeyCode::Enter],
         Command::Open,
         "Enter",
-        "all of the selected one on a page",
+        "open a page about the selected row",
         Some("Enter open"),
     ),
     binding(

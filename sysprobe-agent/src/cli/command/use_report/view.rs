@@ -19,10 +19,10 @@ const ALARM: char = '!';
 
 /// The words on the screen and what they mean.
 pub(super) const TERMS: [(&str, &str); 6] = [
-    ("U", "utilisation: how much is in use"),
+    ("U", "utilization: how much is in use"),
     ("S", "saturation: what waits for it"),
     ("E", "errors: what fails"),
-    ("BEHIND IT", "the pod with most of it"),
+    ("BEHIND IT", "the workload with the largest share"),
     ("link", "a network device; % of its speed"),
     ("!", "too much: needs attention"),
 ];
@@ -30,8 +30,7 @@ pub(super) const TERMS: [(&str, &str); 6] = [
 pub(super) fn body(report: &UseReport, form: &Form) -> Body {
     let mut fixed = Vec::new();
     if !report.is_told {
-        fixed
-            .push(Line::raw("The agent does not tell of the machine itself: it is older than this command."));
+        fixed.push(Line::raw("This agent reports no data about the node: it is older than this command."));
     }
     let width = width(report, form);
     let title = |text: &str, width| format::pad_right(text, width);

@@ -10,6 +10,16 @@ use crate::cli::rows::{OperationRow, Row, SortKey};
 /// Where kubernetes-mixin's alert `CPUThrottlingHigh` fires.
 const ALARMING_THROTTLED_RATIO: f64 = 0.25;
 
+pub(super) const WAIT99: Column = Column {
+    title: "WAIT99",
+    width: 7,
+    sort: Some(SortKey::P99),
+    rank: 1,
+    extra: false,
+    help: "p99 wait for a CPU",
+    content: Content::Text(|row| format::or_nothing(row.wait_p99, format::duration)),
+};
+
 /// In the order in which they are shown.
 pub(in crate::cli::command::top) static CPU: [Column; 15] = [
     Column {
@@ -59,15 +69,7 @@ pub(in crate::cli::command::top) static CPU: [Column; 15] = [
         help: "median wait for a CPU",
         content: Content::Text(|row| format::or_nothing(row.wait_p50, format::duration)),
     },
-    Column {
-        title: "WAIT99",
-        width: 7,
-        sort: Some(SortKey::P99),
-        rank: 1,
-        extra: false,
-        help: "p99 wait for a CPU",
-        content: Content::Text(|row| format::or_nothing(row.wait_p99, format::duration)),
-    },
+    WAIT99,
     Column {
         title: "WAITMAX",
         width: 8,

@@ -2,7 +2,9 @@
 
 use sysprobe_common::vfs::Operation;
 
-use super::{Column, Content, storage::length, trend};
+use super::cpu::WAIT99;
+use super::storage::length;
+use super::{Column, Content, trend};
 use crate::cli::format;
 use crate::cli::rows::{ReceivedRow, Row, SortKey};
 
@@ -44,15 +46,7 @@ pub(in crate::cli::command::top) static LATENCY: [Column; 11] = [
         help: "longest from device to reader",
         content: Content::Text(|row| received(row, |rx| rx.max, format::duration)),
     },
-    Column {
-        title: "WAIT99",
-        width: 7,
-        sort: Some(SortKey::P99),
-        rank: 1,
-        extra: false,
-        help: "p99 wait for a CPU",
-        content: Content::Text(|row| format::or_nothing(row.wait_p99, format::duration)),
-    },
+    WAIT99,
     Column {
         title: "READ99",
         width: 7,

@@ -35,7 +35,7 @@ fn an_older_agent_is_told_of() {
     let (earlier, mut later) = window();
     later.node = None;
     let text = text(&earlier, &later, Width::Columns(80));
-    assert!(text.contains("The agent does not tell of the machine itself"), "{text}");
+    assert!(text.contains("This agent reports no data about the node"), "{text}");
 }
 
 #[test]

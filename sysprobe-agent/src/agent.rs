@@ -44,7 +44,7 @@ where
 {
     runtime()?.block_on(async {
         let numbers = match client::Client::connect(&config.socket).await? {
-            Some(client) => Numbers::Agents(client.asking(query), without_effect(config).collect()),
+            Some(client) => Numbers::OfAgent(client.asking(query), without_effect(config).collect()),
             None => Numbers::Own(Local::start(config, query)?),
         };
         command(numbers).await
@@ -164,7 +164,7 @@ fn without_effect(config: &Config) -> impl Iterator<Item = String> {
 /// The source of the numbers that a command shows.
 pub(crate) enum Numbers {
     /// Of the running agent, with warnings for the reader.
-    Agents(client::Client, Vec<String>),
+    OfAgent(client::Client, Vec<String>),
     Own(Local),
 }
 
@@ -189,7 +189,7 @@ impl Local {
 impl Source for Numbers {
     async fn next(&mut self) -> anyhow::Result<Snapshot> {
         match self {
-            Self::Agents(client, _) => client.next().await,
+            Self::OfAgent(client, _) => client.next().await,
             Self::Own(local) => {
                 scans::seed_tasks(&local.engine).await?;
                 local.engine.collect(local.query).await?.context("the programs are not loaded")
@@ -199,21 +199,21 @@ impl Source for Numbers {
 
     fn will_ask_again_in(&mut self, interval: Duration) {
         match self {
-            Self::Agents(client, _) => client.will_ask_again_in(interval),
+            Self::OfAgent(client, _) => client.will_ask_again_in(interval),
             Self::Own(local) => local.query.lease_ms = client::lease_ms(interval),
         }
     }
 
     fn describe(&self) -> String {
         match self {
-            Self::Agents(client, _) => client.describe(),
+            Self::OfAgent(client, _) => client.describe(),
             Self::Own(_) => "no agent is running: programs loaded by this command".to_owned(),
         }
     }
 
     fn warnings(&self) -> &[String] {
         match self {
-            Self::Agents(_, warnings) => warnings,
+            Self::OfAgent(_, warnings) => warnings,
             Self::Own(local) => &local.warnings,
         }
     }

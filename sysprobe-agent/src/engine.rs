@@ -43,7 +43,7 @@ use steering::Steering;
 use workload::{Admission, Owner, Registry};
 
 /// Minimum interval between searches for deleted workloads, each of which visits all cgroups.
-const EXPIRE_AT_MOST: Duration = Duration::from_secs(1);
+const EXPIRE_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Just below the cgroup watcher's tick of one second; events can tick the engine more often.
 const GRANT_EVERY: Duration = Duration::from_millis(900);
 
@@ -172,7 +172,7 @@ impl Engine {
             self.reap(id, now);
             self.has_departed = true;
         }
-        if self.has_departed && now.duration_since(self.expired) >= EXPIRE_AT_MOST {
+        if self.has_departed && now.duration_since(self.expired) >= EXPIRE_INTERVAL_MIN {
             self.expire(now);
         }
     }

@@ -223,11 +223,11 @@ impl DomainPlan {
 fn plan_probe(probe: &Probe, facts: &Facts, config: &Config) -> DomainPlan {
     let off =
         |reason| DomainPlan { name: probe.domain, decision: Decision::Off(reason), passed_over: Vec::new() };
-    let way = match way_to_cgroup(probe, facts, config) {
-        Ok(way) => way,
+    let globals = match cgroup_globals(probe, facts, config) {
+        Ok(globals) => globals,
         Err(reason) => return off(reason),
     };
-    let (candidates, passed_over) = candidates::of(probe, facts, config, &way);
+    let (candidates, passed_over) = candidates::of(probe, facts, config, &globals);
     if candidates.is_empty() {
         return off(match config.attach {
             Some(forced) if passed_over.is_empty() => {
@@ -260,7 +260,7 @@ impl fmt::Display for Reason {
 
 /// Checks what every attach mode needs (privileges, BTF), and returns the globals that lead from a task to
 /// its cgroup in the key hierarchy.
-fn way_to_cgroup(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
+fn cgroup_globals(probe: &Probe, facts: &Facts, config: &Config) -> Result<Globals, String> {
     const POINTER: u32 = 8;
     if !config.domains.wants(probe.domain) {
         return Err(turned_off(probe.domain));

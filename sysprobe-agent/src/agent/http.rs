@@ -175,7 +175,7 @@ async fn snapshot(
     Extension(seat): Extension<Seat>,
     Query(query): Query<snapshot::Query>,
 ) -> Response {
-    if !query.is_empty() && query.lease_ms == 0 {
+    if !query.needs_no_lease() && query.lease_ms == 0 {
         let missing = "slow_ns, follow and measure need lease_ms, which says for how long\n";
         return (StatusCode::BAD_REQUEST, missing).into_response();
     }

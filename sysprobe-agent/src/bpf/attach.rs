@@ -15,7 +15,7 @@ use crate::probe::{self, Hook};
 
 /// How long a scan at start may take. A million open files take a quarter of a second, and ten seconds on an
 /// emulated machine.
-const SEED_AT_MOST: Duration = Duration::from_secs(30);
+const SEED_LIMIT: Duration = Duration::from_secs(30);
 
 /// Tries the names that a function has had across kernel versions, one after the other. An error for a name
 /// that the kernel has takes precedence over "no such function" for the others.
@@ -75,7 +75,7 @@ pub(super) fn link_to_all(program: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {
 
 /// Objects that the scan does not reach are picked up when they are used next.
 pub(super) fn seed(scan: &Scan) -> io::Result<()> {
-    if !scan.run(SEED_AT_MOST)?.is_complete {
+    if !scan.run(SEED_LIMIT)?.is_complete {
         warn!(
             program = scan.program(),
             "The initial scan did not finish in time; tasks and files that it missed stay unknown until they \

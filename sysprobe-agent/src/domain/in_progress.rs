@@ -22,7 +22,7 @@ pub trait Begun: Pod + Default {
 /// Scans are rare because each visits every bucket of the table, at some nanoseconds per bucket.
 const SCAN_EVERY: Duration = Duration::from_secs(300);
 /// Minimum interval, also while the table keeps filling up.
-const SCAN_AT_MOST: Duration = Duration::from_secs(10);
+const SCAN_INTERVAL_MIN: Duration = Duration::from_secs(10);
 /// Only a hung device or reclaim takes this long. If it ends after all, the end is counted as one without a
 /// begin.
 const STALE_NS: u64 = 600_000_000_000;
@@ -122,7 +122,7 @@ impl<V: Begun> InProgress<V> {
 
 /// Interval between two scans.
 const fn pause(was_full: bool) -> Duration {
-    if was_full { SCAN_AT_MOST } else { SCAN_EVERY }
+    if was_full { SCAN_INTERVAL_MIN } else { SCAN_EVERY }
 }
 
 fn is_stale(value: &impl Begun, now_ns: u64) -> bool {

@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(SANDBOX_AFTER.as_secs() + 5);
 /// The same while the pod is unknown although its source responds. On an overloaded machine the source is
 /// late, and the kernel keeps the counters of live cgroups meanwhile.
 const PATIENCE_WHILE_ANSWERED: Duration = Duration::from_secs(60);
-/// Maximum number of deleted cgroups whose counters wait for a name. Counters of further ones are charged at
-/// once.
+/// Maximum number of records of deleted cgroups that wait for a name: one for each cgroup and domain. Further
+/// ones are charged at once.
 const ORPHANS_MAX: usize = 4096;
 
 pub(super) struct Attribution {

@@ -18,7 +18,7 @@ use crate::snapshot::ScanSample;
 /// Interval between walks if there are no events.
 const WALK_WITHOUT_EVENTS: Duration = Duration::from_secs(5);
 /// Minimum interval between walks if an event could not be placed.
-const WALK_AT_MOST: Duration = Duration::from_secs(1);
+const WALK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 /// Interval between walks as a safeguard while events arrive.
 const AUDIT: Duration = Duration::from_secs(600);
 
@@ -63,7 +63,7 @@ impl CgroupTracker {
         let lost = self.counted().ring_full;
         let stale = self.stale || lost != self.made_good;
         let pause = match &self.events {
-            _ if stale => WALK_AT_MOST,
+            _ if stale => WALK_INTERVAL_MIN,
             Some(_) => AUDIT,
             None => WALK_WITHOUT_EVENTS,
         };

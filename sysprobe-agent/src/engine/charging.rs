@@ -89,33 +89,32 @@ fn charge(slots: &mut dyn SlotTable, attribution: &Attribution, registry: &mut R
     });
 }
 
-/// Adds the sockets that each owner had at the last scan. Sockets of a cgroup without a name are left out: a
-/// gauge, unlike a counter, need not be kept for later.
+/// Adds the sockets that each owner had at the last scan.
 pub(super) fn count_sockets(
     sockets: &[(SlotOwner, SocketsSample)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    let owners = Owners::default();
     registry.forget_sockets();
-    for (owner, sockets) in sockets {
-        if !matches!(owner, SlotOwner::Cgroup(id) if attribution.owner(*id).is_none()) {
-            registry.add_sockets(owners.of(*owner, attribution), sockets);
-        }
-    }
+    each_named(sockets, attribution, |owner, sockets| registry.add_sockets(owner, sockets));
 }
 
-/// Adds the threads that each owner has now. Threads of a cgroup without a name are left out: a gauge, unlike
-/// a counter, need not be kept for later.
+/// Adds the threads that each owner has now.
 pub(super) fn count_threads(
     threads: &[(SlotOwner, Threads)],
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
+    each_named(threads, attribution, |owner, threads| registry.add_threads(owner, threads));
+}
+
+/// Passes what each owner has to `add`. What a cgroup without a name has is left out: a gauge, unlike a
+/// counter, need not be kept for later.
+fn each_named<T>(levels: &[(SlotOwner, T)], attribution: &Attribution, mut add: impl FnMut(&Owner, &T)) {
     let owners = Owners::default();
-    for (owner, threads) in threads {
+    for (owner, level) in levels {
         if !matches!(owner, SlotOwner::Cgroup(id) if attribution.owner(*id).is_none()) {
-            registry.add_threads(owners.of(*owner, attribution), threads);
+            add(owners.of(*owner, attribution), level);
         }
     }
 }

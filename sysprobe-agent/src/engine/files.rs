@@ -29,7 +29,7 @@ use crate::snapshot::{
 /// Time limit of a pass, which runs on the engine's thread; cgroups that do not fit are read in the next
 /// pass. Reading a cgroup's files takes about 80 us (8 to 13 per file, mostly to open it), so this is enough
 /// for 3,000 cgroups. Keeping the files open would cut that to a third, but cost 5 KiB per file.
-const AT_MOST: Duration = Duration::from_millis(250);
+const PASS_LIMIT: Duration = Duration::from_millis(250);
 
 pub(super) struct Files {
     cpu: Option<Domain<CpuFiles>>,
@@ -126,7 +126,7 @@ impl Files {
         let mut cgroups = with_series(tracker, start);
         registry.forget_memory_levels();
         let mut rotation = std::mem::take(&mut self.rotation);
-        let has_time = || start.elapsed() < AT_MOST;
+        let has_time = || start.elapsed() < PASS_LIMIT;
         let is_complete = rotation.round(
             &mut cgroups,
             |of| of.id,
@@ -177,8 +177,9 @@ impl<R: Read> Domain<R> {
     /// `None` if the plan does not enable it.
     fn start(plan: &Plan, domains: &mut Vec<DomainState>, files: impl FnOnce() -> Option<R>) -> Option<Self> {
         let decision = plan.decision(R::DOMAIN);
-        domains.push(file_domain(R::DOMAIN, decision));
-        let files = matches!(decision, Some(Decision::On(_))).then(files).flatten()?;
+        let files = matches!(decision, Some(Decision::On(_))).then(files).flatten();
+        domains.push(file_domain(R::DOMAIN, decision, files.is_some()));
+        let files = files?;
         Some(Self {
             files,
             seen: HashMap::new(),

@@ -14,7 +14,7 @@ use crate::host;
 use crate::snapshot::load_average::period;
 
 /// Minimum interval between scans of all tasks because an unknown one was met.
-const SEED_AT_MOST: Duration = Duration::from_secs(10);
+const SEED_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// The scan that counts the threads; `None` if there is no such program.
@@ -63,7 +63,7 @@ impl Engine {
     /// The scan that registers tasks whose creation was missed, if one was met since the last scan.
     pub fn begin_task_seed(&mut self) -> Option<Scan> {
         let (missed, now) = (self.bpf_domains.unknown_tasks(), Instant::now());
-        if missed == self.seeded.0 || now.duration_since(self.seeded.1) < SEED_AT_MOST {
+        if missed == self.seeded.0 || now.duration_since(self.seeded.1) < SEED_INTERVAL_MIN {
             return None;
         }
         self.seeded = (missed, now);

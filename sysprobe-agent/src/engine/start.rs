@@ -108,10 +108,12 @@ fn off(name: &str, mode: &str, reason: String) -> DomainState {
     DomainState { name: name.into(), mode: mode.into(), reason, ..DomainState::default() }
 }
 
-pub(super) fn file_domain(name: &str, decision: Option<&Decision>) -> DomainState {
+/// The state of a domain that reads files, which it has found or not.
+pub(super) fn file_domain(name: &str, decision: Option<&Decision>, is_found: bool) -> DomainState {
     match decision {
         Some(Decision::Off(reason)) => off(name, "file", reason.clone()),
-        _ => up(name, "file", String::new()),
+        Some(Decision::On(_)) if is_found => up(name, "file", String::new()),
+        _ => off(name, "file", "its files were not found".to_owned()),
     }
 }
 

@@ -36,9 +36,9 @@ impl Query {
         Duration::from_millis(self.lease_ms).min(LONGEST_LEASE)
     }
 
-    /// Whether it asks for nothing that needs a lease.
+    /// Whether nothing that it asks for needs a lease.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub const fn needs_no_lease(&self) -> bool {
         self.slow_ns.is_none() && !self.follow && !self.measure
     }
 }

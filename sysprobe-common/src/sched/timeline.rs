@@ -161,8 +161,8 @@ pub struct Timeline {
     pub clock_compared: u64,
     /// How often a task was charged to `slot::UNKNOWN` without a look-up, because no slot was free; and the
     /// part of this number that a flush has added to the losses.
-    pub unplaced: u64,
-    pub unplaced_told: u64,
+    pub without_slot: u64,
+    pub without_slot_told: u64,
     pub division: Division,
     pub run_intervals: [RunInterval; RUN_INTERVALS],
     /// The interference table, by a hash of the pair.

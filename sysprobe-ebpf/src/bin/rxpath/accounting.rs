@@ -25,6 +25,7 @@ static RXPATH_SLOTS: Known<Key> = Known::new();
 static RXPATH_FREE: Free = Free::new();
 #[btf_map]
 static RXPATH_ROOM: Room = Room::new();
+
 /// Adds the stages of an observation, weighted by the number of packets that it stands for. The time before a
 /// point that is not observable belongs to the next stage.
 #[inline(always)]

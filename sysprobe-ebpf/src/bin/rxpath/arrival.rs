@@ -45,7 +45,7 @@ const LEAST_PART_BITS: u64 = 3;
 
 /// The longest time from a device to the socket, in nanoseconds. It may exceed `same_for`, because a CPU may
 /// delay its softirqs for long, and a newer packet of the same name would have replaced the timestamp.
-const LONGEST_WAY: u64 = 10_000_000_000;
+const LONGEST_TRANSIT: u64 = 10_000_000_000;
 
 /// A packet passes a virtual device, and will wait for its softirq.
 #[inline(always)]
@@ -89,7 +89,7 @@ pub(crate) fn is_noted(name: Name) -> bool {
     // SAFETY: as in `note_at`.
     let noted = unsafe { place.read_volatile() };
     // Most entries belong to other packets: no clock is read for them.
-    (noted ^ name.hash) & !TIMESTAMP == 0 && age(noted, name, now()) <= LONGEST_WAY
+    (noted ^ name.hash) & !TIMESTAMP == 0 && age(noted, name, now()) <= LONGEST_TRANSIT
 }
 
 #[inline(always)]
@@ -134,7 +134,7 @@ pub(crate) fn loss(name: Name, protocol: Protocol, now: u64) -> RxpathLoss {
         place_of(&RXPATH_ARRIVALS, name).is_some_and(|place| {
             // SAFETY: as above.
             let other = unsafe { place.read_volatile() };
-            other != 0 && now.wrapping_sub(other) & TIMESTAMP <= LONGEST_WAY
+            other != 0 && now.wrapping_sub(other) & TIMESTAMP <= LONGEST_TRANSIT
         })
     };
     if is_overwritten { RxpathLoss::ArrivalOverwritten } else { RxpathLoss::NoDevice }
@@ -145,7 +145,7 @@ fn noted(timestamps: &Timestamps, name: Name, now: u64) -> u64 {
     let Some(place) = place_of(timestamps, name) else { return 0 };
     // SAFETY: as above.
     let age = age(unsafe { place.read_volatile() }, name, now);
-    if age > LONGEST_WAY { 0 } else { now - age }
+    if age > LONGEST_TRANSIT { 0 } else { now - age }
 }
 
 /// If few packets are followed, a part of the array suffices, and stays in the CPU's caches.

@@ -28,9 +28,9 @@ pub(crate) fn since(ready: u64) -> (u64, u64) {
     // SAFETY: the helper returns a typed pointer to the current task.
     let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
     let Some(stored) = shared::sched_task(task) else { return (ready, 0) };
-    let mut way = Way { ready, woken: ready, waited: 0 };
-    way.go_back(task, stored);
-    (way.woken, way.waited)
+    let mut waits = ReaderWaits { ready, woken: ready, waited: 0 };
+    waits.go_back(task, stored);
+    (waits.woken, waits.waited)
 }
 
 /// Adds the last run intervals of the CPU to a record, to explain why the request was slow.
@@ -56,13 +56,13 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
 }
 
 /// The reader's waits since the data became ready.
-struct Way {
+struct ReaderWaits {
     ready: u64,
     woken: u64,
     waited: u64,
 }
 
-impl Way {
+impl ReaderWaits {
     #[inline(always)]
     fn go_back(&mut self, task: Typed, stored: &StoredTask) {
         if let Some((slice, _)) = current(task, stored)

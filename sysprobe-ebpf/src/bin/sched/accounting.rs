@@ -88,16 +88,16 @@ fn is_resolved(last: &SchedTask) -> bool {
     let exhausted = exhausted();
     let has_none = exhausted != 0 && last.moved_at == exhausted;
     if has_none {
-        count_unplaced();
+        count_without_slot();
     }
     has_none
 }
 
 /// Counted in memory of this CPU's own, because all CPUs may do so at once.
 #[inline(always)]
-fn count_unplaced() {
+fn count_without_slot() {
     if let Some(line) = timeline::of_this_cpu() {
-        line.unplaced += 1;
+        line.without_slot += 1;
     }
 }
 

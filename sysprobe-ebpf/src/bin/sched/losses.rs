@@ -23,12 +23,12 @@ pub(crate) fn lose(loss: SchedLoss) {
 
 /// Moves this CPU's count to where the agent reads it.
 #[inline(always)]
-pub(crate) fn flush_unplaced(line: &mut Timeline) {
+pub(crate) fn flush_without_slot(line: &mut Timeline) {
     // On the agent's own CPU a switch may add to it meanwhile, so it is read once.
-    let unplaced = line.unplaced;
-    let new = unplaced - line.unplaced_told;
+    let without_slot = line.without_slot;
+    let new = without_slot - line.without_slot_told;
     if new != 0 {
-        line.unplaced_told = unplaced;
+        line.without_slot_told = without_slot;
         counter::add(&SCHED_LOSSES, SchedLoss::NoFreeSlot as u32, new);
     }
 }

@@ -24,6 +24,7 @@ static TCP_SLOTS: Known = Known::new();
 static TCP_FREE: Free = Free::new();
 #[btf_map]
 static TCP_ROOM: Room = Room::new();
+
 #[inline(always)]
 pub(crate) fn slot_of(owner: u64) -> u32 {
     match owner {

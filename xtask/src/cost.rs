@@ -266,4 +266,23 @@ mod tests {
         let page = fs::read_to_string(page_file()).unwrap();
         assert_eq!(page::render(&golden, Vec::new(), &page), page, "run `cargo xtask cost`");
     }
+
+    /// When all slots are in use, programs must notice, and not look for a free one each time.
+    #[test]
+    fn without_a_slot_no_program_costs_much_more_than_with_one() {
+        const MORE: u64 = 250;
+        let golden = read_golden().unwrap().unwrap();
+        for kernel in &golden.kernels {
+            let without = kernel.programs.iter().filter_map(|row| {
+                let program = row.program.strip_suffix(" without a slot")?;
+                Some((row, kernel.row(&row.mode, program)?.instructions?, row.instructions?))
+            });
+            let without: Vec<_> = without.collect();
+            assert!(!without.is_empty(), "{} has no such counts", kernel.series);
+            for (row, with, without) in without {
+                let (program, mode) = (&row.program, &row.mode);
+                assert!(without <= with + MORE, "{program} ({mode}) on {}: {with}, {without}", kernel.series);
+            }
+        }
+    }
 }

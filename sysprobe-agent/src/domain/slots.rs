@@ -69,8 +69,8 @@ impl SlotOwner {
 const GONE: usize = 64;
 
 /// The same for this many free slots. These keys take room in the map that new cgroups need.
-const fn gone_for(free: usize) -> usize {
-    if free / 2 < GONE { free / 2 } else { GONE }
+fn gone_for(free: usize) -> usize {
+    GONE.min(free / 2)
 }
 
 pub struct Slots<S, K = u64> {
@@ -86,8 +86,6 @@ pub struct Slots<S, K = u64> {
     shards: Shards,
     /// What each slot held when it was last read; `None` if it has not been read.
     last: Vec<Option<Box<S>>>,
-    /// The number of free slots when the used ones were last listed.
-    unused: usize,
     /// Keys of deleted cgroups, the oldest first.
     gone: VecDeque<K>,
 }
@@ -106,7 +104,6 @@ impl<S: Counters, K: Key> Slots<S, K> {
             entries: Entries::with_capacity(slots),
             shards,
             last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
-            unused: slots.saturating_sub(slot::FIRST_FREE) as usize,
             gone: VecDeque::new(),
         };
         // The stack returns what was pushed last: low numbers come first, to keep the used memory together.
@@ -127,7 +124,6 @@ impl<S: Counters, K: Key> Slots<S, K> {
     /// Looks up the slots in use, for `read`.
     pub fn list(&mut self) -> io::Result<()> {
         self.entries.read(self.descriptor.as_fd())?;
-        self.unused = self.last.len().saturating_sub(slot::FIRST_FREE as usize + self.in_slots().count());
         self.forget_gone().map_err(io::Error::other)?;
         let highest = self.in_slots().map(|(_, slot)| slot).max().unwrap_or(slot::KERNEL);
         self.reach(highest)
@@ -191,9 +187,10 @@ impl<S: Counters, K: Key> Slots<S, K> {
         self.forget_gone()
     }
 
-    /// Leaves no more keys of deleted cgroups in the map than there is room for.
+    /// Leaves no more keys of deleted cgroups in the map than there was room for when it was last listed.
     fn forget_gone(&mut self) -> Result<(), LoadError> {
-        while self.gone.len() > gone_for(self.unused)
+        let free = self.last.len().saturating_sub(slot::FIRST_FREE as usize + self.in_slots().count());
+        while self.gone.len() > gone_for(free)
             && let Some(oldest) = self.gone.pop_front()
         {
             self.known.remove(&oldest).map_err(|error| failed(self.maps.known, &error))?;

@@ -7,6 +7,8 @@ mod counts;
 mod deep;
 #[path = "block/disk.rs"]
 mod disk;
+#[path = "block/held.rs"]
+mod held;
 mod support;
 
 use std::fs;
@@ -16,6 +18,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use support::attach_modes::{Watcher, watchers};
 use support::cgroup::{Cgroup, is_v1};
+use support::hidden::count_all;
 use support::process::inside;
 use support::storage::{Kind, run};
 use support::totals::lost;
@@ -85,19 +88,20 @@ fn everything(cgroup: &Cgroup, directory: &Path) {
     run(Command::new("fstrim").arg(directory));
 }
 
-/// The kernel reads its clock a little later than our programs do, after all of them and other work on the
-/// request, and it shows whole milliseconds: our time is never the larger one. The difference was 10 us with
-/// two agents; in emulation with several agents it is a tenth of a request's time.
-fn assert_same_time(what: &str, requests: u64, ours_ms: u64, kernels_ms: u64) {
+/// The kernel reads its clock after all programs and other work on the request, so our time is never the
+/// larger one. How much smaller it is depends on what else the CPU does in between. The kernel shows whole
+/// milliseconds.
+fn assert_no_longer(what: &str, ours_ms: u64, kernels_ms: u64) {
     const ROUNDED_MS: u64 = 2;
-    const MOMENTS_A_MS: u64 = 64;
-    let moments = kernels_ms / 5 + requests / MOMENTS_A_MS;
-    let range = kernels_ms.saturating_sub(moments + ROUNDED_MS)..=kernels_ms + ROUNDED_MS;
-    assert!(range.contains(&ours_ms), "{what}: {ours_ms} ms of {kernels_ms} ms");
+    assert!(ours_ms <= kernels_ms + ROUNDED_MS, "{what}: {ours_ms} ms of {kernels_ms} ms");
 }
 
 #[test]
 fn all_requests_are_those_of_the_kernels_own_statistics() {
+    count_all(compare_with_statistics);
+}
+
+fn compare_with_statistics() {
     // With the scheduler, requests wait in a queue and are merged there; without it, they go to the driver at
     // once.
     for (kind, scheduler) in [(Kind::Ext4, "mq-deadline"), (Kind::Xfs, "none"), (Kind::Ext4, "none")] {
@@ -120,9 +124,9 @@ fn all_requests_are_those_of_the_kernels_own_statistics() {
                 "{what}: {ours:?}, of which flushes {:?}; the kernel: {truth:?}",
                 all.of(Operation::Flush)
             ));
-            assert_same_time(&what, truth.reads, ours.read_ms, truth.read_ms);
-            assert_same_time(&what, truth.writes, ours.write_ms, truth.write_ms);
-            assert_same_time(&what, truth.discards, ours.discard_ms, truth.discard_ms);
+            assert_no_longer(&what, ours.read_ms, truth.read_ms);
+            assert_no_longer(&what, ours.write_ms, truth.write_ms);
+            assert_no_longer(&what, ours.discard_ms, truth.discard_ms);
             let (read_ms, write_ms, discard_ms) = (truth.read_ms, truth.write_ms, truth.discard_ms);
             let missed = lost(&after, "block", "submission_missed");
             assert_eq!(DiskStats { read_ms, write_ms, discard_ms, ..ours }, truth, "{what}, {missed} missed");
@@ -141,6 +145,10 @@ fn all_requests_are_those_of_the_kernels_own_statistics() {
 
 #[test]
 fn requests_flushes_and_bytes_are_those_of_fio() {
+    count_all(compare_with_fio);
+}
+
+fn compare_with_fio() {
     let disk = Disk::new(16 << 20);
     let watchers = watchers("block");
     let cgroup = Cgroup::new("fio");
@@ -178,6 +186,10 @@ fn requests_flushes_and_bytes_are_those_of_fio() {
 /// Without the kernel's timestamps, a request's time begins when the agent first sees it.
 #[test]
 fn a_queue_without_statistics_counts_all_the_same() {
+    count_all(turn_statistics_off);
+}
+
+fn turn_statistics_off() {
     let disk = Disk::new(16 << 20);
     assert!(disk.set("iostats", "0") && disk.set("scheduler", "none"), "every queue has these");
     let watchers = watchers("block");
@@ -201,6 +213,10 @@ fn a_queue_without_statistics_counts_all_the_same() {
 
 #[test]
 fn what_a_device_fails_to_do_is_an_error() {
+    count_all(fill_device);
+}
+
+fn fill_device() {
     const BLOCK: u64 = 4096;
     const WRITES: u64 = 8;
     let disk = Disk::with_room(1 << 20, 5 * BLOCK);
@@ -235,6 +251,10 @@ fn can_note_owners() -> bool {
 
 #[test]
 fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows() {
+    count_all(write_back_later);
+}
+
+fn write_back_later() {
     const WRITTEN: u64 = 8 << 20;
     let notes = can_note_owners();
     let disk = Disk::formatted(BYTES, Kind::Ext4);
@@ -265,6 +285,10 @@ fn what_is_written_back_later_is_charged_to_who_wrote_it_where_the_kernel_knows(
 
 #[test]
 fn cgroups_that_go_leave_nothing_behind() {
+    count_all(remove_cgroups);
+}
+
+fn remove_cgroups() {
     const CGROUPS: u64 = 40;
     /// A margin for other tests that use slots at the same time.
     const OTHERS: u64 = CGROUPS / 4;

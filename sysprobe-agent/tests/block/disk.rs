@@ -1,11 +1,11 @@
-//! A block device of the test's own: a file in memory behind a loop device, and the kernel's counts of it.
+//! A block device of the test's own: a file behind a loop device, and the kernel's counts of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::support::device::Loop;
-use super::support::storage::{Kind, clean_up, run};
+use super::support::storage::{Frozen, Kind, Storage, clean_up, run};
 
 /// The device; detached when it is dropped.
 #[derive(Debug)]
@@ -41,7 +41,20 @@ impl Disk {
 
     /// A device of which no more than `room` bytes can be written.
     pub(crate) fn with_room(bytes: u64, room: u64) -> Self {
-        let device = Loop::with_room(bytes, room);
+        Self::from(Loop::with_room(bytes, room))
+    }
+
+    /// A device over a file of an ext4 that can be frozen.
+    pub(crate) fn that_can_be_held(bytes: u64) -> Self {
+        Self::from(Loop::over(Storage::of(Kind::Ext4, bytes), bytes))
+    }
+
+    /// From now on, no write completes until the result is dropped.
+    pub(crate) fn hold(&self) -> Frozen {
+        self.device.storage.freeze()
+    }
+
+    fn from(device: Loop) -> Self {
         let name = device.path.file_name().expect("a device").to_string_lossy().into_owned();
         Self { name, mount: None, device }
     }
@@ -55,7 +68,7 @@ impl Disk {
             _ => mkfs.args(["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
         };
         run(mkfs.arg(&disk.device.path));
-        let place = disk.device.memory.path().join("mounted");
+        let place = disk.device.storage.path().join("mounted");
         fs::create_dir(&place).expect("a directory");
         run(Command::new("mount").args(["-t", kind.name()]).arg(&disk.device.path).arg(&place));
         disk.mount = Some(place);

@@ -1,5 +1,5 @@
-//! Block devices of the test's own: a loop device over a file in memory, and device-mapper devices on top.
-//! They are removed at the end.
+//! Block devices of the test's own: a loop device over a file, and device-mapper devices on top. They are
+//! removed at the end.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,25 +8,30 @@ use std::process::{self, Command, Stdio};
 
 use super::storage::{Kind, Storage, clean_up, run};
 
-/// A loop device over a file in memory.
+/// A loop device over a file.
 #[derive(Debug)]
 pub(crate) struct Loop {
     pub(crate) path: PathBuf,
-    pub(crate) memory: Storage,
+    /// Holds the file.
+    pub(crate) storage: Storage,
 }
 
 impl Loop {
+    /// A device in memory.
     pub(crate) fn new(bytes: u64) -> Self {
         Self::with_room(bytes, bytes)
     }
 
-    /// A device of which no more than `room` bytes can be written.
+    /// A device in memory, of which no more than `room` bytes can be written.
     pub(crate) fn with_room(bytes: u64, room: u64) -> Self {
-        let memory = Storage::of(Kind::Tmpfs, room);
-        let image = memory.path().join("image");
+        Self::over(Storage::of(Kind::Tmpfs, room), bytes)
+    }
+
+    pub(crate) fn over(storage: Storage, bytes: u64) -> Self {
+        let image = storage.path().join("image");
         File::create(&image).and_then(|file| file.set_len(bytes)).expect("an image");
         let path = run(Command::new("losetup").args(["--find", "--show"]).arg(&image));
-        Self { path: PathBuf::from(path.trim()), memory }
+        Self { path: PathBuf::from(path.trim()), storage }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The kernels of some sandboxes run no program while a thread of process 1 is current: that process is the
 //! sandbox's supervisor. If a softirq interrupts it, whatever the softirq does goes unseen, too, and no loss
-//! is counted. A supervisor that runs for a few milliseconds each second hides about one event in a thousand.
+//! is counted. Softirqs handle received packets and the ends of block requests. A supervisor that runs for a
+//! few milliseconds each second hides about one event in a thousand.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{self, Command};

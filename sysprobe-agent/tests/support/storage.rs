@@ -69,9 +69,11 @@ impl Storage {
 
     /// Freezes the file system below this one.
     pub(crate) fn freeze_below(&self) -> Frozen {
-        let below = self.mounts.iter().rev().nth(1).expect("one on top of another").clone();
-        run(Command::new("fsfreeze").arg("--freeze").arg(&below));
-        Frozen { place: below }
+        Frozen::new(self.mounts.iter().rev().nth(1).expect("one on top of another"))
+    }
+
+    pub(crate) fn freeze(&self) -> Frozen {
+        Frozen::new(self.path())
     }
 
     /// The directory for files.
@@ -142,6 +144,13 @@ impl Drop for Storage {
 #[derive(Debug)]
 pub(crate) struct Frozen {
     place: PathBuf,
+}
+
+impl Frozen {
+    fn new(place: &Path) -> Self {
+        run(Command::new("fsfreeze").arg("--freeze").arg(place));
+        Self { place: place.to_owned() }
+    }
 }
 
 impl Drop for Frozen {

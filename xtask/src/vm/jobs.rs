@@ -45,7 +45,7 @@ pub(super) const SHORT: [Part; 12] = [
     Part { file: "reclaim", tests: &[], kernel: Some("5.10") },
     Part { file: "attach_modes", tests: &[], kernel: None },
     Part { file: "rights", tests: &["the_table", "room", "kprobes"], kernel: Some("5.10") },
-    Part { file: "block", tests: &["all_requests", "what_is_written"], kernel: Some("5.10") },
+    Part { file: "block", tests: &["all_requests", "held::", "what_is_written"], kernel: Some("5.10") },
     Part { file: "tcp", tests: &["segments_and_bytes", "a_full_accept_queue"], kernel: Some("5.10") },
     Part { file: "net", tests: &["as_the_kernel_counts", "a_flood"], kernel: Some("6.1") },
     Part { file: "blame", tests: &["two_spinners", "nested_quotas"], kernel: Some("6.1") },

@@ -10,6 +10,7 @@ mod support;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use storage::loads::{Counts, Kind, Outcome, is_full};
 use support::agent::{Agent, Options};
@@ -20,6 +21,15 @@ use sysprobe_agent::snapshot::Snapshot;
 
 /// Memory beyond the agent's use: less than its reserve, so there is no room for one more socket.
 const ROOM: u64 = 8 << 20;
+
+/// One test at a time: until an agent notices that its limit was lowered, it has the grants from before, and
+/// the sockets of another test could make it exceed the new limit.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    // A test that failed has cleaned up too.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// An agent in a memory cgroup of its own.
 fn agent_in(group: &Cgroup, config: &str) -> Agent {
@@ -79,6 +89,7 @@ fn limit(agent: &Agent, group: &Cgroup, bytes: u64, has_room: bool) {
 
 #[test]
 fn an_agent_at_its_memory_limit_fails_no_connection_fork_or_open() {
+    let _turn = turn();
     let counts = Counts::of_environment();
     let plain = run("plain", counts);
     let group = Cgroup::with_memory("storage");
@@ -126,6 +137,7 @@ fn limited(group: &Cgroup) -> (Agent, u64) {
 
 #[test]
 fn storage_ends_before_the_memory_limit_does_and_tells_how_much_there_is() {
+    let _turn = turn();
     let group = Cgroup::with_memory("bounded");
     let (mut agent, limit) = limited(&group);
     let before = group.memory();

@@ -35,9 +35,10 @@ pub struct Orders {
     pub tree: String,
     /// Files of the host that stand in other places too: what, where.
     pub replaced: Vec<(String, String)>,
-    /// Directory and search path of the jobs.
+    /// Directory, search path, and further environment variables of the jobs.
     pub directory: String,
     pub path: String,
+    pub environment: Vec<(String, String)>,
     pub jobs: Vec<Job>,
 }
 
@@ -74,6 +75,8 @@ impl Orders {
             line("directory", [&*self.directory]),
             line("path", [&*self.path]),
         ];
+        let variables = self.environment.iter();
+        lines.extend(variables.map(|(name, value)| line("environment", [&**name, &**value])));
         lines.extend(self.modules.iter().map(|module| line("module", [&**module])));
         lines.extend(self.replaced.iter().map(|(what, place)| line("replaced", [&**what, &**place])));
         lines.extend(self.jobs.iter().map(|job| {
@@ -95,6 +98,7 @@ impl Orders {
                 ("tree", value) => orders.tree = value,
                 ("directory", value) => orders.directory = value,
                 ("path", value) => orders.path = value,
+                ("environment", name) => orders.environment.push((name, parts.next()?)),
                 ("module", value) => orders.modules.push(value),
                 ("replaced", what) => orders.replaced.push((what, parts.next()?)),
                 ("job", name) => {
@@ -159,6 +163,7 @@ mod tests {
             replaced: vec![("/a".to_owned(), "/b".to_owned())],
             directory: "/work dir".to_owned(),
             path: "/bin:/sbin".to_owned(),
+            environment: vec![("ALL".to_owned(), String::new()), ("SIZE".to_owned(), "a b".to_owned())],
             jobs: vec![job, Job::default()],
         };
         assert_eq!(Orders::parse(&orders.to_text()), Some(orders));

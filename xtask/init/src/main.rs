@@ -71,6 +71,7 @@ fn run(job: &Job, orders: &Orders, output: &File) -> Result<i32> {
     let mut command = Command::new(&job.program);
     command.args(&job.arguments).current_dir(&orders.directory).env_clear();
     command.envs([("PATH", &*orders.path), ("HOME", "/root"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]);
+    command.envs(orders.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
     let child = command.spawn().with_context(|| format!("starting {}", job.program))?;
     Ok(sys::wait(child.id())?)

@@ -1,5 +1,6 @@
 //! What the guests run: the agent's integration tests, the same binaries that run on the host.
 
+use std::env;
 use std::path::Path;
 use std::process::Command;
 
@@ -36,9 +37,9 @@ pub(super) struct Part {
 }
 
 /// The parts that `cargo xtask test` has time for: each attach mode against the kernel and the others, cgroup
-/// files, and the storage tests that need device mapper, fentry and kprobes, or cgroup v1, which a host may
-/// lack. Old kernels need more capabilities.
-pub(super) const SHORT: [Part; 12] = [
+/// files, an agent at its memory limit, and the tests of file systems that need device mapper, fentry and
+/// kprobes, or cgroup v1, which a host may lack. Old kernels need more capabilities.
+pub(super) const SHORT: [Part; 13] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "memory", tests: &[], kernel: None },
     Part { file: "pressure", tests: &[], kernel: None },
@@ -55,6 +56,8 @@ pub(super) const SHORT: [Part; 12] = [
         tests: &["devices::", "every_way", "synchronous_writings", "transfers::"],
         kernel: Some("6.1"),
     },
+    // Since 7.1, an allocation fails at the agent's limit.
+    Part { file: "storage", tests: &["an_agent_at"], kernel: Some("7.3") },
 ];
 
 /// The parts that every change is tested with: all domains and attach modes on the oldest kernel, and what
@@ -139,6 +142,12 @@ pub(super) fn search_path(arch: Arch) -> String {
     let agent = arch.agent("release");
     let directory = agent.parent().unwrap_or(Path::new("/"));
     format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", directory.display())
+}
+
+/// The variables that tell tests how much to do, where they are set.
+pub(super) fn environment() -> Vec<(String, String)> {
+    let of = |name: &str| Some((name.to_owned(), env::var(name).ok()?));
+    ["SYSPROBE_TEST_FULL", "SYSPROBE_TEST_SOCKETS"].into_iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         replaced: agents(kernel.arch, settings.processor).into_iter().collect(),
         directory: paths::root().join("sysprobe-agent").display().to_string(),
         path: jobs::search_path(kernel.arch),
+        environment: jobs::environment(),
         jobs: jobs.to_vec(),
     };
     initramfs::write(&initramfs, init, &modules, &orders)?;

@@ -98,22 +98,33 @@ fn take_too_much(cgroup: &Cgroup) {
     load.wait();
 }
 
+/// Waits until the agent tells of so many kills, never of more. A snapshot has an older number if the files
+/// could not all be read in time.
+fn wait_for_kills(agent: &Agent, name: &str, expected: u64) {
+    until(&format!("{expected} kills in {name}"), || {
+        let kills = sample(&agent.snapshot(), name)?.oom_kills;
+        assert!(kills <= Some(expected), "{kills:?}");
+        (kills == Some(expected)).then_some(())
+    });
+}
+
 #[test]
 fn each_kill_is_one_more_and_outlives_the_cgroup() {
     let agent = Agent::start();
     let cgroup = Cgroup::with_memory("killed");
     cgroup.set_memory_limit(16 * MIB);
-    let kills = |agent: &Agent| sample(&agent.snapshot(), &cgroup.name).and_then(|memory| memory.oom_kills);
-    assert_eq!(kills(&agent), Some(0));
+    wait_for_kills(&agent, &cgroup.name, 0);
     for count in 1..=3 {
         take_too_much(&cgroup);
         assert_eq!(cgroup.memory().oom_kills, count, "the kernel killed it");
-        assert_eq!(kills(&agent), Some(count));
+        wait_for_kills(&agent, &cgroup.name, count);
     }
+    // Counters begin at 0 when the agent starts.
     let later = Agent::start();
-    assert_eq!(kills(&later), Some(0), "counters begin at 0 when the agent starts");
+    wait_for_kills(&later, &cgroup.name, 0);
     take_too_much(&cgroup);
-    assert_eq!((kills(&agent), kills(&later)), (Some(4), Some(1)));
+    wait_for_kills(&agent, &cgroup.name, 4);
+    wait_for_kills(&later, &cgroup.name, 1);
     let name = cgroup.name.clone();
     cgroup.remove();
     let gone = sample(&agent.snapshot(), &name).expect("in its grace");
@@ -140,8 +151,7 @@ fn a_kill_that_ends_its_cgroup_is_counted() {
     let read = limited("read");
     take_too_much(&read);
     for watcher in &watchers {
-        let kills = sample(&watcher.agent.snapshot(), &read.name).and_then(|memory| memory.oom_kills);
-        assert_eq!(kills, Some(1), "{}", watcher.mode.name());
+        wait_for_kills(&watcher.agent, &read.name, 1);
     }
     for (cgroup, expected) in [(limited("unread"), 1), (read, 2)] {
         take_too_much(&cgroup);
@@ -149,11 +159,7 @@ fn a_kill_that_ends_its_cgroup_is_counted() {
         let name = cgroup.name.clone();
         cgroup.remove();
         for watcher in &watchers {
-            until(&format!("{} tells of {expected} kills", watcher.mode.name()), || {
-                let memory = sample(&watcher.agent.snapshot(), &name)?;
-                assert!(memory.oom_kills <= Some(expected), "{memory:?}");
-                (memory.oom_kills == Some(expected)).then_some(())
-            });
+            wait_for_kills(&watcher.agent, &name, expected);
             let again = sample(&watcher.agent.snapshot(), &name).and_then(|memory| memory.oom_kills);
             assert_eq!(again, Some(expected), "counted once");
         }

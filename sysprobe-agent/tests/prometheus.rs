@@ -40,7 +40,8 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
     let labels = format!("{{container=\"{}\"}}", cgroup.name);
     let get = |name: &str| {
         let expression = format!("{name}{labels}");
-        prometheus.value(&expression).unwrap_or_else(|| panic!("{expression}: {}", prometheus.log()))
+        // After a scrape that took too long, there is no value until the next one.
+        until(&expression, || prometheus.value(&expression))
     };
     // The load is frozen, so these values do not change; only the last digits of a fraction may differ.
     let is = |name: &str, value: f64| assert!((get(name) - value).abs() < 1e-9, "{name} is not {value}");
@@ -49,7 +50,8 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
     is("sysprobe_sched_on_cpu_seconds_total", sample.on_cpu_ns as f64 / 1e9);
     for q in [0.5, 0.99] {
         let buckets = format!("sysprobe_sched_wakeup_latency_seconds_bucket{labels}");
-        let theirs = prometheus.value(&format!("histogram_quantile({q}, {buckets})")).expect("a quantile");
+        let expression = format!("histogram_quantile({q}, {buckets})");
+        let theirs = until(&expression, || prometheus.value(&expression));
         let (lower, upper) = classic_bucket(&sample.wait, q);
         figure(&format!(
             "prometheus: q{q} {theirs} s in {lower}..{upper}, ours {:?}",
@@ -60,9 +62,11 @@ fn prometheus_has_the_agents_series_and_computes_the_agents_quantiles() {
         // buckets lies on the bound.
         assert!((lower..=upper).contains(&theirs), "{theirs} is not in {lower}..{upper}");
     }
-    let targets = prometheus.ask("/api/v1/targets").expect("targets");
-    let target = &targets["activeTargets"][0];
-    assert_eq!((&target["health"], &target["lastError"]), (&"up".into(), &"".into()), "{target}");
+    until("the last scrape had no error", || {
+        let targets = prometheus.ask("/api/v1/targets")?;
+        let target = &targets["activeTargets"][0];
+        (target["health"] == "up" && target["lastError"] == "").then_some(())
+    });
 }
 
 /// The bounds of the kernel's bucket that the quantile lies in; there are four to a power of two.
@@ -89,7 +93,7 @@ fn prometheus_computes_quantiles_from_the_kernels_own_buckets() {
     // A classic histogram has no series of this name.
     let get = |function: &str| {
         let expression = format!("{function}{series})");
-        prometheus.value(&expression).unwrap_or_else(|| panic!("{expression}: {}", prometheus.log()))
+        until(&expression, || prometheus.value(&expression))
     };
     assert!((get("histogram_count(") - sample.wait.count() as f64).abs() < 1e-9);
     assert!((get("histogram_sum(") - sample.wait.sum_ns as f64 / 1e9).abs() < 1e-9);

@@ -201,7 +201,7 @@ fn ask_beside_a_crowd(port: u16, prometheus: &mut Kept) -> [Seen; 2] {
         let probes = scope.spawn(|| {
             let mut seen = Seen::default();
             while !is_over() {
-                seen.note(Instant::now(), reader::ask_anew(port, super::PROBE));
+                seen.note(Instant::now(), super::probe(port));
                 thread::sleep(Duration::from_millis(100));
             }
             seen

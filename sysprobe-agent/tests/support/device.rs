@@ -128,6 +128,8 @@ fn has_mapper() -> bool {
 impl Drop for Mapped {
     fn drop(&mut self) {
         // Deferred until a lazily unmounted file system releases it.
-        self.control(&["remove", "--deferred"], None);
+        let mut dmsetup = Command::new("dmsetup");
+        dmsetup.args(["remove", "--deferred"]).arg(&self.name).env("DM_DISABLE_UDEV", "1");
+        clean_up(dmsetup.stdout(Stdio::null()));
     }
 }

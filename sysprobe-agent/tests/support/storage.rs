@@ -134,8 +134,7 @@ impl Drop for Storage {
     fn drop(&mut self) {
         for place in self.mounts.iter().rev() {
             // Lazily, because a failed test may have left programs running there.
-            let unmounted = Command::new("umount").arg("--lazy").arg(place).status();
-            assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", place.display());
+            clean_up(Command::new("umount").arg("--lazy").arg(place));
         }
     }
 }
@@ -155,7 +154,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        run(Command::new("fsfreeze").arg("--unfreeze").arg(&self.place));
+        clean_up(Command::new("fsfreeze").arg("--unfreeze").arg(&self.place));
     }
 }
 

@@ -93,10 +93,16 @@ fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
         let snapshot = once_answered(watcher, &new);
         let bytes = [&old, &new].map(|cgroup| bytes_of(&snapshot, cgroup));
         assert_eq!(bytes, [[FIRST as u64, 0], [SECOND as u64, BACK as u64]], "by {name}");
-        let states = [&old, &new].map(|cgroup| tcp(&snapshot, cgroup).sockets.by_state);
-        assert_eq!(states[0].get("listen"), Some(&1), "by {name}: {states:?}");
-        assert_eq!(states[1].get("established"), Some(&1), "by {name}: {states:?}");
-        assert_eq!((states[0].len(), states[1].len()), (1, 1), "by {name}: {states:?}");
+        let has_one = |snapshot: &Snapshot, cgroup, state: &str| {
+            let states = tcp(snapshot, cgroup).sockets.by_state;
+            states.get(state) == Some(&1) && states.len() == 1
+        };
+        // A snapshot does not wait for a scan that takes long.
+        until(&format!("a scan of {name} finds each with its owner"), || {
+            let snapshot = watcher.agent.snapshot();
+            let is_each = has_one(&snapshot, &old, "listen") && has_one(&snapshot, &new, "established");
+            is_each.then_some(())
+        });
     }
     assert_nothing_lost(&watchers);
 }

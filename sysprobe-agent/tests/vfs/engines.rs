@@ -88,11 +88,13 @@ fn fio_synchronous_writings_are_writings_alone() {
             let options = ["--iodepth=1", "--sync=dsync", "--fsync=0", &format!("--direct={direct}")];
             let job = Job { engine, direction: "write", size: "", options: &options };
             let name = format!("sync-{engine}-{direct}-{}", kind.name());
-            let (before, flushes) = (watchers.iter().map(kernels).collect::<Vec<_>>(), flushes_of_loops());
+            // The flushes around the syncs, because other tests have loop devices, too.
+            let (flushes, before) = (flushes_of_loops(), watchers.iter().map(kernels).collect::<Vec<_>>());
             let calls = assert_equal(&watchers, &storage, &job, &name).calls;
+            let after: Vec<_> = watchers.iter().map(kernels).collect();
             let flushes = flushes_of_loops() - flushes;
-            for (watcher, before) in watchers.iter().zip(before) {
-                let kernels = kernels(watcher) - before;
+            for ((watcher, before), after) in watchers.iter().zip(before).zip(after) {
+                let kernels = after - before;
                 figure(&format!(
                     "{name} by {}: {kernels} of the kernel, {flushes} flushes",
                     watcher.mode.name()

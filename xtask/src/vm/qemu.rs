@@ -60,7 +60,7 @@ const COUNTING: [&str; 12] = [
 ];
 
 /// How long the file server may take to be ready.
-const SERVER: Duration = Duration::from_secs(10);
+const SERVER: Duration = Duration::from_secs(120);
 
 /// The kernel command line without the console. It shows warnings, because some kernel faults only warn. A
 /// panic ends the machine at once. Watchdog limits are long, because emulation is slow and the host may be

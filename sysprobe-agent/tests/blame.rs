@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use sysprobe_agent::snapshot::{ThrottleSample, Throttling};
 
-use case::{Case, blamed, divided, sched_before};
+use case::{Case, assert_includes, blamed, divided, run_beside, sched_before};
 use support::attach_modes::Watcher;
 use support::cgroup::{Cgroup, Quota};
 use support::process::{self, cpus};
@@ -26,12 +26,9 @@ fn close(tolerance: f64, one: u64, other: u64) -> bool {
 }
 
 /// All three loads always want the same CPU, so whenever the victim waits, one of the others runs. Each is to
-/// blame for exactly the time that it ran.
+/// blame for the time that it ran.
 #[test]
 fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
-    /// Other work runs on that CPU too, interrupts among it. The agent separates it from the spinners; the
-    /// kernel's time for the spinners includes it.
-    const TOLERANCE: f64 = 0.05;
     let watchers = dividing::watchers();
     let one = &cpus()[..1];
     let victim = Case::new("victim", one, process::spin);
@@ -40,30 +37,21 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
     heavy.cgroup.set_weight_79();
     let befores: Vec<_> =
         watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
-    for case in [&heavy, &light, &victim] {
-        case.load.resume();
-    }
-    until("all have run", || {
-        let ran = [&victim, &heavy, &light].map(|case| case.so_far().on_cpu_ns);
-        ran.iter().all(|ran| *ran > 800_000_000).then_some(())
-    });
-    // The victim first: while it is runnable, the run time of the others is its wait.
-    for case in [&victim, &heavy, &light] {
-        case.load.freeze();
-    }
+    let ran = run_beside(&victim, [&heavy, &light]);
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &victim, before);
-        for culprit in [&heavy, &light] {
-            let (blamed, ran) = (blamed(&ours, &culprit.cgroup), culprit.so_far().on_cpu_ns);
+        for (culprit, ran) in [&heavy, &light].into_iter().zip(ran) {
+            let blamed = blamed(&ours, &culprit.cgroup);
             figure(&format!(
                 "{}: {} blamed for {blamed} ns, ran {ran}",
                 watcher.mode.name(),
                 culprit.cgroup.name
             ));
-            assert!(close(TOLERANCE, blamed, ran), "{blamed} {ran}");
+            // Interrupts are told apart from the culprit that they interrupted.
+            assert_includes(blamed + causes.interrupt_ns, ran);
         }
-        let others = causes.system_ns;
-        assert!(close(TOLERANCE, others, ours.wait.sum_ns), "what is no pod is the system: {causes:?}");
+        // What is no pod is the system.
+        assert_includes(causes.system_ns + causes.interrupt_ns, ran.iter().sum());
     }
 }
 
@@ -196,21 +184,26 @@ fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
         watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
     hog.load.resume();
     victim.load.resume();
+    // While the victim is there, the hog runs at its expense.
+    let mut ran = 0;
     for _ in 0..ROUNDS {
         victim.load.move_to(here);
+        let stale = hog.so_far().on_cpu_ns;
+        let before =
+            until("the hog's time is up to date", || Some(hog.so_far().on_cpu_ns).filter(|now| *now > stale));
         std::thread::sleep(Duration::from_millis(30));
+        ran += hog.so_far().on_cpu_ns - before;
         victim.load.move_to(there);
         std::thread::sleep(Duration::from_millis(5));
     }
     victim.load.freeze();
     hog.load.freeze();
     for (watcher, before) in watchers.iter().zip(&befores) {
-        let (ours, _) = divided(watcher, &victim, before);
+        let (ours, causes) = divided(watcher, &victim, before);
         let blamed = blamed(&ours, &hog.cgroup);
-        figure(&format!("{}: the hog is blamed for {blamed} ns", watcher.mode.name()));
+        figure(&format!("{}: the hog is blamed for {blamed} ns, ran {ran}", watcher.mode.name()));
         assert!(ours.wait.sum_ns > u64::from(ROUNDS) * 10_000_000, "it had to wait: {ours:?}");
-        // Other work runs on both CPUs.
-        assert!(blamed > ours.wait.sum_ns / 10 * 8, "{blamed} of {}", ours.wait.sum_ns);
+        assert_includes(blamed + causes.interrupt_ns, ran);
     }
 }
 
@@ -300,31 +293,24 @@ fn a_quota_ten_groups_above_its_threads_has_its_throttlings() {
 /// context of the sender.
 #[test]
 fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
-    /// For other work on that CPU, as with the spinners.
-    const TOLERANCE: f64 = 0.05;
     let watchers = dividing::watchers();
     let one = &cpus()[..1];
     let victim = Case::new("bystander", one, process::spin);
     let flood = Case::new("flood", one, flood);
     let befores: Vec<_> =
         watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
-    flood.load.resume();
-    victim.load.resume();
-    until("both have run", || {
-        [&victim, &flood].iter().all(|case| case.so_far().on_cpu_ns > 800_000_000).then_some(())
-    });
-    victim.load.freeze();
-    flood.load.freeze();
+    let [ran] = run_beside(&victim, [&flood]);
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &victim, before);
-        let (blamed, ran) = (blamed(&ours, &flood.cgroup), flood.so_far().on_cpu_ns);
+        let blamed = blamed(&ours, &flood.cgroup);
         let (name, interrupt) = (watcher.mode.name(), causes.interrupt_ns);
         figure(&format!(
             "{name}: {interrupt} ns of softirqs and {blamed} ns of the process, which ran {ran} ns"
         ));
         assert!(interrupt > ran / 10, "delivery is a good part of it: {causes:?}");
-        assert!(blamed > ran / 10, "so are its own system calls: {blamed}");
-        assert!(close(TOLERANCE, interrupt + blamed, ran), "{interrupt} + {blamed} = {ran}");
+        // No tenth: interrupts are a sample, and one that the host interrupts counts many times.
+        assert!(blamed > 0, "its own system calls are the process's");
+        assert_includes(interrupt + blamed, ran);
     }
 }
 

@@ -88,9 +88,9 @@ fn everything(cgroup: &Cgroup, directory: &Path) {
     run(Command::new("fstrim").arg(directory));
 }
 
-/// The kernel reads its clock after all programs and other work on the request, so our time is never the
-/// larger one. How much smaller it is depends on what else the CPU does in between. The kernel shows whole
-/// milliseconds.
+/// At the end of a loop device's request, the kernel reads its clock after all programs, so our time is never
+/// the larger one. How much smaller it is depends on what else the CPU does in between. The kernel shows
+/// whole milliseconds.
 fn assert_no_longer(what: &str, ours_ms: u64, kernels_ms: u64) {
     const ROUNDED_MS: u64 = 2;
     assert!(ours_ms <= kernels_ms + ROUNDED_MS, "{what}: {ours_ms} ms of {kernels_ms} ms");

@@ -212,7 +212,7 @@ fn segments_that_gro_puts_together_are_one_packet() {
     assert!(came > received * 2, "GRO has put few together");
     for (watcher, path) in stage.received(Transport::Tcp, u64::from(TIMES)) {
         path.assert_complete();
-        let (each_ns, _) = path.until("read");
+        let each_ns = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.mode.name());
     }
     assert_nothing_lost(&stage.watchers);

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use support::agent::Agent;
 use support::cgroup::Cgroup;
+use support::hidden::count_all;
 use support::process::{self, Load, cpus};
 use support::totals::{Totals, lost};
 use support::{SharedNumbers, figure, shared, until, within};
@@ -130,6 +131,11 @@ impl Said {
 
 #[test]
 fn threads_that_end_leave_their_numbers_behind() {
+    // A hidden fork makes a task that the agent does not know.
+    count_all(end_many_threads);
+}
+
+fn end_many_threads() {
     let agent = Agent::start();
     let said: &Said = shared();
     let case = Case::new(&agent, "pool", &cpus(), || {
@@ -197,6 +203,7 @@ fn become_true() {
 
 #[test]
 fn a_thread_that_never_leaves_its_cpu_is_seen_to_run() {
+    const ENOUGH_NS: u64 = 50_000_000;
     let agent = Agent::start();
     let all = cpus();
     let case = Case::new(&agent, "alone", &all[all.len() - 1..], || {
@@ -207,21 +214,22 @@ fn a_thread_that_never_leaves_its_cpu_is_seen_to_run() {
     case.cgroup.allow_real_time();
     case.load.resume();
     let (grown, time) = until("two scrapes without a switch between them", || {
-        let (switches, start) = (switches(&case), case.load.totals());
+        let (switches, start) = (switches(&case), case.so_far().on_cpu_ns);
         let earlier = Totals::of_workload(&agent.snapshot(), &case.cgroup.name);
+        let from = case.so_far().on_cpu_ns;
         thread::sleep(Duration::from_millis(100));
+        let to = case.so_far().on_cpu_ns;
         let later = Totals::of_workload(&agent.snapshot(), &case.cgroup.name);
-        let end = case.load.totals();
+        let end = case.so_far().on_cpu_ns;
         // The agent's flush reads the field that the file shows, so its number lies between two reads of the
         // file.
-        let (from, to) = (start.since(case.kernel).on_cpu_ns, end.since(case.kernel).on_cpu_ns);
         let (earlier, later) = (earlier.since(case.agent).on_cpu_ns, later.since(case.agent).on_cpu_ns);
-        assert!(from <= earlier && later <= to, "{from} <= {earlier}, {later} <= {to}");
-        (switches == self::switches(&case)).then_some((later - earlier, to - from))
+        assert!((start..=from).contains(&earlier), "{start} <= {earlier} <= {from}");
+        assert!((to..=end).contains(&later), "{to} <= {later} <= {end}");
+        let has_run = to - from >= ENOUGH_NS && switches == self::switches(&case);
+        has_run.then_some((later - earlier, end - start))
     });
     figure(&format!("alone: {grown} ns seen of {time} ns"));
-    // The kernel updates the field once per tick, which is 10 ms at most.
-    assert!(grown >= 80_000_000, "{grown} ns in 100 ms");
 }
 
 fn switches(case: &Case) -> u64 {

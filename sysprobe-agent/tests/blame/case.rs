@@ -1,13 +1,15 @@
 //! A load with a single cgroup, and the agent's account of its waits beside the kernel's.
 
+use std::array;
+
 use sysprobe_agent::snapshot::{CausesSample, SchedSample, Snapshot};
 
 use super::support::agent::Agent;
 use super::support::attach_modes::Watcher;
 use super::support::cgroup::Cgroup;
-use super::support::figure;
 use super::support::process::Load;
 use super::support::totals::{Totals, lost, workload};
+use super::support::{figure, until};
 
 /// A load with a single cgroup, and the kernel's counters from when it was still stopped.
 pub(crate) struct Case {
@@ -56,7 +58,39 @@ pub(crate) fn divided(watcher: &Watcher, case: &Case, before: &SchedSample) -> (
     (ours, causes)
 }
 
+/// Lets all of these loads run, which want the same CPU, and stops them once each has had it for a while.
+/// Returns how long each culprit ran while the victim certainly wanted the CPU, too.
+pub(crate) fn run_beside<const N: usize>(victim: &Case, culprits: [&Case; N]) -> [u64; N] {
+    const ENOUGH_NS: u64 = 800_000_000;
+    let all = || culprits.iter().copied().chain([victim]);
+    for case in all() {
+        case.load.resume();
+    }
+    // The switch to the victim also brings the culprits' numbers up to date.
+    until("the victim runs", || (victim.so_far().on_cpu_ns > 0).then_some(()));
+    let before = culprits.map(|culprit| culprit.so_far().on_cpu_ns);
+    until("all have run", || all().all(|case| case.so_far().on_cpu_ns > ENOUGH_NS).then_some(()));
+    let ran = array::from_fn(|at| culprits[at].so_far().on_cpu_ns - before[at]);
+    victim.load.freeze();
+    for culprit in culprits {
+        culprit.load.freeze();
+    }
+    ran
+}
+
+/// Asserts that the causes include the time that a culprit ran, at least: time that the host of this machine
+/// takes away is a part of the wait, but not of the culprit's time.
+pub(crate) fn assert_includes(blamed: u64, ran: u64) {
+    /// For switches that the kernel hides from programs, and for waits that reach further back than the
+    /// timeline.
+    const MOST_OF: f64 = 0.95;
+    assert!(blamed as f64 >= ran as f64 * MOST_OF, "{blamed} ns of {ran} ns");
+}
+
+/// The time for which a culprit is to blame. The agent names ten of them, and the culprit may be one of the
+/// others while more tests run.
 pub(crate) fn blamed(sample: &SchedSample, culprit: &Cgroup) -> u64 {
     let culprits = sample.blame.culprits.iter();
-    culprits.filter(|(who, _)| who.container == culprit.name).map(|(_, ns)| ns).sum()
+    let named: u64 = culprits.filter(|(who, _)| who.container == culprit.name).map(|(_, ns)| ns).sum();
+    named + sample.blame.other_ns
 }

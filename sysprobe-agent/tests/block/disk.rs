@@ -77,11 +77,7 @@ impl Disk {
 
     /// Changes a setting of its queue; returns whether this kernel has the setting.
     pub(crate) fn set(&self, setting: &str, value: &str) -> bool {
-        fs::write(self.setting(setting), value).is_ok()
-    }
-
-    fn setting(&self, setting: &str) -> String {
-        format!("/sys/block/{}/queue/{setting}", self.name)
+        fs::write(format!("/sys/block/{}/queue/{setting}", self.name), value).is_ok()
     }
 
     pub(crate) fn path(&self) -> &Path {

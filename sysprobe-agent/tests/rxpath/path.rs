@@ -32,10 +32,6 @@ impl Path {
         &self.0.total
     }
 
-    pub(crate) fn mean_ns(&self) -> u64 {
-        self.0.total.sum_ns / self.count().max(1)
-    }
-
     pub(crate) fn show(&self, watcher: &Watcher, cgroup: &Cgroup) {
         let mean = |stage: &StageSample| stage.latency.sum_ns / stage.latency.count().max(1);
         let stages: Vec<_> =
@@ -84,18 +80,22 @@ impl Path {
         stages.map(|(now, then)| (now.name.clone(), moved(middle(now), middle(then)))).collect()
     }
 
-    /// The time of the stage that ends with this point, or of the longer stage that contains it: nanoseconds
-    /// for each request, and the share of the total.
-    pub(crate) fn until(&self, point: &str) -> (u64, f64) {
-        let Self(path) = self;
-        let point = number(point);
-        let has_point = |stage: &&StageSample| {
-            let (from, to) = ends(&stage.name);
-            (from + 1..=to).contains(&point)
-        };
-        let stage = path.stages.iter().find(has_point).expect("the whole way is told");
-        let share = stage.latency.sum_ns as f64 / path.total.sum_ns as f64;
-        (stage.latency.sum_ns / self.count(), share)
+    /// The mean time of the stage that ends with this point, or of the longer stage that contains it, in
+    /// nanoseconds.
+    pub(crate) fn until(&self, point: &str) -> u64 {
+        let stage =
+            self.0.stages.iter().find(|stage| has_point(stage, point)).expect("the whole way is told");
+        stage.latency.sum_ns / self.count()
+    }
+
+    /// Checks that in each of the other stages most requests take less. A mean would be distorted when other
+    /// work takes a CPU for milliseconds. How long the reader waits for a CPU depends on the machine.
+    pub(crate) fn assert_others_take_less(&self, point: &str, than: Duration) {
+        let is_other = |stage: &&StageSample| !has_point(stage, point) && !has_point(stage, "run");
+        for stage in self.0.stages.iter().filter(is_other) {
+            let median = stage.latency.quantile(0.5).expect("there are some");
+            assert!(median < than.as_secs_f64(), "{}: {median} s", stage.name);
+        }
     }
 
     /// The stage that ends with this point.
@@ -108,6 +108,12 @@ impl Path {
     pub(crate) fn tells(&self, point: &str) -> bool {
         self.stage(point).is_some()
     }
+}
+
+/// Whether a stage ends with this point, or contains it.
+fn has_point(stage: &StageSample, point: &str) -> bool {
+    let (from, to) = ends(&stage.name);
+    (from + 1..=to).contains(&number(point))
 }
 
 fn ends(name: &str) -> (usize, usize) {

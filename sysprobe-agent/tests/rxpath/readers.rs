@@ -33,7 +33,7 @@ fn a_reader_that_polls_without_sleeping_is_never_woken() {
         assert!(path.count() == u64::from(TIMES) || !sees_all, "by {}", watcher.mode.name());
         if path.count() > 0 {
             path.assert_complete();
-            assert_eq!(if path.tells("wakeup") { path.until("wakeup").0 } else { 0 }, 0, "it is not woken");
+            assert_eq!(if path.tells("wakeup") { path.until("wakeup") } else { 0 }, 0, "it is not woken");
         }
     }
 }
@@ -73,7 +73,7 @@ fn to_peek_is_not_to_read() {
     stage.here().ask(Transport::Udp, right(), TIMES, || {});
     for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
         path.assert_complete();
-        let (each_ns, _) = path.until("read");
+        let each_ns = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= NAP, "by {}: {each_ns} ns", watcher.mode.name());
     }
     assert_nothing_lost(&stage.watchers);
@@ -95,11 +95,11 @@ fn a_reader_that_does_much_else_before_it_reads_has_that_time_itself() {
     stage.here().ask(Transport::Udp, right(), TIMES, || {});
     for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
         path.assert_complete();
-        let (each_ns, share) = path.until("read");
+        let each_ns = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= 10 * NAP, "by {}: {each_ns} ns", watcher.mode.name());
-        assert!(share > 0.8, "by {}: {share}", watcher.mode.name());
+        path.assert_others_take_less("read", 10 * NAP);
         if path.tells("wakeup") {
-            assert_eq!(path.until("wakeup").0, 0, "how it was woken is not known any more");
+            assert_eq!(path.until("wakeup"), 0, "how it was woken is not known any more");
         }
     }
     assert_nothing_lost(&stage.watchers);
@@ -138,9 +138,9 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
     });
     for (watcher, path) in stage.received(Transport::Udp, u64::from(2 * TIMES)) {
         path.assert_complete();
-        let (each_ns, share) = path.until("read");
+        let each_ns = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.mode.name());
-        assert!(share > 0.8, "by {}: {share}", watcher.mode.name());
+        path.assert_others_take_less("read", NAP / 2);
     }
     assert_nothing_lost(&stage.watchers);
 }

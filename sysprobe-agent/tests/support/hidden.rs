@@ -2,8 +2,9 @@
 //!
 //! The kernels of some sandboxes run no program while a thread of process 1 is current: that process is the
 //! sandbox's supervisor. If a softirq interrupts it, whatever the softirq does goes unseen, too, and no loss
-//! is counted. Softirqs handle received packets and the ends of block requests. A supervisor that runs for a
-//! few milliseconds each second hides about one event in a thousand.
+//! is counted. Softirqs handle received packets and the ends of block requests. The forks of process 1 are
+//! unseen, too. A supervisor that runs for a few milliseconds each second hides about one event in a
+//! thousand.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{self, Command};
@@ -25,7 +26,7 @@ const ENOUGH: u64 = 10;
 const LONG_ENOUGH: Duration = Duration::from_secs(20);
 const ATTEMPTS: usize = 3;
 
-/// Runs a test that counts each event of softirqs. On a kernel that hides events, the test is repeated when
+/// Runs a test that counts each event. On a kernel that hides events, the test is repeated when
 /// it fails: an error of the agent's that occurs in each run makes each attempt fail. On any other kernel,
 /// the first failure counts.
 pub(crate) fn count_all(test: impl Fn()) {

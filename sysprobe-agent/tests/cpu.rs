@@ -26,15 +26,16 @@ fn exhaust(cgroup: &Cgroup) {
     drop(load);
 }
 
-/// The files' numbers and the agent's, from a time when they stayed the same: the period timer continues for
-/// some periods after the load has ended.
+/// The files' numbers and the agent's, from a time when both stayed the same: the period timer continues for
+/// some periods after the load has ended, and an agent that could not read all files in time has old numbers.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Throttling, u64, CpuSample) {
-    until("the files stay the same", || {
-        let before = (cgroup.throttling(), cgroup.usage_ns());
+    until("the files and the agent's numbers stay the same", || {
+        let files = || (cgroup.throttling(), cgroup.usage_ns());
+        let ours = || workload(&agent.snapshot(), &cgroup.name)?.cpu.clone();
+        let before = (files(), ours()?);
         thread::sleep(Duration::from_millis(250));
-        let snapshot = agent.snapshot();
-        let cpu = workload(&snapshot, &cgroup.name)?.cpu.clone()?;
-        (before == (cgroup.throttling(), cgroup.usage_ns())).then_some((before.0, before.1, cpu))
+        let ((throttling, usage_ns), cpu) = &before;
+        (before == (files(), ours()?)).then(|| (*throttling, *usage_ns, cpu.clone()))
     })
 }
 

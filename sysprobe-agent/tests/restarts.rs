@@ -37,6 +37,8 @@ struct Node {
     /// The part of the current cgroup's total that was used before its agent started, or is already in
     /// `truth_ns`.
     counted_ns: u64,
+    /// The part of it that was used before the agent started.
+    before_agent_ns: u64,
 }
 
 impl Node {
@@ -44,7 +46,14 @@ impl Node {
         let agent = Agent::start();
         let prometheus = Prometheus::start(agent.port);
         let cgroup = Cgroup::new("burnt");
-        let node = Self { agent: Some(agent), prometheus, cgroup: Some(cgroup), truth_ns: 0, counted_ns: 0 };
+        let node = Self {
+            agent: Some(agent),
+            prometheus,
+            cgroup: Some(cgroup),
+            truth_ns: 0,
+            counted_ns: 0,
+            before_agent_ns: 0,
+        };
         node.wait_for_export();
         node
     }
@@ -60,13 +69,17 @@ impl Node {
 
     /// Waits until Prometheus has the running agent's newest sample, while the cgroup is at rest.
     fn wait_for_export(&self) {
-        let scrape = self.agent.as_ref().expect("one runs").scrape();
-        let started = scrape.get("process_start_time_seconds", &[]);
-        let exported = scrape.get("sysprobe_cpu_usage_seconds_total", &[("container", &self.cgroup().name)]);
+        let agent = self.agent.as_ref().expect("one runs");
+        let of_cgroup = [("container", &*self.cgroup().name)];
         until("Prometheus has the newest total", || {
+            let scrape = agent.scrape();
+            let started = scrape.get("process_start_time_seconds", &[]);
+            let exported = scrape.get("sysprobe_cpu_usage_seconds_total", &of_cgroup);
+            // An agent that could not read all files in time has an older total.
+            let is_newest = exported >= (self.counted_ns - self.before_agent_ns) as f64 / 1e9 - 1e-6;
             let is_of_this_agent = self.prometheus.value("process_start_time_seconds")? >= started - 0.001;
             let total = self.prometheus.value(&self.series())?;
-            (is_of_this_agent && (total - exported).abs() < 1e-6).then_some(())
+            (is_newest && is_of_this_agent && (total - exported).abs() < 1e-6).then_some(())
         });
     }
 
@@ -81,7 +94,7 @@ impl Node {
     fn replace_container(&mut self) {
         self.cgroup.take().expect("there is one").remove();
         self.cgroup = Some(Cgroup::new("burnt"));
-        self.counted_ns = 0;
+        (self.counted_ns, self.before_agent_ns) = (0, 0);
     }
 
     fn stop_agent(&mut self) {
@@ -90,6 +103,7 @@ impl Node {
 
     fn start_agent(&mut self) {
         self.counted_ns = self.cgroup().usage_ns();
+        self.before_agent_ns = self.counted_ns;
         let agent = Agent::start();
         self.prometheus.follow(agent.port);
         self.agent = Some(agent);

@@ -6,6 +6,7 @@ mod sockets;
 mod support;
 
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,14 @@ use support::{figure, left_out, until};
 
 /// More than one read of a kernel iterator covers (`MAX_ITER_OBJECTS`).
 const FILES: u64 = 1_100_000;
+
+/// One test at a time: agents notice the cgroups and sockets of all.
+static HOST: Mutex<()> = Mutex::new(());
+
+fn host() -> MutexGuard<'static, ()> {
+    HOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The other domains with programs are off: to load them takes an emulated machine half a minute.
 fn sockets_only() -> String {
     agent::with_only(&["tcp", "net"])
@@ -90,6 +99,7 @@ fn processes() -> u64 {
 
 #[test]
 fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_attach_mode() {
+    let _host = host();
     if kernel() < (6, 3) {
         left_out("sockets by tp_btf", "net has it from Linux 6.3 on");
         return;
@@ -142,6 +152,7 @@ fn an_mptcp_listener_that_is_older_than_the_agent_is_known_with_its_queue_and_it
     const BACKLOG: i32 = 5;
     /// A backlog of n lets n + 1 connections wait.
     const LIMIT: u64 = BACKLOG.unsigned_abs() as u64 + 1;
+    let _host = host();
     if !has_socket_scan("listeners of MPTCP") {
         return;
     }
@@ -161,8 +172,10 @@ fn an_mptcp_listener_that_is_older_than_the_agent_is_known_with_its_queue_and_it
     ready.wait();
     let _waiting: Vec<_> = (0..3).map(|_| TcpStream::connect(ADDRESS).expect("something listens")).collect();
     let agent = Agent::configured(&sockets_only());
-    let known = tcp(&agent.snapshot(), &server);
-    assert_eq!(listening(&known), 1, "{known:?}");
+    // A snapshot waits for a scan for a short time only.
+    let known = until("a scan has come to it", || {
+        Some(tcp(&agent.snapshot(), &server)).filter(|known| listening(known) == 1)
+    });
     let queue = (known.sockets.accept_queue, known.sockets.accept_queue_limit);
     assert_eq!((queue, known.accept_drops), ((3, LIMIT), 0));
     // The server accepts none, so most of these are dropped.
@@ -180,6 +193,7 @@ fn an_mptcp_listener_that_is_older_than_the_agent_is_known_with_its_queue_and_it
 
 #[test]
 fn a_socket_that_outlives_its_cgroup_and_the_grace_costs_one_walk_over_the_cgroups() {
+    let _host = host();
     if !has_socket_scan("sockets without their cgroup") {
         return;
     }

@@ -167,7 +167,6 @@ fn end_many_threads() {
     // The agent leaves out and counts sleeps that the kernel counts as waits (Linux 6.12).
     assert!(left_out > 0 || ours.wait_ns >= wait, "{ours:?} {wait}");
     assert!(ours.arrivals + left_out >= arrivals, "{ours:?} {arrivals}, {left_out} left out");
-    assert_eq!(lost_since("unknown_task"), 0, "every thread was known from its birth");
 }
 
 #[test]
@@ -248,8 +247,8 @@ fn become_urgent() {
 /// on its CPU.
 #[test]
 fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
-    /// One tick (10 ms at most), by which function-based attach modes lag, plus the time of the move itself,
-    /// which the two v1 hierarchies see one after the other.
+    /// One tick (10 ms at most), by which function-based attach modes lag, and one tick by which the kernel's
+    /// own number of a running task lags.
     const TOLERANCE_NS: u64 = 20_000_000;
     const STAY_NS: u64 = 300_000_000;
     /// Longer than the tolerance without a switch before the move, so that all of it is still unaccounted.
@@ -262,28 +261,31 @@ fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
     // on every system.
     case.cgroup.set_weight_high();
     second.set_weight_high();
-    let start = case.cgroup.usage_ns();
+    let ran = || case.so_far().on_cpu_ns;
     case.load.resume();
-    until("it has run in the first", || (case.so_far().on_cpu_ns > STAY_NS).then_some(()));
+    until("it has run in the first", || (ran() > STAY_NS).then_some(()));
     until("it runs for a while without a switch", || {
         let switches_before = switches(&case);
         thread::sleep(UNBOOKED);
         (switches(&case) == switches_before).then_some(())
     });
     let switched = switches(&case);
+    // The move happens between these two readings.
+    let before = ran();
     second.adopt(case.load.pid);
+    let after = ran();
     let switched = switches(&case) - switched;
     until("it has run in the second", || (second.usage_ns() > STAY_NS).then_some(()));
     case.load.freeze();
     let snapshot = agent.snapshot();
     let ours = Totals::of_workload(&snapshot, &case.cgroup.name).since(case.agent).on_cpu_ns;
     let ours = [ours, Totals::of_workload(&snapshot, &second.name).on_cpu_ns];
-    let truth = [case.cgroup.usage_ns() - start, second.usage_ns()];
-    figure(&format!("moved: agent {ours:?}, kernel {truth:?}, {switched} switches around the move"));
-    for (ours, truth) in ours.into_iter().zip(truth) {
-        assert!(truth > STAY_NS / 2, "it ran in both: {truth}");
-        assert!(ours.abs_diff(truth) <= TOLERANCE_NS, "{ours} {truth}");
-    }
+    let all = ran();
+    figure(&format!(
+        "moved: agent {ours:?}, kernel {before} to {after} of {all}, {switched} switches around the move"
+    ));
+    assert!((before - TOLERANCE_NS..=after + TOLERANCE_NS).contains(&ours[0]), "{ours:?} {before} {after}");
+    assert!((ours[0] + ours[1]).abs_diff(all) <= TOLERANCE_NS, "{ours:?} {all}");
 }
 
 #[test]

@@ -218,6 +218,10 @@ fn datagrams_are_counted() {
 #[test]
 fn requests_are_followed_to_their_reader() {
     let _turn = turn();
+    count_all(follow_requests);
+}
+
+fn follow_requests() {
     let watchers = watchers("rxpath");
     let (server, client) = (Cgroup::new("smoke-rx-server"), Cgroup::new("smoke-rx-client"));
     let (serving, port) = serve(&server);

@@ -11,6 +11,8 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use storage::loads::{Counts, Kind, Outcome, is_full};
 use support::agent::{Agent, Options};
@@ -95,6 +97,12 @@ fn an_agent_at_its_memory_limit_fails_no_connection_fork_or_open() {
     let group = Cgroup::with_memory("storage");
     let mut agent = agent_in(&group, "");
     agent.snapshot();
+    // If it took less later, there would be room.
+    until("the memory that it uses stays the same", || {
+        let before = used(&group);
+        thread::sleep(Duration::from_secs(2));
+        (used(&group).abs_diff(before) < 1 << 20).then_some(())
+    });
     limit(&agent, &group, used(&group) + ROOM, false);
     let limited = run("limited", counts);
     for (plain, limited) in plain.iter().zip(&limited) {

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::agent::Agent;
@@ -329,22 +329,26 @@ fn a_window_longer_than_the_interval_moves_on_with_it() {
     let agent = Agent::start();
     let socket = agent.socket().to_str().expect("UTF-8");
     let arguments = ["--interval", "100ms", "--window", "1", "-o", "json", "--socket", socket];
+    let start = Instant::now();
+    let mut first_line = None;
     let mut top =
         command::sysprobe().arg("top").args(arguments).stdout(Stdio::piped()).spawn().expect("started");
     let lines = BufReader::new(top.stdout.take().expect("a pipe")).lines();
     let lengths: Vec<f64> = lines
-        .take(20)
+        .take(30)
+        .inspect(|_| _ = first_line.get_or_insert_with(Instant::now))
         .map(|line| serde_json::from_str::<Value>(&line.expect("a line")).expect("JSON"))
         .map(|document| document["window_seconds"].as_f64().expect("a number"))
         .collect();
+    let [took, since_first] =
+        [start, first_line.expect("there are lines")].map(|begun| begun.elapsed().as_secs_f64());
     top.kill().expect("it runs");
     top.wait().expect("it ends");
-    // Twenty intervals are at least two seconds, and the sample whose age is closest to one second is at
-    // least half a second old.
-    assert!(lengths[0] < lengths[5], "it grows at first: {lengths:?}");
-    assert!(lengths[19] >= 0.5, "it is as long as was asked for: {lengths:?}");
-    let whole: f64 = lengths[10..].iter().sum();
-    figure(&format!("window: ten of one second are {whole} s long"));
+    let whole: f64 = lengths.iter().sum();
+    figure(&format!("window: thirty of one second are {whole} s long, within {took} s"));
+    // Windows that do not overlap are together no longer than the time in which they lie.
+    assert!(whole > took, "they overlap: {lengths:?}");
+    assert!(lengths[29] < since_first, "the first second has left it: {lengths:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use support::agent::Agent;
 use support::cgroup::Cgroup;
 use support::command::{self, Outcome};
 use support::process::{Load, cpus, spin};
-use support::{figure, left_out, until};
+use support::{figure, left_out};
 
 fn run(socket: &str, arguments: &[&str]) -> Outcome {
     command::run(command::sysprobe().arg("use").args(arguments).args(["--once", "--socket", socket]))
@@ -53,8 +53,7 @@ fn the_busy_share_is_the_kernels_and_who_has_most_is_behind_it() {
     let load = Load::running(&cgroup, &cpus(), spin);
     let begun = Instant::now();
     let (busy, all) = ticks();
-    let stale = load.totals().on_cpu_ns;
-    let had = until("its time is up to date", || Some(load.totals().on_cpu_ns).filter(|now| *now > stale));
+    let had = load.fresh_on_cpu_ns();
     let document = document(socket(&agent), &["--interval", "3"]);
     let spun = Duration::from_nanos(load.totals().on_cpu_ns - had).as_secs_f64();
     let (later_busy, later_all) = ticks();

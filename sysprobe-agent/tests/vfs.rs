@@ -165,10 +165,12 @@ fn fio_reports_the_same_calls_and_bytes() {
 
 #[test]
 fn fio_reports_the_same_percentiles_of_fsync() {
+    /// fio may be preempted between the end of a call and its clock read, which increases only fio's own
+    /// numbers. A few such calls take the ranks above its 99th percentile, which is a higher one of ours.
+    const QUANTILES: [[f64; 2]; 2] = [[0.5, 0.5], [0.99, 1.0]];
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
-    // fio may be preempted between the end of a call and its clock read, which increases only fio's own
-    // numbers. One of three attempts with equal percentiles is enough.
+    // One of three attempts with equal percentiles is enough.
     let mut apart = Vec::new();
     for attempt in 0..3 {
         let cgroup = Cgroup::new(&format!("percentiles-{attempt}"));
@@ -178,18 +180,16 @@ fn fio_reports_the_same_percentiles_of_fsync() {
             let snapshot = watcher.agent.snapshot();
             let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.as_ref());
             let latency = &vfs.expect("it did something").fsync.latency;
-            for (quantile, theirs) in [(0.5, report.fsync_p50_ns), (0.99, report.fsync_p99_ns)] {
-                let ours = latency.quantile(quantile).expect("there were some");
-                let steps = buckets_apart(ours, theirs);
+            for (quantiles, theirs) in QUANTILES.into_iter().zip([report.fsync_p50_ns, report.fsync_p99_ns]) {
+                let ours = quantiles.map(|quantile| latency.quantile(quantile).expect("there were some"));
+                let is_between = (ours[0]..=ours[1]).contains(&(theirs as f64 / 1e9));
+                let steps = ours.map(|ours| buckets_apart(ours, theirs)).into_iter().min();
                 figure(&format!(
-                    "{} of fsync by {}: {:.1} us, fio {:.1} us, {steps} buckets apart",
-                    quantile,
-                    watcher.mode.name(),
-                    ours * 1e6,
-                    theirs as f64 / 1e3
+                    "{quantiles:?} of fsync by {}: {ours:?} s, fio {theirs} ns, {steps:?} buckets apart",
+                    watcher.mode.name()
                 ));
-                if steps > 1 {
-                    apart.push((watcher.mode, quantile, ours, theirs));
+                if !is_between && steps > Some(1) {
+                    apart.push((watcher.mode, quantiles, ours, theirs));
                 }
             }
         }

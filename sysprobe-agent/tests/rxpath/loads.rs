@@ -3,11 +3,13 @@
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use super::support::place::{Flag, Place, sleep_forever};
 use super::support::process::Load;
+use super::support::until;
 
 const PORT: u16 = 5000;
 const REQUEST: usize = 100;
@@ -180,21 +182,27 @@ impl Place<'_> {
         })
     }
 
-    /// Serves one connection after the other. If they are half-closed, it answers nothing.
-    pub(crate) fn serve_connections(&self, address: IpAddr, half_closed: bool) -> Load {
+    /// Serves one connection after the other.
+    pub(crate) fn serve_connections(&self, address: IpAddr) -> Load {
         self.serve(|ready| {
             let listener = listen(address, ready);
             loop {
                 let (mut connection, _) = listener.accept().expect("a connection");
-                if half_closed {
-                    connection.shutdown(Shutdown::Write).expect("connected");
-                }
                 let mut request = [0; REQUEST];
                 while connection.read_exact(&mut request).is_ok() {
-                    if !half_closed {
-                        connection.write_all(&request).expect("it is taken");
-                    }
+                    connection.write_all(&request).expect("it is taken");
                 }
+            }
+        })
+    }
+
+    /// Serves one connection, which it closes for sending, and counts the requests that it has read.
+    pub(crate) fn listen_only(&self, address: IpAddr, taken: &'static AtomicU64) -> Load {
+        self.serve(|ready| {
+            let mut connection = accept(address, ready);
+            connection.shutdown(Shutdown::Write).expect("connected");
+            while connection.read_exact(&mut [0; REQUEST]).is_ok() {
+                taken.fetch_add(1, Ordering::Release);
             }
         })
     }
@@ -211,17 +219,14 @@ impl Place<'_> {
         .finish();
     }
 
-    /// Sends to a server that does not answer, each request after the previous one was acknowledged.
-    pub(crate) fn tell(&self, address: IpAddr, times: u32) {
+    /// Sends to a server that does not answer, each request after the previous one was read.
+    pub(crate) fn tell(&self, address: IpAddr, times: u32, taken: &AtomicU64) {
         self.run(|| {
             let mut connection = connect(address);
             assert_eq!(connection.read(&mut [0]).expect("the other half's end"), 0);
             for number in 0..times {
                 connection.write_all(&request(number)).expect("it is taken");
-                while unacknowledged(&connection) > 0 {
-                    thread::sleep(Duration::from_micros(500));
-                }
-                thread::sleep(Duration::from_millis(1));
+                until("it is read", || (taken.load(Ordering::Acquire) > u64::from(number)).then_some(()));
             }
         })
         .finish();
@@ -304,15 +309,6 @@ fn connect_lazily(address: IpAddr) -> TcpStream {
     socket.connect(&SocketAddr::from((address, PORT)).into()).expect("a server listens");
     socket.set_tcp_nodelay(true).expect("connected");
     socket.into()
-}
-
-/// The number of bytes that the other side has not acknowledged.
-fn unacknowledged(connection: &TcpStream) -> libc::c_int {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the address is of a live value, which the kernel sets.
-    let result = unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    assert_eq!(result, 0, "SIOCOUTQ");
-    bytes
 }
 
 /// Sleeps until a socket is readable.

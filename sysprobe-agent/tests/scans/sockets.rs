@@ -14,7 +14,7 @@ use super::support::place::{Flag, sleep_forever};
 use super::support::process::{Load, cpus};
 use super::support::totals::lost;
 use super::support::{figure, until};
-use super::{has_socket_scan, raise_limit, socket_scan, sockets_only, tcp};
+use super::{has_socket_scan, host, raise_limit, socket_scan, sockets_only, tcp};
 
 /// More than one part of the scan covers, and few enough for an emulated machine. Set `SYSPROBE_TEST_SOCKETS`
 /// for more.
@@ -122,6 +122,7 @@ fn latest(body: impl FnOnce()) -> Option<Duration> {
 
 #[test]
 fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_long() {
+    let _host = host();
     if !has_socket_scan("all sockets") {
         return;
     }
@@ -159,6 +160,7 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
 #[test]
 fn agents_that_start_at_the_same_time_know_all_sockets() {
     const AGENTS: usize = 4;
+    let _host = host();
     if !has_socket_scan("sockets that agents meet at the same time") {
         return;
     }

@@ -50,6 +50,11 @@ pub(crate) fn without(command: &mut Command, capabilities: &'static [libc::c_ulo
 }
 
 impl Outcome {
+    /// Whether a line of the output begins like this.
+    pub(crate) fn has_line(&self, start: &str) -> bool {
+        self.stdout.lines().any(|line| line.starts_with(start))
+    }
+
     /// Asserts the exit code, and that standard error contains all of these texts.
     pub(crate) fn fails_with(&self, code: i32, says: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);

@@ -261,9 +261,9 @@ impl Wire {
     }
 }
 
-/// Frees memory: the kernel allocates socket storage only from free memory, without waiting, and counts
-/// failures. After a large build, all memory is page cache.
-fn make_room() {
+/// Frees memory. After a large build, all memory is page cache. The kernel allocates socket storage only from
+/// free memory, without waiting, and counts failures. Other allocations would reclaim memory.
+pub(crate) fn make_room() {
     let text = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
     let bytes = |name: &str| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line of it");

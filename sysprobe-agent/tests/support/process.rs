@@ -71,6 +71,14 @@ impl Load {
         Totals::of_process(self.pid)
     }
 
+    /// The CPU time of a load that runs all the time. It is read until it has changed, because the kernel
+    /// brings it up to date at ticks and switches only.
+    pub(crate) fn fresh_on_cpu_ns(&self) -> u64 {
+        let on_cpu_ns = || self.totals().on_cpu_ns;
+        let stale = on_cpu_ns();
+        until("the CPU time is up to date", || Some(on_cpu_ns()).filter(|now| *now > stale))
+    }
+
     fn signal(&self, signal: i32) {
         // SAFETY: the child has not been reaped, so the pid still belongs to it.
         assert_eq!(unsafe { libc::kill(self.pid, signal) }, 0, "{}", io::Error::last_os_error());

@@ -12,6 +12,7 @@ mod own_memory;
 mod population;
 mod privilege;
 mod queues;
+mod release;
 mod scale;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ pub use own_memory::{MemoryGroup, Usage};
 pub use population::Population;
 pub(crate) use privilege::Lack;
 pub use privilege::{KPROBES_BEFORE, Kernels, Need, Privilege, RIGHTS, Right};
+pub(crate) use release::is_before;
 pub use scale::Scale;
 use schemars::JsonSchema;
 use serde::Serialize;

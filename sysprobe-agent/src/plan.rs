@@ -165,11 +165,7 @@ impl Plan {
             vfs_calls_per_second: calls_per_second(config.vfs_calls_per_second, &facts.cpus),
             rx_follow_one_in: config.rx_follow_one_in,
             online_cpus: u32::try_from(facts.cpus.online.len()).unwrap_or(u32::MAX),
-            storage: storage::Limits::new(
-                facts.scale.memory_bytes,
-                config.storage_mebibytes,
-                facts.memory_groups.clone(),
-            ),
+            storage: storage::Limits::new(facts, config.storage_mebibytes),
             steers_packets: facts.queues.steers_packets,
             grace_seconds: config.grace_seconds,
             histograms: config.histograms,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 
 use crate::bpf::{LoadError, Loaded, MappedArray};
-use crate::host::{MemoryGroup, Population, Usage};
+use crate::host::{Facts, MemoryGroup, Population, Usage, is_before};
 use crate::probe::{MapKind, MapSpec, ProgramSet};
 use crate::snapshot::{LostUpdates, StorageSample};
 
@@ -44,14 +44,6 @@ impl Holder {
 /// Bytes of `struct bpf_local_storage`: a task's or socket's list of its storage, which all domains share.
 const LIST_BYTES: u64 = 192;
 
-/// Kernel memory of one value with its head, as the kernel's allocator rounds it.
-#[must_use]
-pub const fn bytes_of(value: usize) -> u64 {
-    /// `struct bpf_local_storage_elem` up to its data (Linux 6.3); older kernels take up to 56 bytes more.
-    const HEAD: u64 = 72;
-    allocated(HEAD + value as u64)
-}
-
 /// Bytes that an allocation takes: `kmalloc_info` of `mm/slab_common.c`.
 const fn allocated(bytes: u64) -> u64 {
     match bytes {
@@ -62,9 +54,17 @@ const fn allocated(bytes: u64) -> u64 {
     }
 }
 
+/// Bytes that the kernel allocates before each value. Since Linux 6.3 (and 6.1.100, which counts as older
+/// here), this is `struct bpf_local_storage_elem` up to its data; before, all of it with its padding.
+fn header_bytes(kernel: &str) -> u64 {
+    if is_before(kernel, (6, 3)) { 128 } else { 72 }
+}
+
 /// Limits of the kernel memory for task and socket storage.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Limits {
+    /// Bytes that the kernel allocates before each value.
+    pub header_bytes: u64,
     /// Maximum number of bytes for all storage together, regardless of the cgroups' limits.
     pub most_bytes: u64,
     /// The agent's memory cgroups, whose limits apply as well.
@@ -79,9 +79,19 @@ const SHARE: u64 = 100;
 
 impl Limits {
     #[must_use]
-    pub fn new(node_bytes: u64, configured_mebibytes: u32, groups: Vec<MemoryGroup>) -> Self {
+    pub fn new(facts: &Facts, configured_mebibytes: u32) -> Self {
         let configured = u64::from(configured_mebibytes) << 20;
-        Self { most_bytes: if configured == 0 { node_bytes / SHARE } else { configured }, groups }
+        Self {
+            header_bytes: header_bytes(&facts.kernel),
+            most_bytes: if configured == 0 { facts.scale.memory_bytes / SHARE } else { configured },
+            groups: facts.memory_groups.clone(),
+        }
+    }
+
+    /// Kernel memory of one value with its header, as the kernel's allocator rounds it.
+    #[must_use]
+    pub const fn bytes_of(&self, value: usize) -> u64 {
+        allocated(self.header_bytes + value as u64)
     }
 
     /// Bytes that may be allocated until the next renewal if `in_use` bytes are in use.
@@ -125,7 +135,7 @@ impl Store {
         };
         let Some((holder, value)) = set.maps().find_map(holder) else { return Ok(None) };
         let budget = loaded.map_array(budget)?;
-        let mut store = Self { domain, holder, bytes_each: bytes_of(value), budget };
+        let mut store = Self { domain, holder, bytes_each: limits.bytes_of(value), budget };
         store.grant(limits.free(0) / (store.bytes_each + LIST_BYTES));
         Ok(Some(store))
     }

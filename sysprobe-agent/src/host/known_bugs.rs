@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Facts;
-use super::privilege::version_of;
+use super::release::is_before;
 
 /// A kernel bug that affects the agent's metrics.
 #[derive(Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -121,7 +121,7 @@ impl Sign {
         match *self {
             Self::Has(member) => has(member),
             Self::Lacks { has: feature, lacks } => has(feature) && !has(lacks),
-            Self::Before(major, minor) => version_of(&facts.kernel).is_some_and(|own| own < (major, minor)),
+            Self::Before(major, minor) => is_before(&facts.kernel, (major, minor)),
         }
     }
 }

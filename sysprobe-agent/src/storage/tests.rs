@@ -1,6 +1,7 @@
 //! Grants of storage, and the memory that it takes.
 
 use super::*;
+use crate::plan::fixture::facts;
 
 const MIB: u64 = 1 << 20;
 
@@ -30,13 +31,24 @@ fn what_is_in_use_counts_where_no_group_tells() {
 
 #[test]
 fn one_percent_of_the_node_is_the_most_unless_configured() {
-    assert_eq!(Limits::new(6400 * MIB, 0, Vec::new()).most_bytes, 64 * MIB);
-    assert_eq!(Limits::new(6400 * MIB, 7, Vec::new()).most_bytes, 7 * MIB);
+    let mut facts = facts();
+    facts.scale.memory_bytes = 6400 * MIB;
+    assert_eq!(Limits::new(&facts, 0).most_bytes, 64 * MIB);
+    assert_eq!(Limits::new(&facts, 7).most_bytes, 7 * MIB);
 }
 
 #[test]
 fn a_connection_takes_one_small_allocation_and_the_list() {
-    assert_eq!(bytes_of(size_of::<sysprobe_common::tcp::Socket>()) + LIST_BYTES, 320);
-    assert_eq!(bytes_of(8), 128);
-    assert_eq!(bytes_of(192), 512);
+    let limits = Limits::new(&facts(), 0);
+    assert_eq!(limits.bytes_of(size_of::<sysprobe_common::tcp::Socket>()) + LIST_BYTES, 320);
+    assert_eq!(limits.bytes_of(8), 128);
+    assert_eq!(limits.bytes_of(192), 512);
+}
+
+#[test]
+fn older_kernels_allocate_the_padding_after_the_header() {
+    let bytes_of =
+        |kernel: &str, value| Limits::new(&Facts { kernel: kernel.into(), ..facts() }, 0).bytes_of(value);
+    assert_eq!(["5.15.0-130-generic", "6.2.16", "6.3.0"].map(|kernel| bytes_of(kernel, 8)), [192, 192, 128]);
+    assert_eq!(["5.15.0-130-generic", "6.3.0"].map(|kernel| bytes_of(kernel, 160)), [512, 256]);
 }

@@ -54,17 +54,18 @@ const fn allocated(bytes: u64) -> u64 {
     }
 }
 
-/// Bytes that the kernel allocates before each value. Since Linux 6.3 (and 6.1.100, which counts as older
-/// here), this is `struct bpf_local_storage_elem` up to its data; before, all of it with its padding.
-fn header_bytes(kernel: &str) -> u64 {
+/// Bytes that the kernel allocates for each value besides the value itself. Until Linux 6.2, they are all of
+/// `struct bpf_local_storage_elem`, whose padding is of no use. Since 6.3, they end where the value begins.
+/// From 6.1.100 on, they do so, too, but that counts as older here: too much is safe.
+fn overhead_bytes(kernel: &str) -> u64 {
     if is_before(kernel, (6, 3)) { 128 } else { 72 }
 }
 
 /// Limits of the kernel memory for task and socket storage.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub struct Limits {
-    /// Bytes that the kernel allocates before each value.
-    pub header_bytes: u64,
+    #[serde(skip)]
+    overhead_bytes: u64,
     /// Maximum number of bytes for all storage together, regardless of the cgroups' limits.
     pub most_bytes: u64,
     /// The agent's memory cgroups, whose limits apply as well.
@@ -82,16 +83,22 @@ impl Limits {
     pub fn new(facts: &Facts, configured_mebibytes: u32) -> Self {
         let configured = u64::from(configured_mebibytes) << 20;
         Self {
-            header_bytes: header_bytes(&facts.kernel),
+            overhead_bytes: overhead_bytes(&facts.kernel),
             most_bytes: if configured == 0 { facts.scale.memory_bytes / SHARE } else { configured },
             groups: facts.memory_groups.clone(),
         }
     }
 
-    /// Kernel memory of one value with its header, as the kernel's allocator rounds it.
+    /// Kernel memory of one value, as the kernel's allocator rounds it.
     #[must_use]
-    pub const fn bytes_of(&self, value: usize) -> u64 {
-        allocated(self.header_bytes + value as u64)
+    pub const fn bytes_of(&self, holder: Holder, value: usize) -> u64 {
+        // From Linux 6.4 on, the storage of tasks has an allocator of its own, which adds a list node
+        // (`LLIST_NODE_SZ`).
+        let node = match holder {
+            Holder::Task => 8,
+            Holder::Socket => 0,
+        };
+        allocated(self.overhead_bytes + node + value as u64)
     }
 
     /// Bytes that may be allocated until the next renewal if `in_use` bytes are in use.
@@ -135,7 +142,7 @@ impl Store {
         };
         let Some((holder, value)) = set.maps().find_map(holder) else { return Ok(None) };
         let budget = loaded.map_array(budget)?;
-        let mut store = Self { domain, holder, bytes_each: limits.bytes_of(value), budget };
+        let mut store = Self { domain, holder, bytes_each: limits.bytes_of(holder, value), budget };
         store.grant(limits.free(0) / (store.bytes_each + LIST_BYTES));
         Ok(Some(store))
     }

@@ -19,7 +19,7 @@ use support::attach_modes::Watcher;
 use support::cgroup::{Cgroup, Quota};
 use support::process::{self, cpus};
 use support::totals::workload;
-use support::{figure, until};
+use support::{at_rest, figure, until};
 
 fn close(tolerance: f64, one: u64, other: u64) -> bool {
     support::within(tolerance, one, other)
@@ -57,16 +57,16 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
 
 #[test]
 fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
+    // A storm of softirqs would fill a timeline within milliseconds, so no other test runs meanwhile.
     let watchers = dividing::alone();
     let all = cpus();
     let threads = 3 * all.len() + 1;
     let spinners = Case::new("crowd", &all, move || process::in_threads(threads, process::spin));
-    // A timeline reaches back 128 run intervals. This load makes some 650 a second on each CPU, so the
-    // timeline is longer than any wait. A storm of softirqs makes 128 within a few milliseconds, so no other
-    // test runs meanwhile.
+    // A timeline holds the last 128 run intervals. This load makes some 650 a second on each CPU, so a
+    // timeline is longer than any wait.
     let body = || process::sleep_and_work(Duration::from_millis(10), Duration::from_millis(1));
     let sleepers = Case::new("guests", &all, move || process::in_threads(threads, body));
-    // So that they wait for a short time whatever else runs on this machine.
+    // Other work on this machine then hardly prolongs their waits.
     for case in [&spinners, &sleepers] {
         case.cgroup.set_weight_high();
     }
@@ -173,18 +173,16 @@ fn several_threads_on_all_cpus_are_held_up_together() {
 
 /// Waits until the last throttling has ended.
 fn throttling_at_rest(cgroup: &Cgroup) -> Throttling {
-    until("the last throttling has ended", || {
-        let now = cgroup.throttling();
-        std::thread::sleep(Duration::from_millis(250));
-        (cgroup.throttling().throttled_ns == now.throttled_ns).then_some(now)
-    })
+    at_rest("the last throttling has ended", || Some(cgroup.throttling()))
 }
 
 /// The wait on the first CPU is blamed on the tasks that ran there, although the victim gets to run on
 /// another CPU.
 #[test]
 fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
-    const ROUNDS: u64 = 30;
+    const ROUNDS: u32 = 30;
+    /// Shorter than a timeline.
+    const SHORT: Duration = Duration::from_millis(100);
     let watchers = dividing::watchers();
     let [here, there, ..] = cpus()[..] else {
         figure("left out: there is one CPU only");
@@ -200,18 +198,15 @@ fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
     // While the victim is there, the hog runs at its expense. If this thread is stopped before it moves the
     // victim away, the wait may be longer than a timeline, so that round does not count.
     let (mut ran, mut rounds) = (0, 0);
-    for _ in 0..10 * ROUNDS {
+    for _ in 0..ROUNDS {
         let begun = Instant::now();
         victim.load.move_to(here);
         let before = hog.load.fresh_on_cpu_ns();
         std::thread::sleep(Duration::from_millis(30));
         let had = hog.load.totals().on_cpu_ns - before;
         victim.load.move_to(there);
-        if begun.elapsed() < Duration::from_millis(100) {
-            (ran, rounds) = (ran + had, rounds + 1);
-        }
-        if rounds == ROUNDS {
-            break;
+        if begun.elapsed() < SHORT {
+            (ran, rounds) = (ran + had, rounds + 1_u64);
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -265,13 +260,7 @@ fn nested_quotas_are_told_apart() {
     });
     limited.load.freeze();
     free.load.freeze();
-    let [pod_truth, limited_truth] = [&pod, &limited.cgroup].map(|cgroup| {
-        until("the last throttling has ended", || {
-            let now = cgroup.throttling();
-            std::thread::sleep(Duration::from_millis(250));
-            (cgroup.throttling() == now).then_some(now)
-        })
-    });
+    let [pod_truth, limited_truth] = [&pod, &limited.cgroup].map(throttling_at_rest);
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (_, causes) = divided(watcher, &limited, before);
         assert_lengths(watcher, &pod, pod_truth);
@@ -313,11 +302,12 @@ fn a_quota_ten_groups_above_its_threads_has_its_throttlings() {
 /// context of the sender.
 #[test]
 fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
-    // The occupant of its CPU changes so often that a timeline would be too short for other tests' waits.
+    // It fills the timeline of its CPU within milliseconds, so other tests' waits would have unknown causes.
     let watchers = dividing::alone();
     let one = &cpus()[..1];
     let victim = Case::new("bystander", one, process::spin);
     let flood = Case::new("flood", one, flood);
+    // Other work on this CPU would make waits longer than a timeline.
     for case in [&victim, &flood] {
         case.cgroup.set_weight_high();
     }
@@ -353,7 +343,7 @@ fn two_thousand_threads_have_causes_for_every_nanosecond() {
     let watchers = dividing::alone();
     let all = cpus();
     let crowd = Case::new("thousands", &all, || process::in_threads(2000, process::sleep_seldom));
-    // So that they wait for a short time whatever else runs on this machine.
+    // Other work on this machine then hardly prolongs its waits.
     crowd.cgroup.set_weight_high();
     let befores: Vec<_> =
         watchers.iter().map(|watcher| sched_before(&watcher.agent, &crowd.cgroup)).collect();

@@ -122,18 +122,13 @@ fn events_that_found_no_room_are_counted_and_made_good() {
     until("nothing is left of the others", || (!agent.metrics().contains("unheard-")).then_some(()));
 }
 
-/// A process that works for some milliseconds in a cgroup of its own, and the CPU time that it had there.
+/// A process that uses some milliseconds of CPU time in a cgroup of its own, and the time that it had there.
 ///
 /// The time before its work is excluded: the process spent it on its way into the cgroup, which takes long on
 /// a busy machine, and the kernel charges a part of it to the cgroup.
 fn short_life(name: &str) -> (String, u64) {
     let cgroup = Cgroup::new(name);
-    let load = Load::stopped(&cgroup, &cpus(), || {
-        let enough = process::own_cpu_ns() + 5_000_000;
-        while process::own_cpu_ns() < enough {
-            process::spin_for(Duration::from_micros(100));
-        }
-    });
+    let load = Load::stopped(&cgroup, &cpus(), || process::use_cpu(Duration::from_millis(5)));
     let entered = until("the process rests", || cgroup.usage_at_rest());
     load.resume();
     load.finish();
@@ -369,8 +364,7 @@ fn nested_cgroups_without_end_take_bounded_memory_and_are_charged_to_what_they_a
     assert!(lost(&snapshot, "cgroup", "path_too_long") > LEVELS as u64 * 9 / 10);
 
     let name = chain.top.name[1..].to_owned();
-    let body = || while process::own_cpu_ns() < USED {};
-    let load = Load::stopped(&chain.top, &cpus(), body);
+    let load = Load::stopped(&chain.top, &cpus(), || process::use_cpu(Duration::from_nanos(USED)));
     chain.adopt(load.pid);
     load.resume();
     load.finish();

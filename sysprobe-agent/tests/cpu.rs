@@ -2,15 +2,12 @@
 
 mod support;
 
-use std::thread;
-use std::time::Duration;
-
 use support::agent::Agent;
 use support::cgroup::{Cgroup, Quota};
 use support::figure;
 use support::process::{self, Load, cpus};
 use support::totals::workload;
-use support::until;
+use support::{at_rest, until};
 use sysprobe_agent::snapshot::{CpuSample, Throttling};
 
 const QUOTA: Quota = Quota { quota_us: 20_000, period_us: 100_000 };
@@ -26,16 +23,12 @@ fn exhaust(cgroup: &Cgroup) {
     drop(load);
 }
 
-/// The files' numbers and the agent's, from a time when both stayed the same: the period timer continues for
-/// some periods after the load has ended, and an agent that could not read all files in time has old numbers.
+/// The files' numbers and the agent's, once both stay the same: the period timer continues for some periods
+/// after the load has ended.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Throttling, u64, CpuSample) {
-    until("the files and the agent's numbers stay the same", || {
-        let files = || (cgroup.throttling(), cgroup.usage_ns());
-        let ours = || workload(&agent.snapshot(), &cgroup.name)?.cpu.clone();
-        let before = (files(), ours()?);
-        thread::sleep(Duration::from_millis(250));
-        let ((throttling, usage_ns), cpu) = &before;
-        (before == (files(), ours()?)).then(|| (*throttling, *usage_ns, cpu.clone()))
+    at_rest("the files and the agent's numbers stay the same", || {
+        let cpu = workload(&agent.snapshot(), &cgroup.name)?.cpu.clone()?;
+        Some((cgroup.throttling(), cgroup.usage_ns(), cpu))
     })
 }
 
@@ -59,11 +52,8 @@ fn counters_begin_at_zero_when_the_agent_starts() {
     let cgroup = Cgroup::new("before");
     cgroup.set_quota(QUOTA);
     exhaust(&cgroup);
-    let (before, used_before) = until("the files stay the same", || {
-        let now = (cgroup.throttling(), cgroup.usage_ns());
-        thread::sleep(Duration::from_millis(250));
-        (now == (cgroup.throttling(), cgroup.usage_ns())).then_some(now)
-    });
+    let (before, used_before) =
+        at_rest("the files stay the same", || Some((cgroup.throttling(), cgroup.usage_ns())));
     let agent = Agent::start();
     let (_, _, cpu) = while_quiet(&agent, &cgroup);
     assert_eq!((cpu.throttling, cpu.usage_ns), (Some(Throttling::default()), Some(0)));

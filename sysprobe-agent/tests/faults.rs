@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -310,8 +311,12 @@ fn missed(agent: &Agent) -> u64 {
     agent.snapshot().agent.programs.iter().map(|program| program.missed).sum()
 }
 
+/// One disturbance at a time: two on a CPU would starve each other, and each would disturb both agents.
+static DISTURBANCE: Mutex<()> = Mutex::new(());
+
 /// Asserts that the kernel skips some of the agent's programs meanwhile, and that the agent counts it.
 fn assert_counts_what_is_missed(agent: &Agent, work: impl FnMut() + Send) {
+    let _alone = DISTURBANCE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = missed(agent);
     disturbance::beside(cpus()[0], work, || {
         let start = Instant::now();

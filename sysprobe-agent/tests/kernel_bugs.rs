@@ -21,7 +21,6 @@ use support::process::{self, Load, cpus};
 use support::totals::{Totals, lost, workload};
 use support::{SharedNumbers, figure, left_out, shared, until};
 use sysprobe_agent::snapshot::SchedSample;
-use sysprobe_common::hist;
 
 /// Enough to make it likely that one blocks before its turn.
 const SLEEPERS: usize = 8;
@@ -47,12 +46,6 @@ fn nap(naps: &AtomicU64) {
 fn waits(watcher: &Watcher, cgroup: &Cgroup) -> SchedSample {
     let snapshot = watcher.agent.snapshot();
     workload(&snapshot, &cgroup.name).and_then(|known| known.sched.clone()).unwrap_or_default()
-}
-
-/// The number of waits of half a nap or longer.
-fn long_waits(sample: &SchedSample) -> u64 {
-    let from = hist::bucket_of(u64::try_from(NAP.as_nanos()).expect("small") / 2);
-    sample.wait.buckets()[from..].iter().sum()
 }
 
 /// A load that naps, and that is moved to another CPU whenever it has just gone to sleep.
@@ -157,8 +150,8 @@ fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blame
             .map(|(_, ns)| ns)
             .sum();
         let lost = lost(&watcher.agent.snapshot(), "sched", "delayed_sleeper") - lost_before;
-        let (name, long) = (watcher.mode.name(), long_waits(&ours));
-        figure(&format!("{name}: {long} long waits, neighbour blamed for {blamed} ns, {lost} counted"));
+        let name = watcher.mode.name();
+        figure(&format!("{name}: neighbour blamed for {blamed} ns, {lost} counted"));
         assert!(ours.wait.sum_ns < real + HALF_A_NAP, "{name}: waits of {} ns", ours.wait.sum_ns);
         assert!(lost >= miscounted, "{name}: {lost} of {miscounted} are counted");
         let causes = ours.causes.expect("it waited").total_ns();

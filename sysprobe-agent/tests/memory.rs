@@ -7,8 +7,6 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use support::agent::Agent;
 use support::attach_modes::{kernel, watchers};
@@ -18,7 +16,7 @@ use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};
 use support::totals::{lost, workload};
-use support::{figure, left_out, until};
+use support::{at_rest, figure, left_out, until};
 use sysprobe_agent::snapshot::{MemoryLevels, MemorySample, Snapshot};
 
 const MIB: u64 = 1 << 20;
@@ -27,15 +25,11 @@ fn sample(snapshot: &Snapshot, name: &str) -> Option<MemorySample> {
     workload(snapshot, name)?.memory.clone()
 }
 
-/// The files' numbers and the agent's, from a time when they stayed the same: each CPU returns pre-charged
-/// pages late, and the kernel sums up its statistics only now and then.
+/// The files' numbers and the agent's, once both stay the same: each CPU returns pre-charged pages late, and
+/// the kernel sums up its statistics only now and then.
 fn while_quiet(agent: &Agent, cgroup: &Cgroup) -> (Memory, MemorySample) {
-    until("the files stay the same", || {
-        let before = cgroup.memory();
-        let sample = sample(&agent.snapshot(), &cgroup.name)?;
-        thread::sleep(Duration::from_millis(50));
-        let again = self::sample(&agent.snapshot(), &cgroup.name)?;
-        (before == cgroup.memory() && sample == again).then_some((before, sample))
+    at_rest("the files and the agent's numbers stay the same", || {
+        Some((cgroup.memory(), sample(&agent.snapshot(), &cgroup.name)?))
     })
 }
 

@@ -7,13 +7,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::thread;
-use std::time::Duration;
 
 use support::agent::{Agent, Options};
 use support::cgroup::is_v1;
 use support::totals::workload;
-use support::{figure, left_out, until};
+use support::{at_rest, figure, left_out, until};
 use sysprobe_agent::cgroup::mounts::Mounts;
 use sysprobe_agent::snapshot::{DomainState, PressureSample, StallSample};
 
@@ -106,14 +104,11 @@ impl Drop for Group {
     }
 }
 
-/// The kernel's numbers and the agent's, from a time when both stayed the same: each read of the file updates
-/// the averages, and an agent that could not read all files in time has old numbers.
+/// The kernel's numbers and the agent's, once both stay the same: each read of the file updates the averages.
 fn while_quiet(agent: &Agent, group: &Group) -> (PressureSample, PressureSample) {
-    until("the files stay the same", || {
-        let ours = || workload(&agent.snapshot(), &group.name())?.pressure.clone();
-        let before = (group.sample(), ours()?);
-        thread::sleep(Duration::from_millis(250));
-        (before == (group.sample(), ours()?)).then_some(before)
+    at_rest("the files and the agent's numbers stay the same", || {
+        let ours = workload(&agent.snapshot(), &group.name())?.pressure.clone()?;
+        Some((group.sample(), ours))
     })
 }
 

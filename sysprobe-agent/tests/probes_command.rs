@@ -77,6 +77,7 @@ fn the_kernel_measures_while_somebody_asks() {
     assert_eq!(measured(&agent, 60_000).agent.measuring, Measuring::On);
     assert_eq!(agent.snapshot().agent.measuring, Measuring::On, "the lease goes on");
     let other = Agent::start();
+    // Longer than a busy agent needs for its answer.
     assert_eq!(measured(&other, 3_000).agent.measuring, Measuring::On);
     until("the lease is over", || (other.snapshot().agent.measuring == Measuring::Off).then_some(()));
 }

@@ -13,8 +13,7 @@ use std::time::Instant;
 
 use support::attach_modes::{Watcher, watchers};
 use support::cgroup::Cgroup;
-use support::memory::take;
-use support::network::make_room;
+use support::memory::{make_room, take};
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::storage::{Kind, Storage};

@@ -17,13 +17,7 @@ const BURN: Duration = Duration::from_secs(2);
 
 /// Has the cgroup use this much CPU time, and returns the kernel's total after that.
 fn burn(cgroup: &Cgroup, time: Duration) -> u64 {
-    Load::running(cgroup, &cpus(), || {
-        let enough = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        while process::own_cpu_ns() < enough {
-            process::spin_for(Duration::from_millis(1));
-        }
-    })
-    .finish();
+    Load::running(cgroup, &cpus(), || process::use_cpu(time)).finish();
     until("the cgroup is at rest", || cgroup.usage_at_rest())
 }
 
@@ -37,8 +31,8 @@ struct Node {
     /// The part of the current cgroup's total that was used before its agent started, or is already in
     /// `truth_ns`.
     counted_ns: u64,
-    /// The part of it that was used before the agent started.
-    before_agent_ns: u64,
+    /// What `truth_ns` was when the agent started, whose counters begin there.
+    truth_before_ns: u64,
 }
 
 impl Node {
@@ -52,7 +46,7 @@ impl Node {
             cgroup: Some(cgroup),
             truth_ns: 0,
             counted_ns: 0,
-            before_agent_ns: 0,
+            truth_before_ns: 0,
         };
         node.wait_for_export();
         node
@@ -76,7 +70,7 @@ impl Node {
             let started = scrape.get("process_start_time_seconds", &[]);
             let exported = scrape.get("sysprobe_cpu_usage_seconds_total", &of_cgroup);
             // An agent that could not read all files in time has an older total.
-            let is_newest = exported >= (self.counted_ns - self.before_agent_ns) as f64 / 1e9 - 1e-6;
+            let is_newest = exported >= (self.truth_ns - self.truth_before_ns) as f64 / 1e9 - 1e-6;
             let is_of_this_agent = self.prometheus.value("process_start_time_seconds")? >= started - 0.001;
             let total = self.prometheus.value(&self.series())?;
             (is_newest && is_of_this_agent && (total - exported).abs() < 1e-6).then_some(())
@@ -94,7 +88,7 @@ impl Node {
     fn replace_container(&mut self) {
         self.cgroup.take().expect("there is one").remove();
         self.cgroup = Some(Cgroup::new("burnt"));
-        (self.counted_ns, self.before_agent_ns) = (0, 0);
+        self.counted_ns = 0;
     }
 
     fn stop_agent(&mut self) {
@@ -103,7 +97,7 @@ impl Node {
 
     fn start_agent(&mut self) {
         self.counted_ns = self.cgroup().usage_ns();
-        self.before_agent_ns = self.counted_ns;
+        self.truth_before_ns = self.truth_ns;
         let agent = Agent::start();
         self.prometheus.follow(agent.port);
         self.agent = Some(agent);

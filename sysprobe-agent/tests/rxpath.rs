@@ -239,9 +239,9 @@ fn what_comes_with_the_handshake_or_to_a_closed_half_is_followed_from_when_it_is
     for (watcher, _) in &tell {
         stage.arrived(watcher, &stage.reader, Transport::Tcp, 2 * times).assert_complete();
     }
-    let taken: &AtomicU64 = shared();
-    let _server = stage.there().listen_only(address, taken);
-    stage.here().tell(address, TIMES, taken);
+    let has_read: &AtomicU64 = shared();
+    let _server = stage.there().serve_half_closed(address, has_read);
+    stage.here().tell(address, TIMES, has_read);
     for (watcher, _) in &tell {
         stage.arrived(watcher, &stage.reader, Transport::Tcp, 3 * times).assert_complete();
     }

@@ -280,12 +280,12 @@ fn a_running_task_that_is_moved_is_charged_to_each_cgroup_for_its_time_there() {
     let snapshot = agent.snapshot();
     let ours = Totals::of_workload(&snapshot, &case.cgroup.name).since(case.agent).on_cpu_ns;
     let ours = [ours, Totals::of_workload(&snapshot, &second.name).on_cpu_ns];
-    let all = ran();
+    let total_ns = ran();
     figure(&format!(
-        "moved: agent {ours:?}, kernel {before} to {after} of {all}, {switched} switches around the move"
+        "moved: agent {ours:?}, kernel {before} to {after} of {total_ns}, {switched} switches around the move"
     ));
     assert!((before - TOLERANCE_NS..=after + TOLERANCE_NS).contains(&ours[0]), "{ours:?} {before} {after}");
-    assert!((ours[0] + ours[1]).abs_diff(all) <= TOLERANCE_NS, "{ours:?} {all}");
+    assert!((ours[0] + ours[1]).abs_diff(total_ns) <= TOLERANCE_NS, "{ours:?} {total_ns}");
 }
 
 #[test]

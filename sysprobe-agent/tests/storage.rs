@@ -97,7 +97,7 @@ fn an_agent_at_its_memory_limit_fails_no_connection_fork_or_open() {
     let group = Cgroup::with_memory("storage");
     let mut agent = agent_in(&group, "");
     agent.snapshot();
-    // If it took less later, there would be room.
+    // If its use fell after the limit is set, there would be room.
     until("the memory that it uses stays the same", || {
         let before = used(&group);
         thread::sleep(Duration::from_secs(2));

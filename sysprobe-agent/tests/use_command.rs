@@ -127,6 +127,6 @@ fn without_an_agent_it_loads_the_programs_itself_and_fits_a_terminal() {
     figure(&outcome.stdout);
     assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{}", outcome.stdout);
     for start in ["RESOURCE", "CPU          U busy", "memory       U in use", "network      S accept-queue"] {
-        assert!(outcome.stdout.lines().any(|line| line.starts_with(start)), "{start}: {}", outcome.stdout);
+        assert!(outcome.has_line(start), "{start}: {}", outcome.stdout);
     }
 }

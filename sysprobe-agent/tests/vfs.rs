@@ -165,8 +165,9 @@ fn fio_reports_the_same_calls_and_bytes() {
 
 #[test]
 fn fio_reports_the_same_percentiles_of_fsync() {
-    /// fio may be preempted between the end of a call and its clock read, which increases only fio's own
-    /// numbers. A few such calls take the ranks above its 99th percentile, which is a higher one of ours.
+    /// Our quantiles between which fio's must lie. fio may be preempted between the end of a call and its own
+    /// clock read, which makes only its own latency longer. So its 99th percentile may be any higher one of
+    /// ours.
     const QUANTILES: [[f64; 2]; 2] = [[0.5, 0.5], [0.99, 1.0]];
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
@@ -183,12 +184,12 @@ fn fio_reports_the_same_percentiles_of_fsync() {
             for (quantiles, theirs) in QUANTILES.into_iter().zip([report.fsync_p50_ns, report.fsync_p99_ns]) {
                 let ours = quantiles.map(|quantile| latency.quantile(quantile).expect("there were some"));
                 let is_between = (ours[0]..=ours[1]).contains(&(theirs as f64 / 1e9));
-                let steps = ours.map(|ours| buckets_apart(ours, theirs)).into_iter().min();
+                let steps = ours.map(|ours| buckets_apart(ours, theirs));
                 figure(&format!(
                     "{quantiles:?} of fsync by {}: {ours:?} s, fio {theirs} ns, {steps:?} buckets apart",
                     watcher.mode.name()
                 ));
-                if !is_between && steps > Some(1) {
+                if !is_between && steps.iter().all(|steps| *steps > 1) {
                     apart.push((watcher.mode, quantiles, ours, theirs));
                 }
             }

@@ -6,8 +6,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// A kernel whose release is not a number counts as new.
-#[must_use]
+/// Whether a kernel is older than a version, by its release. A release that is not a number counts as new.
 pub(crate) fn is_before(release: &str, version: (u32, u32)) -> bool {
     version_of(release).is_some_and(|own| own < version)
 }

@@ -6,6 +6,7 @@ use sysprobe_common::slot;
 
 use super::{Plan, Sizes};
 use crate::probe::{self, AttachMode, EntryCount, MapKind, MapSpec, PROBES, ProgramSet};
+use crate::storage::Holder;
 
 /// Planned size of one BPF map.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
@@ -105,7 +106,8 @@ impl Plan {
             MapKind::Hash => (entries + cpus) * hash_element(map.key, map.value) + buckets(entries),
             MapKind::LruHash => entries * hash_element(map.key, map.value) + buckets(entries),
             MapKind::RingBuffer => entries + RING_OVERHEAD,
-            MapKind::TaskStorage | MapKind::SocketStorage => entries * self.storage.bytes_of(map.value),
+            MapKind::TaskStorage => entries * self.storage.bytes_of(Holder::Task, map.value),
+            MapKind::SocketStorage => entries * self.storage.bytes_of(Holder::Socket, map.value),
         }
     }
 }

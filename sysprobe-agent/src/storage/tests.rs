@@ -39,16 +39,23 @@ fn one_percent_of_the_node_is_the_most_unless_configured() {
 
 #[test]
 fn a_connection_takes_one_small_allocation_and_the_list() {
-    let limits = Limits::new(&facts(), 0);
-    assert_eq!(limits.bytes_of(size_of::<sysprobe_common::tcp::Socket>()) + LIST_BYTES, 320);
-    assert_eq!(limits.bytes_of(8), 128);
-    assert_eq!(limits.bytes_of(192), 512);
+    let of_socket = |value| Limits::new(&facts(), 0).bytes_of(Holder::Socket, value);
+    assert_eq!(of_socket(size_of::<sysprobe_common::tcp::Socket>()) + LIST_BYTES, 320);
+    assert_eq!([8, 56, 57, 192].map(of_socket), [128, 128, 192, 512]);
 }
 
 #[test]
-fn older_kernels_allocate_the_padding_after_the_header() {
-    let bytes_of =
-        |kernel: &str, value| Limits::new(&Facts { kernel: kernel.into(), ..facts() }, 0).bytes_of(value);
+fn a_task_has_a_list_node_as_well() {
+    let of_task = |value| Limits::new(&facts(), 0).bytes_of(Holder::Task, value);
+    assert_eq!(of_task(size_of::<sysprobe_common::vfs::TaskCall>()), 192);
+    assert_eq!(of_task(size_of::<sysprobe_common::sched::slices::StoredTask>()) + LIST_BYTES, 704);
+}
+
+#[test]
+fn older_kernels_allocate_unused_padding_with_each_value() {
+    let bytes_of = |kernel: &str, value| {
+        Limits::new(&Facts { kernel: kernel.into(), ..facts() }, 0).bytes_of(Holder::Socket, value)
+    };
     assert_eq!(["5.15.0-130-generic", "6.2.16", "6.3.0"].map(|kernel| bytes_of(kernel, 8)), [192, 192, 128]);
     assert_eq!(["5.15.0-130-generic", "6.3.0"].map(|kernel| bytes_of(kernel, 160)), [512, 256]);
 }

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::mem::zeroed;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use aya::maps::Array;
@@ -18,12 +17,8 @@ use sysprobe_agent::probe::{AttachMode, Hook, Program, ProgramSet, program_set};
 use crate::support::cgroup::Cgroup;
 use crate::support::process::{self, Load};
 
-/// One disturbance at a time: two on a CPU would starve each other.
-static CPU: Mutex<()> = Mutex::new(());
-
 /// Repeats `work` on one CPU, on which children end at the same time, until `seen` returns.
 pub(crate) fn beside(cpu: usize, mut work: impl FnMut() + Send, seen: impl FnOnce()) {
-    let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let cgroup = Cgroup::new("disturbance");
     let _children = Load::running(&cgroup, &[cpu], || {
         loop {

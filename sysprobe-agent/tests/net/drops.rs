@@ -10,7 +10,7 @@ use sysprobe_agent::snapshot::Snapshot;
 
 use super::support::attach_modes::{Watcher, kernel, watchers};
 use super::support::cgroup::{Cgroup, is_v1};
-use super::support::network::{RIGHT, Wire};
+use super::support::network::{Counters, RIGHT, Wire};
 use super::support::place::{Flag, Place};
 use super::support::totals::workload;
 use super::support::{figure, left_out, shared, until};
@@ -84,7 +84,8 @@ fn a_flood_is_received_or_dropped_for_want_of_room() {
                 // The wire's queue and the CPU's backlog hold only a thousand packets.
                 if number % 500 == 0 {
                     until("the others have arrived", || {
-                        (wire.right.counters().get("IpInReceives") >= number).then_some(())
+                        let counters = Counters::of_process(getting.pid);
+                        (counters.get("IpInReceives") >= number).then_some(())
                     });
                 }
                 socket.send(&[b'f'; FLOOD.size]).expect("it is taken");

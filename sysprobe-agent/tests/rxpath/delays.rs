@@ -149,11 +149,12 @@ pub(super) fn add_rules(namespace: &Namespace, count: u32) -> bool {
 #[test]
 fn a_packet_that_is_forwarded_has_come_with_its_first_device() {
     const FORWARDED: u32 = 40;
-    /// Of "discard", where nothing listens.
-    const NO_PORT: u16 = 9;
+    /// The port of the discard service, where nothing listens.
+    const DISCARD: u16 = 9;
     let stage = Stage::new("forward");
     let (far, address) = stage.wire.extend("rx");
-    // Two datagrams in front of each request are more than a burst, so it waits for at least 25 ms.
+    // Two datagrams in front of each request are more than a burst. Unless the sender is stopped in between,
+    // the request waits for at least 25 ms.
     let shape = ["root", "tbf", "rate", "400kbit", "burst", "1600", "limit", "100000"];
     assert!(
         stage.wire.right.tc(&[&["qdisc", "replace", "dev", "further"], &shape[..]].concat()),
@@ -165,7 +166,7 @@ fn a_packet_that_is_forwarded_has_come_with_its_first_device() {
     stage.here().ask_after(address, FORWARDED, &cpus(), || {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
         for _ in 0..2 {
-            socket.send_to(&[0; 1400], (address, NO_PORT)).expect("it is taken");
+            socket.send_to(&[0; 1400], (address, DISCARD)).expect("it is taken");
         }
     });
     assert_delayed(&stage.received(Transport::Tcp, u64::from(FORWARDED)), "tcp", Duration::from_millis(5));

@@ -197,12 +197,12 @@ impl Place<'_> {
     }
 
     /// Serves one connection, which it closes for sending, and counts the requests that it has read.
-    pub(crate) fn listen_only(&self, address: IpAddr, taken: &'static AtomicU64) -> Load {
+    pub(crate) fn serve_half_closed(&self, address: IpAddr, has_read: &AtomicU64) -> Load {
         self.serve(|ready| {
             let mut connection = accept(address, ready);
             connection.shutdown(Shutdown::Write).expect("connected");
             while connection.read_exact(&mut [0; REQUEST]).is_ok() {
-                taken.fetch_add(1, Ordering::Release);
+                has_read.fetch_add(1, Ordering::Release);
             }
         })
     }
@@ -220,13 +220,13 @@ impl Place<'_> {
     }
 
     /// Sends to a server that does not answer, each request after the previous one was read.
-    pub(crate) fn tell(&self, address: IpAddr, times: u32, taken: &AtomicU64) {
+    pub(crate) fn tell(&self, address: IpAddr, times: u32, has_read: &AtomicU64) {
         self.run(|| {
             let mut connection = connect(address);
             assert_eq!(connection.read(&mut [0]).expect("the other half's end"), 0);
             for number in 0..times {
                 connection.write_all(&request(number)).expect("it is taken");
-                until("it is read", || (taken.load(Ordering::Acquire) > u64::from(number)).then_some(()));
+                until("it is read", || (has_read.load(Ordering::Acquire) > u64::from(number)).then_some(()));
             }
         })
         .finish();

@@ -97,6 +97,7 @@ fn as_many_requests_are_followed_as_nginx_logs() {
         requests.assert_complete();
         let name = watcher.mode.name();
         figure(&format!("{name}: {} requests, nginx has logged {logged}", requests.count()));
+        // A packet whose arrival was overwritten is followed to no reader.
         let overwritten = lost(&snapshot, "rxpath", RxpathLoss::ArrivalOverwritten.reason());
         let missing = CONNECTIONS + overwritten + unseen_at_most(stage.spared);
         assert!(requests.count() <= logged + CONNECTIONS, "by {name}");

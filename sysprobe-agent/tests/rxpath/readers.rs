@@ -18,7 +18,7 @@ fn answer(socket: &UdpSocket, request: &mut [u8]) {
 #[test]
 fn a_reader_that_polls_without_sleeping_is_never_woken() {
     let stage = Stage::new("polls");
-    // Of a reader that sleeps, each attach mode tells all points that it can.
+    // With a reader that sleeps, each attach mode shows every stage that it can tell.
     drop(ask(&stage, Transport::Udp, RIGHT[0]));
     let woken = stage.received(Transport::Udp, u64::from(TIMES));
     let _server = stage.there().answer_datagrams(right(), |socket, request| {

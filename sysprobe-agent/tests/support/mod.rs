@@ -50,6 +50,16 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
     answer.expect("it is there")
 }
 
+/// What `read` returns once it stays the same for a quarter of a second. The kernel brings some numbers up to
+/// date late, and an agent that could not read all files in time has old ones.
+pub(crate) fn at_rest<T: PartialEq>(what: &str, mut read: impl FnMut() -> Option<T>) -> T {
+    until(what, || {
+        let before = read()?;
+        sleep(Duration::from_millis(250));
+        (read()? == before).then_some(before)
+    })
+}
+
 /// Whether a condition holds before the deadline, for a caller with a more detailed error message.
 pub(crate) fn eventually(condition: impl FnMut() -> bool) -> bool {
     eventually_within(DEADLINE, condition)

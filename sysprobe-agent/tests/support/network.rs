@@ -7,6 +7,8 @@ use std::process::{self, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use super::memory::make_room;
+
 /// The addresses of the two ends. All tests use the same ones, because each has its own namespaces.
 pub(crate) const LEFT: [&str; 2] = ["10.77.0.1", "fd77::1"];
 pub(crate) const RIGHT: [&str; 2] = ["10.77.0.2", "fd77::2"];
@@ -126,22 +128,10 @@ impl Namespace {
 
     /// The kernel's counters here, such as `TcpRetransSegs`, `TcpExtListenDrops` or `Udp6InDatagrams`.
     pub(crate) fn counters(&self) -> Counters {
-        let mut counters = HashMap::new();
-        for file in ["/proc/net/snmp", "/proc/net/netstat"] {
-            let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", file]));
-            let mut lines = text.lines();
-            while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
-                let table = names.split(':').next().expect("a name").to_owned();
-                for (name, value) in names.split_whitespace().zip(values.split_whitespace()).skip(1) {
-                    counters.insert(format!("{table}{name}"), value.parse().unwrap_or(0));
-                }
-            }
-        }
-        let text = run(Command::new("ip").args(["netns", "exec", &self.name, "cat", "/proc/net/snmp6"]));
-        let pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
-        counters
-            .extend(pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))));
-        Counters(counters)
+        Counters::read(|file| {
+            let path = format!("/proc/net/{file}");
+            run(Command::new("ip").args(["netns", "exec", &self.name, "cat", &path]))
+        })
     }
 }
 
@@ -172,6 +162,30 @@ impl Drop for Namespace {
 pub(crate) struct Counters(HashMap<String, i64>);
 
 impl Counters {
+    /// The counters of the namespace of a process.
+    pub(crate) fn of_process(pid: i32) -> Self {
+        Self::read(|file| fs::read_to_string(format!("/proc/{pid}/net/{file}")).expect("it runs"))
+    }
+
+    fn read(text_of: impl Fn(&str) -> String) -> Self {
+        let mut counters = HashMap::new();
+        for file in ["snmp", "netstat"] {
+            let text = text_of(file);
+            let mut lines = text.lines();
+            while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+                let table = names.split(':').next().expect("a name").to_owned();
+                for (name, value) in names.split_whitespace().zip(values.split_whitespace()).skip(1) {
+                    counters.insert(format!("{table}{name}"), value.parse().unwrap_or(0));
+                }
+            }
+        }
+        let text = text_of("snmp6");
+        let pairs = text.lines().filter_map(|line| line.split_once(char::is_whitespace));
+        counters
+            .extend(pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))));
+        Self(counters)
+    }
+
     pub(crate) fn get(&self, name: &str) -> u64 {
         let value = self.0.get(name).unwrap_or_else(|| panic!("the kernel does not count {name}"));
         u64::try_from(*value).expect("not below 0")
@@ -258,19 +272,6 @@ impl Wire {
         let delay = format!("{milliseconds}ms");
         self.right
             .tc(&["qdisc", "replace", "dev", "wire", "root", "netem", "delay", &delay, "limit", "100000"])
-    }
-}
-
-/// Frees memory. After a large build, all memory is page cache. The kernel allocates socket storage only from
-/// free memory, without waiting, and counts failures. Other allocations would reclaim memory.
-pub(crate) fn make_room() {
-    let text = fs::read_to_string("/proc/meminfo").expect("/proc/meminfo");
-    let bytes = |name: &str| -> u64 {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("a line of it");
-        line.trim().trim_end_matches(" kB").parse().expect("a number")
-    };
-    if bytes("MemFree:") < bytes("MemTotal:") / 20 {
-        fs::write("/proc/sys/vm/drop_caches", "1").expect("root may");
     }
 }
 

@@ -218,6 +218,12 @@ pub(crate) fn spin_for(time: Duration) {
     }
 }
 
+/// Uses this much CPU time, however long it takes.
+pub(crate) fn use_cpu(time: Duration) {
+    let enough = own_cpu_ns() + u64::try_from(time.as_nanos()).expect("small");
+    while own_cpu_ns() < enough {}
+}
+
 pub(crate) fn spin() {
     loop {
         spin_for(Duration::from_secs(1));

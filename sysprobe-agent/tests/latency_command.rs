@@ -4,7 +4,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -33,6 +33,8 @@ impl Port {
 struct Echo {
     loads: [Load; 2],
     port: u16,
+    /// The number of requests that the server has read.
+    read: &'static AtomicU64,
     server: Cgroup,
     _client: Cgroup,
     _alone: MutexGuard<'static, ()>,
@@ -45,11 +47,11 @@ impl Echo {
     fn new(name: &str) -> Self {
         let alone = ECHO.lock().unwrap_or_else(PoisonError::into_inner);
         let [server, client] = ["server", "client"].map(|role| Cgroup::new(&format!("{name}-{role}")));
-        let port: &Port = shared();
-        let answers = Load::running(&server, &cpus(), || serve(port));
+        let (port, read): (&Port, &AtomicU64) = (shared(), shared());
+        let answers = Load::running(&server, &cpus(), || serve(port, read));
         let number = until("the server listens", || port.get());
         let asks = Load::running(&client, &cpus(), || ask(number));
-        Self { loads: [answers, asks], port: number, server, _client: client, _alone: alone }
+        Self { loads: [answers, asks], port: number, read, server, _client: client, _alone: alone }
     }
 
     fn server(&self) -> &Load {
@@ -57,12 +59,13 @@ impl Echo {
     }
 }
 
-fn serve(port: &Port) {
+fn serve(port: &Port, read: &AtomicU64) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     port.0.store(listener.local_addr().expect("it listens").port().into(), Ordering::Release);
     let (mut connection, _) = listener.accept().expect("a client");
     let mut request = [0; 64];
     while connection.read_exact(&mut request).is_ok() {
+        read.fetch_add(1, Ordering::Release);
         connection.write_all(&request).expect("it is taken");
     }
 }
@@ -241,6 +244,7 @@ fn what_takes_long_is_told_one_by_one_with_who_had_the_cpu() {
 
 /// The slow requests that the agent reports for a window, after checks that they are complete.
 fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
+    let before = echo.read.load(Ordering::Acquire);
     let outcome = latency(socket(agent), &[&echo.server.name, "--slow", "1ms", "-o", "json"]);
     let document = support::document::of("latency", &outcome);
     let slow = &document["slow"];
@@ -255,6 +259,9 @@ fn slow_requests(agent: &Agent, echo: &Echo) -> Vec<Value> {
         assert_eq!((&request["peer"], &request["port"]), (&"127.0.0.1".into(), &echo.port.into()));
         assert_ne!(request["peer_port"], 0);
     }
+    // The window lies within the command's run. The last request may not be counted yet.
+    let read = echo.read.load(Ordering::Acquire) - before;
+    assert!(requests.len() as u64 <= read + 1, "{} of {read}", requests.len());
     requests.to_vec()
 }
 

@@ -166,9 +166,9 @@ fn fio_reports_the_same_calls_and_bytes() {
 #[test]
 fn fio_reports_the_same_percentiles_of_fsync() {
     /// Our quantiles between which fio's must lie. fio may be preempted between the end of a call and its own
-    /// clock read, which makes only its own latency longer. So its 99th percentile may be any higher one of
-    /// ours.
-    const QUANTILES: [[f64; 2]; 2] = [[0.5, 0.5], [0.99, 1.0]];
+    /// clock read, which makes only its own latency longer. One such call moves its 99th percentile up by one
+    /// rank of some 256.
+    const QUANTILES: [[f64; 2]; 2] = [[0.5, 0.5], [0.99, 0.995]];
     let watchers = watchers("vfs");
     let storage = Storage::of(Kind::Ext4, ROOM);
     // One of three attempts with equal percentiles is enough.

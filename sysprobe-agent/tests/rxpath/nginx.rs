@@ -13,7 +13,7 @@ use super::support::cgroup::Cgroup;
 use super::support::network::{Namespace, RIGHT};
 use super::support::process::inside;
 use super::support::totals::lost;
-use super::support::{figure, until};
+use super::support::{at_rest, figure, until};
 use super::{Stage, assert_nothing_lost, unseen_at_most};
 
 const PORT: u16 = 8080;
@@ -83,11 +83,7 @@ fn as_many_requests_are_followed_as_nginx_logs() {
     let output = wrk.args(["-t1", "-c", &connections, "-d3s", &url]).output().expect("wrk can be started");
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "wrk: {report}");
-    let logged = until("nginx has logged all", || {
-        let logged = server.logged();
-        std::thread::sleep(Duration::from_millis(200));
-        (logged > 0 && server.logged() == logged).then_some(logged)
-    });
+    let logged = at_rest("nginx has logged all", || Some(server.logged()).filter(|logged| *logged > 0));
     for watcher in &stage.watchers {
         let (snapshot, took) = (watcher.agent.snapshot(), begun.elapsed());
         let of = |cgroup| Path::of(&snapshot, cgroup, Transport::Tcp);

@@ -26,9 +26,9 @@ const ENOUGH: u64 = 10;
 const LONG_ENOUGH: Duration = Duration::from_secs(20);
 const ATTEMPTS: usize = 3;
 
-/// Runs a test that counts each event. On a kernel that hides events, the test is repeated when
-/// it fails: an error of the agent's that occurs in each run makes each attempt fail. On any other kernel,
-/// the first failure counts.
+/// Runs a test that counts each event. On a kernel that hides events, the test is repeated when it fails: an
+/// error of the agent's that occurs in each run makes each attempt fail. On any other kernel, the first
+/// failure counts.
 pub(crate) fn count_all(test: impl Fn()) {
     for _ in 1..ATTEMPTS {
         let Err(failure) = catch_unwind(AssertUnwindSafe(&test)) else { return };

@@ -7,6 +7,7 @@ mod cast;
 mod fold;
 mod instruction;
 mod kprobe;
+mod lanes;
 mod loaded;
 mod loader;
 mod memlock;
@@ -17,6 +18,7 @@ mod shared;
 mod syscall;
 
 pub use batch::Entries;
+pub use lanes::Lanes;
 pub use loaded::{Loaded, ProgramStatistics, Running};
 pub use loader::{LoadError, Loader};
 pub use mmap::{MappedArray, Plain};

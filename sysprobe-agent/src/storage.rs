@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 
-use crate::bpf::{LoadError, Loaded, MappedArray};
+use crate::bpf::{Lanes, LoadError, Loaded};
 use crate::host::{Facts, MemoryGroup, Population, Usage, is_before};
 use crate::probe::{MapKind, MapSpec, ProgramSet};
 use crate::snapshot::{LostUpdates, StorageSample};
@@ -93,7 +93,7 @@ impl Limits {
     #[must_use]
     pub const fn bytes_of(&self, holder: Holder, value: usize) -> u64 {
         // From Linux 6.4 on, the storage of tasks has an allocator of its own, which adds a list node
-        // (`LLIST_NODE_SZ`).
+        // (`LLIST_NODE_SZ`). It is counted on all kernels.
         let node = match holder {
             Holder::Task => 8,
             Holder::Socket => 0,
@@ -122,7 +122,7 @@ pub struct Store {
     pub domain: &'static str,
     pub holder: Holder,
     bytes_each: u64,
-    budget: MappedArray<u64>,
+    budget: Lanes,
 }
 
 impl Store {
@@ -141,7 +141,7 @@ impl Store {
             _ => None,
         };
         let Some((holder, value)) = set.maps().find_map(holder) else { return Ok(None) };
-        let budget = loaded.map_array(budget)?;
+        let budget = loaded.map_lanes(budget)?;
         let mut store = Self { domain, holder, bytes_each: limits.bytes_of(holder, value), budget };
         store.grant(limits.free(0) / (store.bytes_each + LIST_BYTES));
         Ok(Some(store))
@@ -149,17 +149,17 @@ impl Store {
 
     /// Lets the programs create `more` further values.
     pub fn grant(&mut self, more: u64) {
-        self.budget.write(GRANTED as usize, self.made() + more);
+        self.budget.write_shared(GRANTED, self.made() + more);
     }
 
     /// Whether no further value can be created until more is granted.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
-        self.budget.read(GRANTED as usize).is_some_and(|granted| self.made() >= granted)
+        self.budget.shared(GRANTED).is_some_and(|granted| self.made() >= granted)
     }
 
     fn made(&self) -> u64 {
-        self.budget.read(MADE as usize).unwrap_or(0)
+        self.budget.shared(MADE).unwrap_or(0)
     }
 
     /// Upper bound of the existing values: no more than were created, and no more than there are tasks or
@@ -171,7 +171,7 @@ impl Store {
     /// Values that were not created for lack of a grant.
     #[must_use]
     pub fn loss(&self) -> LostUpdates {
-        let count = self.budget.read(REFUSED as usize).unwrap_or(0);
+        let count = self.budget.total(REFUSED);
         LostUpdates { domain: self.domain.into(), reason: "storage_budget".into(), count }
     }
 }

@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::{Mutex, PoisonError};
 
-use aya::maps::{Array, Map, MapData, MapInfo, loaded_maps};
+use aya::maps::{Array, Map, MapData};
 use support::agent::{self, Agent};
 use support::bpf::Objects;
 use support::cgroup::Cgroup;
@@ -43,10 +43,7 @@ fn missed(snapshot: &Snapshot) -> u64 {
 
 /// The words beside an agent's stack of free slots.
 fn room(agent: &Agent) -> Array<MapData, u64> {
-    let ours = Objects::of_process(agent.pid()).maps;
-    let is_room = |map: &MapInfo| ours.contains(&map.id()) && map.name_as_str() == Some("SCHED_ROOM");
-    let info = loaded_maps().filter_map(Result::ok).find(is_room).expect("the agent has it");
-    let data = MapData::from_id(info.id()).expect("it is there");
+    let data = Objects::of_process(agent.pid()).map("SCHED_ROOM");
     Array::try_from(Map::Array(data)).expect("an array of 64-bit words")
 }
 

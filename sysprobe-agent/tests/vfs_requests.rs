@@ -1,10 +1,13 @@
 //! Unusual requests of `io_uring` and libaio: on sockets, without a completion, with a completion that does
-//! not fit, refused. All other requests must still be counted exactly.
+//! not fit, refused, completed after the end of their cgroup. All other requests must still be counted
+//! exactly.
 //!
 //! This is separate from `vfs`, because ends that are missed here on purpose would also be missed there.
 
 #[path = "vfs/aio.rs"]
 mod aio;
+#[path = "vfs/outlived.rs"]
+mod outlived;
 #[path = "vfs/ring.rs"]
 mod ring;
 mod support;
@@ -50,7 +53,7 @@ fn watch(name: &str, body: impl FnOnce(&Path)) -> Vec<Seen> {
     std::fs::write(&path, vec![1; BLOCK]).expect("a file");
     let cgroup = Cgroup::new(name);
     Load::running(&cgroup, &cpus(), || body(&path)).finish();
-    watchers.iter().map(|watcher| Seen::of(watcher, &cgroup)).collect()
+    watchers.iter().map(|watcher| Seen::of(watcher, &cgroup.name)).collect()
 }
 
 #[derive(Debug)]
@@ -66,9 +69,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(watcher: &Watcher, cgroup: &Cgroup) -> Self {
+    fn of(watcher: &Watcher, cgroup: &str) -> Self {
         let snapshot = watcher.agent.snapshot();
-        let vfs = workload(&snapshot, &cgroup.name).and_then(|workload| workload.vfs.clone());
+        let vfs = workload(&snapshot, cgroup).and_then(|workload| workload.vfs.clone());
         let vfs = vfs.unwrap_or_default();
         let seen = Self {
             mode: watcher.mode,
@@ -79,7 +82,7 @@ impl Seen {
             ends_missed: lost(&snapshot, "vfs", "end_missed"),
             missed_runs: missed_runs(&snapshot, "vfs"),
         };
-        figure(&format!("{}: {seen:?}", cgroup.name));
+        figure(&format!("{cgroup}: {seen:?}"));
         seen
     }
 

@@ -94,7 +94,7 @@ pub struct Request {
 
 const _: () = assert!(size_of::<Request>() == 48);
 
-/// Why a request was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a request was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLoss {

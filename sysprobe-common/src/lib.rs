@@ -10,6 +10,7 @@ pub mod block;
 pub mod cast;
 pub mod cgroup;
 pub mod hist;
+pub mod lanes;
 pub mod net;
 pub mod operation;
 pub mod reclaim;

@@ -80,7 +80,7 @@ pub struct Call {
     pub pad: u32,
 }
 
-/// Why a number was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a number was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetLoss {

@@ -40,7 +40,7 @@ pub struct Begun {
 
 const _: () = assert!(size_of::<Begun>() == 16);
 
-/// Why a number was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a number was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReclaimLoss {

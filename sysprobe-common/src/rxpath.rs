@@ -157,7 +157,7 @@ pub enum Phase {
     Paused = 2,
 }
 
-/// Why an observation was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why an observation was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxpathLoss {

@@ -1,6 +1,6 @@
 //! Scheduler: statistics per cgroup, the record of a task, and reasons why a sample may be lost.
 
-use crate::hist;
+use crate::{hist, lanes};
 
 pub mod slices;
 pub mod threads;
@@ -129,7 +129,7 @@ pub struct HashedTask {
 
 const _: () = assert!(size_of::<HashedTask>() == 96);
 
-/// Why a sample was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a sample was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedLoss {
@@ -197,3 +197,5 @@ impl SchedLoss {
         }
     }
 }
+
+const _: () = assert!(SchedLoss::UNPLACED_NS < lanes::WORDS);

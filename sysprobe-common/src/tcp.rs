@@ -337,7 +337,7 @@ impl Socket {
     }
 }
 
-/// Why a number was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a number was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpLoss {

@@ -147,20 +147,23 @@ pub struct TaskCall {
 pub struct Started {
     /// The start time in `CLOCK_MONOTONIC`.
     pub start: u64,
-    /// The slot of the cgroup that submitted it.
-    pub slot: u32,
+    /// The owner that submitted it: a cgroup's id, [`crate::cgroup::KERNEL`], or 0 if it could not be read.
+    /// Its slot is looked up at the end, because a cgroup may be deleted before then.
+    pub owner: u64,
     /// A bit of [`Operation::bit`].
     pub operations: u32,
+    /// Always 0.
+    pub pad: u32,
 }
 
 /// The number of asynchronous requests that may be in progress on the node: as many as fast devices have in
 /// flight.
 pub const STARTED: u32 = 4096;
 
-const _: () = assert!(size_of::<Started>() == 16);
+const _: () = assert!(size_of::<Started>() == 24);
 const _: () = assert!(size_of::<Call>() == 40 && size_of::<TaskCall>() == 56);
 
-/// Why a call was lost or could not be attributed. One counter each, shared by all CPUs.
+/// Why a call was lost or could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VfsLoss {

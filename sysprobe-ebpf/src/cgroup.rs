@@ -57,7 +57,8 @@ pub fn id_of_task(task: impl Object) -> u64 {
     of_task(task).map_or(0, id_of)
 }
 
-/// The owner that a task's sockets are charged to: its cgroup's id, [`KERNEL`], or 0 if it cannot be read.
+/// The owner that a task's sockets and requests are charged to: its cgroup's id, [`KERNEL`], or 0 if it
+/// cannot be read.
 #[inline(always)]
 #[must_use]
 pub fn owner_of_task(task: impl Object) -> u64 {

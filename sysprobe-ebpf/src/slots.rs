@@ -60,6 +60,19 @@ pub fn is_kernel_thread(task: impl Object) -> bool {
     task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_KTHREAD != 0
 }
 
+/// The slot of an owner (`cgroup::owner_of_task`), a new one if it has none.
+#[inline(always)]
+pub fn of_owner(known: &Known, (free, room): (&Free, &Room), owner: u64, lose: impl Fn(Missing)) -> u32 {
+    match owner {
+        0 => {
+            lose(Missing::UnreadableCgroup);
+            slot::UNKNOWN
+        }
+        cgroup::KERNEL => slot::KERNEL,
+        id => find_key(known, (free, room), id, lose),
+    }
+}
+
 /// The slot of a key, a new one if it has none.
 #[inline(always)]
 pub fn find_key<Key: Copy>(
@@ -75,8 +88,8 @@ pub fn find_key<Key: Copy>(
 #[inline(always)]
 #[must_use]
 pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
-    // SAFETY: an entry may be reused for another cgroup only after the agent has removed it, long after its
-    // last task.
+    // SAFETY: the entry is a number in memory that the map keeps. It may be reused for another key only after
+    // the agent has removed it. What outlives its cgroup may look it up just then, and count for the next.
     unsafe { known.get(key) }.copied()
 }
 
@@ -129,7 +142,7 @@ fn new_slot<Key: Copy>(
     if free.push(slot, 0).is_err() {
         lose(Missing::NoFreeSlot);
     }
-    counter::count(room, RETURNED);
+    counter::count_shared(room, RETURNED);
     known_slot(known, key).unwrap_or_else(|| {
         lose(Missing::NoFreeSlot);
         slot::UNKNOWN

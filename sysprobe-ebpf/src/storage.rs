@@ -11,15 +11,17 @@ use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ptr;
 
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::bindings::bpf_map_type::{BPF_MAP_TYPE_SK_STORAGE, BPF_MAP_TYPE_TASK_STORAGE};
-use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC};
-use aya_ebpf::btf_maps::{Array, ArrayOfMaps};
+use aya_ebpf::btf_maps::ArrayOfMaps;
 use aya_ebpf::helpers::generated::{bpf_sk_storage_get, bpf_task_storage_delete, bpf_task_storage_get};
-use sysprobe_common::storage::{GRANTED, MADE, REFUSED, WORDS};
+use sysprobe_common::lanes::place;
+use sysprobe_common::storage::{GRANTED, MADE, REFUSED};
 use sysprobe_common::tcp::STORAGES;
 
+use crate::counter::{self, Lanes};
 use crate::kernel::{ABSENT, Object as _, Typed};
-use crate::{GOLDEN, counter, globals};
+use crate::{GOLDEN, globals};
 
 globals!(
     /// The number of parameters of the kernel function that looks up task storage in nested programs, too
@@ -83,14 +85,14 @@ fn distance(maps: *const c_void, socket: Typed) -> u64 {
 
 /// The number of values that an object may create. The agent writes the grant, and programs count what they
 /// create.
-pub type Budget = Array<u64, WORDS, { BPF_F_MMAPABLE as usize }>;
+pub type Budget = Lanes;
 
 /// Whether one more value may be created. This check comes before all other work for a new value. If several
 /// CPUs see the last place free at the same time, all of them take it.
 #[inline(always)]
 #[must_use]
 pub fn has_room(budget: &Budget) -> bool {
-    let word = |place| budget.get(place).copied().unwrap_or(0);
+    let word = |number| budget.get(place(0, number)).copied().unwrap_or(0);
     word(MADE) < word(GRANTED)
 }
 
@@ -154,7 +156,7 @@ impl<T, H: Holder, const TYPE: usize, const FLAGS: usize> Storage<T, H, TYPE, FL
             lose();
             return None;
         };
-        counter::count(budget, MADE);
+        counter::count_shared(budget, place(0, MADE));
         Some(made)
     }
 

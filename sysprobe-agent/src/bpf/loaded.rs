@@ -13,7 +13,7 @@ use super::attach::{first_name, link_to_all, scan_of, seed, to_tracepoint};
 use super::kprobe::{Kprobe, Place};
 use super::reason::{chain, refusal};
 use super::scan::{Scan, ScanStatistics};
-use super::{LoadError, MappedArray, Plain, syscall};
+use super::{Lanes, LoadError, MappedArray, Plain, syscall};
 use crate::probe::{self, ABSENT, Hook, ProgramSet};
 
 /// A domain's object with its programs attached. Dropping it detaches and unloads them.
@@ -237,6 +237,11 @@ impl Loaded {
     /// Takes an array out of the object and maps it.
     pub fn map_array<T: Plain>(&mut self, name: &'static str) -> Result<MappedArray<T>, LoadError> {
         self.take_array(name, MappedArray::new)
+    }
+
+    /// Takes counters out of the object and maps them.
+    pub fn map_lanes(&mut self, name: &'static str) -> Result<Lanes, LoadError> {
+        Ok(Lanes::new(self.map_array(name)?))
     }
 
     /// As [`map_array`](Self::map_array), for a large array of which little may be in use.

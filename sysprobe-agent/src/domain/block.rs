@@ -5,7 +5,7 @@ use std::time::Instant;
 use sysprobe_common::block::{self, BlockLoss, BlockStats, DISK_NAME, Operation};
 use sysprobe_common::operation::OperationStats;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, Plain, Running};
 use crate::domain::in_progress::{Begun, InProgress};
 use crate::domain::operation;
 use crate::domain::slots::{self, Charge, Counters, Key, SlotOwner, SlotTable, Slots};
@@ -20,7 +20,7 @@ pub struct Block {
     loaded: Loaded,
     slots: Slots<BlockStats, DeviceKey>,
     in_flight: InProgress<Request>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
 }
 
 /// The kernel side's key: a cgroup and a device.
@@ -55,7 +55,7 @@ impl Domain for Block {
     }
 
     fn remove_stale(&mut self, now: Instant, now_ns: u64) {
-        let refused = self.losses.read(BlockLoss::InFlightFull as usize).unwrap_or(0);
+        let refused = self.losses.total(BlockLoss::InFlightFull as u32);
         self.in_flight.update(refused, now, now_ns);
     }
 }
@@ -72,7 +72,7 @@ impl Start for Block {
         let mut loaded = loader.load(set, &candidate.globals, &plan.map_sizes(set))?;
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let in_flight = InProgress::new(&mut loaded, "BLOCK_IN_FLIGHT")?;
-        let losses = loaded.map_array("BLOCK_LOSSES")?;
+        let losses = loaded.map_lanes("BLOCK_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, in_flight, losses })
     }

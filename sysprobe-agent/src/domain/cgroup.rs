@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::maps::{MapData, RingBuf};
 use sysprobe_common::cgroup::{BORN, CgroupCount, CgroupEvent, DIED, KILLS_UNKNOWN, RENAMED};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, Running};
 use crate::cgroup::event::{Change, Event};
 use crate::plan::Candidate;
 use crate::probe::ProgramSet;
@@ -16,7 +16,7 @@ use crate::probe::ProgramSet;
 pub struct Events {
     loaded: Loaded,
     ring: RingBuf<MapData>,
-    counts: MappedArray<u64>,
+    counts: Lanes,
 }
 
 /// Counters of the kernel side. They include events that could not be sent.
@@ -36,7 +36,7 @@ impl Events {
     ) -> Result<Self, LoadError> {
         let mut loaded = loader.load(set, &candidate.globals, &[])?;
         let ring = loaded.take_map("CGROUP_EVENTS")?;
-        let counts = loaded.map_array("CGROUP_COUNTS")?;
+        let counts = loaded.map_lanes("CGROUP_COUNTS")?;
         loaded.attach()?;
         Ok(Self { loaded, ring, counts })
     }
@@ -48,7 +48,7 @@ impl Events {
 
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let read = |count: CgroupCount| self.counts.read(count as usize).unwrap_or(0);
+        let read = |count: CgroupCount| self.counts.total(count as u32);
         Counts {
             born: read(CgroupCount::Born),
             died: read(CgroupCount::Died),

@@ -5,7 +5,7 @@ use sysprobe_common::net::{self, DropStats, NetLoss, NetStats, Protocol};
 use sysprobe_common::shared;
 use sysprobe_common::traffic::{Family, Traffic};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, Plain, Running};
 use crate::domain::slots::{self, Charge, Counters, Key, SlotOwner, SlotTable, Slots};
 use crate::domain::traffic;
 use crate::domain::traits::{Domain, Start};
@@ -20,7 +20,7 @@ pub struct Net {
     loaded: Loaded,
     slots: Slots<NetStats>,
     drops: Slots<DropStats, DropKey>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
     store: Option<Store>,
 }
 
@@ -63,7 +63,7 @@ impl Start for Net {
         let mut loaded = loader.load(set, &globals, &plan.map_sizes(set))?;
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let drops = Slots::new(&mut loaded, DROP_SLOTS, Shards::ONE)?;
-        let losses = loaded.map_array("NET_LOSSES")?;
+        let losses = loaded.map_lanes("NET_LOSSES")?;
         let budget = (Self::NAME, "NET_BUDGET");
         let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         loaded.attach()?;

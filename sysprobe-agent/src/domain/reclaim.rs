@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sysprobe_common::reclaim::{self, Kind, ReclaimLoss, ReclaimStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, Plain, Running};
 use crate::domain::in_progress::{Begun, InProgress};
 use crate::domain::slots::{self, Charge, Counters, SlotTable, Slots};
 use crate::domain::traits::{Domain, Start};
@@ -19,7 +19,7 @@ pub struct Reclaim {
     loaded: Loaded,
     slots: Slots<ReclaimStats>,
     begun: InProgress<BegunReclaim>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
 }
 
 /// A reclaim in progress.
@@ -42,7 +42,7 @@ impl Domain for Reclaim {
     }
 
     fn remove_stale(&mut self, now: Instant, now_ns: u64) {
-        let refused = self.losses.read(ReclaimLoss::NoMemory as usize).unwrap_or(0);
+        let refused = self.losses.total(ReclaimLoss::NoMemory as u32);
         self.begun.update(refused, now, now_ns);
     }
 }
@@ -59,7 +59,7 @@ impl Start for Reclaim {
         let mut loaded = loader.load(set, &candidate.globals, &plan.map_sizes(set))?;
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let begun = InProgress::new(&mut loaded, "RECLAIM_BEGUN")?;
-        let losses = loaded.map_array("RECLAIM_LOSSES")?;
+        let losses = loaded.map_lanes("RECLAIM_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, begun, losses })
     }

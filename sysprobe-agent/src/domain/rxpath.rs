@@ -6,7 +6,7 @@ use std::time::Instant;
 use sysprobe_common::rxpath::{self, Point, Protocol, RxpathLoss, RxpathStats};
 use sysprobe_common::shared;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::domain::slots::{self, Charge, Counters, Key, SlotOwner, SlotTable, Slots};
 use crate::domain::times;
 use crate::domain::traits::{Domain, Start};
@@ -28,7 +28,7 @@ use slow::SlowRequests;
 pub struct Rxpath {
     loaded: Loaded,
     slots: Slots<RxpathStats, ProtocolKey>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
     slow: SlowRequests,
     store: Option<Store>,
     following: Following,
@@ -66,7 +66,7 @@ impl Rxpath {
     /// Number of slow requests that found no room, in the ring or here.
     #[must_use]
     pub fn slow_lost(&self) -> u64 {
-        self.losses.read(RxpathLoss::SlowRingFull as usize).unwrap_or(0) + self.slow.superfluous()
+        self.losses.total(RxpathLoss::SlowRingFull as u32) + self.slow.superfluous()
     }
 }
 
@@ -131,7 +131,7 @@ impl Start for Rxpath {
         }
         let mut loaded = loader.load(set, &globals, &plan.map_sizes(set))?;
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
-        let losses = loaded.map_array("RXPATH_LOSSES")?;
+        let losses = loaded.map_lanes("RXPATH_LOSSES")?;
         let mut seen: MappedArray<u64> = loaded.map_array("RXPATH_POINTS")?;
         let slow = SlowRequests::new(&mut loaded)?;
         let following = Following::new(&mut loaded, set, plan)?;

@@ -10,7 +10,7 @@ use sysprobe_common::sched::throttle::ThrottleStats;
 use sysprobe_common::sched::{Cause, SchedLoss, SchedStats, Timeline};
 use sysprobe_common::shared;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::domain::slots::{self, Charge, Counters, SlotOwner, SlotTable, Slots};
 use crate::domain::traits::{Domain, Start};
 use crate::host;
@@ -34,7 +34,7 @@ pub struct Sched {
     throttles: Slots<ThrottleStats>,
     interference: Interference,
     task_scan: TaskScan,
-    losses: MappedArray<u64>,
+    losses: Lanes,
     store: Option<Store>,
     /// One per CPU; `None` if nothing is noted at each switch.
     timelines: Option<MappedArray<Timeline>>,
@@ -69,13 +69,13 @@ impl Sched {
     /// cause.
     #[must_use]
     pub fn unplaced_ns(&self) -> u64 {
-        self.losses.read(SchedLoss::UNPLACED_NS as usize).unwrap_or(0)
+        self.losses.total(SchedLoss::UNPLACED_NS)
     }
 
     /// Number of waits that were not counted because the task was unknown.
     #[must_use]
     pub fn unknown_tasks(&self) -> u64 {
-        self.losses.read(SchedLoss::UnknownTask as usize).unwrap_or(0)
+        self.losses.total(SchedLoss::UnknownTask as u32)
     }
 
     /// The scan that registers all unknown tasks.
@@ -151,7 +151,7 @@ impl Start for Sched {
         let slots = Slots::new(&mut loaded, SLOTS, shards)?;
         let throttles = Slots::new(&mut loaded, THROTTLE_SLOTS, Shards::ONE)?;
         let interference = Interference::new(&mut loaded)?;
-        let losses = loaded.map_array("SCHED_LOSSES")?;
+        let losses = loaded.map_lanes("SCHED_LOSSES")?;
         let counts = loaded.map_array("SCHED_SCAN")?;
         let budget = (Self::NAME, "SCHED_BUDGET");
         let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;

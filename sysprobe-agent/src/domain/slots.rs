@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError, Stack};
 use sysprobe_common::cgroup::KERNEL;
+use sysprobe_common::lanes::WORDS;
 use sysprobe_common::slot::{self, room};
 
-use crate::bpf::{Entries, LoadError, Loaded, MappedArray, Plain};
+use crate::bpf::{Entries, Lanes, LoadError, Loaded, MappedArray, Plain};
 use crate::plan::Shards;
 use crate::probe::SlotMaps;
 use crate::snapshot::LostUpdates;
@@ -226,15 +227,16 @@ impl<S: Counters, K: Key> Slots<S, K> {
 }
 
 /// A domain's losses; `reasons` are in the order of the counters.
-pub(crate) fn losses(
+pub(crate) fn losses<const COUNT: usize>(
     domain: &str,
-    counts: &MappedArray<u64>,
-    reasons: impl IntoIterator<Item = &'static str>,
+    counts: &Lanes,
+    reasons: [&'static str; COUNT],
 ) -> impl Iterator<Item = LostUpdates> {
-    reasons.into_iter().enumerate().map(move |(at, reason)| LostUpdates {
+    const { assert!(COUNT <= WORDS as usize) };
+    (0..).zip(reasons).map(move |(number, reason)| LostUpdates {
         domain: domain.into(),
         reason: reason.into(),
-        count: counts.read(at).unwrap_or(0),
+        count: counts.total(number),
     })
 }
 

@@ -7,7 +7,7 @@ use sysprobe_common::shared;
 use sysprobe_common::tcp::{Count, STORAGES, Sockets, TcpLoss, TcpStats, state};
 use sysprobe_common::traffic::Family;
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, MappedArray, Plain, Running, Scan};
 use crate::domain::slots::{self, Charge, Counters, SlotOwner, SlotTable, Slots};
 use crate::domain::traits::{Domain, Start};
 use crate::domain::{times, traffic};
@@ -26,7 +26,7 @@ pub struct Tcp {
     socket_scan: Option<SocketScan>,
     /// By owner, as of the last complete pass.
     sockets: Vec<(SlotOwner, SocketsSample)>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
     store: Option<Store>,
 }
 
@@ -107,7 +107,7 @@ impl Start for Tcp {
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let counts = has_scan.then(|| loaded.map_array("TCP_SCAN")).transpose()?;
         let pass = has_scan.then(|| loaded.map_array("TCP_PASS")).transpose()?;
-        let losses = loaded.map_array("TCP_LOSSES")?;
+        let losses = loaded.map_lanes("TCP_LOSSES")?;
         let budget = (Self::NAME, "TCP_BUDGET");
         let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         if has_scan {

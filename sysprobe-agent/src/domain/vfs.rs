@@ -10,7 +10,7 @@ use aya::maps::{Array, MapData};
 use sysprobe_common::operation::OperationStats;
 use sysprobe_common::vfs::{self, Entered, Operation, SHARDS, VfsLoss, VfsStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, MappedArray, Plain, Running};
 use crate::domain::in_progress::{Begun, InProgress};
 use crate::domain::operation;
 use crate::domain::slots::{self, Charge, Counters, SlotTable, Slots};
@@ -28,7 +28,7 @@ pub struct Vfs {
     loaded: Loaded,
     slots: Slots<VfsStats>,
     started: InProgress<Started>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
     store: Option<Store>,
     /// `None` unless system calls are traced.
     calls: Option<Calls>,
@@ -118,7 +118,7 @@ impl Domain for Vfs {
     }
 
     fn remove_stale(&mut self, now: Instant, now_ns: u64) {
-        let refused = self.losses.read(VfsLoss::BeginningMissed as usize).unwrap_or(0);
+        let refused = self.losses.total(VfsLoss::BeginningMissed as u32);
         self.started.update(refused, now, now_ns);
     }
 }
@@ -144,7 +144,7 @@ impl Start for Vfs {
         fill_syscalls(loaded.take_map("VFS_SYSCALLS")?)?;
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
         let started = InProgress::new(&mut loaded, "VFS_STARTED")?;
-        let losses = loaded.map_array("VFS_LOSSES")?;
+        let losses = loaded.map_lanes("VFS_LOSSES")?;
         let budget = (Self::NAME, "VFS_BUDGET");
         let store = Store::of_set(&mut loaded, set, budget, &plan.storage)?;
         let calls = Calls::of(&mut loaded, set, plan.vfs_calls_per_second)?;
@@ -179,7 +179,7 @@ unsafe impl aya::Pod for Started {}
 
 impl Default for Started {
     fn default() -> Self {
-        Self(vfs::Started { start: 0, slot: 0, operations: 0 })
+        Self(vfs::Started { start: 0, owner: 0, operations: 0, pad: 0 })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Requests to block devices.
 
-use sysprobe_common::block::{BlockLoss, BlockStats, Key, Request};
+use sysprobe_common::block::{BlockStats, Key, Request};
 
 use super::Hook::{RawTp, TpBtf};
-use super::map::{hash, words};
+use super::map::{counters, hash};
 use super::{
     AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, member, object, optional, program,
     task_members,
@@ -15,10 +15,7 @@ pub(crate) const SLOTS: SlotMaps =
 static OBJECT: Object = object!(
     "block.o",
     &SLOTS.specs::<BlockStats, Key>(EntryCount::Devices),
-    &[
-        hash::<u64, Request>("BLOCK_IN_FLIGHT", EntryCount::Requests),
-        words("BLOCK_LOSSES", BlockLoss::ALL.len()),
-    ],
+    &[hash::<u64, Request>("BLOCK_IN_FLIGHT", EntryCount::Requests), counters("BLOCK_LOSSES")],
 );
 
 static MEMBERS: &[Member] = task_members![

@@ -1,15 +1,13 @@
 //! Creation, removal and renaming of cgroups.
 
-use sysprobe_common::cgroup::{CgroupCount, RING_BYTES};
+use sysprobe_common::cgroup::RING_BYTES;
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
-use super::map::{ring_buffer, words};
+use super::map::{counters, ring_buffer};
 use super::{AttachMode, Member, Need, Object, Probe, ProgramSet, member, object, optional, program};
 
-static OBJECT: Object = object!(
-    "cgroup.o",
-    &[ring_buffer("CGROUP_EVENTS", RING_BYTES), words("CGROUP_COUNTS", CgroupCount::ALL.len())],
-);
+static OBJECT: Object =
+    object!("cgroup.o", &[ring_buffer("CGROUP_EVENTS", RING_BYTES), counters("CGROUP_COUNTS")]);
 
 static MEMBERS: &[Member] = &[
     member("OFF_TASK_CGROUPS", &["task_struct.cgroups"]),

@@ -1,8 +1,8 @@
 //! The maps of an object: what each holds, and what its number of entries depends on. The plan computes sizes
 //! and memory from this, and the loader sizes the maps by the plan.
 
+use sysprobe_common::lanes::ENTRIES;
 use sysprobe_common::slot::room;
-use sysprobe_common::storage;
 
 /// A map of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +122,11 @@ pub(super) const fn per_cpu_array<V>(name: &'static str, entries: EntryCount) ->
     MapSpec { kind: MapKind::PerCpuArray, ..array::<V>(name, entries) }
 }
 
+/// Counters in lanes.
+pub(super) const fn counters(name: &'static str) -> MapSpec {
+    words(name, ENTRIES)
+}
+
 /// A mapped array of `count` words.
 #[expect(clippy::cast_possible_truncation, reason = "small constants")]
 pub(super) const fn words(name: &'static str, count: usize) -> MapSpec {
@@ -157,7 +162,7 @@ const fn storage_of<V>(
     entries: EntryCount,
 ) -> [MapSpec; 2] {
     let values = MapSpec { name, kind, key: size_of::<i32>(), value: size_of::<V>(), entries };
-    [values, words(budget, storage::WORDS)]
+    [values, counters(budget)]
 }
 
 #[cfg(test)]

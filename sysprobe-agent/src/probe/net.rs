@@ -1,9 +1,9 @@
 //! Network traffic other than TCP, and dropped packets.
 
-use sysprobe_common::net::{Call, DropKey, DropStats, NetLoss, NetStats, Socket};
+use sysprobe_common::net::{Call, DropKey, DropStats, NetStats, Socket};
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::map::{hash, per_cpu_array, socket_storage, words};
+use super::map::{counters, hash, per_cpu_array, socket_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, NO_SCTP, Need, Object, Probe, Program, ProgramSet, SlotMaps,
     extra, member, object, optional, program, socket_members,
@@ -20,7 +20,7 @@ static TRAFFIC: [MapSpec; 4] = SLOTS.specs::<NetStats, u64>(EntryCount::Slots);
 static DROPS: [MapSpec; 4] = DROP_SLOTS.specs::<DropStats, DropKey>(EntryCount::Drops);
 /// Further maps that both objects have.
 static COMMON: [MapSpec; 2] =
-    [per_cpu_array::<u32>("NET_REFUSED", EntryCount::Fixed(1)), words("NET_LOSSES", NetLoss::ALL.len())];
+    [per_cpu_array::<u32>("NET_REFUSED", EntryCount::Fixed(1)), counters("NET_LOSSES")];
 
 /// Keeps socket owners in socket storage.
 static OBJECT: Object =

@@ -1,9 +1,9 @@
 //! Direct reclaim.
 
-use sysprobe_common::reclaim::{Begun, ReclaimLoss, ReclaimStats};
+use sysprobe_common::reclaim::{Begun, ReclaimStats};
 
 use super::Hook::{RawTp, TpBtf};
-use super::map::{hash, words};
+use super::map::{counters, hash};
 use super::{
     AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, extra, object, program, task_members,
 };
@@ -14,10 +14,7 @@ pub(crate) const SLOTS: SlotMaps =
 static OBJECT: Object = object!(
     "reclaim.o",
     &SLOTS.specs::<ReclaimStats, u64>(EntryCount::Slots),
-    &[
-        hash::<u64, Begun>("RECLAIM_BEGUN", EntryCount::Reclaims),
-        words("RECLAIM_LOSSES", ReclaimLoss::ALL.len()),
-    ],
+    &[hash::<u64, Begun>("RECLAIM_BEGUN", EntryCount::Reclaims), counters("RECLAIM_LOSSES")],
 );
 
 static MEMBERS: &[Member] = task_members![];

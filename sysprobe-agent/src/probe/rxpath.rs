@@ -1,9 +1,9 @@
 //! The receive path.
 
-use sysprobe_common::rxpath::{Key, Protocol, RxpathLoss, RxpathStats, ShareWord, Unread, slow};
+use sysprobe_common::rxpath::{Key, Protocol, RxpathStats, ShareWord, Unread, slow};
 
 use super::Hook::{Fentry, Kprobe, RawTp, TpBtf};
-use super::map::{array, hash, ring_buffer, socket_storage, words};
+use super::map::{array, counters, hash, ring_buffer, socket_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, UNSTEERED,
     extra, member, object, optional, program, task_members,
@@ -22,7 +22,7 @@ static COMMON: [MapSpec; 8] = [
     words("RXPATH_WAITING", 1),
     words("RXPATH_SLOW_FROM", 1),
     ring_buffer("RXPATH_SLOW", slow::RING_BYTES),
-    words("RXPATH_LOSSES", RxpathLoss::ALL.len()),
+    counters("RXPATH_LOSSES"),
 ];
 
 /// Keeps state in socket storage.

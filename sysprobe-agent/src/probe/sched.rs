@@ -3,10 +3,10 @@
 use sysprobe_common::sched::slices::StoredTask;
 use sysprobe_common::sched::threads::Threads;
 use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
-use sysprobe_common::sched::{HashedTask, Pair, SchedLoss, SchedStats, Timeline};
+use sysprobe_common::sched::{HashedTask, Pair, SchedStats, Timeline};
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
-use super::map::{array, hash, lru_hash, mapped_array, task_storage, words};
+use super::map::{array, counters, hash, lru_hash, mapped_array, task_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, task_members,
@@ -33,8 +33,7 @@ static COMMON: [MapSpec; 6] = [
     hash::<Pair, u64>("SCHED_INTERFERENCE", EntryCount::Interference),
     mapped_array::<Threads>("SCHED_SCAN", EntryCount::Slots),
     array::<u32>("SCHED_MOVES", EntryCount::Fixed(1)),
-    // The last word is no loss.
-    words("SCHED_LOSSES", SchedLoss::UNPLACED_NS as usize + 1),
+    counters("SCHED_LOSSES"),
 ];
 
 /// Keeps state in task storage, and uses typed pointers (BTF).

@@ -1,9 +1,9 @@
 //! TCP: traffic, retransmissions, round-trip times, connections and listening sockets.
 
-use sysprobe_common::tcp::{LISTENERS, STORAGES, Socket, Sockets, TcpLoss, TcpStats};
+use sysprobe_common::tcp::{LISTENERS, STORAGES, Socket, Sockets, TcpStats};
 
 use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
-use super::map::{hash, mapped_array, socket_storage, words};
+use super::map::{counters, hash, mapped_array, socket_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, socket_members,
@@ -13,7 +13,7 @@ pub(crate) const SLOTS: SlotMaps =
     SlotMaps { stats: "TCP_STATS", known: "TCP_SLOTS", free: "TCP_FREE", room: "TCP_ROOM" };
 
 static COUNTERS: [MapSpec; 4] = SLOTS.specs::<TcpStats, u64>(EntryCount::Slots);
-static LOSSES: [MapSpec; 1] = [words("TCP_LOSSES", TcpLoss::ALL.len())];
+static LOSSES: [MapSpec; 1] = [counters("TCP_LOSSES")];
 
 /// Keeps state in socket storage.
 static OBJECT: Object = object!(

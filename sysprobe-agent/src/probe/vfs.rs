@@ -1,10 +1,10 @@
 //! Storage operations.
 
 use sysprobe_common::vfs::syscall::TABLE;
-use sysprobe_common::vfs::{Call, Entered, STARTED, Started, TaskCall, VfsLoss, VfsStats};
+use sysprobe_common::vfs::{Call, Entered, STARTED, Started, TaskCall, VfsStats};
 
 use super::Hook::{Fentry, Fexit, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::map::{array, hash, mapped_array, task_storage, words};
+use super::map::{array, counters, hash, mapped_array, task_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, task_members,
@@ -16,7 +16,7 @@ pub(crate) const SLOTS: SlotMaps =
 static COUNTERS: [MapSpec; 4] = SLOTS.specs::<VfsStats, u64>(EntryCount::Slots);
 /// Further maps that both objects have.
 static COMMON: [MapSpec; 5] = [
-    words("VFS_LOSSES", VfsLoss::ALL.len()),
+    counters("VFS_LOSSES"),
     hash::<u64, Started>("VFS_STARTED", EntryCount::Fixed(STARTED)),
     array::<u32>("VFS_SYSCALLS", EntryCount::Fixed(SYSCALLS)),
     mapped_array::<Entered>("VFS_ENTERED", EntryCount::Cpus),

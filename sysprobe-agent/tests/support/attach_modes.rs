@@ -22,7 +22,8 @@ pub(crate) struct Watcher {
 impl Watcher {
     fn start(domain: &str, mode: AttachMode) -> Self {
         let arguments = ["--attach", mode.name()];
-        let config = only(domain);
+        // A slow machine may need longer than the default to read what an ended load has counted.
+        let config = format!("grace_seconds = 3600\n{}", only(domain));
         Self {
             mode,
             agent: Agent::with(Options { config: &config, arguments: &arguments, ..Options::default() }),

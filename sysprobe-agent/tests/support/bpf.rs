@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use aya::maps::MapData;
 use sysprobe_agent::bpf::{Loaded, Loader};
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
@@ -50,6 +51,15 @@ impl Objects {
         let maps = programs.filter(|program| held.contains(&program.id()));
         objects.maps.extend(maps.filter_map(|program| program.map_ids().ok()?).flatten());
         objects
+    }
+
+    /// The only map with this name.
+    pub(crate) fn map(&self, name: &str) -> MapData {
+        let maps = aya::maps::loaded_maps().filter_map(Result::ok);
+        let mut named = maps.filter(|map| self.maps.contains(&map.id()) && map.name_as_str() == Some(name));
+        let map = named.next().unwrap_or_else(|| panic!("there is no {name}"));
+        assert!(named.next().is_none(), "there are several {name}");
+        MapData::from_id(map.id()).expect("it is there")
     }
 
     /// The objects that still exist in the kernel.

@@ -159,10 +159,6 @@ pub struct Timeline {
     /// determined, by the run queue's clock.
     pub clock_offset: u64,
     pub clock_compared: u64,
-    /// How often a task was charged to `slot::UNKNOWN` without a look-up, because no slot was free; and the
-    /// part of this number that a flush has added to the losses.
-    pub without_slot: u64,
-    pub without_slot_told: u64,
     pub division: Division,
     pub run_intervals: [RunInterval; RUN_INTERVALS],
     /// The interference table, by a hash of the pair.
@@ -177,4 +173,4 @@ pub struct Timeline {
 const _: () =
     assert!(RUN_INTERVALS.is_power_of_two() && PAIRS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS > Cause::ALL.len() && PARTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 264 + 32 * RUN_INTERVALS + 24 * (PAIRS + LEAVING));
+const _: () = assert!(size_of::<Timeline>() == 248 + 32 * RUN_INTERVALS + 24 * (PAIRS + LEAVING));

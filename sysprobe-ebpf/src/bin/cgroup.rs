@@ -9,8 +9,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "the macros call programs with an owned context")]
 
 use aya_ebpf::Global;
-use aya_ebpf::bindings::BPF_F_MMAPABLE;
-use aya_ebpf::btf_maps::{Array, RingBuf};
+use aya_ebpf::btf_maps::RingBuf;
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_probe_read_kernel_str};
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
@@ -18,7 +17,7 @@ use sysprobe_common::cgroup::{
     BORN, CgroupCount, CgroupEvent, DIED, KILLS_UNKNOWN, NAME_SIZE, RENAMED, RING_BYTES,
 };
 use sysprobe_ebpf::cgroup::{OFF_KN_ID, node_of, node_of_task};
-use sysprobe_ebpf::counter::count;
+use sysprobe_ebpf::counter::{Lanes, count};
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 
@@ -43,7 +42,7 @@ globals!(
 #[btf_map]
 static CGROUP_EVENTS: RingBuf<CgroupEvent, { RING_BYTES as usize }> = RingBuf::new();
 #[btf_map]
-static CGROUP_COUNTS: Array<u64, { CgroupCount::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static CGROUP_COUNTS: Lanes = Lanes::new();
 
 /// proto: v5.10- `(struct cgroup *cgrp, const char *path)`
 #[btf_tracepoint(function = "cgroup_mkdir")]

@@ -7,9 +7,10 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::block::{BlockLoss, BlockStats, Key, Operation};
 use sysprobe_common::slot;
 use sysprobe_ebpf::accumulate::{self, Done};
+use sysprobe_ebpf::counter::{self, Lanes};
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
-use sysprobe_ebpf::{atomic, counter, globals};
+use sysprobe_ebpf::{atomic, globals};
 
 globals!(OFF_DISK_NAME);
 
@@ -23,7 +24,7 @@ static BLOCK_FREE: Free = Free::new();
 #[btf_map]
 static BLOCK_ROOM: Room = Room::new();
 #[btf_map]
-static BLOCK_LOSSES: Array<u64, { BlockLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static BLOCK_LOSSES: Lanes = Lanes::new();
 
 #[inline(always)]
 pub(crate) fn book(key: Key, disk: impl Object, operation: Operation, done: &Done, queued: u64) {

@@ -3,12 +3,11 @@
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::net::{DropKey, DropStats, NetLoss, NetStats, Protocol};
 use sysprobe_common::slot;
 use sysprobe_common::traffic::{Family, Traffic};
 use sysprobe_ebpf::atomic::add_u64;
-use sysprobe_ebpf::counter;
+use sysprobe_ebpf::counter::{self, Lanes};
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
 /// By slot. Sized by the agent.
@@ -30,28 +29,17 @@ static NET_DROP_FREE: Free = Free::new();
 #[btf_map]
 static NET_DROP_ROOM: Room = Room::new();
 #[btf_map]
-static NET_LOSSES: Array<u64, { NetLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static NET_LOSSES: Lanes = Lanes::new();
 
 /// The counters of an owner's traffic of one kind.
 #[inline(always)]
 pub(crate) fn traffic_of(owner: u64, protocol: Protocol, family: Family) -> Option<&'static mut Traffic> {
-    let stats = NET_STATS.get_ptr_mut(slot_of(owner))?;
+    let slot = slots::of_owner(&NET_SLOTS, (&NET_FREE, &NET_ROOM), owner, missing);
+    let stats = NET_STATS.get_ptr_mut(slot)?;
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs. All additions are
     // atomic.
     let stats = unsafe { &mut *stats };
     stats.traffic.get_mut(protocol as usize)?.get_mut(family as usize)
-}
-
-#[inline(always)]
-fn slot_of(owner: u64) -> u32 {
-    match owner {
-        0 => {
-            lose(NetLoss::UnreadableCgroup);
-            slot::UNKNOWN
-        }
-        KERNEL => slot::KERNEL,
-        id => slots::find_key(&NET_SLOTS, (&NET_FREE, &NET_ROOM), id, missing),
-    }
 }
 
 /// A packet of this owner was dropped.

@@ -5,10 +5,11 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::reclaim::{ReclaimLoss, ReclaimStats};
+use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::counter::{self, Lanes};
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
-use sysprobe_ebpf::{atomic, counter};
 
 /// By slot. Sized by the agent.
 #[btf_map]
@@ -20,7 +21,7 @@ static RECLAIM_FREE: Free = Free::new();
 #[btf_map]
 static RECLAIM_ROOM: Room = Room::new();
 #[btf_map]
-static RECLAIM_LOSSES: Array<u64, { ReclaimLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static RECLAIM_LOSSES: Lanes = Lanes::new();
 
 #[inline(always)]
 pub(crate) fn book(took: u64) {

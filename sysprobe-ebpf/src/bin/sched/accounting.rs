@@ -88,17 +88,9 @@ fn is_resolved(last: &SchedTask) -> bool {
     let exhausted = exhausted();
     let has_none = exhausted != 0 && last.moved_at == exhausted;
     if has_none {
-        count_without_slot();
+        lose(SchedLoss::NoFreeSlot);
     }
     has_none
-}
-
-/// Counted in memory of this CPU's own, because all CPUs may do so at once.
-#[inline(always)]
-fn count_without_slot() {
-    if let Some(line) = timeline::of_this_cpu() {
-        line.without_slot += 1;
-    }
 }
 
 /// Adds the difference of two samples to the slot of the second one.

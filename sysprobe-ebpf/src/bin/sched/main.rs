@@ -138,7 +138,6 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(line) = timeline::of_this_cpu() {
         interference::flush(line);
-        losses::flush_without_slot(line);
         line.asleep = u64::from(is_idle(current));
     }
     0

@@ -218,7 +218,6 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
     }
     if let Some(line) = timeline::of_this_cpu() {
         interference::flush(line);
-        losses::flush_without_slot(line);
         line.asleep = u64::from(busy().is_none());
     }
     0

@@ -5,7 +5,7 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::vfs::{Operation, VfsLoss, VfsStats};
 use sysprobe_ebpf::accumulate::{self, Done};
-use sysprobe_ebpf::counter;
+use sysprobe_ebpf::counter::{self, Lanes};
 use sysprobe_ebpf::kernel::Object;
 use sysprobe_ebpf::shard;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
@@ -20,7 +20,7 @@ static VFS_FREE: Free = Free::new();
 #[btf_map]
 static VFS_ROOM: Room = Room::new();
 #[btf_map]
-static VFS_LOSSES: Array<u64, { VfsLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static VFS_LOSSES: Lanes = Lanes::new();
 
 /// The outcome of a call, and its duration in nanoseconds.
 pub(crate) struct Outcome {
@@ -33,12 +33,20 @@ pub(crate) struct Outcome {
 
 #[inline(always)]
 pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
-    slots::find(&VFS_SLOTS, (&VFS_FREE, &VFS_ROOM), task, id, |missing| {
-        lose(match missing {
-            Missing::UnreadableCgroup => VfsLoss::UnreadableCgroup,
-            Missing::NoFreeSlot => VfsLoss::NoFreeSlot,
-        });
-    })
+    slots::find(&VFS_SLOTS, (&VFS_FREE, &VFS_ROOM), task, id, missing)
+}
+
+#[inline(always)]
+pub(crate) fn slot_of(owner: u64) -> u32 {
+    slots::of_owner(&VFS_SLOTS, (&VFS_FREE, &VFS_ROOM), owner, missing)
+}
+
+#[inline(always)]
+fn missing(why: Missing) {
+    lose(match why {
+        Missing::UnreadableCgroup => VfsLoss::UnreadableCgroup,
+        Missing::NoFreeSlot => VfsLoss::NoFreeSlot,
+    });
 }
 
 /// A transfer may be both a read and a write; every other call is one operation.

@@ -8,12 +8,12 @@ use aya_ebpf::bindings::BPF_NOEXIST;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::vfs::{Call, Operation, STARTED, Started, VfsLoss};
-use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::cgroup::owner_of_task;
 use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
 
-use crate::accounting::{Outcome, book, find_slot, lose};
+use crate::accounting::{Outcome, book, lose, slot_of};
 use crate::{call, current, file};
 
 globals!(
@@ -134,9 +134,7 @@ fn of_opcode(code: u8) -> u32 {
 
 #[inline(always)]
 fn begin(request: u64, operations: u32) {
-    let task = current();
-    let slot = find_slot(task, id_of_task(task));
-    note(request, Started { start: now(), slot, operations });
+    note(request, Started { start: now(), owner: owner_of_task(current()), operations, pad: 0 });
 }
 
 /// A request without room is counted as lost at its end. The kernel reuses the memory of requests: if there
@@ -163,10 +161,10 @@ fn end(request: u64, result: i64, is_storage: impl FnOnce() -> bool) {
         return;
     };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let Started { start, slot, operations } = unsafe { *started };
+    let Started { start, owner, operations, .. } = unsafe { *started };
     forget(request);
     if is_storage() {
-        book(slot, &Outcome { operations, result, took: now().saturating_sub(start) });
+        book(slot_of(owner), &Outcome { operations, result, took: now().saturating_sub(start) });
     }
 }
 

@@ -13,7 +13,7 @@ impl ExecStats {
 
 const _: () = assert!(size_of::<ExecStats>() == 8);
 
-/// Why a number could not be attributed. One counter each, shared by all CPUs.
+/// Why a number could not be attributed. One counter each, in lanes.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecLoss {

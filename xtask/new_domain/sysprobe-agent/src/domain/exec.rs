@@ -3,7 +3,7 @@
 
 use sysprobe_common::exec::{ExecLoss, ExecStats};
 
-use crate::bpf::{LoadError, Loaded, Loader, MappedArray, Plain, Running};
+use crate::bpf::{Lanes, LoadError, Loaded, Loader, Plain, Running};
 use crate::domain::slots::{self, Charge, Counters, SlotTable, Slots};
 use crate::domain::traits::{Domain, Start};
 use crate::plan::{Candidate, Plan, Shards};
@@ -15,7 +15,7 @@ use crate::snapshot::{LostUpdates, WorkloadSample};
 pub struct Exec {
     loaded: Loaded,
     slots: Slots<ExecStats>,
-    losses: MappedArray<u64>,
+    losses: Lanes,
 }
 
 impl Domain for Exec {
@@ -43,7 +43,7 @@ impl Start for Exec {
     ) -> Result<Self, LoadError> {
         let mut loaded = loader.load(set, &candidate.globals, &plan.map_sizes(set))?;
         let slots = Slots::new(&mut loaded, SLOTS, Shards::ONE)?;
-        let losses = loaded.map_array("EXEC_LOSSES")?;
+        let losses = loaded.map_lanes("EXEC_LOSSES")?;
         loaded.attach()?;
         Ok(Self { loaded, slots, losses })
     }

@@ -1,9 +1,9 @@
 //! Programs that tasks start.
 
-use sysprobe_common::exec::{ExecLoss, ExecStats};
+use sysprobe_common::exec::ExecStats;
 
 use super::Hook::{RawTp, TpBtf};
-use super::map::words;
+use super::map::counters;
 use super::{
     AttachMode, EntryCount, Member, Object, Probe, ProgramSet, SlotMaps, object, program, task_members,
 };
@@ -14,7 +14,7 @@ pub(crate) const SLOTS: SlotMaps =
 static OBJECT: Object = object!(
     "exec.o",
     &SLOTS.specs::<ExecStats, u64>(EntryCount::Slots),
-    &[words("EXEC_LOSSES", ExecLoss::ALL.len())],
+    &[counters("EXEC_LOSSES")],
 );
 
 static MEMBERS: &[Member] = task_members![];

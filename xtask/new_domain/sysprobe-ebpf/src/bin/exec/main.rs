@@ -9,10 +9,11 @@ use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::{btf_map, btf_tracepoint, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, RawTracePointContext};
 use sysprobe_common::exec::{ExecLoss, ExecStats};
+use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::id_of_task;
+use sysprobe_ebpf::counter::{self, Lanes};
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
-use sysprobe_ebpf::{atomic, counter};
 
 /// By slot. Sized by the agent.
 #[btf_map]
@@ -24,7 +25,7 @@ static EXEC_FREE: Free = Free::new();
 #[btf_map]
 static EXEC_ROOM: Room = Room::new();
 #[btf_map]
-static EXEC_LOSSES: Array<u64, { ExecLoss::ALL.len() }, { BPF_F_MMAPABLE as usize }> = Array::new();
+static EXEC_LOSSES: Lanes = Lanes::new();
 
 /// proto: v5.10- `(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`
 #[btf_tracepoint(function = "sched_process_exec")]
@@ -48,7 +49,7 @@ fn count() {
             Missing::UnreadableCgroup => ExecLoss::UnreadableCgroup,
             Missing::NoFreeSlot => ExecLoss::NoFreeSlot,
         };
-        counter::add(&EXEC_LOSSES, loss as u32, 1);
+        counter::count(&EXEC_LOSSES, loss as u32);
     });
     let Some(stats) = EXEC_STATS.get_ptr_mut(slot) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.

@@ -23,7 +23,13 @@ pub(crate) use arch::Arch;
 /// The flags of the eBPF build. The linker makes BTF from debug information. All kernels from 5.10 on support
 /// version 3 of the instruction set; its 32-bit registers and jumps make programs smaller and faster to
 /// verify.
-const RUSTFLAGS: [&str; 3] = ["-Cdebuginfo=2", "-Clink-arg=--btf", "-Ctarget-cpu=v3"];
+const RUSTFLAGS: [&str; 4] = [
+    "-Cdebuginfo=2",
+    "-Clink-arg=--btf",
+    // Otherwise `memset` and `memmove` are calls of functions that go byte by byte, even for a few words.
+    "-Clink-arg=--disable-expand-memcpy-in-order",
+    "-Ctarget-cpu=v3",
+];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -32,7 +32,7 @@ use sysprobe_agent::cgroup::mounts::KeyHierarchy;
 use sysprobe_agent::config::Config;
 use sysprobe_agent::host::Facts;
 use sysprobe_agent::plan::{Candidate, Decision, Plan};
-use sysprobe_agent::probe::{self, AttachMode, PROBES, ProgramSet};
+use sysprobe_agent::probe::{self, AttachMode, MapSpec, PROBES, ProgramSet};
 use sysprobe_common::slot;
 
 use crate::system;
@@ -151,23 +151,35 @@ impl Stage {
         for row in self.rows(domain, set, running, |_| true)? {
             say(&Line::Program(row))?;
         }
-        self.measure_full(domain, set)?;
+        self.measure_without(domain, set)?;
         Ok(true)
     }
 
-    /// What programs cost that book at every turn, where no slot is left for anything: rows of their own.
-    fn measure_full(&self, domain: &'static str, set: &'static ProgramSet) -> Result<()> {
+    /// What programs cost where slots or storage are used up. Each case has rows of its own.
+    fn measure_without(&self, domain: &'static str, set: &'static ProgramSet) -> Result<()> {
         let script = match domain {
             "sched" => Script::Switch,
             "vfs" => Script::Read,
+            "tcp" => Script::Connection,
             _ => return Ok(()),
         };
-        let plan = Plan { slots: slot::FIRST_FREE, ..self.plan.clone() };
-        let running = self.start_with(domain, &plan).map_err(anyhow::Error::msg)?;
-        for row in self.rows(domain, set, running, |other| other == script)? {
-            if row.cost.is_ok() {
-                let name = format!("{} without a slot", row.name);
-                say(&Line::Program(Program { name, ..row }))?;
+        let mut used_up = Vec::new();
+        // The programs of connections look for a slot too rarely to be worth the time that this takes.
+        if script != Script::Connection {
+            used_up.push(("a slot", Plan { slots: slot::FIRST_FREE, ..self.plan.clone() }));
+        }
+        if set.maps().any(MapSpec::is_storage) {
+            let mut plan = self.plan.clone();
+            plan.storage.most_bytes = 0;
+            used_up.push(("storage", plan));
+        }
+        for (what, plan) in used_up {
+            let running = self.start_with(domain, &plan).map_err(anyhow::Error::msg)?;
+            for row in self.rows(domain, set, running, |other| other == script)? {
+                if row.cost.is_ok() {
+                    let name = format!("{} without {what}", row.name);
+                    say(&Line::Program(Program { name, ..row }))?;
+                }
             }
         }
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
+
 use super::*;
 
 #[test]
@@ -77,5 +79,20 @@ fn what_an_attach_mode_cannot_do_without_is_of_its_kind() {
             };
             assert!(kind.is_none_or(|kind| kind == set.mode), "{}", program.name);
         }
+    }
+}
+
+/// These functions go byte by byte, at several instructions for each.
+#[test]
+fn no_program_calls_a_function_to_set_or_copy_memory() {
+    for set in PROBES.iter().flat_map(|probe| probe.sets) {
+        let object = object::File::parse(set.object.bytes).expect("an object");
+        let targets = object.sections().flat_map(|section| section.relocations().collect::<Vec<_>>());
+        let symbols = targets.filter_map(|(_, relocation)| match relocation.target() {
+            RelocationTarget::Symbol(index) => object.symbol_by_index(index).ok()?.name().ok(),
+            _ => None,
+        });
+        let called: Vec<_> = symbols.filter(|name| name.starts_with("mem") || *name == "bcmp").collect();
+        assert!(called.is_empty(), "{}: {called:?}", set.object.file);
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use super::cgroup::Cgroup;
@@ -235,11 +235,6 @@ pub(crate) fn sleep_often() {
     sleep_and_work(Duration::from_millis(1), Duration::from_micros(100));
 }
 
-/// Sleeps a tenth of a second, works a little, and repeats.
-pub(crate) fn sleep_seldom() {
-    sleep_and_work(Duration::from_millis(100), Duration::from_micros(10));
-}
-
 /// Sleeps, works, and repeats.
 pub(crate) fn sleep_and_work(sleep: Duration, work: Duration) {
     loop {
@@ -254,6 +249,29 @@ pub(crate) fn in_threads(count: usize, body: fn()) {
     body();
     for other in others {
         drop(other.join());
+    }
+}
+
+/// Keeps `count` threads in a ring, the calling one included: each works a little and wakes the next. No more
+/// than `awake` of them are runnable at a time.
+pub(crate) fn in_ring(count: usize, awake: usize) {
+    let first = thread::current();
+    let mut ring = vec![first];
+    while ring.len() < count {
+        let next = ring[ring.len() - 1].clone();
+        ring.push(thread::spawn(move || work_in_turn(&next)).thread().clone());
+    }
+    for thread in ring.iter().step_by(count / awake) {
+        thread.unpark();
+    }
+    work_in_turn(&ring[count - 1]);
+}
+
+fn work_in_turn(next: &Thread) {
+    loop {
+        thread::park();
+        spin_for(Duration::from_micros(10));
+        next.unpark();
     }
 }
 

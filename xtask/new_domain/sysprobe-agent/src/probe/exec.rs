@@ -11,11 +11,8 @@ use super::{
 pub(crate) const SLOTS: SlotMaps =
     SlotMaps { stats: "EXEC_STATS", known: "EXEC_SLOTS", free: "EXEC_FREE", room: "EXEC_ROOM" };
 
-static OBJECT: Object = object!(
-    "exec.o",
-    &SLOTS.specs::<ExecStats, u64>(EntryCount::Slots),
-    &[counters("EXEC_LOSSES")],
-);
+static OBJECT: Object =
+    object!("exec.o", &SLOTS.specs::<ExecStats, u64>(EntryCount::Slots), &[counters("EXEC_LOSSES")],);
 
 static MEMBERS: &[Member] = task_members![];
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use sysprobe_agent::snapshot::HistogramSample;
+use sysprobe_agent::snapshot::{HistogramSample, Snapshot};
+use sysprobe_common::rxpath::RxpathLoss;
 
 use super::loads::{Transport, wait_for_something};
 use super::path::Path;
@@ -16,6 +17,7 @@ use super::support::cgroup::Cgroup;
 use super::support::network::Wire;
 use super::support::place::Place;
 use super::support::process::{self, Load, cpus};
+use super::support::totals::lost;
 use super::support::{figure, left_out, shared};
 use super::{right, spared, unseen_at_most};
 
@@ -116,8 +118,12 @@ impl Scenario {
         let since = spared();
         Place { cgroup: &asker, namespace: &wire.left }.run_to_end(|| self.ask(asked));
         let (asked, unseen) = (asked.load(Ordering::Relaxed), unseen_at_most(since));
-        let path = |agent: &Agent| Path::of(&agent.snapshot(), &reader, Transport::Tcp);
-        Some(Paths { all: path(&all), shares: shares.iter().map(path).collect(), asked, unseen })
+        let snapshots: Vec<Snapshot> = shares.iter().map(Agent::snapshot).collect();
+        // Last, so that no loss of another test is in a share's snapshot alone.
+        let of_all = all.snapshot();
+        assert_no_more_lost(&snapshots, &of_all);
+        let path = |snapshot: &Snapshot| Path::of(snapshot, &reader, Transport::Tcp);
+        Some(Paths { all: path(&of_all), shares: snapshots.iter().map(path).collect(), asked, unseen })
     }
 }
 
@@ -142,6 +148,16 @@ fn agent(mode: &str, one_in: u64) -> Option<Agent> {
     }
     assert_eq!(snapshot.agent.rx_followed_ratio, Some(1.0 / one_in as f64));
     Some(agent)
+}
+
+/// What is not followed is not lost: an agent that follows a share loses no more than one that follows all.
+fn assert_no_more_lost(shares: &[Snapshot], all: &Snapshot) {
+    for (share, mode) in shares.iter().zip(MODES) {
+        for reason in RxpathLoss::ALL.map(RxpathLoss::reason) {
+            let [in_share, in_all] = [share, all].map(|snapshot| lost(snapshot, "rxpath", reason));
+            assert!(in_share <= in_all, "{mode}: {in_share} {reason}, {in_all} if all are followed");
+        }
+    }
 }
 
 /// The quantiles as a number of buckets above one second; there are four buckets to a power of two.
@@ -202,19 +218,21 @@ fn a_share_of_the_packets_tells_the_same_as_all_of_them() {
     assert!(count <= asked && count + unseen >= asked, "{count} of {asked}, where {unseen} may be missing");
 }
 
-/// For the smallest share, packets are recorded in one second of eight.
+/// For small shares, packets are recorded in one second of eight: all of them, or a share.
 #[test]
 fn a_share_that_is_noted_a_part_of_the_time_tells_the_same() {
-    let scenario = Scenario {
-        name: "slices",
-        connections: 128,
-        requests: u32::MAX,
-        length: 1,
-        naps: &LONG_NAPS,
-        one_in: 64,
-    };
-    let wire = Wire::alone("slices");
-    assert_same(|| scenario.run(&wire, |_| {}), &[]);
+    for one_in in [8, 64] {
+        let scenario = Scenario {
+            name: "slices",
+            connections: 128,
+            requests: u32::MAX,
+            length: 1,
+            naps: &LONG_NAPS,
+            one_in,
+        };
+        let wire = Wire::alone("slices");
+        assert_same(|| scenario.run(&wire, |_| {}), &[]);
+    }
 }
 
 /// A pod with one connection, whose reader waits for its CPU each time.

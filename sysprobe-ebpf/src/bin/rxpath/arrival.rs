@@ -77,7 +77,7 @@ pub(crate) fn before_steering(packet: impl Object) {
 #[inline(always)]
 pub(crate) fn at_ip(packet: impl Object) {
     let Some(name) = name::of_packet(packet) else { return };
-    if share::bits() == 0 || is_noted(name) {
+    if share::follows_all() || is_noted(name) {
         note_at(&RXPATH_IP, name);
     }
 }

@@ -23,8 +23,7 @@ pub(crate) fn begin_or_lose(
     is_ready: bool,
 ) {
     let is_begun = begin(socket, remembered, name, position, is_ready);
-    // If only a share of the packets is followed, a missing arrival is no loss.
-    if !is_begun && share::bits() == 0 {
+    if !is_begun && share::follows_all() {
         lose(arrival::loss(name, protocol, now()));
     }
 }

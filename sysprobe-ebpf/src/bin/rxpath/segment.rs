@@ -64,7 +64,7 @@ fn begin_unread(socket: Sock) {
     let first = tcp.load_u32(&OFF_TCP_COPIED_SEQ);
     let name = name::of_segment(first);
     if !arrival::is_noted(name) {
-        if share::bits() == 0 && is_first_of_segment(socket, first) {
+        if share::follows_all() && is_first_of_segment(socket, first) {
             lose(arrival::loss(name, Protocol::Tcp, now()));
         }
         return;

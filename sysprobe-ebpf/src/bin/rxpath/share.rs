@@ -47,6 +47,12 @@ pub(crate) fn bits() -> u64 {
     word(ShareWord::Bits)
 }
 
+/// Whether every packet is followed, so that a missing arrival is a loss.
+#[inline(always)]
+pub(crate) fn follows_all() -> bool {
+    word(ShareWord::WeightBits) == 0
+}
+
 #[inline(always)]
 fn word(word: ShareWord) -> u64 {
     RXPATH_SHARE.get(word as u32).map_or(0, load)

@@ -4,9 +4,10 @@
 mod btf;
 mod cgroups;
 mod clock;
-mod counters;
+pub(crate) mod counters;
 mod cpus;
 pub mod known_bugs;
+pub(crate) mod memory_names;
 pub(crate) mod node;
 mod own_memory;
 mod population;

@@ -2,11 +2,12 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use aya_obj::generated::{bpf_link_info, perf_event_attr};
+use aya_obj::generated::bpf_link_info;
 
 use super::syscall;
+use crate::host::counters::{self, Scope};
 
 /// Holds the perf event type of kprobes, which each kernel assigns for itself.
 const KIND: &str = "/sys/bus/event_source/devices/kprobe/type";
@@ -61,32 +62,17 @@ impl Kprobe {
 
 /// Opens a perf event for the calls of a function. It counts on one CPU, but the program runs on all of them.
 fn open(function: &str, at: Place) -> io::Result<OwnedFd> {
-    const EVERY_PROCESS: libc::pid_t = -1;
-    const CPU: libc::c_int = 0;
-    const NO_GROUP: libc::c_int = -1;
-    /// `PERF_FLAG_FD_CLOEXEC`.
-    const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
     /// Bit 0 of `config`, as `format/retprobe` beside `type` says. It has been this bit since 4.17.
     const AT_RETURN: u64 = 1;
     let kind = std::fs::read_to_string(KIND)
         .map_err(|error| io::Error::new(error.kind(), format!("{KIND}: {error}")))?;
     let function = CString::new(function)?;
-    // SAFETY: plain integers, for which zero bytes are valid.
-    let mut attr: perf_event_attr = unsafe { std::mem::zeroed() };
+    let mut attr = counters::attributes();
     attr.type_ = kind.trim().parse().map_err(io::Error::other)?;
-    attr.size = u32::try_from(size_of::<perf_event_attr>()).map_err(io::Error::other)?;
     attr.config = if matches!(at, Place::Return) { AT_RETURN } else { 0 };
     attr.__bindgen_anon_3.config1 = function.as_ptr() as u64;
-    // SAFETY: the attribute and the name in it live until the call returns.
-    let counter = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &raw const attr, EVERY_PROCESS, CPU, NO_GROUP, CLOSE_ON_EXEC)
-    };
-    let counter = i32::try_from(counter).map_err(io::Error::other)?;
-    if counter < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a new descriptor without another owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(counter) })
+    // SAFETY: the name lives until the call returns.
+    unsafe { counters::open(&attr, Scope::Cpu(0)) }
 }
 
 fn hang(program: BorrowedFd<'_>, counter: &OwnedFd) -> io::Result<()> {

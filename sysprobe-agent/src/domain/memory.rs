@@ -13,45 +13,16 @@ use anyhow::{Context, Result};
 use crate::cgroup::files::{Files, Place, relative};
 use crate::cgroup::mounts::KeyHierarchy;
 use crate::cgroup::parse::{self, ParseError};
+use crate::host::memory_names::{self, MemoryNames};
 use crate::snapshot::{MemoryLevels, MemorySample};
 
 /// Reads the memory files of any cgroup of one hierarchy.
 #[derive(Debug)]
 pub struct MemoryFiles {
     root: PathBuf,
-    names: &'static Names,
+    names: &'static MemoryNames,
     files: Files,
 }
-
-/// The names of the files and their keys.
-#[derive(Debug)]
-struct Names {
-    limit: &'static str,
-    usage: &'static str,
-    events: &'static str,
-    stat: &'static str,
-    inactive_file: &'static str,
-    major_faults: &'static str,
-}
-
-/// On v1, totals that do not begin with `total_` exclude descendants.
-static V1: Names = Names {
-    limit: "memory.limit_in_bytes",
-    usage: "memory.usage_in_bytes",
-    events: "memory.oom_control",
-    stat: "memory.stat",
-    inactive_file: "total_inactive_file",
-    major_faults: "total_pgmajfault",
-};
-
-static V2: Names = Names {
-    limit: "memory.max",
-    usage: "memory.current",
-    events: "memory.events",
-    stat: "memory.stat",
-    inactive_file: "inactive_file",
-    major_faults: "pgmajfault",
-};
 
 /// The fields of `memory.stat` that are exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,8 +36,8 @@ impl MemoryFiles {
     #[must_use]
     pub fn new(hierarchy: &KeyHierarchy) -> Option<Self> {
         let (root, names) = match hierarchy {
-            KeyHierarchy::V2 { root } => (root, &V2),
-            KeyHierarchy::V1 { memory, .. } => (memory.as_ref()?, &V1),
+            KeyHierarchy::V2 { root } => (root, &memory_names::V2),
+            KeyHierarchy::V1 { memory, .. } => (memory.as_ref()?, &memory_names::V1),
         };
         Some(Self { root: root.clone(), names, files: Files::default() })
     }
@@ -120,7 +91,7 @@ fn parse_kills(file: &'static str, text: &str) -> Result<Option<u64>, ParseError
         .transpose()
 }
 
-fn parse_stat(names: &Names, text: &str) -> Result<Stat, ParseError> {
+fn parse_stat(names: &MemoryNames, text: &str) -> Result<Stat, ParseError> {
     let mut stat = Stat::default();
     for entry in parse::flat_keyed(names.stat, text) {
         if entry.key == names.inactive_file {

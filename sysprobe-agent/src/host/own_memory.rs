@@ -7,6 +7,8 @@ use procfs::process::{MountInfo, Process};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::memory_names;
+
 /// A memory cgroup of the agent: its own, or an ancestor that is visible to it.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
 pub struct MemoryGroup {
@@ -23,20 +25,6 @@ pub struct Usage {
     /// Excludes inactive file pages, which the kernel reclaims first.
     pub used: u64,
 }
-
-/// The files with the limit and the usage, and the statistic to subtract.
-struct Files {
-    limit: &'static str,
-    usage: &'static str,
-    inactive_file: &'static str,
-}
-
-const V2: Files = Files { limit: "memory.max", usage: "memory.current", inactive_file: "inactive_file " };
-const V1: Files = Files {
-    limit: "memory.limit_in_bytes",
-    usage: "memory.usage_in_bytes",
-    inactive_file: "total_inactive_file ",
-};
 
 /// cgroup v1 reports no limit as the largest number of whole pages, which is above this.
 const NO_LIMIT: u64 = 1 << 62;
@@ -79,14 +67,15 @@ impl MemoryGroup {
     /// `None` without a limit, or if the files cannot be read.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
-        let files = if self.is_v1 { &V1 } else { &V2 };
+        let names = if self.is_v1 { &memory_names::V1 } else { &memory_names::V2 };
         let read = |name| std::fs::read_to_string(self.directory.join(name)).ok();
         let number = |name| read(name)?.trim().parse::<u64>().ok();
-        let limit = number(files.limit).filter(|limit| *limit < NO_LIMIT)?;
-        let usage = number(files.usage)?;
-        let statistics = read("memory.stat").unwrap_or_default();
+        let limit = number(names.limit).filter(|limit| *limit < NO_LIMIT)?;
+        let usage = number(names.usage)?;
+        let statistics = read(names.stat).unwrap_or_default();
+        let entries = statistics.lines().filter_map(|line| line.split_once(' '));
         let inactive =
-            statistics.lines().find_map(|line| line.strip_prefix(files.inactive_file)?.parse().ok());
+            entries.filter(|(key, _)| *key == names.inactive_file).find_map(|(_, value)| value.parse().ok());
         Some(Usage { limit, used: usage.saturating_sub(inactive.unwrap_or(0)) })
     }
 }

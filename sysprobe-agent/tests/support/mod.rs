@@ -28,6 +28,7 @@ pub(crate) mod process;
 pub(crate) mod prometheus;
 pub(crate) mod reader;
 pub(crate) mod replay;
+mod sample;
 pub(crate) mod samples;
 pub(crate) mod storage;
 pub(crate) mod terminal;

@@ -1,8 +1,13 @@
-//! Parses the text of a scrape into series and numbers.
+//! The samples of a scrape, and the workloads that they belong to.
+
+#[path = "../../../sysprobe-agent/tests/support/sample.rs"]
+mod sample;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
+
+pub(crate) use sample::Sample;
 
 /// The labels that every workload's series has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,14 +15,6 @@ pub(super) struct Workload {
     pub(super) namespace: String,
     pub(super) pod: String,
     pub(super) container: String,
-}
-
-/// One line of a scrape.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Sample {
-    pub(crate) name: String,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) value: f64,
 }
 
 impl Workload {
@@ -61,8 +58,7 @@ impl Sample {
 }
 
 pub(crate) fn parse(text: &str) -> Result<Vec<Sample>> {
-    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| sample(line).with_context(|| format!("no sample: {line}"))).collect()
+    sample::parse(text).map_err(|line| anyhow!("no sample: {line}"))
 }
 
 /// The sum of one family for each workload, over all kinds and causes.
@@ -74,45 +70,6 @@ pub(super) fn by_workload(samples: &[Sample], name: &str) -> BTreeMap<Workload, 
         }
     }
     found
-}
-
-fn sample(line: &str) -> Option<Sample> {
-    let (series, value) = line.rsplit_once(' ')?;
-    let value = value.parse().ok()?;
-    let (name, labels) = match series.split_once('{') {
-        Some((name, text)) => (name, labels(text.strip_suffix('}')?)?),
-        None => (series, BTreeMap::new()),
-    };
-    Some(Sample { name: name.to_owned(), labels, value })
-}
-
-/// Parses `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
-fn labels(mut text: &str) -> Option<BTreeMap<String, String>> {
-    let mut found = BTreeMap::new();
-    while !text.is_empty() {
-        let (key, rest) = text.split_once("=\"")?;
-        let (value, length) = unescape(rest)?;
-        found.insert(key.to_owned(), value);
-        text = rest[length..].trim_start_matches(',');
-    }
-    Some(found)
-}
-
-/// The value up to its closing quote, and the length that was read, with the quote.
-fn unescape(text: &str) -> Option<(String, usize)> {
-    let mut value = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Some((value, at + 1)),
-            '\\' => value.push(match characters.next()?.1 {
-                'n' => '\n',
-                other => other,
-            }),
-            other => value.push(other),
-        }
-    }
-    None
 }
 
 #[cfg(test)]

@@ -23,7 +23,25 @@ pub struct Document<'a, N> {
     pub numbers: N,
 }
 
-/// One document on one line, with its newline.
+impl<'a, N: Serialize> Document<'a, N> {
+    pub(in crate::cli) fn new(
+        version: u32,
+        earlier: &Snapshot,
+        later: &'a Snapshot,
+        source: &'a str,
+        numbers: N,
+    ) -> Self {
+        let window_seconds = later.window_since(earlier).as_secs_f64();
+        Self { version, source, window_seconds, domains: &later.domains, numbers }
+    }
+
+    /// One document on one line, with its newline.
+    pub(in crate::cli) fn line(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
+}
+
+/// A page's document.
 pub(super) fn line<P: Page>(
     earlier: &Snapshot,
     later: &Snapshot,
@@ -31,12 +49,5 @@ pub(super) fn line<P: Page>(
     source: &str,
 ) -> serde_json::Result<String> {
     let page = P::of(earlier, later, of);
-    let document = Document {
-        version: P::VERSION,
-        source,
-        window_seconds: later.window_since(earlier).as_secs_f64(),
-        domains: &later.domains,
-        numbers: P::document(page.as_ref(), of),
-    };
-    Ok(serde_json::to_string(&document)? + "\n")
+    Document::new(P::VERSION, earlier, later, source, P::document(page.as_ref(), of)).line()
 }

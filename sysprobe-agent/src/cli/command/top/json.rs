@@ -9,9 +9,9 @@ use super::{
     selection::{self, Selection},
     views::View,
 };
-use crate::cli::format;
 use crate::cli::rows::Row;
-use crate::snapshot::{DomainState, Snapshot, Workload, WorkloadKind};
+use crate::cli::{format, page};
+use crate::snapshot::{Snapshot, Workload, WorkloadKind};
 
 mod io;
 mod latency;
@@ -25,16 +25,11 @@ pub use network::NetworkDocument;
 pub const VERSION: u32 = 2;
 
 /// One window. The fields of a workload depend on the table.
+pub type Document<'a, W> = page::document::Document<'a, Numbers<W>>;
+
+/// The workloads of a window.
 #[derive(Debug, JsonSchema, Serialize)]
-pub struct Document<'a, W> {
-    /// Version of this document format. It changes when a field is removed or changes its meaning.
-    pub version: u32,
-    /// Where the numbers come from, in words: a running agent, or programs that the command loaded itself.
-    pub source: &'a str,
-    /// Measured length of the window in seconds. It differs slightly from the requested length.
-    pub window_seconds: f64,
-    /// State of each domain: whether it is measured, how, and if not, why.
-    pub domains: &'a [DomainState],
+pub struct Numbers<W> {
     /// Number of workloads on this node, before any filter. It counts each container separately and includes
     /// idle workloads.
     pub workloads_total: usize,
@@ -117,15 +112,8 @@ fn document<W: Serialize>(
     source: &str,
     workloads: impl Iterator<Item = W>,
 ) -> serde_json::Result<String> {
-    let document = Document {
-        version: VERSION,
-        source,
-        window_seconds: later.window_since(earlier).as_secs_f64(),
-        domains: &later.domains,
-        workloads_total: later.workloads.len(),
-        workloads: workloads.collect(),
-    };
-    Ok(serde_json::to_string(&document)? + "\n")
+    let numbers = Numbers { workloads_total: later.workloads.len(), workloads: workloads.collect() };
+    Document::new(VERSION, earlier, later, source, numbers).line()
 }
 
 impl<'a> WhoDocument<'a> {

@@ -119,7 +119,9 @@ unsafe impl<T: Send> Send for Mapping<T> {}
 impl<T: Plain> Mapping<T> {
     fn new(map: BorrowedFd<'_>, entries: usize) -> io::Result<Self> {
         const {
-            assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8, "values are whole words");
+            // A mapping begins with a page, and the kernel rounds a value's size up to whole words.
+            assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() >= 8, "values are whole words");
+            assert!(align_of::<T>() <= 4096, "a page is aligned");
         }
         // SAFETY: `sysconf` has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

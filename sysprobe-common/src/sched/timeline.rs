@@ -1,5 +1,7 @@
 //! Timelines: the last run intervals of each CPU; and interference: which cgroup made which one wait.
 
+use core::mem::offset_of;
+
 use crate::cgroup::KERNEL;
 
 /// The occupant of an idle CPU. Other occupants are a cgroup's id, `cgroup::KERNEL`, [`SOFTIRQS`], and 0 if
@@ -127,8 +129,8 @@ pub const PARTS: usize = 8;
 pub const UNPLACED: u32 = 7;
 const _: () = assert!(UNPLACED as usize == Cause::ALL.len());
 
-/// The timeline of one CPU.
-#[repr(C)]
+/// The timeline of one CPU. What every switch and every softirq needs is in the first cache line.
+#[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
     /// The number of the last run interval. Its index is this modulo `RUN_INTERVALS`.
@@ -141,24 +143,25 @@ pub struct Timeline {
     /// The total time of interrupts, and the part of it that is in run intervals, in nanoseconds.
     pub interrupted: u64,
     pub interrupted_noted: u64,
-    /// When the current softirq and interrupt began; 0 if there is none, [`UNMEASURED`] for a softirq that is
-    /// not measured.
+    /// When the current softirq began; 0 if there is none, [`UNMEASURED`] for one that is not measured.
     pub softirq_since: u64,
-    pub interrupt_since: u64,
-    /// The number of softirqs; the sampling ratio, as a power of two (a measured softirq counts for all); and
-    /// when the last measured one ended.
-    pub softirqs: u64,
-    pub softirq_share: u64,
+    /// The number of softirqs; and the sampling ratio, as a power of two (a measured softirq counts for all).
+    pub softirqs: u32,
+    pub softirq_share: u32,
+    /// The difference from the run queue's clock to `CLOCK_MONOTONIC`, modulo 2^64; and when it was
+    /// determined, by the run queue's clock.
+    pub clock_offset: u64,
+    pub clock_compared: u64,
+    /// When the last measured softirq ended.
     pub softirq_measured: u64,
+    /// When the current interrupt began; 0 if there is none.
+    pub interrupt_since: u64,
     /// A group whose throttle this CPU is ending, 0 if there is none; when the throttle began; and the number
     /// of throttled threads.
     pub released_group: u64,
     pub released_since: u64,
     pub released_threads: u64,
-    /// The difference from the run queue's clock to `CLOCK_MONOTONIC`, modulo 2^64; and when it was
-    /// determined, by the run queue's clock.
-    pub clock_offset: u64,
-    pub clock_compared: u64,
+    pub pad: [u64; 3],
     pub division: Division,
     pub run_intervals: [RunInterval; RUN_INTERVALS],
     /// The interference table, by a hash of the pair.
@@ -173,4 +176,5 @@ pub struct Timeline {
 const _: () =
     assert!(RUN_INTERVALS.is_power_of_two() && PAIRS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS > Cause::ALL.len() && PARTS.is_power_of_two());
-const _: () = assert!(size_of::<Timeline>() == 248 + 32 * RUN_INTERVALS + 24 * (PAIRS + LEAVING));
+const _: () = assert!(offset_of!(Timeline, clock_compared) == 56 && offset_of!(Timeline, division) == 128);
+const _: () = assert!(offset_of!(Timeline, run_intervals) == 256 && size_of::<Timeline>() == 9024);

@@ -61,7 +61,8 @@ fn sched_switch_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the second argument is `prev`.
     let task = unsafe { Typed::new(ctx.arg(1)) };
     if is_idle(task) {
-        switch::wake(task);
+        // SAFETY: the third argument is `next`.
+        switch::wake(unsafe { Typed::new(ctx.arg(2)) });
     } else if let Some(StoredTask { task: known, slices }) = stored(task) {
         switch::leave(task, known, Some(slices));
     } else {

@@ -28,12 +28,12 @@ globals!(
 /// `TASK_ON_RQ_MIGRATING` of kernel/sched/sched.h; the value has not changed since 3.18.
 const MIGRATING: u8 = 2;
 
-/// The idle task leaves its CPU.
+/// The idle task leaves its CPU. `task` is it, or the next one, whose memory the kernel has just used.
 #[inline(always)]
-pub(crate) fn wake(idle: impl Object) {
+pub(crate) fn wake(task: impl Object) {
     let Some(line) = timeline::of_this_cpu() else { return };
     line.asleep = 0;
-    if let Some(now) = queue::of(idle).and_then(queue::clock) {
+    if let Some(now) = queue::of(task).and_then(queue::clock) {
         timeline::compare_clocks(line, now);
         timeline::close(line, IDLE, None, now);
     }
@@ -49,7 +49,6 @@ pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     accounting::book(task, known, Some(line));
     divide_noted(line);
     throttle::look(task, known, was_held, known.involuntary != involuntary);
-    let Some(line) = timeline::of_this_cpu() else { return };
     if let Some(now) = queue::of(task).and_then(queue::clock) {
         timeline::compare_clocks(line, now);
         timeline::close(line, timeline::occupant(task, known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
@@ -69,7 +68,6 @@ pub(crate) fn flush(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     accounting::book(task, known, Some(line));
     divide_noted(line);
     throttle::look_again(task, was_held && known.flags & flag::HELD == 0);
-    let Some(line) = timeline::of_this_cpu() else { return };
     if let Some(slices) = slices {
         slices::note(task, slices, before, line, 0);
     }

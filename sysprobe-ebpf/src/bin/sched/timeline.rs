@@ -219,7 +219,7 @@ const MEASURED_EVERY: u64 = 250_000;
 /// If measured softirqs are further apart than this, a larger share of them is measured.
 const SELDOM: u64 = 4 * MEASURED_EVERY;
 /// The smallest share, as a power of two: one of 64 softirqs is measured.
-const LEAST_SHARE: u64 = 6;
+const LEAST_SHARE: u32 = 6;
 
 /// A softirq begins. Interrupts during it are a part of it.
 #[inline(always)]
@@ -234,7 +234,7 @@ pub(crate) fn softirq_begins() {
 #[inline(always)]
 const fn is_measured(timeline: &Timeline) -> bool {
     let share = timeline.softirq_share & 63;
-    share == 0 || timeline.softirqs.wrapping_mul(GOLDEN) >> (64 - share) == 0
+    share == 0 || (timeline.softirqs as u64).wrapping_mul(GOLDEN) >> (64 - share) == 0
 }
 
 #[inline(always)]
@@ -253,7 +253,7 @@ pub(crate) fn softirq_ends() {
 
 /// The share to measure, by the time between the last two measured softirqs.
 #[inline(always)]
-const fn next_share(share: u64, pause: u64) -> u64 {
+const fn next_share(share: u32, pause: u64) -> u32 {
     if pause < MEASURED_EVERY {
         if share < LEAST_SHARE { share + 1 } else { LEAST_SHARE }
     } else if pause > SELDOM && share > 0 {

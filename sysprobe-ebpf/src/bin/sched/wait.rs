@@ -53,21 +53,29 @@ pub(crate) fn during_newest(work: &Division, line: &Timeline) -> Option<RunInter
     let newest = timeline::read_run_interval(line, line.last);
     let since = timeline::end_of(line, line.last.wrapping_sub(1));
     let (from, to) = (load(&work.from), load(&work.to));
-    let is_held = load(&work.earlier_to) | load(&work.earliest_to) != 0;
-    if is_held || from < since || to > newest.until { None } else { Some(newest) }
+    if is_held(work) || from < since || to > newest.until { None } else { Some(newest) }
+}
+
+/// Whether the stored wait may have been a throttle in part.
+#[inline(always)]
+fn is_held(work: &Division) -> bool {
+    load(&work.earlier_to) | load(&work.earliest_to) != 0
 }
 
 /// Begins the division of the stored wait.
 #[inline(always)]
 pub(crate) fn begin(work: &mut Division) {
+    for part in &mut work.parts {
+        store(part, 0);
+    }
+    if !is_held(work) {
+        return;
+    }
     let wait = Span { from: load(&work.from), to: load(&work.to) };
     let held = [
         Span { from: load(&work.earlier_from), to: load(&work.earlier_to) },
         Span { from: load(&work.earliest_from), to: load(&work.earliest_to) },
     ];
-    for part in &mut work.parts {
-        store(part, 0);
-    }
     let (mut later, rest) = split(work, wait, held[0]);
     let (mut earlier, mut earliest) = split(work, rest, held[1]);
     if earlier.is_empty() {

@@ -1,6 +1,6 @@
 //! From a task to its cgroup in the key hierarchy, for every domain that charges cgroups.
 
-use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_current_task_btf};
+use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 
 use crate::globals;
@@ -78,6 +78,5 @@ pub fn owner_of_current() -> u64 {
 #[inline(always)]
 #[must_use]
 pub fn owner_of_current_by_address() -> u64 {
-    // SAFETY: the helper only returns an address.
-    owner_of_task(Address(unsafe { bpf_get_current_task() }))
+    owner_of_task(Address::current())
 }

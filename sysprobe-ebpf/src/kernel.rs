@@ -8,6 +8,7 @@ use core::mem::transmute;
 use core::ptr;
 
 use aya_ebpf::Global;
+use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_current_task_btf};
 use aya_ebpf::helpers::{bpf_probe_read_kernel, generated};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::cast::CALL;
@@ -18,6 +19,13 @@ globals!(
     /// BTF type ids; 0 where the kernel has no `bpf_rdonly_cast` (before 6.2).
     BTF_FILE,
     BTF_LIST_HEAD,
+    BTF_UDP_SOCK,
+);
+
+globals!(
+    /// The number of the helper that returns the current task with its type; absent before 5.11. Most
+    /// programs are only for later kernels and do not ask.
+    VAL_TYPED_CURRENT,
 );
 
 /// The offset of a member that this kernel does not have.
@@ -46,6 +54,10 @@ pub trait Object: Copy {
     fn address(self) -> u64;
     /// The file whose address is at `place`, if objects of this kind can be cast to a type.
     fn cast_file(place: u64) -> Option<Typed>;
+    /// This socket as a `udp_sock`, which it is, if objects of this kind can be cast to a type.
+    fn cast_udp(self) -> Option<Typed>;
+    /// The current task, if this kernel gives it to programs as an object of this kind.
+    fn current_task() -> Option<Self>;
 }
 
 /// An address that the verifier knows nothing about: each read is a helper call.
@@ -54,6 +66,14 @@ pub struct Address(pub u64);
 
 /// A bad address reads as zero, as with a typed object.
 impl Address {
+    /// The current task.
+    #[inline(always)]
+    #[must_use]
+    pub fn current() -> Self {
+        // SAFETY: the helper only returns an address.
+        Self(unsafe { bpf_get_current_task() })
+    }
+
     #[inline(always)]
     #[must_use]
     pub fn load_u64(self, offset: &Global<u32>) -> u64 {
@@ -141,6 +161,16 @@ impl Object for Address {
     fn cast_file(_place: u64) -> Option<Typed> {
         None
     }
+
+    #[inline(always)]
+    fn cast_udp(self) -> Option<Typed> {
+        None
+    }
+
+    #[inline(always)]
+    fn current_task() -> Option<Self> {
+        Some(Self::current())
+    }
 }
 
 impl Object for Typed {
@@ -213,6 +243,20 @@ impl Object for Typed {
         // The first member of a list head is an address, so this cast allows one to be loaded.
         let file = Self::cast(place, &BTF_LIST_HEAD).first();
         Some(Self::cast(file, &BTF_FILE))
+    }
+
+    #[inline(always)]
+    fn cast_udp(self) -> Option<Self> {
+        if BTF_UDP_SOCK.load() == 0 { None } else { Some(Self::cast(self.address(), &BTF_UDP_SOCK)) }
+    }
+
+    #[inline(always)]
+    fn current_task() -> Option<Self> {
+        if VAL_TYPED_CURRENT.load() == ABSENT {
+            return None;
+        }
+        // SAFETY: the helper returns a typed pointer to the current task.
+        Some(unsafe { Self::new(bpf_get_current_task_btf().cast_const().cast()) })
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) struct Cast {
     function: u32,
     file: u32,
     list_head: u32,
+    udp_sock: u32,
 }
 
 impl Cast {
@@ -26,12 +27,18 @@ impl Cast {
             function: number("bpf_rdonly_cast", BtfKind::Func)?,
             file: number("file", BtfKind::Struct)?,
             list_head: number("list_head", BtfKind::Struct)?,
+            udp_sock: number("udp_sock", BtfKind::Struct)?,
         })
     }
 
-    /// The globals that tell the programs the BTF ids of the types.
-    pub(super) const fn globals(&self) -> [(&'static str, u32); 2] {
-        [("BTF_FILE", self.file), ("BTF_LIST_HEAD", self.list_head)]
+    /// The globals that tell the programs the BTF ids of the types. An object has those that it needs.
+    pub(super) const fn globals(&self) -> [(&'static str, u32); 3] {
+        [("BTF_FILE", self.file), ("BTF_LIST_HEAD", self.list_head), ("BTF_UDP_SOCK", self.udp_sock)]
+    }
+
+    /// Whether a global is one of these.
+    pub(super) fn sets(global: &str) -> bool {
+        global.starts_with("BTF_")
     }
 
     /// Whether an object contains calls of the placeholder.
@@ -62,7 +69,7 @@ mod tests {
 
     #[test]
     fn only_calls_of_the_number_become_calls_of_the_function() {
-        let cast = Cast { function: 7, file: 1, list_head: 2 };
+        let cast = Cast { function: 7, file: 1, list_head: 2, udp_sock: 3 };
         let (other, exit) = (call(0, 1), [0x95, 0, 0, 0, 0, 0, 0, 0]);
         let object = [other, call(0, PLACEHOLDER), exit].concat();
         assert!(Cast::is_wanted_by(&object));

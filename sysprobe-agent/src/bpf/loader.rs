@@ -176,7 +176,8 @@ impl Loader {
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
             // Some globals only decide which programs are needed, so the object may lack them.
-            loader.override_global(name, value, !probe::decides_on_programs(name));
+            let may_lack = probe::decides_on_programs(name) || Cast::sets(name);
+            loader.override_global(name, value, !may_lack);
         }
         if let Some((name, bytes)) = table {
             loader.override_global(name, bytes, true);

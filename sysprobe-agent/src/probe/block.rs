@@ -47,6 +47,7 @@ static MEMBERS: &[Member] = task_members![
     member("PARAMS_INSERT", &["btf_trace_block_rq_insert.()"]),
     member("PARAMS_ISSUE", &["btf_trace_block_rq_issue.()"]),
     member("PARAMS_MERGE", &["btf_trace_block_rq_merge.()"]),
+    optional("VAL_TYPED_CURRENT", &["bpf_func_id.BPF_FUNC_get_current_task_btf"]),
 ];
 
 const BEGINS: &str = "records the owner of a flush, or of a write through the device's cache";

@@ -10,7 +10,7 @@
 
 use aya_ebpf::Global;
 use aya_ebpf::btf_maps::RingBuf;
-use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_probe_read_kernel_str};
+use aya_ebpf::helpers::generated::bpf_probe_read_kernel_str;
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, ProbeContext, RawTracePointContext};
 use sysprobe_common::cgroup::{
@@ -146,8 +146,7 @@ fn try_tell(node: Address, kind: u32) -> Option<()> {
 /// The root of the key hierarchy's file system.
 #[inline(always)]
 fn key_root() -> Option<u64> {
-    // SAFETY: the helper only returns an address.
-    let current = Address(unsafe { bpf_get_current_task() });
+    let current = Address::current();
     node_of_task(current)?.u64(&OFF_KN_ROOT)
 }
 

@@ -1,7 +1,6 @@
 //! The owner of a request. At the submission it is the current task's cgroup. For requests of kernel threads
 //! (write-back, a loop device) the kernel may have noted the cgroup in the bio.
 
-use aya_ebpf::helpers::generated::bpf_get_current_task;
 use sysprobe_common::block::BlockLoss;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 use sysprobe_ebpf::cgroup::{self, CFG_VIA_CONTROLLER};
@@ -25,9 +24,15 @@ globals!(
 
 /// The cgroup to charge for a bio that the current task submits; see `block::Key`.
 #[inline(always)]
-pub(crate) fn of(bio: impl Object) -> u64 {
-    // SAFETY: the helper only returns an address.
-    let task = Address(unsafe { bpf_get_current_task() });
+pub(crate) fn of<T: Object>(bio: T) -> u64 {
+    match T::current_task() {
+        Some(task) => charged(bio, task),
+        None => charged(bio, Address::current()),
+    }
+}
+
+#[inline(always)]
+fn charged(bio: impl Object, task: impl Object) -> u64 {
     let Some(own) = cgroup::of_task(task) else {
         lose(BlockLoss::UnreadableCgroup);
         return 0;
@@ -51,7 +56,7 @@ pub(crate) fn of(bio: impl Object) -> u64 {
 /// The kernel notes the nearest cgroup with the io controller, or the root. Its cgroups can be compared with
 /// ours only on the default hierarchy.
 #[inline(always)]
-fn noted(bio: impl Object, own: Address, is_kernel: bool) -> u64 {
+fn noted(bio: impl Object, own: impl Object, is_kernel: bool) -> u64 {
     if OFF_BIO_BLKG.load() == ABSENT || CFG_VIA_CONTROLLER.load() != 0 {
         return 0;
     }
@@ -68,20 +73,23 @@ fn noted(bio: impl Object, own: Address, is_kernel: bool) -> u64 {
 }
 
 #[inline(always)]
-fn cgroup_of(bio: impl Object) -> Option<Address> {
+fn cgroup_of<T: Object>(bio: T) -> Option<T> {
     let group = bio.follow(&OFF_BIO_BLKG).filter(|group| group.address() != 0)?;
-    let group = Address(group.address());
     group.follow(&OFF_BLKG_BLKCG)?.follow(&OFF_BLKCG_CGROUP)
 }
+
+/// No hierarchy is that deep. The verifier wants a bound.
+const LEVELS: u32 = 1 << 12;
 
 /// The id of this cgroup's ancestor, or of itself, at a level below the root; 0 for none. In 5.10, programs
 /// of this kind have no helper for it.
 #[inline(always)]
-fn ancestor(cgroup: Address, level: u32) -> u64 {
+fn ancestor(cgroup: impl Object, level: u32) -> u64 {
     if cgroup.u32(&OFF_CGROUP_LEVEL).is_none_or(|own| own < level) {
         return 0;
     }
-    let place = |line: u32| read_u64_at(cgroup.address() + u64::from(line) + 8 * u64::from(level));
+    let level = u64::from(level & (LEVELS - 1));
+    let place = |line: u32| read_u64_at(cgroup.address() + u64::from(line) + 8 * level);
     if OFF_CGROUP_LINE_IDS.load() != ABSENT {
         return place(OFF_CGROUP_LINE_IDS.load()).unwrap_or(0);
     }

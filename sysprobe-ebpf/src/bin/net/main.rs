@@ -42,12 +42,12 @@ fn net_recv_tp(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn sent(socket: Typed, result: i32) {
-    traffic::sent(socket, || owner::take(socket), result);
+    traffic::sent(socket, owner::take, result);
 }
 
 #[inline(always)]
 fn received(socket: Typed, result: i32, flags: u32) {
-    traffic::received(socket, || owner::take(socket), result, flags);
+    traffic::received(socket, owner::take, result, flags);
 }
 
 /// proto: v5.17- `(struct sk_buff *skb, void *location, enum skb_drop_reason reason)`;

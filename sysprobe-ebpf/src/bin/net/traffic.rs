@@ -38,7 +38,7 @@ pub(crate) fn kind(socket: impl Object) -> Option<Protocol> {
 
 /// A send call has returned the number of bytes, or an error.
 #[inline(always)]
-pub(crate) fn sent(socket: impl Object, owner: impl FnOnce() -> u64, result: i32) {
+pub(crate) fn sent<S: Object>(socket: S, owner: impl FnOnce(S) -> u64, result: i32) {
     let (Ok(bytes), Some(protocol)) = (u64::try_from(result), kind(socket)) else { return };
     let packets = u64::from(protocol != Protocol::Udp || !is_corked(socket));
     book(socket, owner, protocol, |traffic| {
@@ -49,7 +49,7 @@ pub(crate) fn sent(socket: impl Object, owner: impl FnOnce() -> u64, result: i32
 
 /// A receive call has returned the number of bytes, or an error.
 #[inline(always)]
-pub(crate) fn received(socket: impl Object, owner: impl FnOnce() -> u64, result: i32, flags: u32) {
+pub(crate) fn received<S: Object>(socket: S, owner: impl FnOnce(S) -> u64, result: i32, flags: u32) {
     let (Ok(bytes), Some(protocol)) = (u64::try_from(result), kind(socket)) else { return };
     if flags & NOT_TAKEN != 0 {
         return;
@@ -61,13 +61,13 @@ pub(crate) fn received(socket: impl Object, owner: impl FnOnce() -> u64, result:
 }
 
 #[inline(always)]
-fn book(
-    socket: impl Object,
-    owner: impl FnOnce() -> u64,
+fn book<S: Object>(
+    socket: S,
+    owner: impl FnOnce(S) -> u64,
     protocol: Protocol,
     add: impl FnOnce(&mut Traffic),
 ) {
-    if let Some(traffic) = traffic_of(owner(), protocol, family(socket)) {
+    if let Some(traffic) = traffic_of(owner(socket), protocol, family(socket)) {
         add(traffic);
     }
 }
@@ -75,5 +75,12 @@ fn book(
 /// Whether the sent data waits for more, because of `MSG_MORE` or `UDP_CORK`.
 #[inline(always)]
 fn is_corked(socket: impl Object) -> bool {
-    OFF_UDP_PENDING.load() != ABSENT && read_u32(socket.address(), &OFF_UDP_PENDING).unwrap_or(0) != 0
+    if OFF_UDP_PENDING.load() == ABSENT {
+        return false;
+    }
+    let pending = match socket.cast_udp() {
+        Some(udp) => udp.load_u32(&OFF_UDP_PENDING),
+        None => read_u32(socket.address(), &OFF_UDP_PENDING).unwrap_or(0),
+    };
+    pending != 0
 }

@@ -6,7 +6,7 @@ use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::{btf_map, kprobe, kretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use sysprobe_common::net::{Call, NetLoss};
-use sysprobe_ebpf::cgroup::owner_of_current_by_address as caller;
+use sysprobe_ebpf::cgroup::owner_of_current_by_address;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object as _};
 use sysprobe_ebpf::socket::is_version_6;
@@ -22,6 +22,12 @@ const PARAMS_WITH_NOBLOCK: u32 = 6;
 /// Calls in progress, by process and thread id. Sized by the agent.
 #[btf_map]
 static NET_CALLS: HashMap<u64, Call, 1> = HashMap::new();
+
+/// The cgroup that uses a socket is the current task's.
+#[inline(always)]
+pub(crate) fn caller(_socket: Address) -> u64 {
+    owner_of_current_by_address()
+}
 
 #[inline(always)]
 fn socket(ctx: &ProbeContext) -> Address {

@@ -16,10 +16,11 @@ mod traffic;
 
 use aya_ebpf::macros::raw_tracepoint;
 use aya_ebpf::programs::RawTracePointContext;
-use sysprobe_ebpf::cgroup::owner_of_current_by_address as caller;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::packet::{is_ip, sender};
 use sysprobe_ebpf::socket::maker;
+
+use functions::caller;
 
 /// proto: v6.3- `(struct sock *sk, int ret, int flags)`
 #[raw_tracepoint(tracepoint = "sock_send_length")]

@@ -2,7 +2,6 @@
 
 use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
-use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::reclaim::{ReclaimLoss, ReclaimStats};
 use sysprobe_ebpf::atomic;
@@ -25,8 +24,7 @@ static RECLAIM_LOSSES: Lanes = Lanes::new();
 
 #[inline(always)]
 pub(crate) fn book(took: u64) {
-    // SAFETY: the helper only returns an address.
-    let task = Address(unsafe { bpf_get_current_task() });
+    let task = Address::current();
     let slot =
         slots::find(&RECLAIM_SLOTS, (&RECLAIM_FREE, &RECLAIM_ROOM), task, id_of_task(task), |missing| {
             lose(match missing {

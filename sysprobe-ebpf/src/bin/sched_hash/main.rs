@@ -42,7 +42,6 @@ mod timeline;
 mod wait;
 
 use aya_ebpf::btf_maps::HashMap;
-use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use sysprobe_common::sched::{HashedTask, SchedLoss, SchedTask};
@@ -225,8 +224,7 @@ fn sched_flush(_ctx: RawTracePointContext) -> i32 {
 
 #[inline(always)]
 fn current() -> Address {
-    // SAFETY: the helper only returns an address.
-    Address(unsafe { bpf_get_current_task() })
+    Address::current()
 }
 
 /// See `welcome` of the other object.

@@ -23,7 +23,6 @@ mod table;
 
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
-use aya_ebpf::helpers::generated::bpf_get_current_task;
 use aya_ebpf::macros::{btf_map, kprobe, raw_tracepoint};
 use aya_ebpf::programs::{ProbeContext, RawTracePointContext};
 use sysprobe_common::vfs::{Call, VfsLoss};
@@ -88,8 +87,7 @@ fn vfs_gone_kp(_ctx: ProbeContext) -> u32 {
 
 #[inline(always)]
 fn current() -> Address {
-    // SAFETY: the helper only returns an address.
-    Address(unsafe { bpf_get_current_task() })
+    Address::current()
 }
 
 #[inline(always)]

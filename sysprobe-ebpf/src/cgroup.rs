@@ -1,6 +1,5 @@
 //! From a task to its cgroup in the key hierarchy, for every domain that charges cgroups.
 
-use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
 
 use crate::globals;
@@ -70,8 +69,7 @@ pub fn owner_of_task(task: impl Object) -> u64 {
 #[inline(always)]
 #[must_use]
 pub fn owner_of_current() -> u64 {
-    // SAFETY: the helper returns a typed pointer to the current task.
-    owner_of_task(unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) })
+    owner_of_task(Typed::current())
 }
 
 /// The same for programs without types.

@@ -20,9 +20,6 @@ globals!(
     BTF_FILE,
     BTF_LIST_HEAD,
     BTF_UDP_SOCK,
-);
-
-globals!(
     /// The number of the helper that returns the current task with its type; absent before 5.11. Most
     /// programs are only for later kernels and do not ask.
     VAL_TYPED_CURRENT,
@@ -54,7 +51,7 @@ pub trait Object: Copy {
     fn address(self) -> u64;
     /// The file whose address is at `place`, if objects of this kind can be cast to a type.
     fn cast_file(place: u64) -> Option<Typed>;
-    /// This socket as a `udp_sock`, which it is, if objects of this kind can be cast to a type.
+    /// The same socket as a `udp_sock`; the caller has checked that it is one. `None` if it cannot be cast.
     fn cast_udp(self) -> Option<Typed>;
     /// The current task, if this kernel gives it to programs as an object of this kind.
     fn current_task() -> Option<Self>;
@@ -64,7 +61,7 @@ pub trait Object: Copy {
 #[derive(Clone, Copy)]
 pub struct Address(pub u64);
 
-/// A bad address reads as zero, as with a typed object.
+/// A bad address reads as zero when loaded, as with a typed object.
 impl Address {
     /// The current task.
     #[inline(always)]
@@ -252,11 +249,7 @@ impl Object for Typed {
 
     #[inline(always)]
     fn current_task() -> Option<Self> {
-        if VAL_TYPED_CURRENT.load() == ABSENT {
-            return None;
-        }
-        // SAFETY: the helper returns a typed pointer to the current task.
-        Some(unsafe { Self::new(bpf_get_current_task_btf().cast_const().cast()) })
+        if VAL_TYPED_CURRENT.load() == ABSENT { None } else { Some(Self::current()) }
     }
 }
 
@@ -274,6 +267,14 @@ impl Typed {
     #[must_use]
     pub const unsafe fn new(pointer: *const u8) -> Self {
         Self(pointer)
+    }
+
+    /// The current task (since 5.11).
+    #[inline(always)]
+    #[must_use]
+    pub fn current() -> Self {
+        // SAFETY: the helper returns a typed pointer to the current task.
+        unsafe { Self::new(bpf_get_current_task_btf().cast_const().cast()) }
     }
 
     /// An argument of a typed tracepoint.

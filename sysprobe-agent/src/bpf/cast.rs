@@ -27,7 +27,8 @@ impl Cast {
             function: number("bpf_rdonly_cast", BtfKind::Func)?,
             file: number("file", BtfKind::Struct)?,
             list_head: number("list_head", BtfKind::Struct)?,
-            udp_sock: number("udp_sock", BtfKind::Struct)?,
+            // Without it, only its own casts are left out.
+            udp_sock: number("udp_sock", BtfKind::Struct).unwrap_or(0),
         })
     }
 

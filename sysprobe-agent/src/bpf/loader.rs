@@ -175,7 +175,8 @@ impl Loader {
         let mut loader = EbpfLoader::new();
         loader.btf(self.btf.as_ref().ok()).allow_unsupported_maps();
         for (name, value) in globals {
-            // Some globals only decide which programs are needed, so the object may lack them.
+            // An object may lack globals that only decide which programs are needed, and the ids of types
+            // that it does not use.
             let may_lack = probe::decides_on_programs(name) || Cast::sets(name);
             loader.override_global(name, value, !may_lack);
         }

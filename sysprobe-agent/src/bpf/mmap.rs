@@ -121,7 +121,7 @@ impl<T: Plain> Mapping<T> {
         const {
             // A mapping begins with a page, and the kernel rounds a value's size up to whole words.
             assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() >= 8, "values are whole words");
-            assert!(align_of::<T>() <= 4096, "a page is aligned");
+            assert!(align_of::<T>() <= 4096, "values are aligned to a page at most");
         }
         // SAFETY: `sysconf` has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -1,8 +1,5 @@
 //! Opens performance counters, through which kprobes are attached, and finds out whether the kernel lets this
 //! process do so.
-//!
-//! Capabilities alone do not tell: some distributions' kernels require `CAP_SYS_ADMIN` where Linux itself
-//! requires `CAP_PERFMON`, and seccomp may forbid the call. So this opens a counter that counts nothing.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -59,6 +56,9 @@ pub(crate) unsafe fn open(attr: &perf_event_attr, scope: Scope) -> io::Result<Ow
 }
 
 /// `false` only if the kernel refuses permission.
+///
+/// Capabilities alone do not tell: some distributions' kernels require `CAP_SYS_ADMIN` where Linux itself
+/// requires `CAP_PERFMON`, and seccomp may forbid the call. So this opens a counter that counts nothing.
 pub(super) fn can_be_opened() -> bool {
     let mut attr = attributes();
     attr.type_ = perf_type_id::PERF_TYPE_SOFTWARE as u32;

@@ -252,8 +252,8 @@ pub(crate) fn in_threads(count: usize, body: fn()) {
     }
 }
 
-/// Keeps `count` threads in a ring, the calling one included: each works a little and wakes the next. No more
-/// than `awake` of them are runnable at a time.
+/// Keeps `count` threads in a ring, the calling one included: each works a little and wakes the next. About
+/// `awake` of them are runnable at a time, or fewer later on: two turns become one where they meet.
 pub(crate) fn in_ring(count: usize, awake: usize) {
     let first = thread::current();
     let mut ring = vec![first];

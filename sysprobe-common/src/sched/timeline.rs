@@ -129,7 +129,8 @@ pub const PARTS: usize = 8;
 pub const UNPLACED: u32 = 7;
 const _: () = assert!(UNPLACED as usize == Cause::ALL.len());
 
-/// The timeline of one CPU. What every switch and every softirq needs is in the first cache line.
+/// The timeline of one CPU. The counters and clocks that every switch and every softirq uses are in the first
+/// cache line.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
@@ -161,15 +162,16 @@ pub struct Timeline {
     pub released_group: u64,
     pub released_since: u64,
     pub released_threads: u64,
-    pub pad: [u64; 3],
-    pub division: Division,
-    pub run_intervals: [RunInterval; RUN_INTERVALS],
-    /// The interference table, by a hash of the pair.
-    pub interference: [Interference; PAIRS],
     /// Displaced pairs by number modulo `LEAVING`: those from `left` up to `leaving` wait to be moved into
     /// the map.
     pub leaving: u32,
     pub left: u32,
+    pub pad: [u64; 2],
+    pub division: Division,
+    pub run_intervals: [RunInterval; RUN_INTERVALS],
+    /// The interference table, by a hash of the pair.
+    pub interference: [Interference; PAIRS],
+    /// Displaced pairs; see `leaving`.
     pub on_their_way: [Interference; LEAVING],
 }
 
@@ -177,4 +179,4 @@ const _: () =
     assert!(RUN_INTERVALS.is_power_of_two() && PAIRS.is_power_of_two() && LEAVING.is_power_of_two());
 const _: () = assert!(PARTS > Cause::ALL.len() && PARTS.is_power_of_two());
 const _: () = assert!(offset_of!(Timeline, clock_compared) == 56 && offset_of!(Timeline, division) == 128);
-const _: () = assert!(offset_of!(Timeline, run_intervals) == 256 && size_of::<Timeline>() == 9024);
+const _: () = assert!(offset_of!(Timeline, run_intervals) == 256 && size_of::<Timeline>() == 8960);

@@ -104,8 +104,14 @@ impl Following {
         if self.words.read(ShareWord::WeightBits as usize) != Some(bits.into()) {
             debug!(one_in = 1 << bits, "Packets are followed.");
         }
-        self.write(ShareWord::WeightBits, bits.into());
-        self.write(ShareWord::Bits, by_hash.into());
+        let mut words = [(ShareWord::WeightBits, bits), (ShareWord::Bits, by_hash)];
+        // While the weight says that all packets are followed, one that is not selected counts as lost.
+        if bits == 0 {
+            words.reverse();
+        }
+        for (word, value) in words {
+            self.write(word, value.into());
+        }
     }
 
     fn write(&mut self, word: ShareWord, value: u64) {

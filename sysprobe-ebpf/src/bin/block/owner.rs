@@ -78,7 +78,7 @@ fn cgroup_of<T: Object>(bio: T) -> Option<T> {
     group.follow(&OFF_BLKG_BLKCG)?.follow(&OFF_BLKCG_CGROUP)
 }
 
-/// No hierarchy is that deep. The verifier wants a bound.
+/// The verifier wants a bound. Below a level this deep, the cgroup in the bio would be charged.
 const LEVELS: u32 = 1 << 12;
 
 /// The id of this cgroup's ancestor, or of itself, at a level below the root; 0 for none. In 5.10, programs

@@ -1,6 +1,6 @@
 //! When the reading task was woken, and how long it waited for a CPU, from the records of the `sched` domain.
 
-use aya_ebpf::helpers::generated::{bpf_get_current_task_btf, bpf_get_smp_processor_id};
+use aya_ebpf::helpers::generated::bpf_get_smp_processor_id;
 use sysprobe_common::rxpath::slow::Slow;
 use sysprobe_common::sched::Timeline;
 use sysprobe_common::sched::slices::{SLICES, Slice, Slices, StoredTask};
@@ -25,8 +25,7 @@ pub(crate) fn since(ready: u64) -> (u64, u64) {
     if CFG_SLICES.load() == 0 {
         return (ready, 0);
     }
-    // SAFETY: the helper returns a typed pointer to the current task.
-    let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
+    let task = Typed::current();
     let Some(stored) = shared::sched_task(task) else { return (ready, 0) };
     let mut waits = ReaderWaits { ready, woken: ready, waited: 0 };
     waits.go_back(task, stored);
@@ -41,8 +40,7 @@ pub(crate) fn tell_of_its_cpu(slow: &mut Slow) {
         return;
     }
     let Some(line) = shared::sched_timeline(slow.cpu) else { return };
-    // SAFETY: the helper returns a typed pointer to the current task.
-    let task = unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) };
+    let task = Typed::current();
     let Some(stored) = shared::sched_task(task) else { return };
     // For a slice that is already recorded, the part of its wait on this CPU is not known.
     let Some((slice, here)) = current(task, stored) else { return };

@@ -34,7 +34,6 @@ mod wait;
 
 use core::ffi::c_void;
 
-use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
 use sysprobe_common::sched::slices::{Slices, StoredTask};
@@ -245,8 +244,7 @@ fn mark_moved(task: Typed) {
 
 #[inline(always)]
 fn current() -> Typed {
-    // SAFETY: the helper returns a typed pointer to the current task.
-    unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) }
+    Typed::current()
 }
 
 /// Checked first, because the look-up that it spares idle tasks is the most expensive step.

@@ -210,7 +210,7 @@ pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2]
     if OFF_TASK_THROTTLED.load() == ABSENT {
         return held_with_queue(queue);
     }
-    if last.flags & flag::HELD == 0 {
+    if last.flags & flag::HELD == 0 || last.held_since == 0 {
         return [Span::NONE; 2];
     }
     // A task that is throttled itself can run again when the throttle has been added to its queue's total.

@@ -21,7 +21,6 @@ mod name;
 mod syscalls;
 mod table;
 
-use aya_ebpf::helpers::generated::bpf_get_current_task_btf;
 use aya_ebpf::macros::{btf_map, btf_tracepoint};
 use aya_ebpf::programs::BtfTracePointContext;
 use sysprobe_common::slot;
@@ -84,8 +83,7 @@ fn vfs_ring_e_tp(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn current() -> Typed {
-    // SAFETY: the helper returns a typed pointer to the current task.
-    unsafe { Typed::new(bpf_get_current_task_btf().cast_const().cast()) }
+    Typed::current()
 }
 
 #[inline(always)]

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::agent::Agent;
 use support::cgroup::Cgroup;
-use support::command::{Outcome, run};
+use support::command::{Outcome, program, run};
 use support::until;
 
 /// Runs in a mount namespace of its own, with the agent's socket at the usual place. Completes the word, then
@@ -40,7 +40,7 @@ fn complete(agent: &Agent, word: &str, sandbox: &Path) -> Outcome {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "bash", "-c", SCRIPT, "bash"]);
     let directory = agent.socket().parent().expect("a directory");
-    run(command.arg(directory).arg(env!("CARGO_BIN_EXE_sysprobe")).arg(word).current_dir(sandbox))
+    run(command.arg(directory).arg(program()).arg(word).current_dir(sandbox))
 }
 
 #[test]

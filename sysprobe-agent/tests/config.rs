@@ -174,7 +174,7 @@ fn for_nobody(directory: &TempDir) -> Command {
     let program = directory.path().join("sysprobe");
     // Copied by another process: a child that another test forks meanwhile would inherit our open descriptor,
     // and a file that is open for writing cannot be executed (ETXTBSY).
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sysprobe")).arg(&program).status().expect("cp");
+    let copied = Command::new("cp").arg(command::program()).arg(&program).status().expect("cp");
     assert!(copied.success());
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).uid(NOBODY).gid(NOBODY).current_dir("/");

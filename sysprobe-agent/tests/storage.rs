@@ -18,7 +18,7 @@ use storage::loads::{Counts, Kind, Outcome, is_full};
 use support::agent::{Agent, Options};
 use support::cgroup::Cgroup;
 use support::network::Namespace;
-use support::{figure, until};
+use support::{command, figure, until};
 use sysprobe_agent::snapshot::Snapshot;
 
 /// Memory beyond the agent's use: less than its reserve, so there is no room for one more socket.
@@ -37,7 +37,7 @@ fn turn() -> MutexGuard<'static, ()> {
 fn agent_in(group: &Cgroup, config: &str) -> Agent {
     // Pages of a file are charged to the cgroup that reads them first. Near its limit, the agent would
     // otherwise lose pages of its own program again and again.
-    fs::read(env!("CARGO_BIN_EXE_sysprobe")).expect("the agent's program");
+    fs::read(command::program()).expect("the agent's program");
     let entrances: Vec<PathBuf> = group.entrances();
     Agent::prepared(Options { config, ..Options::default() }, |command| {
         let enter = move || entrances.iter().try_for_each(|entrance| fs::write(entrance, "0"));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::until;
+use super::{command, until};
 
 /// A program that has drawn nothing for this long is done, even on a busy machine.
 const SETTLED: Duration = Duration::from_secs(10);
@@ -22,11 +22,8 @@ impl Terminal {
     pub(crate) fn running((width, height): (u16, u16), arguments: &[&str]) -> Self {
         let terminal = Self { directory: tempfile::tempdir().expect("a directory") };
         let words: Vec<String> = arguments.iter().map(|word| format!("'{word}'")).collect();
-        let line = format!(
-            "{} {}; echo \"exit code $?\"; read -r _",
-            env!("CARGO_BIN_EXE_sysprobe"),
-            words.join(" ")
-        );
+        let program = command::program();
+        let line = format!("{} {}; echo \"exit code $?\"; read -r _", program.display(), words.join(" "));
         let (width, height) = (width.to_string(), height.to_string());
         terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &line]);
         // The status line would take a line of the screen.

@@ -33,8 +33,6 @@ pub struct Orders {
     pub modules: Vec<String>,
     /// The directory on the host with all modules of this kernel.
     pub tree: String,
-    /// Files of the host that stand in other places too: what, where.
-    pub replaced: Vec<(String, String)>,
     /// Directory, search path, and further environment variables of the jobs.
     pub directory: String,
     pub path: String,
@@ -78,7 +76,6 @@ impl Orders {
         let variables = self.environment.iter();
         lines.extend(variables.map(|(name, value)| line("environment", [&**name, &**value])));
         lines.extend(self.modules.iter().map(|module| line("module", [&**module])));
-        lines.extend(self.replaced.iter().map(|(what, place)| line("replaced", [&**what, &**place])));
         lines.extend(self.jobs.iter().map(|job| {
             let words = [&*job.name, &*job.program];
             line("job", words.into_iter().chain(job.arguments.iter().map(|word| &**word)))
@@ -100,7 +97,6 @@ impl Orders {
                 ("path", value) => orders.path = value,
                 ("environment", name) => orders.environment.push((name, parts.next()?)),
                 ("module", value) => orders.modules.push(value),
-                ("replaced", what) => orders.replaced.push((what, parts.next()?)),
                 ("job", name) => {
                     orders.jobs.push(Job { name, program: parts.next()?, arguments: parts.collect() });
                 }
@@ -160,7 +156,6 @@ mod tests {
             foreign: true,
             modules: vec!["fuse.ko".to_owned(), "virtiofs.ko".to_owned()],
             tree: "/a/b".to_owned(),
-            replaced: vec![("/a".to_owned(), "/b".to_owned())],
             directory: "/work dir".to_owned(),
             path: "/bin:/sbin".to_owned(),
             environment: vec![("ALL".to_owned(), String::new()), ("SIZE".to_owned(), "a b".to_owned())],

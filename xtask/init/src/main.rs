@@ -59,9 +59,6 @@ fn prepare(orders: &Orders) -> Result<()> {
     mounts::node()?;
     mounts::cgroups(orders.hybrid)?;
     mounts::modules(&orders.tree)?;
-    for (what, place) in &orders.replaced {
-        mounts::replace(what, place)?;
-    }
     sys::allow_open_files().context("allowing processes to open many files")?;
     sys::loopback_up().context("bringing the loopback device up")?;
     fs::write("/proc/sys/kernel/hostname", "guest").context("setting the host name")

@@ -95,11 +95,6 @@ pub(crate) fn modules(tree: &str) -> Result<()> {
     mount("", &format!("{tree}/{release}"), &format!("/lib/modules/{release}"), libc::MS_BIND, "")
 }
 
-/// Shows a file in a second place instead of what is there.
-pub(crate) fn replace(what: &str, place: &str) -> Result<()> {
-    mount("", what, place, libc::MS_BIND, "")
-}
-
 fn mount(kind: &str, source: &str, target: &str, flags: libc::c_ulong, data: &str) -> Result<()> {
     if !Path::new(target).exists() {
         fs::create_dir_all(target).with_context(|| format!("creating {target}"))?;

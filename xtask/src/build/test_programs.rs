@@ -12,6 +12,9 @@ use crate::{cmd, paths};
 /// Selects the packages that have tests for this machine.
 pub(crate) const WORKSPACE: [&str; 3] = ["--workspace", "--exclude", "sysprobe-ebpf"];
 
+/// The variable that names the agent that tests start; without it, the one that cargo has built for them.
+pub(crate) const AGENT: &str = "SYSPROBE_TEST_PROGRAM";
+
 /// A program with tests in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {

@@ -137,17 +137,18 @@ pub(super) fn shell(line: &str) -> Job {
     }
 }
 
-/// The jobs' search path: a shell command line finds the agent on it. Tests know the path of their agent.
+/// The jobs' search path: a shell command line finds the agent on it.
 pub(super) fn search_path(arch: Arch) -> String {
     let agent = arch.agent("release");
     let directory = agent.parent().unwrap_or(Path::new("/"));
     format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", directory.display())
 }
 
-/// The variables that tell tests how much to do, where they are set.
-pub(super) fn environment() -> Vec<(String, String)> {
+/// The variables that tell tests which agent to start and, where they are set, how much to do.
+pub(super) fn environment(arch: Arch) -> Vec<(String, String)> {
     let of = |name: &str| Some((name.to_owned(), env::var(name).ok()?));
-    ["SYSPROBE_TEST_FULL", "SYSPROBE_TEST_SOCKETS"].into_iter().filter_map(of).collect()
+    let agent = (test_programs::AGENT.to_owned(), arch.agent("release").display().to_string());
+    ["SYSPROBE_TEST_FULL", "SYSPROBE_TEST_SOCKETS"].into_iter().filter_map(of).chain([agent]).collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use super::summary::Outcome;
 use super::tail::Tail;
 use super::tree::Kernel;
 use super::{initramfs, jobs, modules};
-use crate::build::Arch;
 use crate::results::Failure;
 use crate::{paths, say};
 
@@ -61,10 +60,9 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         foreign: settings.programs.is_some(),
         modules: modules.iter().map(|module| module.name.clone()).collect(),
         tree: kernel.modules.display().to_string(),
-        replaced: agents(kernel.arch, settings.processor).into_iter().collect(),
         directory: paths::root().join("sysprobe-agent").display().to_string(),
         path: jobs::search_path(kernel.arch),
-        environment: jobs::environment(),
+        environment: jobs::environment(kernel.arch),
         jobs: jobs.to_vec(),
     };
     initramfs::write(&initramfs, init, &modules, &orders)?;
@@ -83,16 +81,6 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
         last.report.push(fault.clone());
     }
     Ok(Ran { failures, outcomes: progress.outcomes, rows: progress.rows, complete: fault.is_none() })
-}
-
-/// Tests look for the agent of their own profile; this replaces it with the optimised one. The unoptimised
-/// agent needs ten seconds to start in emulation, and the optimised one is closer to what is shipped.
-/// Measurements need no agent. Without test builds there is nothing to replace; a shell command line finds
-/// the optimised agent by its path.
-fn agents(arch: Arch, processor: Processor) -> Option<(String, String)> {
-    let (optimised, own) = (arch.agent("release"), arch.agent("debug"));
-    let replaced = processor != Processor::Counting && own.exists();
-    replaced.then(|| (optimised.display().to_string(), own.display().to_string()))
 }
 
 /// Follows the serial ports to the end; returns the machine's fault, if there is one.

@@ -66,15 +66,36 @@ const fn call(source: u8, function: u32) -> [u8; SIZE] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use object::{Object as _, ObjectSymbol as _};
+
     use super::*;
+    use crate::probe::PROBES;
+
+    const CAST: Cast = Cast { function: 7, file: 1, list_head: 2, udp_sock: 3 };
+
+    /// A misspelt name would leave the branch with the cast dead on every kernel.
+    #[test]
+    fn objects_with_casts_have_the_globals_that_are_set() {
+        let expected = BTreeSet::from(CAST.globals().map(|(name, _)| name));
+        let sets = PROBES.iter().flat_map(|probe| probe.sets);
+        let with_casts = sets.filter(|set| Cast::is_wanted_by(set.object.bytes));
+        for set in with_casts.clone() {
+            let object = object::File::parse(set.object.bytes).expect("an object");
+            let names = object.symbols().filter_map(|symbol| symbol.name().ok());
+            let found: BTreeSet<_> = names.filter(|name| Cast::sets(name)).collect();
+            assert_eq!(found, expected, "{}", set.object.file);
+        }
+        assert_ne!(with_casts.count(), 0);
+    }
 
     #[test]
     fn only_calls_of_the_number_become_calls_of_the_function() {
-        let cast = Cast { function: 7, file: 1, list_head: 2, udp_sock: 3 };
         let (other, exit) = (call(0, 1), [0x95, 0, 0, 0, 0, 0, 0, 0]);
         let object = [other, call(0, PLACEHOLDER), exit].concat();
         assert!(Cast::is_wanted_by(&object));
-        assert_eq!(cast.put_into(&object), [other, call(KERNEL_FUNCTION, 7), exit].concat());
+        assert_eq!(CAST.put_into(&object), [other, call(KERNEL_FUNCTION, 7), exit].concat());
     }
 
     #[test]

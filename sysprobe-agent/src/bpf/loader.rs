@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aya::programs::{BtfTracePoint, FEntry, FExit, Iter, KProbe, Program, ProgramError, RawTracePoint};
 use aya::{Btf, EbpfLoader};
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::attach::first_name;
 use super::cast::Cast;
@@ -45,6 +45,7 @@ pub struct Loader {
 }
 
 /// What is to be loaded of an object, and how.
+#[derive(Clone, Copy)]
 struct Request<'a> {
     set: &'static ProgramSet,
     globals: &'a [(&'static str, u32)],
@@ -132,14 +133,17 @@ impl Loader {
     ) -> Result<Loaded, LoadError> {
         let mut object = self.read(&set.object)?.into_owned();
         self.shared.put_into(&mut object);
-        if let Some(cast) = self.cast.as_ref().filter(|_| Cast::is_wanted_by(&object)) {
-            let globals = &[globals, &cast.globals()].concat();
-            match self.load_object(&cast.put_into(&object), &Request { set, globals, table, map_sizes }) {
-                Err(error) => debug!(object = set.object.file, %error, "Refused with casts."),
-                loaded => return loaded,
-            }
-        }
-        self.load_object(&object, &Request { set, globals, table, map_sizes })
+        let request = Request { set, globals, table, map_sizes };
+        let Some(cast) = self.cast.as_ref().filter(|_| Cast::is_wanted_by(&object)) else {
+            return self.load_object(&object, &request);
+        };
+        let globals = &[globals, &cast.globals()].concat();
+        let with_casts = self.load_object(&cast.put_into(&object), &Request { globals, ..request });
+        with_casts.or_else(|error| {
+            let loaded = self.load_object(&object, &request)?;
+            warn!(object = set.object.file, %error, "Running without casts: the kernel refused them.");
+            Ok(loaded)
+        })
     }
 
     /// Loads the object with its settings folded in. Programs that the verifier refuses so are left as they

@@ -42,6 +42,7 @@ impl Watcher {
         assert!(!state.up || state.mode == name, "told to use {name}, uses {}", state.mode);
         let log = self.agent.log();
         assert!(!log.contains("unfolded"), "the verifier refuses folded programs: {log}");
+        assert!(!log.contains("without casts"), "the kernel refuses casts: {log}");
         state.up
     }
 }

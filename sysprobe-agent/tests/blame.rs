@@ -350,7 +350,8 @@ fn two_thousand_threads_have_causes_for_every_nanosecond() {
     let befores: Vec<_> =
         watchers.iter().map(|watcher| sched_before(&watcher.agent, &crowd.cgroup)).collect();
     crowd.load.resume();
-    until("each has waited a few times", || (crowd.so_far().arrivals > 20_000).then_some(()));
+    // `freeze` wakes all threads once more, so most waits must be those of the ring.
+    until("each has waited a hundred times", || (crowd.so_far().arrivals > 200_000).then_some(()));
     crowd.load.freeze();
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &crowd, before);

@@ -29,6 +29,7 @@ use std::thread::{self, ScopedJoinHandle, available_parallelism};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use clap::Parser as _;
 use xtask_init::Job;
 
 use crate::build::Arch;
@@ -53,6 +54,11 @@ struct Ordered {
 
 /// The kernels that every change is tested on: the oldest and the newest.
 const SMOKE_KERNELS: [&str; 2] = ["5.10", "7.3"];
+
+/// Tests that need a machine of their own, as command lines of `cargo xtask vm`: a CPU that has never been
+/// online, and more CPUs than a host has.
+pub(crate) const SPECIAL: [&str; 2] =
+    ["6.1 --append maxcpus=1 --test kernel_bugs", "6.12 --cpus 32 --test sizes --test shards --silence 500"];
 
 /// Seconds.
 const SILENCE: u64 = 180;
@@ -112,6 +118,14 @@ pub(crate) struct Args {
     /// Run the parts of two test files that every change is tested with
     #[arg(long, conflicts_with_all = ["test", "filter", "run", "short"])]
     smoke: bool,
+}
+
+/// A command line of its own, without the name of a program.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -267,6 +281,11 @@ fn prepare(arch: Arch) -> Result<()> {
 // === impl Args ===
 
 impl Args {
+    /// Parses a command line, one of [`SPECIAL`].
+    pub(crate) fn parse(line: &str) -> Result<Self> {
+        Ok(Line::try_parse_from(line.split(' '))?.args)
+    }
+
     /// Tests that the programs load and count on the oldest and the newest kernel, in every attach mode.
     pub(crate) fn smoke() -> Self {
         Self {
@@ -329,6 +348,24 @@ impl Args {
             console: self.console,
             silence: Duration::from_secs(self.silence),
             limit: Duration::from_secs(self.limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths;
+
+    #[test]
+    fn special_machines_are_command_lines_with_files_of_tests() {
+        for line in SPECIAL {
+            let args = Args::parse(line).unwrap();
+            kernels::select(&args.kernels, args.all).unwrap();
+            assert!(!args.test.is_empty(), "{line}");
+            for file in &args.test {
+                assert!(paths::root().join("sysprobe-agent/tests").join(format!("{file}.rs")).exists());
+            }
         }
     }
 }

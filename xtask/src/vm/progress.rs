@@ -40,6 +40,8 @@ enum Kind {
 /// The progress of one run.
 pub(super) struct Progress {
     kernel: &'static str,
+    /// The flags of the machine, each after a space.
+    flags: String,
     job: Option<(String, Kind)>,
     listener: Listener,
     since: Instant,
@@ -54,9 +56,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(kernel: &'static str) -> Self {
+    pub(super) fn new(kernel: &'static str, flags: String) -> Self {
         Self {
             kernel,
+            flags,
             job: None,
             listener: Listener::default(),
             since: Instant::now(),
@@ -176,7 +179,7 @@ impl Progress {
         Failure {
             test: format!("Linux {kernel}: {test}"),
             report,
-            alone: format!("cargo xtask vm {kernel} --test {file}{filter}"),
+            alone: format!("cargo xtask vm {kernel}{} --test {file}{filter}", self.flags),
         }
     }
 
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
 
     fn run(lines: &[&str]) -> (Progress, Vec<String>) {
-        let mut progress = Progress::new("6.1");
+        let mut progress = Progress::new("6.1", " --cpus 8".to_owned());
         let shown = lines.iter().filter_map(|line| progress.report(line)).collect();
         (progress, shown)
     }
@@ -218,7 +221,7 @@ mod tests {
 
     #[test]
     fn tests_are_named_after_their_binary() {
-        let (progress, shown) = run(&[
+        let (mut progress, shown) = run(&[
             "##guest begin sched",
             "running 2 tests",
             "test a ... ok",
@@ -233,6 +236,8 @@ mod tests {
         assert!(progress.done);
         assert!(shown[0].starts_with("  6.1 sched::a ... ok ("), "{shown:?}");
         assert_eq!(shown[2], "  6.1 | ---- b stdout ----");
+        let alone = "cargo xtask vm 6.1 --cpus 8 --test sched --filter b";
+        assert_eq!(progress.failures()[0].alone, alone);
     }
 
     #[test]
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn only_the_consoles_last_lines_are_kept() {
-        let mut progress = Progress::new("6.1");
+        let mut progress = Progress::new("6.1", String::new());
         (0..100).for_each(|number| progress.console(&number.to_string()));
         let last: Vec<&str> = progress.last_of_console().collect();
         assert_eq!((last.len(), last[0], last[CONSOLE - 1]), (CONSOLE, "60", "99"));

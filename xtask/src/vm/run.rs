@@ -9,7 +9,7 @@ use anyhow::Result;
 use xtask_init::{Job, Orders};
 
 use super::progress::{Progress, seconds};
-use super::qemu::{Machine, Processor};
+use super::qemu::{CPUS, Machine, Processor};
 use super::summary::Outcome;
 use super::tail::Tail;
 use super::tree::Kernel;
@@ -50,6 +50,16 @@ pub(super) struct Ran {
     pub(super) complete: bool,
 }
 
+impl Settings<'_> {
+    /// The flags of `cargo xtask vm` for a machine like this, each after a space.
+    fn flags(&self) -> String {
+        let cpus = (self.cpus != CPUS).then(|| format!(" --cpus {}", self.cpus));
+        let cgroup = self.hybrid.then(|| " --cgroup v1".to_owned());
+        let append = (!self.append.is_empty()).then(|| format!(" --append '{}'", self.append));
+        [cpus, cgroup, append].into_iter().flatten().collect()
+    }
+}
+
 /// Runs the jobs on one kernel.
 pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings<'_>) -> Result<Ran> {
     let start = Instant::now();
@@ -67,7 +77,7 @@ pub(super) fn run(kernel: &Kernel, init: &Path, jobs: &[Job], settings: Settings
     };
     initramfs::write(&initramfs, init, &modules, &orders)?;
     let mut machine = Machine::start(kernel, &initramfs, settings)?;
-    let mut progress = Progress::new(kernel.label);
+    let mut progress = Progress::new(kernel.label, settings.flags());
     let fault = listen(&mut machine, &mut progress, settings)?;
     if let Some(fault) = &fault {
         progress.broke_off().iter().for_each(|line| say::output(line));

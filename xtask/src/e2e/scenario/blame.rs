@@ -45,12 +45,15 @@ pub(super) fn run(rig: &mut Rig, report: &mut Report) -> Result<()> {
 
 fn start_pods(rig: &mut Rig) -> Result<()> {
     let spinners = spin_on_all();
+    // Pods without requests wait for every pod with one, and the rig has such pods. With four times the
+    // victim's weight, the hog takes more of its time than any of them can.
+    let [little, much] = ["100m", "400m"].map(|cpu| json!({ "requests": { "cpu": cpu } }));
     let victim = [
-        container_running(CONTAINER, SPIN, &json!({})),
+        container_running(CONTAINER, SPIN, &little),
         container_running("sleeper", "while :; do usleep 100000; done", &json!({})),
     ];
     kube::create_pod(&pods::pod(NAMESPACE, VICTIM, &victim))?;
-    kube::create_pod(&pods::pod(NAMESPACE, HOG, &[container_running("main", &spinners, &json!({}))]))?;
+    kube::create_pod(&pods::pod(NAMESPACE, HOG, &[container_running("main", &spinners, &much)]))?;
     wait::until("the pods run", || {
         let now = rig.look()?;
         let both = now.is_running(&victim_of(CONTAINER)) && now.is_running(&victim_of("sleeper"));

@@ -68,7 +68,8 @@ pub(crate) fn since(begun: u64, now: u64) -> u64 {
     })
 }
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose(loss: BlockLoss) {
     counter::count(&BLOCK_LOSSES, loss as u32);
 }

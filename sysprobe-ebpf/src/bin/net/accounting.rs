@@ -64,7 +64,8 @@ fn missing(why: Missing) {
     });
 }
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose(loss: NetLoss) {
     counter::count(&NET_LOSSES, loss as u32);
 }

@@ -44,7 +44,8 @@ pub(crate) fn lose(loss: ReclaimLoss) {
     lose_several(loss, 1);
 }
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose_several(loss: ReclaimLoss, several: u64) {
     counter::add(&RECLAIM_LOSSES, loss as u32, several);
 }

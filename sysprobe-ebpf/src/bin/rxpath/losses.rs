@@ -7,7 +7,8 @@ use sysprobe_ebpf::counter::{self, Lanes};
 #[btf_map]
 static RXPATH_LOSSES: Lanes = Lanes::new();
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose(loss: RxpathLoss) {
     counter::count(&RXPATH_LOSSES, loss as u32);
 }

@@ -14,7 +14,7 @@ use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
 use crate::losses::{lose, lose_place};
 use crate::slots::{exhausted, find_slot};
 use crate::stats::stats_of;
-use crate::task::{OFF_TASK_LAST_ARRIVAL, PF_EXITING, totals};
+use crate::task::{OFF_TASK_LAST_ARRIVAL, PF_EXITING, Totals, advance, totals};
 use crate::wait::Span;
 use crate::{interference, throttle, timeline, wait};
 
@@ -23,60 +23,66 @@ use crate::{interference, throttle, timeline, wait};
 /// branch of this code.
 #[inline(always)]
 pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Timeline>) {
-    let Some(mut now) = totals(task) else {
+    let Some(now) = totals(task) else {
         lose(SchedLoss::UnreadableTask);
         return;
     };
-    let ran_before = ran_before_the_move(last, &now);
-    (now.cgroup, now.slot) = place(task, last, &now);
-    now.moved_at = load(&last.moved_at);
-    now.flags = last.flags & flag::OF_TASK;
     let waited = now.run_delay.wrapping_sub(last.run_delay);
-    let (mut slot, mut victim) = (now.slot, timeline::victim(&now));
-    if now.cgroup != last.cgroup && last.slot != slot::UNKNOWN && ran_before > last.on_cpu {
-        // The task ran in its old cgroup first, so its wait and its run time up to the move belong there.
-        let moved =
-            SchedTask { run_delay: now.run_delay, on_cpu: ran_before, arrivals: now.arrivals, ..*last };
-        (slot, victim) = (last.slot, timeline::victim(last));
-        charge(last, &moved);
-        charge(&moved, &now);
-    } else {
-        charge(last, &now);
-    }
+    let arrivals = now.arrivals.wrapping_sub(last.arrivals);
+    let before = (last.slot, timeline::victim(last));
+    let waited_there = keeps_its_slot(task, last, &now) || moves(task, last, &now);
+    let (slot, victim) = if waited_there { before } else { (last.slot, timeline::victim(last)) };
+    charge(last, &now);
     if let Some(line) = line {
-        let arrivals = now.arrivals.wrapping_sub(last.arrivals);
         note_wait(task, line, last, Wait { slot, victim, waited, arrivals });
     }
-    if now.arrivals == last.arrivals {
-        (now.flags, now.waited) = (last.flags, last.waited);
-        (now.held_since, now.held_before) = (last.held_since, last.held_before);
+    advance(last, &now);
+    if arrivals != 0 {
+        last.flags &= flag::OF_TASK;
     }
-    *last = now;
+}
+
+/// Whether the task certainly has the same slot as the last time.
+#[inline(always)]
+fn keeps_its_slot(task: impl Object, last: &SchedTask, now: &Totals) -> bool {
+    !exits(task) && now.css_set == last.css_set && now.moves == last.moves && is_resolved(last)
+}
+
+/// The cgroup of an exiting task may be gone before the task has left its CPU, and the slot with it.
+#[inline(always)]
+fn exits(task: impl Object) -> bool {
+    task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0
+}
+
+/// Looks up the cgroup and the slot of a task that may have moved. If it ran in its old cgroup first, its
+/// wait and its run time up to the move are charged there, and the result is true.
+#[inline(always)]
+fn moves(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
+    let on_cpu = ran_before_the_move(last, now);
+    // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
+    // is used up.
+    store(&mut last.moved_at, exhausted());
+    let cgroup = id_of_task(task);
+    let ran_elsewhere = cgroup != last.cgroup && last.slot != slot::UNKNOWN && on_cpu > last.on_cpu;
+    if ran_elsewhere {
+        let until = Totals { on_cpu, voluntary: last.voluntary, involuntary: last.involuntary, ..*now };
+        charge(last, &until);
+        advance(last, &until);
+    }
+    if cgroup != last.cgroup || last.slot == slot::UNKNOWN || exits(task) {
+        last.slot = find_slot(task, cgroup);
+    }
+    (last.cgroup, last.css_set, last.moves) = (cgroup, now.css_set, now.moves);
+    ran_elsewhere
 }
 
 /// The time on CPU up to which a task belongs to its old cgroup, if it has moved since it was last accounted
 /// for. If the move is not noted, this program ran between the move and the note, or the task is not the
 /// first thread of its process. All of its run time then belongs to the old cgroup.
 #[inline(always)]
-fn ran_before_the_move(last: &SchedTask, now: &SchedTask) -> u64 {
+fn ran_before_the_move(last: &SchedTask, now: &Totals) -> u64 {
     let noted = last.moved_at.wrapping_sub(1);
     if noted >= last.on_cpu && noted <= now.on_cpu { noted } else { now.on_cpu }
-}
-
-/// The task's cgroup and slot. The cgroup is looked up only if the task may have moved.
-#[inline(always)]
-fn place(task: impl Object, last: &mut SchedTask, now: &SchedTask) -> (u64, u32) {
-    // The cgroup of an exiting task may be gone before the task has left its CPU, and the slot with it.
-    let exits = task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0;
-    let may_keep = last.slot != slot::UNKNOWN && !exits;
-    if !exits && now.css_set == last.css_set && now.moves == last.moves && is_resolved(last) {
-        return (last.cgroup, last.slot);
-    }
-    // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
-    // is used up.
-    store(&mut last.moved_at, exhausted());
-    let cgroup = id_of_task(task);
-    if may_keep && cgroup == last.cgroup { (cgroup, last.slot) } else { (cgroup, find_slot(task, cgroup)) }
 }
 
 /// Whether the task has a slot, or cannot have one.
@@ -93,14 +99,14 @@ fn is_resolved(last: &SchedTask) -> bool {
     has_none
 }
 
-/// Adds the difference of two samples to the slot of the second one.
+/// Adds what the totals have grown by to the task's slot.
 #[inline(always)]
-fn charge(last: &SchedTask, now: &SchedTask) {
+fn charge(last: &SchedTask, now: &Totals) {
     let wait = now.run_delay.wrapping_sub(last.run_delay);
     let on_cpu = now.on_cpu.wrapping_sub(last.on_cpu);
     if (wait | on_cpu) >> 63 != 0 {
         lose(SchedLoss::BackwardsClock);
-    } else if let Some(stats) = stats_of(now.slot) {
+    } else if let Some(stats) = stats_of(last.slot) {
         add(stats, last, now, wait, on_cpu);
     }
 }
@@ -197,7 +203,7 @@ fn add_parts<A: Add>(causes: &mut [u64; Cause::ALL.len()], here: &Timeline) {
 }
 
 #[inline(always)]
-fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
+fn add(stats: *mut SchedStats, last: &SchedTask, now: &Totals, wait: u64, on_cpu: u64) {
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let stats = unsafe { &mut *stats };
     if adds_alone() {
@@ -208,7 +214,7 @@ fn add(stats: *mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_
 }
 
 #[inline(always)]
-fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &SchedTask, wait: u64, on_cpu: u64) {
+fn add_totals<A: Add>(stats: &mut SchedStats, last: &SchedTask, now: &Totals, wait: u64, on_cpu: u64) {
     A::u64(&mut stats.wait_ns, wait);
     A::u64(&mut stats.on_cpu_ns, on_cpu);
     if now.voluntary != last.voluntary {

@@ -8,13 +8,15 @@ use sysprobe_ebpf::counter::{self, Lanes};
 static SCHED_LOSSES: Lanes = Lanes::new();
 
 /// An interference pair found no room, so the cause of this part of a wait is now unknown.
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose_place(ns: u64) {
     lose(SchedLoss::InterferenceFull);
     counter::add(&SCHED_LOSSES, SchedLoss::UNPLACED_NS, ns);
 }
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose(loss: SchedLoss) {
     counter::count(&SCHED_LOSSES, loss as u32);
 }

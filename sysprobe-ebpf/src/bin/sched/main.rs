@@ -211,7 +211,7 @@ extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     let Some(task) = (unsafe { iteration::task(ctx) }) else { return 0 };
     // A known task would take from the budget once more.
     if SCHED_TASKS.get(task).is_none()
-        && let Some(past) = task::totals(task)
+        && let Some(past) = task::baseline(task)
     {
         register(task, SchedTask { flags: timeline::flags_of_new(task), ..past });
     }

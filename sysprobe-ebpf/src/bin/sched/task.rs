@@ -29,26 +29,51 @@ pub(crate) const PF_EXITING: u32 = 4;
 #[btf_map]
 static SCHED_MOVES: Array<u32, 1> = Array::new();
 
-/// The task's totals as they are now, without a slot.
+/// What the kernel has counted for a task so far, and what tells that it has moved: see `SchedTask`.
+#[derive(Clone, Copy)]
+pub(crate) struct Totals {
+    pub(crate) run_delay: u64,
+    pub(crate) on_cpu: u64,
+    pub(crate) css_set: u64,
+    pub(crate) moves: u32,
+    pub(crate) arrivals: u32,
+    pub(crate) voluntary: u32,
+    pub(crate) involuntary: u32,
+}
+
+/// The task's totals as they are now.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "their differences are taken modulo 2^32")]
-pub(crate) fn totals(task: impl Object) -> Option<SchedTask> {
-    Some(SchedTask {
+pub(crate) fn totals(task: impl Object) -> Option<Totals> {
+    Some(Totals {
         run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
         on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
-        moved_at: 0,
-        cgroup: 0,
         css_set: task.u64(&OFF_TASK_CGROUPS)?,
         moves: moves(),
-        flags: 0,
         arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
         voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
         involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
-        slot: slot::UNKNOWN,
-        waited: 0,
-        held_since: 0,
-        held_before: 0,
     })
+}
+
+/// The record of a task that is older than the agent: its totals are the baseline, and it has no slot yet.
+#[inline(always)]
+pub(crate) fn baseline(task: impl Object) -> Option<SchedTask> {
+    let now = totals(task)?;
+    let Totals { css_set, moves, .. } = now;
+    let mut record = SchedTask { css_set, moves, slot: slot::UNKNOWN, ..SchedTask::NEW };
+    advance(&mut record, &now);
+    Some(record)
+}
+
+/// The next accounting begins at these totals.
+#[inline(always)]
+pub(crate) const fn advance(last: &mut SchedTask, now: &Totals) {
+    last.run_delay = now.run_delay;
+    last.on_cpu = now.on_cpu;
+    last.arrivals = now.arrivals;
+    last.voluntary = now.voluntary;
+    last.involuntary = now.involuntary;
 }
 
 #[inline(always)]

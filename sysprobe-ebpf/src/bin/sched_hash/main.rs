@@ -301,7 +301,7 @@ fn meet(task: Address, born: u64) -> bool {
     if born >= started() {
         return remember(task, born, SchedTask { flags, ..SchedTask::NEW });
     }
-    match task::totals(task) {
+    match task::baseline(task) {
         Some(past) => {
             remember(task, born, SchedTask { flags, ..past });
         }

@@ -7,7 +7,8 @@ use sysprobe_ebpf::counter::{self, Lanes};
 #[btf_map]
 static TCP_LOSSES: Lanes = Lanes::new();
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose(loss: TcpLoss) {
     counter::count(&TCP_LOSSES, loss as u32);
 }

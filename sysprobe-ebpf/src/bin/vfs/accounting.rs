@@ -86,7 +86,8 @@ fn add(slot: u32, operation: Operation, outcome: &Outcome) {
     accumulate::operation(stats, &Done { bytes, failed, took: outcome.took });
 }
 
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn lose_several(loss: VfsLoss, several: u64) {
     counter::add(&VFS_LOSSES, loss as u32, several);
 }

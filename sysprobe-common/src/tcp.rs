@@ -3,6 +3,10 @@
 use crate::hist::Times;
 use crate::traffic::{Family, Traffic};
 
+mod reader;
+
+pub use reader::{READERS, Reader, period};
+
 /// Counters beside the traffic, in the order of `TcpStats::counts`.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

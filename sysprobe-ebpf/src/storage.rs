@@ -61,9 +61,15 @@ pub type SpreadStorage<T> = ArrayOfMaps<SocketStorage<T>, { STORAGES.len() }>;
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "the highest bits, of which there are few")]
 pub fn storage_of<T>(maps: &SpreadStorage<T>, socket: Typed) -> Option<&SocketStorage<T>> {
-    // Addresses of sockets are multiples of their size, so they are hashed.
-    let scattered = distance(ptr::from_ref(maps).cast(), socket).wrapping_mul(GOLDEN);
-    maps.get((scattered >> (u64::BITS - STORAGES.len().ilog2())) as u32)
+    maps.get((key_of(maps, socket) >> (u64::BITS - STORAGES.len().ilog2())) as u32)
+}
+
+/// A number that stands for a socket's address, and no other one's. Addresses of sockets are multiples of
+/// their size, so they are hashed: the upper bits may be an index.
+#[inline(always)]
+#[must_use]
+pub fn key_of<T>(maps: &SpreadStorage<T>, socket: Typed) -> u64 {
+    distance(ptr::from_ref(maps).cast(), socket).wrapping_mul(GOLDEN)
 }
 
 /// The distance of a socket from the array of maps. The verifier allows no such arithmetic on a pointer, but

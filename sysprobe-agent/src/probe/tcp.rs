@@ -1,9 +1,9 @@
 //! TCP: traffic, retransmissions, round-trip times, connections and listening sockets.
 
-use sysprobe_common::tcp::{LISTENERS, STORAGES, Socket, Sockets, TcpStats};
+use sysprobe_common::tcp::{LISTENERS, READERS, Reader, STORAGES, Socket, Sockets, TcpStats};
 
 use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
-use super::map::{counters, hash, mapped_array, socket_storage, words};
+use super::map::{array, counters, hash, mapped_array, socket_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, socket_members,
@@ -23,6 +23,7 @@ static OBJECT: Object = object!(
     &[
         mapped_array::<Sockets>("TCP_SCAN", EntryCount::Slots),
         hash::<u64, u64>("TCP_LISTENERS", EntryCount::Fixed(LISTENERS)),
+        array::<Reader>("TCP_READERS", EntryCount::Fixed(READERS)),
         words("TCP_PASS", 1),
     ],
     &socket_storage::<Socket>("TCP_SOCKETS", "TCP_BUDGET"),
@@ -67,7 +68,10 @@ macro_rules! members {
 }
 
 // Absent from kernels without MPTCP.
-static MEMBERS: &[Member] = members![optional("OFF_MPTCP_FIRST", &["mptcp_sock.first"])];
+static MEMBERS: &[Member] = members![
+    optional("OFF_MPTCP_FIRST", &["mptcp_sock.first"]),
+    member("OFF_SK_HASH", &["sock.__sk_common.skc_hash"]),
+];
 static HASH_MEMBERS: &[Member] = members![];
 
 const OVERFLOWS: &str =

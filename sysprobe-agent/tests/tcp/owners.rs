@@ -20,6 +20,8 @@ use super::support::{SharedNumbers, figure, shared, until};
 use super::{assert_nothing_lost, has_scan, scanning_watchers, tcp};
 
 const FIRST: usize = 10_000;
+/// The first part is read in a hundred pieces, so that the connection is one that is read often.
+const PIECE: usize = 100;
 const SECOND: usize = 20_000;
 const BACK: usize = 5_000;
 
@@ -41,7 +43,9 @@ impl Steps {
         let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
         self.listening.set();
         let (mut connection, _) = listener.accept().expect("a connection");
-        take(&mut connection, FIRST);
+        for _ in 0..FIRST / PIECE {
+            take(&mut connection, PIECE);
+        }
         self.first_read.set();
         self.go_on.wait();
         take(&mut connection, SECOND);

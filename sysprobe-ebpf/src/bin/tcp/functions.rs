@@ -5,7 +5,7 @@ use aya_ebpf::programs::{FEntryContext, FExitContext};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
-use crate::{lifecycle, socket};
+use crate::{lifecycle, readers, socket};
 
 /// The first argument of each is a socket.
 #[inline(always)]
@@ -47,7 +47,7 @@ fn tcp_end_in(ctx: FEntryContext) -> i32 {
 /// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[fentry]
 fn tcp_read_in(ctx: FEntryContext) -> i32 {
-    lifecycle::read(socket_of(&ctx));
+    readers::read(socket_of(&ctx));
     0
 }
 

@@ -156,15 +156,17 @@ const fn failure(error: u32) -> Count {
     }
 }
 
-/// Data was copied to a reader, which owns the socket from now on.
+/// The TCP socket from which data was copied, if the current task is the reader. Some of the kernel's own
+/// readers run in a softirq, on top of an unrelated task.
 #[inline(always)]
-pub(crate) fn read(socket: Sock) {
-    // Some of the kernel's own readers run in a softirq, on top of an unrelated task.
-    if !socket::is_used_by_task(socket) {
-        return;
-    }
+pub(crate) fn reads(socket: Sock) -> Option<Sock> {
+    if socket::is_used_by_task(socket) { tcp(socket) } else { None }
+}
+
+/// The current task has read from a socket, and its cgroup owns the socket from now on.
+#[inline(always)]
+pub(crate) fn read(socket: Sock, tcp: Sock) {
     let owner = current();
-    let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = remember(socket, tcp, owner) else { return };
     // Never both, because the verifier would follow every combination of their paths.
     if remembered.owner != owner {

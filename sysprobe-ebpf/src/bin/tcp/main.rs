@@ -16,6 +16,7 @@ mod losses;
 mod memory;
 mod multipath;
 mod overflow;
+mod readers;
 mod round_trip;
 mod scan;
 mod socket;
@@ -58,7 +59,7 @@ fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    lifecycle::read(unsafe { Typed::argument(&ctx, 0) });
+    readers::read(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 

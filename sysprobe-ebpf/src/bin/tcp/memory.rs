@@ -47,6 +47,12 @@ pub(crate) fn known(socket: Sock) -> Option<&'static mut Socket> {
     storage_of(&TCP_SOCKETS, socket)?.get(socket).map(|remembered| unsafe { &mut *remembered })
 }
 
+/// See [`storage::key_of`].
+#[inline(always)]
+pub(crate) fn key_of(socket: Sock) -> u64 {
+    storage::key_of(&TCP_SOCKETS, socket)
+}
+
 /// Whether there is room for one more record.
 #[inline(always)]
 pub(crate) fn has_room() -> bool {

@@ -57,7 +57,7 @@ fn tcp_segment_rt(ctx: RawTracePointContext) -> i32 {
 /// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[raw_tracepoint(tracepoint = "tcp_rcv_space_adjust")]
 fn tcp_read_rt(ctx: RawTracePointContext) -> i32 {
-    lifecycle::read(Address(ctx.arg(0)));
+    read(Address(ctx.arg(0)));
     0
 }
 
@@ -80,6 +80,14 @@ fn tcp_rst_out_rt(ctx: RawTracePointContext) -> i32 {
 fn tcp_rst_in_rt(ctx: RawTracePointContext) -> i32 {
     lifecycle::reset(Address(ctx.arg(0)), Count::ResetsReceived);
     0
+}
+
+/// Data was copied to a reader.
+#[inline(always)]
+fn read(socket: Sock) {
+    if let Some(tcp) = lifecycle::reads(socket) {
+        lifecycle::read(socket, tcp);
+    }
 }
 
 sysprobe_ebpf::object!();

@@ -15,6 +15,7 @@ mod network;
 mod peer;
 mod plan;
 mod process;
+mod programs;
 mod report;
 mod variant;
 
@@ -31,9 +32,10 @@ use agent::{Agent, Off};
 use figures::Figure;
 use floor::Floor;
 pub(super) use load::worker::{Work, work};
-use load::{ALL, Bench, Kind};
+use load::{ALL, Bench, Kind, Load};
 use peer::Peer;
 use plan::Part;
+use programs::Shares;
 use report::{Report, Results, Setting};
 use variant::Variant;
 
@@ -70,6 +72,10 @@ pub(crate) struct Args {
     /// Attach them with this program instead of the one that `cargo xtask cost` builds
     #[arg(long, value_name = "PROGRAM", requires = "floor")]
     floor_program: Option<PathBuf>,
+    /// Run each load again with the kernel's statistics on, and show what a request spends in each BPF
+    /// program: with the variant `default`, and with `--before`
+    #[arg(long)]
+    programs: bool,
     /// Use this program instead of building the agent
     #[arg(long, value_name = "PROGRAM")]
     agent: Option<PathBuf>,
@@ -138,7 +144,9 @@ fn run(args: &Args, loads: &[&'static Kind], others: Vec<Variant>, agent: &Agent
     let setting = setting(args, &bench, agent)?;
     let mut left_out = Vec::new();
     let variants = variants(args, others, agent, &mut left_out)?;
-    let minutes = plan::minutes(loads.len() * variants.len(), args.pairs, args.lead, args.seconds);
+    let counted = variants.iter().filter(|variant| args.programs && variant.of_programs(agent).is_some());
+    let parts = (loads.len() * variants.len(), loads.len() * counted.count());
+    let minutes = plan::minutes(parts, args.pairs, args.lead, args.seconds);
     say::step(format_args!(
         "Measuring takes about {minutes} min. Only a quiet machine gives narrow quartiles."
     ));
@@ -215,8 +223,13 @@ fn measure(
     say::step(format_args!("{} ({}): {count} parts of {seconds} s.", kind.title, kind.name));
     let mut load = kind.open(bench)?;
     load.run(WARM_UP_SECONDS)?;
-    let mut results =
-        Results { name: kind.name, title: kind.title, requests: kind.requests, parts: Vec::new() };
+    let mut results = Results {
+        name: kind.name,
+        title: kind.title,
+        requests: kind.requests,
+        parts: Vec::new(),
+        programs: Vec::new(),
+    };
     for part in parts {
         let variant = match part {
             Part::Without => &Variant::Nothing,
@@ -234,7 +247,36 @@ fn measure(
         results.parts.push((part, measured));
         tell(&results, variants);
     }
+    if args.programs {
+        results.programs = by_program(args, &mut *load, variants, agent)?;
+    }
     Ok(results)
+}
+
+/// What a request spends in each program, with the default configuration and with an agent of another
+/// version, in turns.
+fn by_program(
+    args: &Args,
+    load: &mut dyn Load,
+    variants: &[Variant],
+    agent: &Agent,
+) -> Result<Vec<(String, Shares)>> {
+    let mut found: Vec<_> = variants
+        .iter()
+        .filter_map(|variant| Some((variant.title(), variant.of_programs(agent)?, Vec::new())))
+        .collect();
+    say::step(format_args!("The same load with the kernel's statistics on, {} times.", args.pairs));
+    for _ in 0..args.pairs {
+        for (title, agent, parts) in &mut found {
+            let running = agent.start_counting().with_context(|| format!("starting {title}"))?;
+            process::settle(SETTLE)?;
+            load.run(args.lead)?;
+            let before = running.totals()?;
+            let measured = load.run(args.seconds)?;
+            parts.push(running.totals()?.shares(&before, measured.requests)?);
+        }
+    }
+    Ok(found.into_iter().map(|(title, _, parts)| (title, programs::medians(&parts))).collect())
 }
 
 /// Reports the change of the pair that the last part completes.

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 
 use super::process::{Place, Process};
+use super::programs::Totals;
 use crate::cmd;
 use crate::e2e::http;
 use crate::e2e::samples::{self, Sample};
@@ -37,11 +38,20 @@ pub(super) struct Off {
 impl Agent {
     /// Starts the agent and waits until `/readyz` reports that it measures.
     pub(super) fn start(&self, off: &[String]) -> Result<Running> {
+        self.start_with(&configuration(off))
+    }
+
+    /// The same with the default configuration, and the kernel's statistics of BPF programs on.
+    pub(super) fn start_counting(&self) -> Result<Running> {
+        self.start_with("program_statistics = true\n")
+    }
+
+    fn start_with(&self, configuration: &str) -> Result<Running> {
         // The agent does not report the port that the kernel chose, so a port is chosen and released
         // beforehand.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let config = self.directory.join("sysprobe.toml");
-        fs::write(&config, configuration(off)).context("writing the agent's configuration")?;
+        fs::write(&config, configuration).context("writing the agent's configuration")?;
         let log = self.directory.join("agent.log");
         let mut command = cmd::tool(&self.program);
         command.args(["agent", "--listen", &format!("127.0.0.1:{port}"), "--config"]).arg(config);
@@ -69,6 +79,11 @@ impl Running {
     pub(super) fn off(&mut self) -> Result<Vec<Off>> {
         self.process.still_runs()?;
         Ok(failed(&self.scrape()?))
+    }
+
+    /// The totals of each program so far.
+    pub(super) fn totals(&self) -> Result<Totals> {
+        Ok(Totals::of(&self.scrape()?))
     }
 
     fn scrape(&self) -> Result<Vec<Sample>> {

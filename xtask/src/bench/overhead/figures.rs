@@ -3,6 +3,7 @@
 /// The figures of one part of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Measured {
+    pub(super) requests: f64,
     /// CPU time of the server for each request, in nanoseconds.
     pub(super) cpu_ns: f64,
     /// Requests per second.
@@ -78,7 +79,13 @@ mod tests {
     use super::*;
 
     fn measured(cpu_ns: f64) -> Measured {
-        Measured { cpu_ns, rate: 1e9 / cpu_ns, median_ns: 2.0 * cpu_ns, p99_ns: 9.0 * cpu_ns }
+        Measured {
+            requests: 1000.0,
+            cpu_ns,
+            rate: 1e9 / cpu_ns,
+            median_ns: 2.0 * cpu_ns,
+            p99_ns: 9.0 * cpu_ns,
+        }
     }
 
     #[test]

@@ -26,11 +26,12 @@ pub(super) fn parts(variants: usize, pairs: u32) -> Vec<Part> {
     turns.flat_map(|variant| [Part::Without, Part::With(variant)]).chain([Part::Without]).collect()
 }
 
-/// The approximate duration for this many variants of loads. Starting, settling and stopping an agent or a
-/// tool takes some three seconds.
-pub(super) fn minutes(variants: usize, pairs: u32, lead: u32, seconds: u32) -> u64 {
-    let pair = u64::from(seconds + 3 + lead + seconds);
-    (variants as u64 * u64::from(pairs) * pair).div_ceil(60)
+/// The approximate duration: of pairs for so many variants of loads, and of further parts for each pair.
+/// Starting, settling and stopping an agent or a tool takes some three seconds.
+pub(super) fn minutes((variants, more): (usize, usize), pairs: u32, lead: u32, seconds: u32) -> u64 {
+    let part = u64::from(3 + lead + seconds);
+    let each = variants as u64 * (u64::from(seconds) + part) + more as u64 * part;
+    (each * u64::from(pairs)).div_ceil(60)
 }
 
 /// The configurations that the words of the command line name; `domains` are those that work here.
@@ -107,8 +108,9 @@ mod tests {
 
     #[test]
     fn the_time_is_told_in_whole_minutes() {
-        assert_eq!(minutes(1, 1, 1, 1), 1);
-        assert_eq!(minutes(8 * 2, 8, 5, 3), 30);
+        assert_eq!(minutes((1, 0), 1, 1, 1), 1);
+        assert_eq!(minutes((8 * 2, 0), 8, 5, 3), 30);
+        assert_eq!(minutes((8 * 2, 8), 8, 5, 3), 42);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The report as markdown: every figure of the default variant, then the CPU time of every variant. No side
 //! effects.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::agent::Off;
 use super::figures::{Figure, Measured, Spread};
 use super::plan::Part;
+use super::programs::{Share, Shares};
 
 /// Explains the numbers in the tables.
 const EXPLANATION: &str = "\
@@ -16,6 +18,13 @@ brackets. `A against A` repeats the measurement without starting anything. It sh
 own variation: a change within its quartiles is not significant. CPU time is that of the server's
 cgroup, divided by the requests; the client's is not in it. fio is client and server in one; its CPU
 time is that of its reading thread.";
+
+/// Explains the table of programs.
+const PROGRAMS: &str = "\
+What a request spends in each BPF program, on all CPUs, with the client's part, and with the start
+and the end of the client: runs for each request, and the time of a run by the kernel's statistics.
+They are on only in these parts, and about one of their two clock reads is in the time. Medians over
+the parts. Programs with fewer than one run for 100 requests are left out, also of the total.";
 
 /// Facts about the machine and the run.
 #[derive(Debug)]
@@ -40,6 +49,8 @@ pub(super) struct Results {
     pub(super) title: &'static str,
     pub(super) requests: &'static str,
     pub(super) parts: Vec<(Part, Measured)>,
+    /// What a request spends in each BPF program, by variant, if that was measured.
+    pub(super) programs: Vec<(String, Shares)>,
 }
 
 /// All measurements, and those that were left out.
@@ -70,6 +81,10 @@ impl Results {
         threes.map(move |three| figure.change(&three[0].1, &three[1].1, &three[2].1))
     }
 
+    fn columns(&self) -> impl Iterator<Item = (String, &Shares)> {
+        self.programs.iter().map(|(variant, shares)| (format!("{}, {variant}", self.name), shares))
+    }
+
     /// The median of all parts without a variant.
     fn without(&self, figure: Figure) -> Option<f64> {
         let parts = self.parts.iter().filter(|(part, _)| *part == Part::Without);
@@ -79,7 +94,7 @@ impl Results {
 
 impl Report {
     pub(super) fn to_text(&self) -> String {
-        let parts = [self.head(), self.of_default(), self.of_variants(), self.notes()];
+        let parts = [self.head(), self.of_default(), self.of_variants(), self.of_programs(), self.notes()];
         let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join("\n\n") + "\n"
     }
@@ -138,6 +153,31 @@ impl Report {
         out
     }
 
+    /// A column for each load and variant, a row for each program. The most expensive programs are first, by
+    /// the first column that has them.
+    fn of_programs(&self) -> String {
+        let columns: Vec<(String, &Shares)> = self.results.iter().flat_map(Results::columns).collect();
+        let mut names: Vec<&String> = columns.iter().flat_map(|(_, shares)| shares.keys()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return String::new();
+        }
+        let most =
+            |name: &&String| columns.iter().find_map(|(_, shares)| shares.get(*name)).map(Share::whole);
+        names.sort_by(|one, other| most(other).partial_cmp(&most(one)).unwrap_or(Ordering::Equal));
+        let titles: Vec<&str> = columns.iter().map(|(title, _)| &**title).collect();
+        let mut out = format!("{PROGRAMS}\n\n{}", head(&["program"], &titles));
+        for name in names {
+            let cells = columns.iter().map(|(_, shares)| shares.get(name).map_or_else(dash, share));
+            row(&mut out, &[format!("`{name}`")].into_iter().chain(cells).collect::<Vec<_>>());
+        }
+        let sums = columns.iter().map(|(_, shares)| shares.values().map(Share::whole).sum::<f64>());
+        let sums = sums.map(|sum| format!("{sum:.0} ns"));
+        row(&mut out, &["total".to_owned()].into_iter().chain(sums).collect::<Vec<_>>());
+        out
+    }
+
     fn notes(&self) -> String {
         let mut out = String::new();
         let off = self.off.iter().map(|(Off { domain, reason }, loads)| {
@@ -171,6 +211,10 @@ fn unit(figure: Figure, value: f64) -> String {
         _ if value < 1e6 => format!("{:.1} us", value / 1e3),
         _ => format!("{:.1} ms", value / 1e6),
     }
+}
+
+fn share(Share { runs, ns }: &Share) -> String {
+    format!("{runs:.2} x {ns:.0} ns")
 }
 
 fn change(spread: Option<Spread>) -> String {

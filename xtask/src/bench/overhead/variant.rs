@@ -39,6 +39,15 @@ impl Variant {
         }
     }
 
+    /// The agent whose programs are compared, if the variant is one with the default configuration.
+    pub(super) fn of_programs<'a>(&'a self, agent: &'a Agent) -> Option<&'a Agent> {
+        match self {
+            Self::Agent(choice) => choice.off.is_empty().then_some(agent),
+            Self::Before(other) => Some(other),
+            Self::Nothing | Self::Floor(_) | Self::Peer(_) => None,
+        }
+    }
+
     /// Starts the variant and waits until it is ready.
     pub(super) fn start(&self, agent: &Agent) -> Result<Running> {
         match self {

@@ -65,6 +65,7 @@ fn report(text: &str) -> Result<Measured> {
     // In percent of the run time.
     let busy = (number("usr_cpu")? + number("sys_cpu")?) / 100.0;
     Ok(Measured {
+        requests: reads,
         cpu_ns: busy * seconds * 1e9 / reads,
         rate: reads / seconds,
         median_ns: number("read/clat_ns/percentile/50.000000")?,
@@ -82,7 +83,13 @@ mod tests {
             {"jobs": [{"read": {"total_ios": 1000000, "runtime": 2000,
                 "clat_ns": {"percentile": {"50.000000": 644, "99.000000": 1208}}},
                 "usr_cpu": 20.0, "sys_cpu": 75.0}]}"#;
-        let wanted = Measured { cpu_ns: 1_900.0, rate: 500_000.0, median_ns: 644.0, p99_ns: 1_208.0 };
+        let wanted = Measured {
+            requests: 1_000_000.0,
+            cpu_ns: 1_900.0,
+            rate: 500_000.0,
+            median_ns: 644.0,
+            p99_ns: 1_208.0,
+        };
         assert_eq!(report(text).unwrap(), wanted);
     }
 

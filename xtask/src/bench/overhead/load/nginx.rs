@@ -71,7 +71,7 @@ impl Load for Nginx {
         let used = self.rig.server.usage_ns()? - before;
         self.server.still_runs()?;
         let Report { requests, rate, median_ns, p99_ns } = report(&text)?;
-        Ok(Measured { cpu_ns: used / requests, rate, median_ns, p99_ns })
+        Ok(Measured { requests, cpu_ns: used / requests, rate, median_ns, p99_ns })
     }
 }
 

@@ -67,7 +67,7 @@ impl Load for Redis {
         let used = self.rig.server.usage_ns()? - before;
         self.server.still_runs()?;
         self.rate = Some(rate);
-        Ok(Measured { cpu_ns: used / requests, rate, median_ns, p99_ns })
+        Ok(Measured { requests, cpu_ns: used / requests, rate, median_ns, p99_ns })
     }
 }
 

@@ -73,6 +73,7 @@ impl Load for Worker {
         let report: Report = serde_json::from_str(&text).with_context(|| format!("not figures: {text:?}"))?;
         let requests = report.requests as f64;
         Ok(Measured {
+            requests,
             cpu_ns: used / requests,
             rate: requests / report.seconds,
             median_ns: report.median_ns as f64,

@@ -3,7 +3,13 @@
 use super::*;
 
 fn measured(cpu_ns: f64) -> Measured {
-    Measured { cpu_ns, rate: 1e9 / cpu_ns, median_ns: 10.0 * cpu_ns, p99_ns: 2_000.0 * cpu_ns }
+    Measured {
+        requests: 1000.0,
+        cpu_ns,
+        rate: 1e9 / cpu_ns,
+        median_ns: 10.0 * cpu_ns,
+        p99_ns: 2_000.0 * cpu_ns,
+    }
 }
 
 fn off(domain: &str) -> Off {
@@ -28,7 +34,13 @@ fn report(variants: &[&str], cpu: &[(Part, f64)]) -> Report {
     Report {
         setting,
         variants: variants.iter().map(|title| (*title).to_owned()).collect(),
-        results: vec![Results { name: "load", title: "a load", requests: "requests", parts }],
+        results: vec![Results {
+            name: "load",
+            title: "a load",
+            requests: "requests",
+            parts,
+            programs: Vec::new(),
+        }],
         left_out: vec!["redis: redis-server is not installed".to_owned()],
         off: BTreeMap::from([
             (off("pressure"), BTreeSet::from(["load"])),
@@ -101,4 +113,24 @@ fn pairs_are_summed_up_by_median_and_quartiles() {
     assert!(near(spread.low, 11.0) && near(spread.median, 12.0) && near(spread.high, 13.0), "{spread:?}");
     assert!(near(report.results[0].last_change(Figure::Cpu, 0).unwrap(), 13.0));
     assert_eq!(report.results[0].change(Figure::Cpu, 1), None);
+}
+
+#[test]
+fn programs_are_in_the_order_of_what_a_request_spends_in_them() {
+    let mut report = report(&["A against A", "default"], &[]);
+    let shares = |a: f64| {
+        let share = |runs, ns| Share { runs, ns };
+        Shares::from([("a".to_owned(), share(1.0, a)), ("b".to_owned(), share(2.0, 100.0))])
+    };
+    report.results[0].programs = vec![("default".to_owned(), shares(50.0))];
+    report.results[0].programs.push(("before".to_owned(), shares(900.0)));
+    let text = report.to_text();
+    let wanted = "\
+| program | load, default | load, before |
+|---|---:|---:|
+| `b` | 2.00 x 100 ns | 2.00 x 100 ns |
+| `a` | 1.00 x 50 ns | 1.00 x 900 ns |
+| total | 250 ns | 1100 ns |
+";
+    assert!(text.contains(wanted), "{text}");
 }

@@ -9,9 +9,10 @@ mod loads;
 mod owners;
 mod support;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sysprobe_agent::probe::AttachMode;
 use sysprobe_agent::snapshot::{Snapshot, TcpSample, TrafficSample};
@@ -191,6 +192,52 @@ fn round_trips_are_as_long_as_the_wire() {
         assert!((2..=20).contains(&ours.srtt.count()), "{} by {name}", ours.srtt.count());
     }
     assert_nothing_lost(&watchers);
+}
+
+#[test]
+fn a_busy_connection_is_sampled_once_in_a_second() {
+    const SAMPLES: u64 = 3;
+    /// Several times as many in a period as a connection needs to be busy.
+    const MESSAGES: u32 = 20;
+    // The unit of the programs: 2^20 microseconds.
+    const SECOND: f64 = 1.048_576;
+    let wire = Wire::new("paced");
+    let watchers = watchers("tcp");
+    let (server, client) = (Cgroup::new("paced-server"), Cgroup::new("paced-client"));
+    let ready = Flag::new();
+    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
+        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
+        ready.set();
+        let (mut connection, _) = listener.accept().expect("a connection");
+        let mut byte = [0];
+        while connection.read_exact(&mut byte).and_then(|()| connection.write_all(&byte)).is_ok() {}
+    });
+    ready.wait();
+    let start = Instant::now();
+    let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| {
+        let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("a server listens");
+        loop {
+            for _ in 0..MESSAGES {
+                connection.write_all(b"q").expect("it is taken");
+                take(&mut connection, 1);
+            }
+            // The machine has more to do.
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+    for watcher in &watchers {
+        let name = watcher.mode.name();
+        for cgroup in [&client, &server] {
+            let samples = until(&format!("{} is sampled by {name}", cgroup.name), || {
+                let samples = tcp(&watcher.agent.snapshot(), cgroup).times.srtt.count();
+                (samples >= SAMPLES).then_some(samples)
+            });
+            let passed = start.elapsed().as_secs_f64();
+            figure(&format!("{samples} samples of {} in {passed:.1} s by {name}", cgroup.name));
+            // One in each second that has begun.
+            assert!(samples as f64 <= passed / SECOND + 2.0, "{samples} in {passed} s by {name}");
+        }
+    }
 }
 
 #[test]

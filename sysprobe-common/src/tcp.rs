@@ -5,7 +5,7 @@ use crate::traffic::{Family, Traffic};
 
 mod reader;
 
-pub use reader::{READERS, Reader, period};
+pub use reader::{READERS, Reader};
 
 /// Counters beside the traffic, in the order of `TcpStats::counts`.
 #[repr(u32)]
@@ -275,7 +275,8 @@ impl Socket {
     }
 
     /// The part of the received bytes that the owner has read, if all of them end at this sequence number.
-    /// Less than 2 GiB are unread, because no window is as large.
+    /// Less than 2 GiB are unread, because no window is as large. If the last position was lost (see
+    /// `readers.rs` of the programs), what was read since must be less, too.
     #[inline]
     #[must_use]
     #[expect(clippy::cast_sign_loss, reason = "no less than 0")]
@@ -298,13 +299,6 @@ impl Socket {
     #[must_use]
     pub const fn is_due(&self, now_us: u64) -> bool {
         !self.has(socket_flag::CONNECTING) && self.times & 0xffff_ffff != Self::sample_time(now_us)
-    }
-
-    #[inline]
-    pub const fn set_sampled(&mut self, now_us: u64) {
-        if !self.has(socket_flag::CONNECTING) {
-            self.times = self.sampled(now_us).1;
-        }
     }
 
     /// The word with the time of the sample, as it is and as it will be.

@@ -1,9 +1,9 @@
 //! Helpers that several kernel programs use: reading members at offsets that the agent found in the kernel's
 //! BTF, and maps that `aya-ebpf` does not have.
 //!
-//! Everything is inlined, because BPF-to-BPF calls cost more than these bodies. The exception is the counting
-//! of losses, which is rare and would make every program longer. Domains live in `bin/`, one object each: a
-//! kernel that lacks a map type or a hook loses that domain only.
+//! Everything in this crate is inlined, because BPF-to-BPF calls cost more than these bodies. Domains live in
+//! `bin/`, one object each: a kernel that lacks a map type or a hook loses that domain only. The functions
+//! there that count losses are not inlined: they rarely run, and would make every program longer.
 #![no_std]
 #![expect(clippy::inline_always, reason = "a BPF-to-BPF call costs more than these bodies")]
 #![cfg_attr(target_arch = "bpf", feature(asm_experimental_arch))]

@@ -157,15 +157,15 @@ impl Stage {
 
     /// What programs cost where slots or storage are used up. Each case has rows of its own.
     fn measure_without(&self, domain: &'static str, set: &'static ProgramSet) -> Result<()> {
-        let script = match domain {
-            "sched" => Script::Switch,
-            "vfs" => Script::Read,
-            "tcp" => Script::Connection,
+        let scripts: &[Script] = match domain {
+            "sched" => &[Script::Switch],
+            "vfs" => &[Script::Read],
+            "tcp" => &[Script::Connection, Script::Echo],
             _ => return Ok(()),
         };
         let mut used_up = Vec::new();
         // The programs of connections look for a slot too rarely to be worth the time that this takes.
-        if script != Script::Connection {
+        if !scripts.contains(&Script::Connection) {
             used_up.push(("a slot", Plan { slots: slot::FIRST_FREE, ..self.plan.clone() }));
         }
         if set.maps().any(MapSpec::is_storage) {
@@ -175,7 +175,7 @@ impl Stage {
         }
         for (what, plan) in used_up {
             let running = self.start_with(domain, &plan).map_err(anyhow::Error::msg)?;
-            for row in self.rows(domain, set, running, |other| other == script)? {
+            for row in self.rows(domain, set, running, |script| scripts.contains(&script))? {
                 if row.cost.is_ok() {
                     let name = format!("{} without {what}", row.name);
                     say(&Line::Program(Program { name, ..row }))?;

@@ -20,9 +20,10 @@ use super::support::{SharedNumbers, figure, shared, until};
 use super::{assert_nothing_lost, has_scan, scanning_watchers, tcp};
 
 const FIRST: usize = 10_000;
-/// The first part is read in a hundred pieces, so that the connection is one that is read often.
-const PIECE: usize = 100;
 const SECOND: usize = 20_000;
+const THIRD: usize = 6_000;
+/// Parts are read in many pieces, so that the connection is busy.
+const PIECE: usize = 100;
 const BACK: usize = 5_000;
 
 /// The flags that each side waits for.
@@ -30,25 +31,30 @@ struct Steps {
     listening: &'static Flag,
     first_read: &'static Flag,
     go_on: &'static Flag,
+    second_read: &'static Flag,
+    finish: &'static Flag,
     done: &'static Flag,
 }
 
 impl Steps {
     fn new() -> Self {
-        Self { listening: Flag::new(), first_read: Flag::new(), go_on: Flag::new(), done: Flag::new() }
+        let [listening, first_read, go_on, second_read, finish, done] = std::array::from_fn(|_| Flag::new());
+        Self { listening, first_read, go_on, second_read, finish, done }
     }
 
-    /// Reads a part, waits, reads the rest, and answers.
+    /// Reads three parts, waits after the first two, and answers.
     fn serve(&self) {
         let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
         self.listening.set();
         let (mut connection, _) = listener.accept().expect("a connection");
-        for _ in 0..FIRST / PIECE {
-            take(&mut connection, PIECE);
-        }
+        let mut take_all = |size: usize| (0..size / PIECE).for_each(|_| take(&mut connection, PIECE));
+        take_all(FIRST);
         self.first_read.set();
         self.go_on.wait();
-        take(&mut connection, SECOND);
+        take_all(SECOND);
+        self.second_read.set();
+        self.finish.wait();
+        take_all(THIRD);
         connection.write_all(&[b'a'; BACK]).expect("it is taken");
         sleep_forever();
     }
@@ -59,6 +65,8 @@ impl Steps {
         connection.write_all(&[b'q'; FIRST]).expect("it is taken");
         self.go_on.wait();
         connection.write_all(&vec![b'q'; SECOND]).expect("it is taken");
+        self.finish.wait();
+        connection.write_all(&vec![b'q'; THIRD]).expect("it is taken");
         take(&mut connection, BACK);
         self.done.set();
         sleep_forever();
@@ -91,21 +99,24 @@ fn a_connection_that_is_handed_on_is_the_new_readers_from_what_it_reads_on() {
     steps.first_read.wait();
     new.adopt(server.pid);
     steps.go_on.set();
+    steps.second_read.wait();
+    old.adopt(server.pid);
+    steps.finish.set();
     steps.done.wait();
     for watcher in &watchers {
         let name = watcher.mode.name();
-        let snapshot = once_answered(watcher, &new);
+        let snapshot = once_answered(watcher, &old);
         let bytes = [&old, &new].map(|cgroup| bytes_of(&snapshot, cgroup));
-        assert_eq!(bytes, [[FIRST as u64, 0], [SECOND as u64, BACK as u64]], "by {name}");
-        let has_one = |snapshot: &Snapshot, cgroup, state: &str| {
-            let states = tcp(snapshot, cgroup).sockets.by_state;
-            states.get(state) == Some(&1) && states.len() == 1
+        assert_eq!(bytes, [[(FIRST + THIRD) as u64, BACK as u64], [SECOND as u64, 0]], "by {name}");
+        let has_both = |snapshot: &Snapshot| {
+            let states = tcp(snapshot, &old).sockets.by_state;
+            ["listen", "established"].iter().all(|state| states.get(*state) == Some(&1)) && states.len() == 2
         };
         // A snapshot does not wait for a scan that takes long.
         until(&format!("a scan of {name} finds each with its owner"), || {
             let snapshot = watcher.agent.snapshot();
-            let is_each = has_one(&snapshot, &old, "listen") && has_one(&snapshot, &new, "established");
-            is_each.then_some(())
+            let has_none = tcp(&snapshot, &new).sockets.by_state.is_empty();
+            (has_both(&snapshot) && has_none).then_some(())
         });
     }
     assert_nothing_lost(&watchers);
@@ -121,13 +132,14 @@ fn connections_older_than_the_agent_are_known_and_their_past_is_not_counted() {
     steps.first_read.wait();
     let Some(watchers) = scanning_watchers() else { return };
     steps.go_on.set();
+    steps.finish.set();
     steps.done.wait();
     for watcher in &watchers {
         let name = watcher.mode.name();
         let snapshot = once_answered(watcher, &server);
         let bytes = [&server, &client].map(|cgroup| bytes_of(&snapshot, cgroup));
-        let (second, back) = (SECOND as u64, BACK as u64);
-        assert_eq!(bytes, [[second, back], [back, second]], "by {name}");
+        let (rest, back) = ((SECOND + THIRD) as u64, BACK as u64);
+        assert_eq!(bytes, [[rest, back], [back, rest]], "by {name}");
     }
     assert_nothing_lost(&watchers);
 }

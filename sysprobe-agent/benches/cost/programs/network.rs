@@ -92,6 +92,12 @@ impl Echo {
     }
 }
 
+impl Act for Echo {
+    fn act(&mut self, _cast: &mut Cast) -> Result<()> {
+        self.call()
+    }
+}
+
 /// Segments that are all there before any is read.
 pub(crate) struct Burst(Echo);
 

@@ -10,7 +10,7 @@ use super::acts::{Act, AllTasks, Maker, Mover, Renamer, Threads, on_demand};
 use super::cast::Cast;
 use super::disk::Disk;
 use super::limits::{Reclaimed, Throttled};
-use super::network::{Connections, Datagrams, Flood, Resets, SocketScan};
+use super::network::{Connections, Datagrams, Echo, Flood, Resets, SocketScan};
 use super::storage::{Keeper, Reader};
 use crate::ring::Ring;
 
@@ -36,6 +36,8 @@ pub(crate) enum Script {
     Disk,
     /// A connection is made, a byte goes from one end to the other, and both are closed.
     Connection,
+    /// A message goes through a connection that stays open, and back.
+    Echo,
     /// A connection is closed with something unread, which resets it.
     Reset,
     /// A datagram of each version of IP is sent and received.
@@ -94,7 +96,7 @@ const STORAGE: [&str; 20] = [
 ];
 
 impl Script {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Switch,
         Self::Thread,
         Self::Move,
@@ -105,6 +107,7 @@ impl Script {
         Self::Storage,
         Self::Disk,
         Self::Connection,
+        Self::Echo,
         Self::Reset,
         Self::Datagram,
         Self::Flood,
@@ -134,7 +137,6 @@ impl Script {
             "inet_sock_set_state"
             | "tcp_destroy_sock"
             | "tcp_probe"
-            | "tcp_rcv_space_adjust"
             | "inet_sk_state_store"
             | "inet_sk_set_state"
             | "tcp_v4_destroy_sock"
@@ -142,6 +144,7 @@ impl Script {
             | "tcp_rcv_established"
             | "tcp_conn_request"
             | "tcp_v4_syn_recv_sock" => Self::Connection,
+            "tcp_rcv_space_adjust" => Self::Echo,
             // On the loopback each datagram is delivered in a softirq.
             "softirq_entry"
             | "softirq_exit"
@@ -194,9 +197,13 @@ impl Script {
     pub(crate) const fn dose(self, times: u32) -> Dose {
         match self {
             Self::Switch | Self::Read => Dose { actions: 100, warm_up: 10, batches: 20 * times },
-            Self::Storage | Self::Disk | Self::Connection | Self::Reset | Self::Datagram | Self::Flood => {
-                Dose { actions: 10, warm_up: 10, batches: 20 * times }
-            }
+            Self::Storage
+            | Self::Disk
+            | Self::Connection
+            | Self::Echo
+            | Self::Reset
+            | Self::Datagram
+            | Self::Flood => Dose { actions: 10, warm_up: 10, batches: 20 * times },
             Self::Throttle | Self::Reclaim => Dose { actions: 5, warm_up: 3, batches: 20 },
             Self::Demand => Dose { actions: 50, warm_up: 3, batches: 20 * times },
             Self::Thread => Dose { actions: 10, warm_up: 3, batches: 40 },
@@ -218,6 +225,7 @@ impl Script {
             Self::Storage => Box::new(Keeper::new()?),
             Self::Disk => Box::new(Disk::new()?),
             Self::Connection => Box::new(Connections::new()?),
+            Self::Echo => Box::new(Echo::new()?),
             Self::Reset => Box::new(Resets(Connections::new()?)),
             Self::Datagram => Box::new(Datagrams::new()?),
             Self::Flood => Box::new(Flood::new()?),

@@ -30,7 +30,7 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
     let waited = now.run_delay.wrapping_sub(last.run_delay);
     let arrivals = now.arrivals.wrapping_sub(last.arrivals);
     let before = (last.slot, timeline::victim(last));
-    let waited_there = keeps_its_slot(task, last, &now) || moves(task, last, &now);
+    let waited_there = keeps_its_slot(task, last, &now) || follow_move(task, last, &now);
     let (slot, victim) = if waited_there { before } else { (last.slot, timeline::victim(last)) };
     charge(last, &now);
     if let Some(line) = line {
@@ -48,7 +48,7 @@ fn keeps_its_slot(task: impl Object, last: &SchedTask, now: &Totals) -> bool {
     !exits(task) && now.css_set == last.css_set && now.moves == last.moves && is_resolved(last)
 }
 
-/// The cgroup of an exiting task may be gone before the task has left its CPU, and the slot with it.
+/// Whether the task is exiting: its cgroup may be gone before it has left its CPU, and the slot with it.
 #[inline(always)]
 fn exits(task: impl Object) -> bool {
     task.u32(&OFF_TASK_FLAGS).unwrap_or(0) & PF_EXITING != 0
@@ -57,7 +57,7 @@ fn exits(task: impl Object) -> bool {
 /// Looks up the cgroup and the slot of a task that may have moved. If it ran in its old cgroup first, its
 /// wait and its run time up to the move are charged there, and the result is true.
 #[inline(always)]
-fn moves(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
+fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
     let on_cpu = ran_before_the_move(last, now);
     // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
     // is used up.

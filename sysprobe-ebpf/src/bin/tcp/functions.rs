@@ -40,7 +40,7 @@ fn change(socket: Typed, to: u32) {
 /// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, for IPv6 as well
 #[fentry]
 fn tcp_end_in(ctx: FEntryContext) -> i32 {
-    lifecycle::ended(socket_of(&ctx));
+    readers::ended(socket_of(&ctx));
     0
 }
 

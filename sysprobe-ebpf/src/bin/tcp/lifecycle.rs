@@ -26,8 +26,8 @@ pub(crate) fn remember(socket: Sock, tcp: Sock, owner: u64) -> Option<&'static m
     if let Some(remembered) = known(socket) {
         return Some(remembered);
     }
-    // This runs again at each read, and without socket storage at each segment, so a refusal must cost next
-    // to nothing. It is counted where a socket begins.
+    // This runs again at reads, and without socket storage at each segment, so a refusal must cost next to
+    // nothing. It is counted where a socket begins.
     if !has_room() {
         return None;
     }
@@ -159,7 +159,7 @@ const fn failure(error: u32) -> Count {
 /// The TCP socket from which data was copied, if the current task is the reader. Some of the kernel's own
 /// readers run in a softirq, on top of an unrelated task.
 #[inline(always)]
-pub(crate) fn reads(socket: Sock) -> Option<Sock> {
+pub(crate) fn read_by_task(socket: Sock) -> Option<Sock> {
     if socket::is_used_by_task(socket) { tcp(socket) } else { None }
 }
 

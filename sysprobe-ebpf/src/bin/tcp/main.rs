@@ -51,7 +51,7 @@ fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_destroy_sock")]
 fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    lifecycle::ended(unsafe { Typed::argument(&ctx, 0) });
+    readers::ended(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 

@@ -3,12 +3,12 @@
 //! only note in a small table how far they have read: the record of the socket, its owner and the current
 //! task's cgroup are in a dozen other cache lines.
 //!
-//! The table is for connections that are read often. In each period, their first reads take the long way.
+//! The table is for busy connections. In each period, the first reads take the long way.
 
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::generated::bpf_jiffies64;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::tcp::{READERS, Reader, period};
+use sysprobe_common::tcp::{READERS, Reader};
 use sysprobe_ebpf::cgroup::OFF_TASK_CGROUPS;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Typed;
@@ -21,53 +21,72 @@ globals!(
     OFF_SK_HASH,
 );
 
-/// By the upper bits of the socket's key. Several CPUs may write an element at the same time: it then fits
-/// none of their sockets, or one of them.
+/// By [`Reader::place`].
 #[btf_map]
 static TCP_READERS: Array<Reader, { READERS as usize }> = Array::new();
 
 /// Data was copied to a reader.
 #[inline(always)]
 pub(crate) fn read(socket: Sock) {
-    let Some(tcp) = lifecycle::reads(socket) else { return };
+    let Some(tcp) = lifecycle::read_by_task(socket) else { return };
     if !is_repeated(socket, tcp) {
         lifecycle::read(socket, tcp);
     }
 }
 
+/// The kernel is about to free a socket.
+#[inline(always)]
+pub(crate) fn ended(socket: Sock) {
+    let key = key_of(socket);
+    if let Some(element) = TCP_READERS.get_ptr_mut(Reader::place(key)) {
+        // SAFETY: as in `is_repeated`.
+        unsafe {
+            if (*element).is_of_socket(key) {
+                element.write(Reader::NONE);
+            }
+        }
+    }
+    lifecycle::ended(socket);
+}
+
 /// Whether the read changes nothing but the position, which is noted.
+///
+/// Several CPUs may write an element at the same time. Then it fits none of their sockets, or one of them
+/// with what belongs to another one; but an element that changes its socket begins with a single read, so the
+/// next reads take the long way all the same.
 #[inline(always)]
 fn is_repeated(socket: Sock, tcp: Sock) -> bool {
-    let this = reader(socket, tcp);
-    let Some(last) = TCP_READERS.get_ptr_mut(this.place()) else { return false };
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-    let last = unsafe { &mut *last };
-    if last.is_followed_by(&this) {
-        last.set_position(&this);
-        return last.counts_one_more();
+    let key = key_of(socket);
+    let this = reader(key, socket, tcp);
+    let Some(element) = TCP_READERS.get_ptr_mut(Reader::place(key)) else { return false };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. Volatile, so that
+    // what is checked is what is used.
+    let last = unsafe { element.read_volatile() };
+    if last.repeats_in(&this) {
+        // SAFETY: as above.
+        unsafe { element.write(this.after(&last)) };
+        return last.is_busy();
     }
-    if last.is_of_the_same_connection(&this) {
-        // The next reader may be another cgroup's, which gets only what this one has not read.
-        if let Some(remembered) = known(socket) {
-            remembered.set_read(last.position());
-        }
-        *last = this;
-    } else if !last.is_busy(this.period) {
-        *last = this;
+    if let Some(position) = last.unrecorded(&this)
+        && let Some(remembered) = known(socket)
+    {
+        // The next reader may be of another cgroup, which gets only what this one has not read.
+        remembered.set_read(position);
+    }
+    if last.gives_way_to(&this) {
+        // SAFETY: as above.
+        unsafe { element.write(this) };
     }
     false
 }
 
-/// The current task as the reader of a socket. All of this is in the CPU's cache already. What the receiving
-/// softirq writes may be in another CPU's, which costs more than all the rest.
+/// The current task as the reader of a socket. The members of the socket are in this CPU's cache, because the
+/// kernel has just used them for the reader. Those that only the receiving softirq writes (`rcv_nxt`,
+/// `tcp_mstamp`) may be in another CPU's cache, which would cost more than all the rest.
 #[inline(always)]
-fn reader(socket: Sock, tcp: Sock) -> Reader {
+fn reader(key: u64, socket: Sock, tcp: Sock) -> Reader {
     // SAFETY: the helper only reads a clock.
     let jiffies = unsafe { bpf_jiffies64() };
-    Reader::new(
-        key_of(socket),
-        Typed::current().load_u64(&OFF_TASK_CGROUPS),
-        (socket.load_u32(&OFF_SK_HASH), socket::read_up_to(tcp)),
-        period(jiffies),
-    )
+    let connection = (socket.load_u32(&OFF_SK_HASH), socket::read_up_to(tcp));
+    Reader::new(key, Typed::current().load_u64(&OFF_TASK_CGROUPS), connection, jiffies)
 }

@@ -14,9 +14,8 @@ use sysprobe_ebpf::kernel::{Address, Object, Typed};
 use sysprobe_ebpf::socket::{is_multipath, is_tcp};
 
 use crate::accounting::{book_totals_at, slot_of};
-use crate::memory::{insert, known, listens, listens_at, replace, tcp};
+use crate::memory::{insert, known, listens, listens_at, tcp};
 use crate::multipath::first_subflow;
-use crate::socket::OFF_TCP_NOW;
 use crate::{lifecycle, round_trip, socket};
 
 /// By slot. Sized by the agent, which sets it to 0 before each scan and takes the counts of a complete one.
@@ -54,7 +53,7 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
         return;
     }
     if state == state::ESTABLISHED {
-        sample(tcp, remembered);
+        round_trip::sample_if_due(tcp, remembered);
     }
     let sockets = count(remembered.owner, state);
     if state == state::LISTEN
@@ -69,19 +68,6 @@ fn take_tcp(socket: Typed, tcp: Typed, remembered: &mut Socket) {
 #[inline(always)]
 fn totals(tcp: Typed, remembered: &Socket, is_listening: bool) -> Totals {
     socket::totals_with(tcp, remembered, is_listening, || socket::has_sent_fin(tcp, remembered))
-}
-
-/// Samples the round-trip time of a connection that is not read from. The socket is not locked: other
-/// programs may write to its record.
-#[inline(always)]
-fn sample(tcp: Typed, remembered: &mut Socket) {
-    let now = tcp.load_u64(&OFF_TCP_NOW);
-    if remembered.is_due(now) && remembered.owner != 0 && round_trip::sample(tcp, remembered.owner) {
-        let (before, after) = remembered.sampled(now);
-        // A value that the reader writes meanwhile takes precedence: then there is another sample in this
-        // second.
-        let _is_noted = replace(remembered.times_mut(), before, after);
-    }
 }
 
 /// Of MPTCP sockets, only listening ones that are older than the agent are recorded. Their queue and drops

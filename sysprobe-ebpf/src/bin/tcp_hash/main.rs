@@ -85,7 +85,7 @@ fn tcp_rst_in_rt(ctx: RawTracePointContext) -> i32 {
 /// Data was copied to a reader.
 #[inline(always)]
 fn read(socket: Sock) {
-    if let Some(tcp) = lifecycle::reads(socket) {
+    if let Some(tcp) = lifecycle::read_by_task(socket) {
         lifecycle::read(socket, tcp);
     }
 }

@@ -94,5 +94,5 @@ pub(crate) fn lose_several(loss: VfsLoss, several: u64) {
 
 #[inline(always)]
 pub(crate) fn lose(loss: VfsLoss) {
-    counter::count(&VFS_LOSSES, loss as u32);
+    lose_several(loss, 1);
 }

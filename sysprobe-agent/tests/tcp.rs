@@ -9,7 +9,7 @@ mod loads;
 mod owners;
 mod support;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -142,17 +142,8 @@ fn round_trips_are_as_long_as_the_wire() {
     }
     let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("distant-server"), Cgroup::new("distant-client"));
-    let (ready, done) = (Flag::new(), Flag::new());
-    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
-        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
-        ready.set();
-        let (mut connection, _) = listener.accept().expect("a connection");
-        loop {
-            take(&mut connection, 1);
-            connection.write_all(b"a").expect("it is taken");
-        }
-    });
-    ready.wait();
+    let done = Flag::new();
+    let _server = Place { cgroup: &server, namespace: &wire.right }.echo(RIGHT[0]);
     // The first packet would also wait for address resolution (ARP).
     Place { cgroup: &server, namespace: &wire.left }
         .run(|| assert!(TcpStream::connect((RIGHT[0], PORT + 1)).is_err()))
@@ -204,15 +195,7 @@ fn a_busy_connection_is_sampled_once_in_a_second() {
     let wire = Wire::new("paced");
     let watchers = watchers("tcp");
     let (server, client) = (Cgroup::new("paced-server"), Cgroup::new("paced-client"));
-    let ready = Flag::new();
-    let _server = Place { cgroup: &server, namespace: &wire.right }.run(|| {
-        let listener = TcpListener::bind((RIGHT[0], PORT)).expect("the address is ours");
-        ready.set();
-        let (mut connection, _) = listener.accept().expect("a connection");
-        let mut byte = [0];
-        while connection.read_exact(&mut byte).and_then(|()| connection.write_all(&byte)).is_ok() {}
-    });
-    ready.wait();
+    let _server = Place { cgroup: &server, namespace: &wire.right }.echo(RIGHT[0]);
     let start = Instant::now();
     let _client = Place { cgroup: &client, namespace: &wire.left }.run(|| {
         let mut connection = TcpStream::connect((RIGHT[0], PORT)).expect("a server listens");

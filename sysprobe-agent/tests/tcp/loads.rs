@@ -30,6 +30,20 @@ impl Place<'_> {
         load
     }
 
+    /// Sends every byte of one connection back. Returns once it listens.
+    pub(crate) fn echo(&self, address: &str) -> Load {
+        let ready = Flag::new();
+        let load = self.run(|| {
+            let listener = TcpListener::bind((address, PORT)).expect("the address is ours");
+            ready.set();
+            let (mut connection, _) = listener.accept().expect("a connection");
+            let mut byte = [0];
+            while connection.read_exact(&mut byte).and_then(|()| connection.write_all(&byte)).is_ok() {}
+        });
+        ready.wait();
+        load
+    }
+
     /// Makes this many connections, one after the other.
     pub(crate) fn ask(&self, address: &str, times: u32, exchange: Exchange) {
         self.run(|| {

@@ -1,4 +1,4 @@
-//! The last reader of a connection that is read often: see the program's `readers.rs`.
+//! The last reader of a busy connection: see the program's `readers.rs`.
 
 /// The number of elements in the table of readers. A power of two.
 pub const READERS: u32 = 4096;

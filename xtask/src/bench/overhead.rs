@@ -145,7 +145,11 @@ fn run(args: &Args, loads: &[&'static Kind], others: Vec<Variant>, agent: &Agent
     let mut left_out = Vec::new();
     let variants = variants(args, others, agent, &mut left_out)?;
     let counted = variants.iter().filter(|variant| args.programs && variant.of_programs(agent).is_some());
-    let parts = (loads.len() * variants.len(), loads.len() * counted.count());
+    let counted = counted.count();
+    if args.programs && counted == 0 {
+        bail!("--programs needs the variant `default`, or --before");
+    }
+    let parts = (loads.len() * variants.len(), loads.len() * counted);
     let minutes = plan::minutes(parts, args.pairs, args.lead, args.seconds);
     say::step(format_args!(
         "Measuring takes about {minutes} min. Only a quiet machine gives narrow quartiles."

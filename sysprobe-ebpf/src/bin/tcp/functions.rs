@@ -5,7 +5,7 @@ use aya_ebpf::programs::{FEntryContext, FExitContext};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
-use crate::{lifecycle, readers, socket};
+use crate::{lifecycle, socket};
 
 /// The first argument of each is a socket.
 #[inline(always)]
@@ -40,14 +40,14 @@ fn change(socket: Typed, to: u32) {
 /// proto: v5.10- `void tcp_v4_destroy_sock(struct sock *sk)`, for IPv6 as well
 #[fentry]
 fn tcp_end_in(ctx: FEntryContext) -> i32 {
-    readers::ended(socket_of(&ctx));
+    lifecycle::ended(socket_of(&ctx));
     0
 }
 
 /// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[fentry]
 fn tcp_read_in(ctx: FEntryContext) -> i32 {
-    readers::read(socket_of(&ctx));
+    lifecycle::read(socket_of(&ctx));
     0
 }
 

@@ -13,7 +13,7 @@ use crate::memory::{
     tcp,
 };
 use crate::socket::{self, OFF_TCP_RETRANSMITTED};
-use crate::{HAS_SCAN, Sock, round_trip};
+use crate::{HAS_SCAN, Sock, readers, round_trip};
 
 const ECONNREFUSED: u32 = 111;
 const ETIMEDOUT: u32 = 110;
@@ -156,16 +156,17 @@ const fn failure(error: u32) -> Count {
     }
 }
 
-/// The TCP socket from which data was copied, if the current task is the reader. Some of the kernel's own
-/// readers run in a softirq, on top of an unrelated task.
+/// Data was copied to a reader, which owns the socket from now on.
 #[inline(always)]
-pub(crate) fn read_by_task(socket: Sock) -> Option<Sock> {
-    if socket::is_used_by_task(socket) { tcp(socket) } else { None }
-}
-
-/// The current task has read from a socket, and its cgroup owns the socket from now on.
-#[inline(always)]
-pub(crate) fn read(socket: Sock, tcp: Sock) {
+pub(crate) fn read(socket: Sock) {
+    // Some of the kernel's own readers run in a softirq, on top of an unrelated task.
+    if !socket::is_used_by_task(socket) {
+        return;
+    }
+    let Some(tcp) = tcp(socket) else { return };
+    if readers::is_repeated(socket, tcp) {
+        return;
+    }
     let owner = current();
     let Some(remembered) = remember(socket, tcp, owner) else { return };
     // Never both, because the verifier would follow every combination of their paths.
@@ -193,6 +194,7 @@ fn hand_on(tcp: Sock, remembered: &mut Socket, owner: u64) {
 /// The kernel is about to free a socket.
 #[inline(always)]
 pub(crate) fn ended(socket: Sock) {
+    readers::forget(socket);
     let Some(tcp) = tcp(socket) else { return };
     let Some(remembered) = known(socket) else {
         if socket::totals(tcp, &Socket::NEW, false) != Totals::ZERO {

@@ -51,7 +51,7 @@ fn tcp_state_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_destroy_sock")]
 fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    readers::ended(unsafe { Typed::argument(&ctx, 0) });
+    lifecycle::ended(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 
@@ -59,7 +59,7 @@ fn tcp_end_tp(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "tcp_rcv_space_adjust")]
 fn tcp_read_tp(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: the argument is the socket.
-    readers::read(unsafe { Typed::argument(&ctx, 0) });
+    lifecycle::read(unsafe { Typed::argument(&ctx, 0) });
     0
 }
 

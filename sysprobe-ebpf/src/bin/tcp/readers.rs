@@ -14,7 +14,7 @@ use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Typed;
 
 use crate::memory::{key_of, known};
-use crate::{Sock, lifecycle, socket};
+use crate::{Sock, socket};
 
 globals!(
     /// The hash of a connection's addresses and ports; the same for as long as it is open.
@@ -25,18 +25,9 @@ globals!(
 #[btf_map]
 static TCP_READERS: Array<Reader, { READERS as usize }> = Array::new();
 
-/// Data was copied to a reader.
+/// Gives back the element of a socket that is about to be freed.
 #[inline(always)]
-pub(crate) fn read(socket: Sock) {
-    let Some(tcp) = lifecycle::read_by_task(socket) else { return };
-    if !is_repeated(socket, tcp) {
-        lifecycle::read(socket, tcp);
-    }
-}
-
-/// The kernel is about to free a socket.
-#[inline(always)]
-pub(crate) fn ended(socket: Sock) {
+pub(crate) fn forget(socket: Sock) {
     let key = key_of(socket);
     if let Some(element) = TCP_READERS.get_ptr_mut(Reader::place(key)) {
         // SAFETY: as in `is_repeated`.
@@ -46,7 +37,6 @@ pub(crate) fn ended(socket: Sock) {
             }
         }
     }
-    lifecycle::ended(socket);
 }
 
 /// Whether the read changes nothing but the position, which is noted.
@@ -55,7 +45,7 @@ pub(crate) fn ended(socket: Sock) {
 /// with what belongs to another one; but an element that changes its socket begins with a single read, so the
 /// next reads take the long way all the same.
 #[inline(always)]
-fn is_repeated(socket: Sock, tcp: Sock) -> bool {
+pub(crate) fn is_repeated(socket: Sock, tcp: Sock) -> bool {
     let key = key_of(socket);
     let this = reader(key, socket, tcp);
     let Some(element) = TCP_READERS.get_ptr_mut(Reader::place(key)) else { return false };

@@ -5,7 +5,7 @@ use aya_ebpf::programs::ProbeContext;
 use sysprobe_ebpf::kernel::Address;
 use sysprobe_ebpf::packet::is_version_4;
 
-use crate::{lifecycle, read, segment, socket};
+use crate::{lifecycle, segment, socket};
 
 #[inline(always)]
 fn address(ctx: &ProbeContext, place: usize) -> Address {
@@ -51,7 +51,7 @@ fn tcp_segment_kp(ctx: ProbeContext) -> u32 {
 /// proto: v5.10- `void tcp_rcv_space_adjust(struct sock *sk)`; when data was copied to a reader
 #[kprobe]
 fn tcp_read_kp(ctx: ProbeContext) -> u32 {
-    read(address(&ctx, 0));
+    lifecycle::read(address(&ctx, 0));
     0
 }
 

@@ -15,6 +15,7 @@ mod lifecycle;
 #[path = "../tcp/losses.rs"]
 mod losses;
 mod memory;
+mod readers;
 #[path = "../tcp/round_trip.rs"]
 mod round_trip;
 mod segment;
@@ -57,7 +58,7 @@ fn tcp_segment_rt(ctx: RawTracePointContext) -> i32 {
 /// proto: v5.10- `(struct sock *sk)`; when data was copied to a reader
 #[raw_tracepoint(tracepoint = "tcp_rcv_space_adjust")]
 fn tcp_read_rt(ctx: RawTracePointContext) -> i32 {
-    read(Address(ctx.arg(0)));
+    lifecycle::read(Address(ctx.arg(0)));
     0
 }
 
@@ -80,14 +81,6 @@ fn tcp_rst_out_rt(ctx: RawTracePointContext) -> i32 {
 fn tcp_rst_in_rt(ctx: RawTracePointContext) -> i32 {
     lifecycle::reset(Address(ctx.arg(0)), Count::ResetsReceived);
     0
-}
-
-/// Data was copied to a reader.
-#[inline(always)]
-fn read(socket: Sock) {
-    if let Some(tcp) = lifecycle::read_by_task(socket) {
-        lifecycle::read(socket, tcp);
-    }
 }
 
 sysprobe_ebpf::object!();

@@ -45,12 +45,10 @@ impl Totals {
         let mut totals = Self::default();
         for sample in samples {
             let Some(program) = sample.labels.get("program") else { continue };
-            let mut add = |put: fn(&mut Total, f64)| {
-                put(totals.0.entry(program.clone()).or_default(), sample.value);
-            };
+            let total = totals.0.entry(program.clone()).or_default();
             match sample.name.as_str() {
-                "sysprobe_agent_program_runs_total" => add(|total, value| total.runs += value),
-                "sysprobe_agent_program_run_seconds_total" => add(|total, value| total.seconds += value),
+                "sysprobe_agent_program_runs_total" => total.runs += sample.value,
+                "sysprobe_agent_program_run_seconds_total" => total.seconds += sample.value,
                 _ => {}
             }
         }

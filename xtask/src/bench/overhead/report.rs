@@ -1,7 +1,6 @@
 //! The report as markdown: every figure of the default variant, then the CPU time of every variant. No side
 //! effects.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -153,19 +152,21 @@ impl Report {
         out
     }
 
-    /// A column for each load and variant, a row for each program. The most expensive programs are first, by
-    /// the first column that has them.
+    /// A column for each load and variant, a row for each program, the most expensive ones first.
     fn of_programs(&self) -> String {
         let columns: Vec<(String, &Shares)> = self.results.iter().flat_map(Results::columns).collect();
-        let mut names: Vec<&String> = columns.iter().flat_map(|(_, shares)| shares.keys()).collect();
-        names.sort_unstable();
-        names.dedup();
-        if names.is_empty() {
+        // The first column that has a program decides on its place.
+        let costs: BTreeMap<&String, f64> = columns
+            .iter()
+            .rev()
+            .flat_map(|(_, shares)| shares.iter())
+            .map(|(name, of)| (name, of.whole()))
+            .collect();
+        if costs.is_empty() {
             return String::new();
         }
-        let most =
-            |name: &&String| columns.iter().find_map(|(_, shares)| shares.get(*name)).map(Share::whole);
-        names.sort_by(|one, other| most(other).partial_cmp(&most(one)).unwrap_or(Ordering::Equal));
+        let mut names: Vec<&String> = costs.keys().copied().collect();
+        names.sort_by(|one, other| costs[other].total_cmp(&costs[one]));
         let titles: Vec<&str> = columns.iter().map(|(title, _)| &**title).collect();
         let mut out = format!("{PROGRAMS}\n\n{}", head(&["program"], &titles));
         for name in names {

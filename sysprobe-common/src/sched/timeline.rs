@@ -180,3 +180,42 @@ const _: () =
 const _: () = assert!(PARTS > Cause::ALL.len() && PARTS.is_power_of_two());
 const _: () = assert!(offset_of!(Timeline, clock_compared) == 56 && offset_of!(Timeline, division) == 128);
 const _: () = assert!(offset_of!(Timeline, run_intervals) == 256 && size_of::<Timeline>() == 8960);
+
+impl Timeline {
+    /// A device's interrupt begins. During a softirq it is a part of that. If the end of an earlier one was
+    /// missed, its beginning is dropped.
+    #[inline]
+    pub fn begin_interrupt(&mut self, now: impl FnOnce() -> u64) {
+        self.interrupt_since = if self.softirq_since == 0 { now() } else { 0 };
+    }
+
+    #[inline]
+    pub fn end_interrupt(&mut self, now: impl FnOnce() -> u64) {
+        if self.interrupt_since != 0 {
+            self.interrupted += now() - self.interrupt_since;
+            self.interrupt_since = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_whose_end_was_missed_is_not_counted() {
+        // SAFETY: integers, and arrays of them, for which zero bytes are valid.
+        let mut timeline: Timeline = unsafe { core::mem::zeroed() };
+        timeline.begin_interrupt(|| 100);
+        timeline.end_interrupt(|| 103);
+        assert_eq!(timeline.interrupted, 3);
+        timeline.begin_interrupt(|| 200);
+        timeline.softirq_since = 900;
+        timeline.begin_interrupt(|| 1000);
+        timeline.end_interrupt(|| 1005);
+        assert_eq!(timeline.interrupted, 3, "during a softirq, it is a part of that");
+        timeline.softirq_since = 0;
+        timeline.end_interrupt(|| 2000);
+        assert_eq!(timeline.interrupted, 3, "an end alone");
+    }
+}

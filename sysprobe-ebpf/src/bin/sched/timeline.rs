@@ -263,22 +263,16 @@ const fn next_share(share: u32, pause: u64) -> u32 {
     }
 }
 
-/// A device's interrupt begins.
 #[inline(always)]
 pub(crate) fn interrupt_begins() {
-    if let Some(timeline) = of_this_cpu()
-        && timeline.softirq_since == 0
-    {
-        timeline.interrupt_since = now();
+    if let Some(timeline) = of_this_cpu() {
+        timeline.begin_interrupt(now);
     }
 }
 
 #[inline(always)]
 pub(crate) fn interrupt_ends() {
-    if let Some(timeline) = of_this_cpu()
-        && timeline.interrupt_since != 0
-    {
-        timeline.interrupted += now() - timeline.interrupt_since;
-        timeline.interrupt_since = 0;
+    if let Some(timeline) = of_this_cpu() {
+        timeline.end_interrupt(now);
     }
 }

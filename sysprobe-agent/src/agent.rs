@@ -121,7 +121,7 @@ fn ignore_hangups() -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup()).context("watching for SIGHUP")?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            warn!("SIGHUP is ignored: the configuration is read only at the start.");
+            warn!("SIGHUP is ignored: the agent reads its configuration only at startup.");
         }
     });
     Ok(())

@@ -75,7 +75,7 @@ enum Command {
     /// Run the node agent: metrics and a socket for the other commands.
     #[command(long_about = AGENT_HELP)]
     Agent(AgentArgs),
-    /// Show live what each workload does, and its waits for a CPU.
+    /// Show a live table of each workload's activity and its waits for a CPU.
     #[command(long_about = top::args::TOP_HELP)]
     Top(ShowCommand<TopArgs>),
     /// Show which workloads have slow storage: reads, writes, fsyncs.

@@ -79,8 +79,9 @@ const METRICS_HEAD: &str = "# Metrics
 Workload series carry `namespace`, `pod` and `container`. Histograms of a pod have an empty
 `container`, unless the configuration says `histograms = \"container\"`. Workloads outside pods have
 an empty `namespace` and `pod`; their `container` is the name or ID of the container, or else the
-systemd unit, or else the cgroup path. Without a namespace, `container=\"kernel\"` is the kernel's own
-threads, `container=\"unknown\"` is what could not be attributed (it should stay near zero), and
+systemd unit, or else the cgroup path. Without a namespace, three names are special.
+`container=\"kernel\"` is the kernel itself: its threads, and its requests and packets without another
+owner. `container=\"unknown\"` is what could not be attributed (it should stay near zero).
 `container=\"other\"` is the sum described below. A container outside Kubernetes with one of these
 names is exported as `NAME@ID`, with the first twelve digits of its ID. A pod's container keeps the
 name, because its series has a namespace.
@@ -93,9 +94,9 @@ are compressed with gzip if the client accepts it. A histogram without observati
 `[metrics]` in the configuration selects what is exported: families, namespaces and pods by regular
 expressions, the maximum number of workloads with series of their own, the maximum number of series
 for each, and the classic buckets. Workloads without series of their own are summed in
-`container=\"other\"`, so sums over all workloads stay true; `sysprobe_agent_hidden_workloads` counts
-them. Series beyond the maximum per workload are in no sum; `sysprobe_agent_left_out_series` counts
-those.
+`container=\"other\"`, so sums over all workloads stay correct; `sysprobe_agent_hidden_workloads`
+counts them. Series beyond the maximum per workload are in no sum; `sysprobe_agent_left_out_series`
+counts those.
 
 Counters and histograms start at 0 when the agent starts, including those that are read from cgroup
 files: earlier values are the baseline. A cgroup that is created later counts from its creation. A
@@ -104,12 +105,13 @@ of a container shows as an increase.
 
 Each counter and histogram carries the time at which it was created: always in protobuf
 (`start_timestamp`, formerly `created_timestamp`); in OpenMetrics as lines that end in `_created`,
-with `created_lines = true` in `[metrics]`. The Prometheus text format has no field for it. It is
-the time at which the agent first saw the workload or, if that is later, the collection before the
-workload's first series. With `--enable-feature=created-timestamp-zero-ingestion`, Prometheus asks
-for protobuf and inserts a 0 at that time, so that a new pod's first increments count. Without this
-feature it stores each `_created` line as a series, which is why they are off by default. They count
-neither toward `series_per_workload` nor in `sysprobe_agent_series`.
+with `created_lines = true` in `[metrics]`. The Prometheus text format has no field for it. The
+creation time is the later of two times: when the agent first saw the workload, and the last
+collection before the workload's first series. With
+`--enable-feature=created-timestamp-zero-ingestion`, Prometheus asks for protobuf and inserts a 0 at
+that time, so that a new pod's first increments count. Without this feature it stores each
+`_created` line as a series, so these lines are off by default. They count neither toward
+`series_per_workload` nor in `sysprobe_agent_series`.
 
 | metric | type | labels | meaning | source |
 |---|---|---|---|---|

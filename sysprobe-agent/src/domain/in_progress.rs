@@ -80,7 +80,10 @@ impl<V: Begun> InProgress<V> {
         })?;
         if entries > u64::from(self.room) / 2 {
             let removed = stale.into_iter().filter(|key| self.remove(*key, now_ns)).count() as u64;
-            info!(map = self.name, entries, removed, "A BPF map was more than half full.");
+            info!(
+                map = self.name,
+                entries, removed, "A BPF map was over half full; looked for stale entries."
+            );
             self.removed += removed;
             entries -= removed;
         }

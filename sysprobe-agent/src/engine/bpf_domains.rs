@@ -51,7 +51,7 @@ impl BpfDomains {
         for domain in &mut self.0 {
             if let Err(error) = domain.flush() {
                 let domain = domain.loaded().domain();
-                warn!(domain, %error, "Work in progress could not be accounted for.");
+                warn!(domain, %error, "Operations in progress could not be added to the totals.");
             }
         }
     }

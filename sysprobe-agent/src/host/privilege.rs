@@ -85,7 +85,7 @@ pub enum Need {
 const CHARGES_LOCKED_MEMORY: (u32, u32) = (5, 11);
 
 const NO_PROGRAMS: &str =
-    "the agent starts only if the configuration leaves no domains on but `cpu`, `memory` and `pressure`";
+    "the agent starts only if the configuration turns off all domains except `cpu`, `memory` and `pressure`";
 
 /// Every capability that is of any use, the most needed first. Root has all of them; a container has those
 /// that it is given.

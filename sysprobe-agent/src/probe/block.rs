@@ -59,8 +59,8 @@ const ENDS: &str = "counts the completed request";
 pub(super) const PROBE: Probe = Probe {
     domain: "block",
     summary: "Requests to block devices: how many, how long, how long before the driver got them, how many \
-              bytes, how many errors. The tracepoints are in every kernel; the functions around them are \
-              inlined, so no other attach mode exists",
+              bytes, how many errors. The tracepoints are in every kernel. The functions around them are \
+              inlined, so no attach mode hooks functions",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -68,7 +68,7 @@ const RAW_REFUSE: Program = extra("net_refuse_rt", RawTp("udp_fail_queue_rcv_skb
 pub(super) const PROBE: Probe = Probe {
     domain: "net",
     summary: "Datagrams per owner of the socket: UDP, ICMP and all other protocols except TCP, counted when \
-              a call returns; and IP packets that the kernel drops, with its own reason (Linux 5.17)",
+              a call returns; and IP packets that the kernel drops, by the kernel's drop reason (Linux 5.17)",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

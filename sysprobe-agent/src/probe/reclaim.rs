@@ -27,8 +27,8 @@ pub(super) const PROBE: Probe = Probe {
     domain: "reclaim",
     summary: "Direct reclaim: how often and how long tasks had to free memory before they could allocate it, \
               because the machine was short of memory or a limit was reached. The tracepoints are in every \
-              kernel; the functions around them are also called for other purposes, so no other attach mode \
-              exists",
+              kernel. The functions around them are also called for other purposes, so no attach mode hooks \
+              functions",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -123,9 +123,10 @@ const ENDS: &str = "removes the record of a socket that is destroyed";
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
     summary: "The receive path: how long received data takes from the first device to its reader, by stage. \
-              The arrival of each packet with data, or of a share on a busy node, is recorded; data for a \
-              socket with nothing unread is followed. `sched` supplies the times at which the reader became \
-              runnable and got a CPU; only the attach modes `tp_btf` and `fentry` can read them",
+              The arrival of each packet with data is recorded, or of a share of them on a busy node. Data \
+              that arrives at an empty socket is followed. `sched` records when the reader became runnable \
+              and got a CPU, in the attach mode `tp_btf`. `rxpath` can read these times in `tp_btf` and \
+              `fentry`",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

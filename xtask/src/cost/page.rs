@@ -37,15 +37,16 @@ The following sections show the cost of each BPF program per run, by attach mode
 a task switch with all programs of an attach mode attached. A program's cost is its time by the
 kernel's own statistics (`run_time_ns` divided by `run_cnt`), less that of an empty program on the
 same hook over the same work. Those statistics do not include the kernel's dispatch to a program
-(tracepoint, trampoline, breakpoint); the round trips do.
+(tracepoint, trampoline, breakpoint). The cost of a switch includes it: it is half the increase of a
+round trip between two processes.
 
-The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`): a byte goes to another
-process on the same CPU and back for the switch, threads begin and end, a sleeping process is moved
-between two cgroups, cgroups are made, removed and renamed, and another process runs what is run on
-demand. An iterator over all tasks is measured from its second run on: in the first, at start, the
-kernel also allocates memory for each task. Only v1 hierarchies have renames. Where cgroups are
-identified by the v2 hierarchy, as on the test kernels, the program skips the renames of other
-hierarchies, and this is what is measured.
+The work is scripted (`sysprobe-agent/benches/cost/programs/scripts.rs`). For the switch, a byte
+goes to another process on the same CPU and back. Threads begin and end. A sleeping process is moved
+between two cgroups. Cgroups are created, removed and renamed. Programs with the hook `on demand`
+are triggered by a process other than the agent. An iterator over all tasks is measured from its
+second run on: in the first, at start, the kernel also allocates memory for each task. Cgroups can
+be renamed only in v1 hierarchies. On the test kernels, cgroups are identified by the v2 hierarchy,
+so the program ignores renames. The cost of a rename there is the cost of ignoring it.
 ";
 
 const BEFORE_AND_AFTER: &str = "\
@@ -148,10 +149,10 @@ fn in_lab(golden: &Golden) -> Section {
          ### A whole request\n\n\
          How many more instructions a request to nginx over a kept connection takes with all domains on: \
          client, server, and the two switches between them. `default` uses, for each domain, the first \
-         attach mode that works. On a busy node, a share of the packets is followed. *Noted*: in the one of \
-         eight seconds in which packets are selected. *Paused*: in the other seven, when the programs are \
-         detached. Where storage is \
-         measured at system calls, `vfs` then pauses (`vfs_calls_per_second`).\n\n{}\n\
+         attach mode that works. On a busy node, a share of the packets is followed. *Noted* is measured in \
+         the one of eight seconds in which packets are selected. *Paused* is measured in the other seconds, \
+         once the programs are detached. *vfs shed* is measured while `vfs` pauses, as it does on a busy \
+         node where it hooks system calls (`vfs_calls_per_second`).\n\n{}\n\
          ### One call\n\n\
          How many more instructions a call takes with all programs of an attach mode, or with another tool \
          that measures the same. What the kernel needs to reach the programs is included. The number in \
@@ -210,7 +211,7 @@ pub(super) fn on_host(lines: &[Line], load: &str, commit: &str) -> Section {
     });
     let body = format!(
         "{}, with the programs of commit {commit}. Medians and quartiles of all batches. No host is quiet: \
-         compare rows rather than runs, and believe a difference only if the quartiles lie apart. \
+         compare rows rather than runs, and trust a difference only if the quartiles do not overlap. \
          The times of \
          programs that run rarely include cache misses.\n\n\
          ### One run\n\n{}\n\

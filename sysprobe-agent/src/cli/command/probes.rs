@@ -27,8 +27,9 @@ use model::Order;
 pub use model::SortKey;
 pub(crate) use model::Window;
 
-pub const NOTE: &str = "While this command runs, the kernel's BPF statistics are on: they add some \
-                        nanoseconds to each run of every BPF program of the machine.";
+pub const NOTE: &str = "While this command runs, the kernel's BPF statistics are on (this needs \
+                        CAP_SYS_ADMIN). They add a few nanoseconds to each run of every BPF program on \
+                        the machine.";
 
 pub const HELP: &str = "What does sysprobe itself cost on this node? Shows the runs, time and CPU share of \
     each BPF program, how full the maps are, and which updates were lost.\n\n\

@@ -22,7 +22,7 @@ mod fixture;
 pub(crate) use model::UseReport;
 
 pub const HELP: &str = "Is this node itself in trouble, and which pod is behind it? For CPU, memory, disks \
-    and network: utilization, saturation, errors, and the workload with the largest part.\n\n\
+    and network: utilization, saturation, errors, and the workload with the largest share.\n\n\
     Example: one minute of this node\n  \
     sysprobe use --once --interval 60";
 

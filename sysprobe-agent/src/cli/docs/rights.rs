@@ -8,7 +8,7 @@ use crate::host::RIGHTS;
 const HEAD: &str = "# Rights
 
 <!-- Made from the table in `sysprobe-agent/src/host/privilege.rs` by `cargo xtask docs`; edit that.
-What is not the table is in `sysprobe-agent/src/cli/docs/rights.rs`. -->
+The text outside the table is in `sysprobe-agent/src/cli/docs/rights.rs`. -->
 
 This page lists the privileges that the agent needs on a node, and what does not work without each.
 `sysprobe check` prints what is missing; run it with the agent's own privileges, for example by
@@ -24,9 +24,9 @@ const REST: &str = "
 The agent needs the first two, and `CAP_SYS_RESOURCE` before Linux 5.11. The other rows are
 optional. `CAP_SYS_ADMIN` includes `CAP_BPF` and `CAP_PERFMON`, but do not grant it for that.
 
-**Kprobes** are used only where there is no better hook: before Linux 5.13, on arm64 also for `net`
-before Linux 6.3, and on kernels without BTF of their own. Linux itself lets a process with
-`CAP_PERFMON` attach them. Debian's kernels ask for `CAP_SYS_ADMIN` while
+**Kprobes** are used only where there is no better hook: before Linux 5.13, for `net` before 6.3
+where `fentry` does not work (as on arm64), and on kernels without BTF of their own. Linux itself
+lets a process with `CAP_PERFMON` attach them. Debian's kernels ask for `CAP_SYS_ADMIN` while
 `kernel.perf_event_paranoid` is above 2, and their default is 3. Setting it to 2 on the node is
 enough, so the agent does not need the capability.
 
@@ -35,8 +35,8 @@ own (delegation, such as that of systemd to a user's session) and have removed t
 them for all others. (`CAP_DAC_OVERRIDE` includes this capability, and allows more.)
 
 The agent uses no other capability. A test (`cargo xtask test rights`) runs the agent as root
-without each of the others in turn, and finds the same domains in the same attach modes; on the oldest
-and newest kernels it leaves out all of them at once, with the same result.
+without each of the others in turn, and finds the same domains in the same attach modes. On the
+oldest and newest kernels it leaves out all of them at once, with the same result.
 
 ```yaml
 securityContext:
@@ -99,7 +99,7 @@ securityContext:
 
 [The manifest](../deploy/kustomize/base/sysprobe.yaml) shows what the chart asks for. `cargo xtask
 test rights` compares its capabilities with the table, and `cargo xtask e2e chart` checks the
-capabilities and writable mounts of the running container.
+capabilities and writable mounts of the running container. The agent needs none of these:
 
 - `privileged: true`, or a capability that is not in the table.
 - The host's network namespace (`hostNetwork`): the programs see the whole node without it.

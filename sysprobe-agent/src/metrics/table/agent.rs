@@ -162,7 +162,7 @@ pub(super) static AGENT: &[Metric] = &[
         kind: Kind::Counter,
         help: "Updates that were lost or could not be attributed.",
         labels: &["domain", "reason"],
-        source: "counted in the BPF programs",
+        source: "counted in the BPF programs and in the agent",
         emit: |snapshot, emit| {
             for lost in &snapshot.agent.lost_updates {
                 emit.value(&[("domain", &lost.domain), ("reason", &lost.reason)], lost.count as f64);
@@ -193,7 +193,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_unattributed",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "CPU time and waits that are attributed to `unknown`, because the cgroup is not known.",
+        help: "CPU time and waits that are attributed to `unknown`: the cgroup could not be determined, or \
+               had no slot.",
         labels: &["domain"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -251,8 +252,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_interference_lost",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that tasks waited for other cgroups and that could not be recorded by pair, because the \
-               BPF map was full. It is part of the cause `unknown`.",
+        help: "Waiting time whose pair of cgroups (the waiting one and the running one) could not be \
+               recorded, because the BPF map was full. It is part of the cause `unknown`.",
         labels: &[],
         source: "counted in the BPF programs",
         emit: |snapshot, emit| emit.value(&[], seconds(snapshot.agent.interference_lost_ns)),
@@ -261,7 +262,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_scans",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Passes of each scan: open files or tasks when the agent starts (programs that end in _seed), \
+        help: "Passes of each scan: open files or tasks when the agent starts (names that end in _seed), \
                tasks (sched_scan), sockets (tcp_scan, or tcp_scan_fd where the kernel refuses iterators over \
                maps), cgroups.",
         labels: &["scan"],

@@ -10,7 +10,7 @@ pub(super) static MEMORY: &[Metric] = &[
         kind: Kind::Gauge,
         help: "Memory charged to the cgroup and those below it, page cache included. A pod with a limit of \
                its own also has a series with an empty container; a slice with a limit has a series, too. \
-               Both include what is below them: do not add them up.",
+               Both include what is below them, so leave them out of sums over containers.",
         labels: WORKLOAD,
         source: "memory.current; memory.usage_in_bytes on cgroup v1",
         emit: |snapshot, emit| each_level(snapshot, emit, |levels| Some(levels.usage_bytes)),

@@ -44,8 +44,8 @@ pub(super) static NET: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "IP packets that the kernel dropped, by its reason (enum skb_drop_reason, in lower case). A \
-               drop belongs to the receiving socket (Linux 6.11) or the sending one; without a socket, to \
-               container=\"kernel\".",
+               drop belongs to the receiving socket (before Linux 6.11, only if that had no room for a \
+               datagram), else to the sending one. Without a socket, it belongs to container=\"kernel\".",
         labels: &["namespace", "pod", "container", "reason"],
         source: "kfree_skb (5.17), udp_fail_queue_rcv_skb",
         emit: drops,

@@ -10,8 +10,8 @@ pub(super) static RECLAIM: &[Metric] = &[
         name: "sysprobe_memory_direct_reclaim",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that tasks spent in direct reclaim, freeing memory themselves because the machine or a \
-               memory limit above them had none left.",
+        help: "Time that tasks spent in direct reclaim: freeing memory themselves, because the machine had \
+               none left or a memory limit was reached.",
         labels: WORKLOAD,
         source: SOURCE,
         emit: |snapshot, emit| each(snapshot, emit, |reclaim| seconds(reclaim.took_ns)),

@@ -13,8 +13,8 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_wakeup_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time from when a task becomes runnable (woken, created or preempted) until it runs on a CPU, \
-               the run-queue latency of other tools.",
+        help: "Time from when a task becomes runnable (woken, created or preempted) until it runs on a CPU. \
+               Other tools call it run-queue latency.",
         labels: WORKLOAD,
         source: "task_struct.sched_info.run_delay, one observation per arrival on a CPU (pcount)",
         emit: wait_histograms,
@@ -55,7 +55,7 @@ pub(super) static SCHED: &[Metric] = &[
                and had not switched to the task yet), unknown.",
         labels: CAUSES,
         source: "task_struct.sched_info.run_delay, divided by the context switches, interrupts and softirqs \
-                 of that CPU; of frequent softirqs a sample is timed, down to one in 64",
+                 of that CPU; frequent softirqs are sampled (at least one in 64 is timed)",
         emit: |snapshot, emit| {
             each_sched(snapshot, |row, sched| {
                 for (cause, ns) in sched.causes.iter().flat_map(CausesSample::each) {

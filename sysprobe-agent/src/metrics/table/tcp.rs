@@ -85,8 +85,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_accept_queue_overflows",
-        "Connections that did not fit into an accept queue (ListenOverflows). Absent where kernel functions \
-         cannot be hooked.",
+        "Connections that did not fit into an accept queue (ListenOverflows). Absent where the domain tcp \
+         has no function hooks (fentry or kprobe).",
         WORKLOAD,
         "tcp_conn_request, tcp_v4_syn_recv_sock, tcp_v6_syn_recv_sock",
         |snapshot, emit| {

@@ -13,8 +13,8 @@ pub(super) static THREADS: &[Metric] = &[
         help: "Threads by state when they were last counted, at most five seconds ago: running (on a CPU), \
                runnable (waiting for one), interruptible, uninterruptible, stopped, traced, idle (kernel \
                threads without work), parked, zombie, dead. The states are those of /proc/PID/task/TID/stat, \
-               with R split into running and runnable. States from stopped on have a series only while they \
-               have threads. The agent's counting thread counts as running.",
+               with R split into running and runnable. The states from stopped to dead have a series only \
+               while they have threads. The agent's counting thread counts as running.",
         labels: &["namespace", "pod", "container", "state"],
         source: "task_struct.__state, exit_state and on_cpu of every task, by a task iterator",
         emit: threads,

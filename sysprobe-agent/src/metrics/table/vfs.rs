@@ -16,9 +16,9 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs_operations",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Calls on files, directories and block devices of storage file systems, including failed ones; \
-               requests of io_uring and libaio; and major page faults (fault), which read memory-mapped \
-               files.",
+        help: "Calls on files and directories of storage file systems, and on block devices, including \
+               failed ones; requests of io_uring and libaio; and major page faults (fault), which read \
+               memory-mapped files.",
         labels: LABELS,
         source: FUNCTIONS,
         emit: |snapshot, emit| each(snapshot, emit, |_, sample| Some(sample.latency.count())),
@@ -47,7 +47,7 @@ pub(super) static VFS: &[Metric] = &[
         name: "sysprobe_vfs_latency",
         unit: Unit::Seconds,
         kind: Kind::Histogram,
-        help: "Time that the caller waited for a call; for io_uring and libaio requests, time from \
+        help: "Duration of a call, from entry to return; for io_uring and libaio requests, time from \
                submission to completion.",
         labels: LABELS,
         source: "bpf_ktime_get_ns at entry and return of the same functions, at submission and completion of \

@@ -11,12 +11,13 @@ use super::programs::{Share, Shares};
 
 /// Explains the numbers in the tables.
 const EXPLANATION: &str = "\
-Each part with a variant has parts without it before and after, and is compared with the mean of
-these two. The tables have the median of these changes over all pairs, and their quartiles in
-brackets. `A against A` repeats the measurement without starting anything. It shows the machine's
-own variation: a change within its quartiles is not significant. CPU time is that of the server's
-cgroup, divided by the requests; the client's is not in it. fio is client and server in one; its CPU
-time is that of its reading thread.";
+A part is one measurement under a load. A variant is what runs beside the load: `default` is the
+agent in its default configuration. Each part with a variant is compared with the mean of the parts
+without it just before and just after. The tables have the median of these changes over all pairs,
+and their quartiles in brackets. `A against A` repeats the measurement without starting anything. It
+shows the machine's own variation: a change within its quartiles is not significant. CPU time is
+that of the server's cgroup, divided by the requests; the client's is not in it. fio is client and
+server in one; its CPU time is that of its reading thread.";
 
 /// Explains the table of programs.
 const PROGRAMS: &str = "\

@@ -23,3 +23,6 @@ pub mod storage;
 pub mod tcp;
 pub mod traffic;
 pub mod vfs;
+
+/// 2^64 divided by the golden ratio. A multiplication by it spreads a value over the upper bits.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

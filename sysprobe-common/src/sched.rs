@@ -2,6 +2,7 @@
 
 use crate::{hist, lanes};
 
+mod interrupts;
 pub mod slices;
 pub mod threads;
 pub mod throttle;

@@ -26,8 +26,7 @@ pub mod socket;
 pub mod storage;
 pub mod volatile;
 
-/// 2^64 divided by the golden ratio. A multiplication by it spreads a value over the upper bits.
-pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+pub use sysprobe_common::GOLDEN;
 
 /// The end of every object: the licence, which the kernel's tracing helpers require, and the panic handler,
 /// which the compiler requires although nothing here can panic.

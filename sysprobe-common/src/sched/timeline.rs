@@ -13,9 +13,6 @@ pub const SOFTIRQS: u64 = u64::MAX - 2;
 /// Stands for a victim whose cgroup is not known. It is never the occupant of a CPU.
 pub const UNKNOWN_VICTIM: u64 = u64::MAX - 3;
 
-/// Stands for the start time of a softirq that is not measured.
-pub const UNMEASURED: u64 = 1;
-
 /// The cause of a wait, as far as the BPF programs can tell.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +141,7 @@ pub struct Timeline {
     /// The total time of interrupts, and the part of it that is in run intervals, in nanoseconds.
     pub interrupted: u64,
     pub interrupted_noted: u64,
-    /// When the current softirq began; 0 if there is none, [`UNMEASURED`] for one that is not measured.
+    /// When the current softirq began; 0 if there is none, 1 for one that is not measured.
     pub softirq_since: u64,
     /// The number of softirqs; and the sampling ratio, as a power of two (a measured softirq counts for all).
     pub softirqs: u32,
@@ -180,42 +177,3 @@ const _: () =
 const _: () = assert!(PARTS > Cause::ALL.len() && PARTS.is_power_of_two());
 const _: () = assert!(offset_of!(Timeline, clock_compared) == 56 && offset_of!(Timeline, division) == 128);
 const _: () = assert!(offset_of!(Timeline, run_intervals) == 256 && size_of::<Timeline>() == 8960);
-
-impl Timeline {
-    /// A device's interrupt begins. During a softirq it is a part of that. If the end of an earlier one was
-    /// missed, its beginning is dropped.
-    #[inline]
-    pub fn begin_interrupt(&mut self, now: impl FnOnce() -> u64) {
-        self.interrupt_since = if self.softirq_since == 0 { now() } else { 0 };
-    }
-
-    #[inline]
-    pub fn end_interrupt(&mut self, now: impl FnOnce() -> u64) {
-        if self.interrupt_since != 0 {
-            self.interrupted += now() - self.interrupt_since;
-            self.interrupt_since = 0;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interrupt_whose_end_was_missed_is_not_counted() {
-        // SAFETY: integers, and arrays of them, for which zero bytes are valid.
-        let mut timeline: Timeline = unsafe { core::mem::zeroed() };
-        timeline.begin_interrupt(|| 100);
-        timeline.end_interrupt(|| 103);
-        assert_eq!(timeline.interrupted, 3);
-        timeline.begin_interrupt(|| 200);
-        timeline.softirq_since = 900;
-        timeline.begin_interrupt(|| 1000);
-        timeline.end_interrupt(|| 1005);
-        assert_eq!(timeline.interrupted, 3, "during a softirq, it is a part of that");
-        timeline.softirq_since = 0;
-        timeline.end_interrupt(|| 2000);
-        assert_eq!(timeline.interrupted, 3, "an end alone");
-    }
-}

@@ -144,8 +144,8 @@ fn run(args: &Args, loads: &[&'static Kind], others: Vec<Variant>, agent: &Agent
     let setting = setting(args, &bench, agent)?;
     let mut left_out = Vec::new();
     let variants = variants(args, others, agent, &mut left_out)?;
-    let counted = variants.iter().filter(|variant| args.programs && variant.of_programs(agent).is_some());
-    let counted = counted.count();
+    let has_programs = |variant: &&Variant| args.programs && variant.of_programs(agent).is_some();
+    let counted = variants.iter().filter(has_programs).count();
     if args.programs && counted == 0 {
         bail!("--programs needs the variant `default`, or --before");
     }

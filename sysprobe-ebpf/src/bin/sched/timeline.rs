@@ -6,12 +6,9 @@ use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_smp_processor_id;
 use aya_ebpf::macros::btf_map;
 use sysprobe_common::cgroup::{KERNEL, ROOT_ID};
-use sysprobe_common::sched::timeline::{
-    IDLE, RUN_INTERVALS, SOFTIRQS, UNKNOWN_VICTIM, UNMEASURED, WHOLE_SHARE,
-};
+use sysprobe_common::sched::timeline::{IDLE, RUN_INTERVALS, SOFTIRQS, UNKNOWN_VICTIM, WHOLE_SHARE};
 use sysprobe_common::sched::{Cause, RunInterval, SchedTask, Timeline, flag};
 use sysprobe_common::slot;
-use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::globals;
@@ -213,53 +210,17 @@ fn does_softirqs(task: impl Object) -> bool {
     task.u64_or_zero(&OFF_TASK_COMM) == SOFTIRQ_DAEMON
 }
 
-/// About one softirq is measured in this many nanoseconds on each CPU, because its two clock reads cost twice
-/// as much as all the rest.
-const MEASURED_EVERY: u64 = 250_000;
-/// If measured softirqs are further apart than this, a larger share of them is measured.
-const SELDOM: u64 = 4 * MEASURED_EVERY;
-/// The smallest share, as a power of two: one of 64 softirqs is measured.
-const LEAST_SHARE: u32 = 6;
-
-/// A softirq begins. Interrupts during it are a part of it.
 #[inline(always)]
 pub(crate) fn softirq_begins() {
     if let Some(timeline) = of_this_cpu() {
-        timeline.softirqs = timeline.softirqs.wrapping_add(1);
-        timeline.softirq_since = if is_measured(timeline) { now() } else { UNMEASURED };
+        timeline.begin_softirq(now);
     }
-}
-
-/// At irregular intervals, because timers and packets may alternate.
-#[inline(always)]
-const fn is_measured(timeline: &Timeline) -> bool {
-    let share = timeline.softirq_share & 63;
-    share == 0 || (timeline.softirqs as u64).wrapping_mul(GOLDEN) >> (64 - share) == 0
 }
 
 #[inline(always)]
 pub(crate) fn softirq_ends() {
-    let Some(timeline) = of_this_cpu() else { return };
-    let since = timeline.softirq_since;
-    timeline.softirq_since = 0;
-    if since > UNMEASURED {
-        let now = now();
-        timeline.interrupted += (now - since) << (timeline.softirq_share & 63);
-        let pause = now.wrapping_sub(timeline.softirq_measured);
-        timeline.softirq_measured = now;
-        timeline.softirq_share = next_share(timeline.softirq_share, pause);
-    }
-}
-
-/// The share to measure, by the time between the last two measured softirqs.
-#[inline(always)]
-const fn next_share(share: u32, pause: u64) -> u32 {
-    if pause < MEASURED_EVERY {
-        if share < LEAST_SHARE { share + 1 } else { LEAST_SHARE }
-    } else if pause > SELDOM && share > 0 {
-        share - 1
-    } else {
-        share
+    if let Some(timeline) = of_this_cpu() {
+        timeline.end_softirq(now);
     }
 }
 

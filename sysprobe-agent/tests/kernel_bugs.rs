@@ -34,10 +34,11 @@ unsafe impl SharedNumbers for Naps {}
 
 const NAP: Duration = Duration::from_millis(600);
 
-/// Runs for longer than its share, so that its lag is negative when it blocks, and sleeps.
+/// Runs for a part of its first slice and sleeps. It wakes up with a lag of zero, so the lag is negative when
+/// it blocks.
 fn nap(naps: &AtomicU64) {
     loop {
-        process::spin_for(Duration::from_millis(20));
+        process::use_cpu(Duration::from_millis(1));
         naps.fetch_add(1, Ordering::Release);
         thread::sleep(NAP);
     }
@@ -87,8 +88,9 @@ fn counted(sleepers: &[Sleeper], spinner: &Load) -> u64 {
     all.map(|load| load.totals().wait_ns).sum()
 }
 
-/// Gives the calling thread a high priority, so that it reacts at once on a busy machine.
-fn be_quick() {
+/// Gives the calling thread a high priority on one CPU, so that it reacts at once on a busy machine.
+fn be_quick(cpu: usize) {
+    process::move_this_thread_to(cpu);
     // SAFETY: plain numbers; 0 is the calling thread. Where it is refused, it takes more attempts.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
 }
@@ -119,7 +121,8 @@ fn a_sleep_that_the_kernel_counts_as_a_wait_is_no_wait_and_no_neighbour_is_blame
     let lost_before: Vec<_> =
         watchers.iter().map(|watcher| lost(&watcher.agent.snapshot(), "sched", "delayed_sleeper")).collect();
     let counted_before = counted(&loads, &spinner);
-    be_quick();
+    // On the sleepers' CPU, it would often wait for longer than a sleeper stays on the run queue.
+    be_quick(there);
     spinner.resume();
     for sleeper in &loads {
         sleeper.load.resume();

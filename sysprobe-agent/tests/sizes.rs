@@ -58,17 +58,6 @@ fn idle_ticks() -> Vec<u64> {
         .collect()
 }
 
-/// Pins the test to the first CPU, where a flush needs no interrupt.
-fn stay() {
-    // SAFETY: a set of plain integers, for which zero bytes are valid.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is within the set.
-    unsafe { libc::CPU_SET(0, &mut set) };
-    // SAFETY: a live set of the size that is given.
-    let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-}
-
 #[test]
 fn a_cpu_that_idles_is_not_interrupted() {
     const FLUSHES: u64 = 20;
@@ -77,7 +66,8 @@ fn a_cpu_that_idles_is_not_interrupted() {
         left_out("CPUs that idle", "there is one CPU only");
         return;
     }
-    stay();
+    // On the first CPU, a flush needs no interrupt.
+    process::move_this_thread_to(0);
     let mut sched = start(|_| {});
     let (started, idled) = (Instant::now(), idle_ticks());
     loop {

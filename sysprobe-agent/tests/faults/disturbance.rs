@@ -2,8 +2,7 @@
 //! interrupt during that work frees ended tasks (RCU) and hits the agent's probe on `free_task`.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::mem::zeroed;
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -28,7 +27,7 @@ pub(crate) fn beside(cpu: usize, mut work: impl FnMut() + Send, seen: impl FnOnc
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            pin(cpu);
+            process::move_this_thread_to(cpu);
             while !done.load(Ordering::Relaxed) {
                 work();
             }
@@ -45,17 +44,6 @@ impl<F: FnMut()> Drop for Defer<F> {
     fn drop(&mut self) {
         (self.0)();
     }
-}
-
-fn pin(cpu: usize) {
-    // SAFETY: plain integers, for which zero is a value.
-    let mut set = unsafe { zeroed::<libc::cpu_set_t>() };
-    // SAFETY: the number is within the set, and the address is of a live value of that size.
-    let result = unsafe {
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
 
 /// Writes a large map value. Meanwhile, the kernel runs no kprobe program on this CPU.

@@ -11,7 +11,7 @@ use sysprobe_agent::snapshot::Snapshot;
 use super::support::agent::Agent;
 use super::support::cgroup::Cgroup;
 use super::support::place::{Flag, sleep_forever};
-use super::support::process::{Load, cpus};
+use super::support::process::{self, Load, cpus};
 use super::support::totals::lost;
 use super::support::{figure, until};
 use super::{has_socket_scan, host, raise_limit, socket_scan, sockets_only, tcp};
@@ -96,15 +96,10 @@ fn latest(body: impl FnOnce()) -> Option<Duration> {
         for cpu in cpus() {
             let (late, is_over, is_allowed) = (&late, &is_over, &is_allowed);
             scope.spawn(move || {
+                process::move_this_thread_to(cpu);
                 let parameter = libc::sched_param { sched_priority: 50 };
-                // SAFETY: plain integers, for which zero is a value; the addresses are of live values of
-                // those sizes.
-                let result = unsafe {
-                    let mut set: libc::cpu_set_t = std::mem::zeroed();
-                    libc::CPU_SET(cpu, &mut set);
-                    libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-                    libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter)
-                };
+                // SAFETY: plain numbers and a pointer to one that lives; 0 is the calling thread.
+                let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
                 is_allowed.fetch_and(result == 0, Ordering::Relaxed);
                 while !is_over.load(Ordering::Relaxed) {
                     let due = Instant::now() + PERIOD;

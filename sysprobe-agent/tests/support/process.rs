@@ -91,11 +91,7 @@ impl Load {
 
     /// Moves its first thread to another CPU, now or when it wakes up.
     pub(crate) fn move_to(&self, cpu: usize) {
-        let set = set_of(&[cpu]);
-        // SAFETY: the address is of a live value of that size.
-        let result =
-            unsafe { libc::sched_setaffinity(self.pid, size_of::<libc::cpu_set_t>(), &raw const set) };
-        assert_eq!(result, 0, "{}", io::Error::last_os_error());
+        move_to(self.pid, cpu);
     }
 
     /// Waits for the end of `body`, which must not have panicked.
@@ -128,6 +124,18 @@ impl Drop for Load {
             self.reap(0);
         }
     }
+}
+
+/// Moves the calling thread to a CPU.
+pub(crate) fn move_this_thread_to(cpu: usize) {
+    move_to(0, cpu);
+}
+
+fn move_to(thread: i32, cpu: usize) {
+    let set = set_of(&[cpu]);
+    // SAFETY: the address is of a live value of that size.
+    let result = unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &raw const set) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
 
 /// Makes a command start in a cgroup.

@@ -15,7 +15,7 @@ use crate::results::Results;
 use crate::{cmd, say};
 
 /// The programs that take longest. They start first, so that none of them runs alone at the end.
-const LONGEST: [&str; 6] = ["rxpath", "port", "kernel_bugs", "command_memory", "cgroup", "rights"];
+const LONGEST: [&str; 6] = ["rxpath", "port", "cgroup", "threads", "vfs_limit", "restarts"];
 
 /// Runs all programs; `prepare` gets each command before it starts. An error means that one did not start.
 pub(super) fn run(

@@ -13,6 +13,8 @@ use super::walk::Walk;
 /// How long a removed cgroup is kept for the last accounting of its tasks. A thread leaves its CPU for the
 /// last time shortly after the kernel lets its cgroup be removed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// A cgroup that was created less than this ago may not be visible to a walk yet.
+const UNSEEN_AT_FIRST: Duration = Duration::from_secs(1);
 /// The kernel accepts paths of 4096 bytes, including the hierarchy's mount point and the name of a file. A
 /// cgroup with a longer path cannot be read, so it counts as a part of the nearest ancestor with a shorter
 /// one.
@@ -92,14 +94,23 @@ impl Tree {
     /// the upper one). So a cgroup with a higher id than all that were known after the previous walk is
     /// younger than that walk, and its event was lost. One with a lower id was missed then, or has been
     /// forgotten, and how much of its totals is new is unknown.
-    pub fn reconcile(&mut self, walk: Walk, now: Instant) {
+    ///
+    /// Returns `false` if another walk has to decide about a new cgroup: the kernel reports a creation before
+    /// its directory can be seen (`cgroup_mkdir` runs before `kernfs_activate`).
+    pub fn reconcile(&mut self, walk: Walk, now: Instant) -> bool {
         let present: HashSet<u64> = walk.found.iter().map(|found| found.id).collect();
         let is_complete = walk.unreadable == 0;
         let newest = present.iter().chain(self.cgroups.keys()).chain(&self.newest).max().copied();
         let before = std::mem::replace(&mut self.newest, newest.filter(|_| is_complete));
+        let mut is_sure = true;
         if is_complete {
-            for (_, cgroup) in self.cgroups.iter_mut().filter(|(id, _)| !present.contains(id)) {
-                cgroup.died.get_or_insert(now);
+            let missing = self.cgroups.iter_mut().filter(|(id, _)| !present.contains(id));
+            for cgroup in missing.map(|(_, cgroup)| cgroup).filter(|cgroup| cgroup.died.is_none()) {
+                if now.duration_since(cgroup.since) < UNSEEN_AT_FIRST {
+                    is_sure = false;
+                } else {
+                    cgroup.died = Some(now);
+                }
             }
         }
         for found in walk.found {
@@ -112,6 +123,7 @@ impl Tree {
                 self.place(found.id, found.parent, &found.name, (origin, now));
             }
         }
+        is_sure
     }
 
     /// Applies one event. Returns `false` if the parent is unknown, and with it the path: a walk is due.

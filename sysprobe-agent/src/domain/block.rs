@@ -144,7 +144,7 @@ impl Counters for BlockStats {
 
 impl Charge for BlockStats {
     fn is_idle(&self) -> bool {
-        self.operations.iter().all(operation::is_unused)
+        self.queued_ns.iter().all(|ns| *ns == 0) && self.operations.iter().all(operation::is_unused)
     }
 
     fn add_to(&self, workload: &mut WorkloadSample) {

@@ -100,7 +100,8 @@ impl Counters for ReclaimStats {
 
 impl Charge for ReclaimStats {
     fn is_idle(&self) -> bool {
-        self.reclaims == 0
+        // A program that is adding may have got no further than the first.
+        self.took_ns == 0 && self.reclaims == 0
     }
 
     fn add_to(&self, workload: &mut WorkloadSample) {

@@ -189,7 +189,7 @@ impl Counters for RxpathStats {
 
 impl Charge for RxpathStats {
     fn is_idle(&self) -> bool {
-        self.total.counts.iter().all(|count| *count == 0)
+        self.stages.iter().chain([&self.total]).all(times::is_unused)
     }
 
     fn add_to(&self, workload: &mut WorkloadSample) {

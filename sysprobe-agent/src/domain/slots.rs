@@ -66,6 +66,10 @@ impl SlotOwner {
     }
 }
 
+/// Flags of an update (`include/uapi/linux/bpf.h`): only a new entry, or only one that exists.
+const BPF_NOEXIST: u64 = 1;
+const BPF_EXIST: u64 = 2;
+
 /// Maximum number of keys of deleted cgroups that stay in the map with [`slot::UNKNOWN`].
 const GONE: usize = 64;
 
@@ -155,19 +159,47 @@ impl<S: Counters, K: Key> Slots<S, K> {
 
     /// Frees the slot of a deleted cgroup's key, and passes its last counts to `take`.
     pub fn release(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
-        let slot = match self.known.get(&key, 0) {
-            Ok(slot) => slot,
-            // Most cgroups have no activity of their own, and so no slot.
-            Err(MapError::KeyNotFound) => return Ok(()),
-            Err(error) => return Err(failed(self.maps.known, &error)),
+        // Most cgroups have no activity of their own, and so no slot.
+        let Some(slot) = self.slot_of(key)?.filter(|slot| *slot >= slot::FIRST_FREE) else { return Ok(()) };
+        self.known.remove(&key).map_err(|error| failed(self.maps.known, &error))?;
+        self.empty(slot, take)
+    }
+
+    /// The same for a cgroup that does not come back. Activity of its leftovers, such as a socket with data
+    /// to send, is charged to `unknown` from now on. Otherwise their slot would have to be released again and
+    /// again.
+    pub fn retire(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
+        let slot = loop {
+            let slot = self.slot_of(key)?;
+            let flags = if slot.is_some() { BPF_EXIST } else { BPF_NOEXIST };
+            match self.known.insert(key, slot::UNKNOWN, flags) {
+                Ok(()) => break slot,
+                // A program has just given it a slot, which would never become free again.
+                Err(error) if slot.is_none() && is_taken(&error) => {}
+                Err(error) => return Err(failed(self.maps.known, &error)),
+            }
         };
-        if slot < slot::FIRST_FREE {
-            return Ok(());
+        self.gone.push_back(key);
+        if let Some(slot) = slot.filter(|slot| *slot >= slot::FIRST_FREE) {
+            self.empty(slot, take)?;
         }
+        self.forget_gone()
+    }
+
+    /// The slot in a key's entry, if it has one.
+    fn slot_of(&self, key: K) -> Result<Option<u32>, LoadError> {
+        match self.known.get(&key, 0) {
+            Ok(slot) => Ok(Some(slot)),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(failed(self.maps.known, &error)),
+        }
+    }
+
+    /// Frees a slot that no key has any more, and passes its last counts to `take`.
+    fn empty(&mut self, slot: u32, take: impl FnOnce(&S)) -> Result<(), LoadError> {
         let unmapped = |error: io::Error| LoadError::Map { map: self.maps.stats, reason: error.to_string() };
         self.stats.reach(elements(self.shards, slot).end - 1).map_err(unmapped)?;
         take(&gathered(&self.stats, self.shards, &mut self.last, slot));
-        self.known.remove(&key).map_err(|error| failed(self.maps.known, &error))?;
         for element in elements(self.shards, slot) {
             self.stats.write(element, S::ZERO);
         }
@@ -175,17 +207,6 @@ impl<S: Counters, K: Key> Slots<S, K> {
             *last = None;
         }
         self.give_back(slot)
-    }
-
-    /// The same for a cgroup that does not come back. Activity of its leftovers, such as a socket with data
-    /// to send, is charged to `unknown` from now on. Otherwise their slot would have to be released again and
-    /// again.
-    pub fn retire(&mut self, key: K, take: impl FnOnce(&S)) -> Result<(), LoadError> {
-        self.release(key, take)?;
-        let wrong = |error: MapError| failed(self.maps.known, &error);
-        self.known.insert(key, slot::UNKNOWN, 0).map_err(wrong)?;
-        self.gone.push_back(key);
-        self.forget_gone()
     }
 
     /// Leaves no more keys of deleted cgroups in the map than there was room for when it was last listed.
@@ -238,6 +259,11 @@ pub(crate) fn losses<const COUNT: usize>(
         reason: reason.into(),
         count: counts.total(number),
     })
+}
+
+/// Whether there is an entry already.
+fn is_taken(error: &MapError) -> bool {
+    matches!(error, MapError::SyscallError(error) if error.io_error.kind() == io::ErrorKind::AlreadyExists)
 }
 
 fn failed(map: &'static str, error: &MapError) -> LoadError {

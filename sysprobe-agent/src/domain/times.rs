@@ -20,3 +20,8 @@ pub(crate) fn combine(
 pub(crate) fn accumulate(total: &mut HistogramSample, gathered: &Times) {
     total.gather(&gathered.counts, gathered.sum_ns);
 }
+
+/// Checks all of them: a program that is adding may have got no further than the first.
+pub(crate) fn is_unused(gathered: &Times) -> bool {
+    gathered.sum_ns == 0 && gathered.counts.iter().all(|count| *count == 0)
+}

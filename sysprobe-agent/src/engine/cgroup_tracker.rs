@@ -71,7 +71,7 @@ impl CgroupTracker {
             return;
         }
         match self.walk(now) {
-            Ok(()) => (self.made_good, self.stale) = (lost, false),
+            Ok(is_sure) => (self.made_good, self.stale) = (lost, !is_sure),
             Err(error) => {
                 self.stale = true;
                 warn!(
@@ -99,7 +99,8 @@ impl CgroupTracker {
         }
     }
 
-    fn walk(&mut self, now: Instant) -> anyhow::Result<()> {
+    /// Whether no other walk is needed.
+    fn walk(&mut self, now: Instant) -> anyhow::Result<bool> {
         let begun = Instant::now();
         self.walked = now;
         self.walks += 1;
@@ -111,10 +112,10 @@ impl CgroupTracker {
             warn!(count = walk.unreadable, "Some cgroup directories could not be read.");
         }
         self.complete = walk.unreadable == 0;
-        self.tree.reconcile(walk, now);
+        let is_sure = self.tree.reconcile(walk, now);
         self.incomplete += u64::from(!self.complete);
         self.walk_took = begun.elapsed();
-        Ok(())
+        Ok(is_sure)
     }
 
     pub(super) fn wake_up(&self) -> std::io::Result<Option<OwnedFd>> {

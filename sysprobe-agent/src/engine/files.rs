@@ -1,7 +1,7 @@
 //! The domains that read cgroup files, as far as the plan enables them. They read every cgroup that has
 //! series and add the readings to its workload.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -15,7 +15,7 @@ use super::start::file_domain;
 use super::workload::{LastKills, Reading, Registry};
 use crate::cgroup::files::Place;
 use crate::cgroup::mounts::KeyHierarchy;
-use crate::cgroup::tree::{Cgroup, Tree};
+use crate::cgroup::tree::{Cgroup, Origin, Tree};
 use crate::domain::cpu::CpuFiles;
 use crate::domain::memory::MemoryFiles;
 use crate::domain::pressure::PressureFiles;
@@ -76,6 +76,8 @@ struct Domain<R: Read> {
     seen: HashMap<u64, <R::Sample as Reading>::Seen>,
     /// The last sample, by cgroup.
     last: HashMap<u64, R::Sample>,
+    /// Parents of other cgroups that have nothing to export at present.
+    left_out: HashSet<u64>,
     unreadable: u64,
     /// The number of failures of this pass, and the first error.
     failed: (u64, Option<anyhow::Error>),
@@ -184,10 +186,21 @@ impl<R: Read> Domain<R> {
             files,
             seen: HashMap::new(),
             last: HashMap::new(),
+            left_out: HashSet::new(),
             unreadable: 0,
             failed: (0, None),
             said: 0,
         })
+    }
+
+    /// Exports nothing of a parent of other cgroups. Its settings are no longer valid.
+    fn leave_out(&mut self, of: &Of<'_>, attribution: &mut Attribution, registry: &mut Registry) {
+        self.left_out.insert(of.id);
+        if self.last.remove(&of.id).is_some()
+            && let Some(owner) = attribution.resolve(of.id, of.cgroup, of.now)
+        {
+            registry.forget_settings::<R::Sample>(owner);
+        }
     }
 }
 
@@ -221,6 +234,9 @@ impl<R: Read> ReadDomain for Domain<R> {
         let Some(path) = tree.path(of.id) else { return };
         let sample = match R::read(&mut self.files, &path, of.place) {
             Ok(Some(sample)) => sample,
+            Ok(None) if of.place != Place::Workload => {
+                return self.leave_out(of, attribution, registry);
+            }
             Ok(None) => {
                 self.last.remove(&of.id);
                 return;
@@ -231,6 +247,10 @@ impl<R: Read> ReadDomain for Domain<R> {
                 return;
             }
         };
+        // What its totals have grown by meanwhile was used by its children, which have series of their own.
+        if self.left_out.remove(&of.id) {
+            self.seen.insert(of.id, sample.first_seen(Origin::Older));
+        }
         // Also noted for a cgroup without a name yet: its totals start here.
         let seen = self.seen.entry(of.id).or_insert_with(|| sample.first_seen(of.cgroup.origin));
         let Some(owner) = attribution.resolve(of.id, of.cgroup, of.now) else { return };
@@ -259,6 +279,7 @@ impl<R: Read> ReadDomain for Domain<R> {
     fn forget(&mut self, id: u64) {
         self.seen.remove(&id);
         self.last.remove(&id);
+        self.left_out.remove(&id);
     }
 
     fn losses(&self) -> LostUpdates {

@@ -139,6 +139,11 @@ impl Registry {
         });
     }
 
+    /// To be called if the files of a workload's cgroup are no longer exported.
+    pub(crate) fn forget_settings<R: Reading>(&mut self, owner: &Owner) {
+        self.each_sample(owner, R::forget_settings);
+    }
+
     /// To be called before the memory of all cgroups is read again.
     pub(crate) fn forget_memory_levels(&mut self) {
         let memory = self.samples_mut().filter_map(|sample| sample.memory.as_mut());
@@ -216,12 +221,12 @@ impl Registry {
             self.workloads.insert(workload.clone(), totals);
         }
         let totals = self.workloads.get_mut(workload).expect("it was inserted above if it was not there");
-        totals.gone_since = None;
         totals.pod.clone_from(pod);
         totals
     }
 
     /// Starts the grace period of workloads without cgroups, and drops those whose grace period has ended.
+    /// What is charged meanwhile, such as open sockets of a removed cgroup, does not prolong it.
     pub(crate) fn expire(&mut self, is_alive: impl Fn(&Workload) -> bool, now: Instant, grace: Duration) {
         self.workloads.retain(|workload, totals| {
             if is_alive(workload) {
@@ -253,11 +258,7 @@ impl Registry {
     #[must_use]
     pub(crate) fn other(&self) -> Option<WorkloadSample> {
         let mut other = self.other.clone()?;
-        other.cpu = other.cpu.map(|cpu| CpuSample {
-            usage_ns: cpu.usage_ns,
-            throttling: cpu.throttling,
-            ..CpuSample::default()
-        });
+        other.cpu = other.cpu.map(CpuSample::without_settings);
         Some(other)
     }
 

@@ -16,6 +16,13 @@ pub struct CpuSample {
     pub weight: Option<u64>,
 }
 
+impl CpuSample {
+    /// Only the totals.
+    pub(crate) fn without_settings(self) -> Self {
+        Self { usage_ns: self.usage_ns, throttling: self.throttling, ..Self::default() }
+    }
+}
+
 /// `nr_periods`, `nr_throttled` and the throttled time of `cpu.stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttling {

@@ -71,9 +71,21 @@ fn a_walk_finds_births_and_deaths_that_were_missed() {
     let start = Instant::now();
     let mut tree = tree();
     apply(&mut tree, &[(4, Change::Born, "/gone"), (2, Change::Born, "/stays")], start);
-    tree.reconcile(walk(&[(ROOT_ID, "/"), (2, "/stays"), (3, "/new")]), start);
-    assert_eq!(tree.departed(start + LAST_WORDS), [4]);
+    let later = start + UNSEEN_AT_FIRST;
+    assert!(tree.reconcile(walk(&[(ROOT_ID, "/"), (2, "/stays"), (3, "/new")]), later));
+    assert_eq!(tree.departed(later + LAST_WORDS), [4]);
     assert_eq!(alive(&tree), [2, 3]);
+}
+
+#[test]
+fn a_new_cgroup_that_no_walk_can_see_yet_is_not_dead() {
+    let start = Instant::now();
+    let mut tree = tree();
+    apply(&mut tree, &[(4, Change::Born, "/new")], start);
+    assert!(!tree.reconcile(walk(&[(ROOT_ID, "/")]), start), "another walk is due");
+    assert_eq!(alive(&tree), [4]);
+    assert!(tree.reconcile(walk(&[(ROOT_ID, "/"), (4, "/new")]), start + UNSEEN_AT_FIRST));
+    assert_eq!(alive(&tree), [4]);
 }
 
 #[test]
@@ -114,8 +126,10 @@ fn a_walk_that_could_not_see_everything_takes_none_for_dead() {
     apply(&mut tree, &[(4, Change::Born, "/hidden")], start);
     tree.reconcile(Walk { unreadable: 1, ..walk(&[]) }, start);
     assert_eq!(alive(&tree).len(), 1);
-    tree.reconcile(walk(&[]), start);
-    tree.reconcile(walk(&[(4, "/hidden")]), start);
+    let later = start + UNSEEN_AT_FIRST;
+    tree.reconcile(walk(&[]), later);
+    assert!(alive(&tree).is_empty());
+    tree.reconcile(walk(&[(4, "/hidden")]), later);
     assert_eq!(alive(&tree).len(), 1, "seen again, so it was not dead");
 }
 
@@ -149,7 +163,7 @@ fn one_that_is_found_again_after_it_was_given_up_is_not_new() {
     let start = Instant::now();
     let mut tree = tree();
     apply(&mut tree, &[(9, Change::Born, "/a")], start);
-    tree.reconcile(walk(&[(ROOT_ID, "/")]), start);
+    tree.reconcile(walk(&[(ROOT_ID, "/")]), start + UNSEEN_AT_FIRST);
     tree.forget(9);
     tree.reconcile(walk(&[(ROOT_ID, "/"), (9, "/a")]), start);
     assert_eq!(origin(&tree, 9), Origin::Older);

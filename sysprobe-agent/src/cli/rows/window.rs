@@ -108,10 +108,13 @@ impl Done {
         self.quota_cores = self.quota_cores.zip(other.quota_cores).map(|(own, other)| own + other);
     }
 
-    /// Adds the pod's own cgroup to the sum of the containers. Its files already include theirs.
+    /// Adds the pod's own cgroup to the sum of the containers. Its files already include theirs, except for
+    /// throttled time: that of its own quota, which its containers mostly exhaust at the same time.
     pub(super) fn add_own(&mut self, own: &Self) {
         let (usage_ns, quota_cores) = (self.usage_ns, self.quota_cores);
+        let throttled_ns = self.throttled_ns.max(own.throttled_ns);
         self.add(own);
+        self.throttled_ns = throttled_ns;
         self.usage_ns = own.usage_ns.or(usage_ns);
         self.quota_cores = own.quota_cores.or(quota_cores);
     }

@@ -1,9 +1,13 @@
-//! Which OOM kills are charged when a cgroup is removed.
+//! Which OOM kills are charged when a cgroup is removed, and what is counted of cgroups with and without
+//! children.
 
+use std::fs;
 use std::path::PathBuf;
 
+use tempfile::TempDir;
+
 use super::*;
-use crate::cgroup::tree::Origin;
+use crate::pods::PodsPlan;
 use crate::snapshot::{Workload, WorkloadSample};
 
 const POD: &str = "pod2c48913c-b29f-11e7-9350-020968147796";
@@ -11,8 +15,12 @@ const CONTAINER: &str = "5a9f3c0de1b24788a6c3d5e7f9012b4c6d8e0f1a2b3c4d5e6f70819
 
 fn domain() -> Domain<MemoryFiles> {
     let files = MemoryFiles::new(&KeyHierarchy::V2 { root: PathBuf::from("/none") }).expect("v2 has it");
-    let (seen, last) = (HashMap::new(), HashMap::new());
-    Domain { files, seen, last, unreadable: 0, failed: (0, None), said: 0 }
+    of_files(files)
+}
+
+fn of_files<R: Read>(files: R) -> Domain<R> {
+    let (seen, last, left_out) = (HashMap::new(), HashMap::new(), HashSet::new());
+    Domain { files, seen, last, left_out, unreadable: 0, failed: (0, None), said: 0 }
 }
 
 /// A cgroup that was removed after three kills.
@@ -79,4 +87,89 @@ fn a_removal_that_does_not_tell_charges_nothing() {
     let mut untold = removed("/a");
     untold.oom_kills = None;
     assert_eq!(slot_tables(&untold, Some(1)), None);
+}
+
+/// A hierarchy of version 2 in an ordinary directory, and what is counted of it.
+struct Node {
+    root: TempDir,
+    tracker: CgroupTracker,
+    domain: Domain<CpuFiles>,
+    attribution: Attribution,
+    registry: Registry,
+    start: Instant,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Node {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let hierarchy = KeyHierarchy::V2 { root: root.path().to_owned() };
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        Self {
+            tracker: CgroupTracker::start(root.path().to_owned(), None).expect("it is there"),
+            root,
+            domain: of_files(CpuFiles::new(hierarchy)),
+            attribution: Attribution::start(&PodsPlan::default(), runtime.handle()),
+            registry: Registry::default(),
+            start: Instant::now(),
+            _runtime: runtime,
+        }
+    }
+
+    fn write(&self, cgroup: &str, file: &str, text: &str) {
+        let directory = self.root.path().join(cgroup);
+        fs::create_dir_all(&directory).expect("a directory");
+        fs::write(directory.join(file), text).expect("a file");
+    }
+
+    fn remove(&self, cgroup: &str) {
+        fs::remove_dir_all(self.root.path().join(cgroup)).expect("it was there");
+    }
+
+    /// Reads all files, ten seconds after the last time; returns what a cgroup has.
+    fn read(&mut self, name: &str) -> CpuSample {
+        self.start += Duration::from_secs(10);
+        self.tracker.update(self.start);
+        for of in with_series(&self.tracker, self.start) {
+            self.domain.read(self.tracker.tree(), &of, &mut self.attribution, &mut self.registry);
+        }
+        let samples = self.registry.samples();
+        let sample = samples.into_iter().find(|sample| sample.workload.container == name);
+        sample.and_then(|sample| sample.cpu).unwrap_or_default()
+    }
+}
+
+/// Its totals include those of cgroups that were below it.
+#[test]
+fn a_slice_that_is_empty_again_is_not_charged_for_what_was_in_it() {
+    let mut node = Node::new();
+    node.write("x.slice", "cpu.stat", "usage_usec 0\n");
+    assert_eq!(node.read("x.slice").usage_ns.unwrap_or(0), 0);
+    for seconds in 1..=2 {
+        node.write("x.slice/a.service", "cpu.stat", "usage_usec 1000000\n");
+        node.read("a.service");
+        node.write("x.slice", "cpu.stat", &format!("usage_usec {seconds}000000\n"));
+        node.read("a.service");
+        node.remove("x.slice/a.service");
+        assert_eq!(node.read("x.slice").usage_ns.unwrap_or(0), 0, "{seconds} s of others");
+    }
+    node.write("x.slice", "cpu.stat", "usage_usec 2000007\n");
+    assert_eq!(node.read("x.slice").usage_ns, Some(7_000), "its own");
+}
+
+#[test]
+fn a_limit_that_is_taken_away_is_told_no_more_and_the_time_without_one_is_not_counted() {
+    let mut node = Node::new();
+    node.write("x.slice/a.service", "cpu.stat", "usage_usec 0\n");
+    node.write("x.slice", "cpu.stat", "usage_usec 5000000\n");
+    assert_eq!(node.read("x.slice"), CpuSample::default(), "it has no limit");
+    node.write("x.slice", "cpu.max", "50000 100000\n");
+    assert_eq!(node.read("x.slice").quota_cores, Some(0.5));
+    node.write("x.slice", "cpu.max", "max 100000\n");
+    assert_eq!(node.read("x.slice").quota_cores, None);
+    node.write("x.slice", "cpu.stat", "usage_usec 9000000\n");
+    node.read("x.slice");
+    node.write("x.slice", "cpu.max", "50000 100000\n");
+    let again = node.read("x.slice");
+    assert_eq!((again.quota_cores, again.usage_ns.unwrap_or(0)), (Some(0.5), 0));
 }

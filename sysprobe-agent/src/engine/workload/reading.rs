@@ -16,6 +16,9 @@ pub(crate) trait Reading {
 
     fn add_to(&self, workload: &mut WorkloadSample, seen: &mut Self::Seen);
 
+    /// Removes what a reading replaces instead of adding to it.
+    fn forget_settings(_workload: &mut WorkloadSample) {}
+
     /// The totals that count as seen before the first reading.
     fn first_seen(&self, origin: Origin) -> Self::Seen {
         let mut seen = Self::Seen::all(match origin {
@@ -94,6 +97,10 @@ impl Reading for CpuSample {
         total.period_us = self.period_us;
         total.burst_us = self.burst_us;
         total.weight = self.weight;
+    }
+
+    fn forget_settings(workload: &mut WorkloadSample) {
+        workload.cpu = workload.cpu.take().map(CpuSample::without_settings);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Totals across creation, deletion and return of cgroups.
 
-use sysprobe_common::hist;
+use sysprobe_common::block::{BlockStats, Operation};
+use sysprobe_common::hist::{self, Times};
+use sysprobe_common::reclaim::ReclaimStats;
+use sysprobe_common::rxpath::RxpathStats;
 use sysprobe_common::sched::SchedStats;
 use sysprobe_common::sched::threads::State;
 
@@ -41,6 +44,21 @@ fn an_idle_slot_makes_no_workload() {
     assert!(registry.samples().is_empty());
 }
 
+/// A program adds one number after the other, and the agent may read in between.
+#[test]
+fn an_update_that_is_read_in_part_is_not_lost() {
+    let parts: [&dyn Charge; 3] = [
+        &ReclaimStats { took_ns: 5, ..ReclaimStats::ZERO },
+        &BlockStats { queued_ns: [5; Operation::COUNT], ..BlockStats::ZERO },
+        &RxpathStats { total: Times { sum_ns: 5, ..Times::ZERO }, ..RxpathStats::ZERO },
+    ];
+    for (number, part) in parts.into_iter().enumerate() {
+        let mut registry = Registry::default();
+        registry.add(&owner("a"), part);
+        assert_eq!(registry.samples().len(), 1, "part {number}");
+    }
+}
+
 #[test]
 fn several_cgroups_of_one_workload_add_up() {
     let mut registry = Registry::default();
@@ -65,12 +83,9 @@ fn totals_survive_a_cgroup_and_end_with_the_grace() {
     registry.expire(|_| false, start, GRACE);
     assert_eq!(registry.samples().len(), 1);
     assert!(registry.samples()[0].gone);
-    registry.add(&owner("a"), &gathered(6));
-    assert!(!registry.samples()[0].gone);
-    assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
-    registry.expire(|_| false, start, GRACE);
     registry.expire(|_| false, start + GRACE / 2, GRACE);
-    assert_eq!(registry.samples().len(), 1);
+    registry.add(&owner("a"), &gathered(6));
+    assert_eq!(registry.samples()[0].sched.as_ref().map(|sched| sched.on_cpu_ns), Some(11));
     registry.expire(|_| false, start + GRACE, GRACE);
     assert!(registry.samples().is_empty());
 }

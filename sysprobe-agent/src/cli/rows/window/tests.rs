@@ -68,6 +68,16 @@ fn a_pod_is_as_throttled_as_its_most_throttled_container() {
     assert_eq!((pod.throttled_ratio, pod.throttled_ns), (Some(0.5), Some(7)));
 }
 
+/// As the recorded rules have it: throttled for as long as the containers together, or the pod.
+#[test]
+fn a_pod_is_not_throttled_twice_by_its_quota_and_its_containers() {
+    let [a, b] = ["a", "b"].map(|name| done(name, WorkloadKind::Container, 5, Some(0.5)));
+    for (own, expected) in [(None, 14), (Some(9), 14), (Some(14), 14), (Some(20), 20)] {
+        let pod = Done { throttled_ns: own, ..done("", WorkloadKind::Pod, 10, Some(1.0)) };
+        assert_eq!(sum(&[&a, &b, &pod]).throttled_ns, Some(expected), "{own:?}");
+    }
+}
+
 #[test]
 fn what_a_container_did_before_it_was_started_again_is_not_lost() {
     let before =

@@ -31,6 +31,7 @@ use directory::Directory;
 pub(crate) use directory::SANDBOX_AFTER;
 use id::ContainerId;
 use misses::Misses;
+use plan::KubernetesPlan;
 pub use plan::{PodFacts, PodsPlan};
 pub use source::SourceKind;
 use source::{Api, Change, Cri, Demand, Feed, Found, Kubelet, Runtime, Source, Update, keep_running};
@@ -43,6 +44,9 @@ use crate::cgroup::name::Name;
 
 /// A busy node's pods change a few times a second, and the engine takes in reports every second.
 const UPDATES_MAX: usize = 1024;
+/// How long the API server may take for its first answer, once it is asked: all agents of a new version start
+/// together.
+const FIRST_ANSWER: Duration = Duration::from_secs(60);
 
 /// The running sources, and everything that they have reported.
 #[derive(Debug)]
@@ -56,6 +60,8 @@ pub struct Pods {
     /// One for each source that is only asked when something is unknown.
     demands: Vec<Arc<Demand>>,
     vitality: Vitality,
+    /// By when the API server's first answer is expected, if it is asked.
+    first_answer_by: Option<Instant>,
     /// The tasks end when this is dropped.
     _tasks: JoinSet<()>,
 }
@@ -68,6 +74,8 @@ impl Pods {
         let states = States::new(plan.chosen());
         let is_only = plan.kubernetes.is_none() && plan.kubelet.is_none();
         let vitality = Vitality::default();
+        let first_answer = |plan: &KubernetesPlan| Instant::now() + plan.jitter + FIRST_ANSWER;
+        let first_answer_by = plan.kubernetes.as_ref().map(first_answer);
         let mut starter = Starter { handle, sender, tasks: JoinSet::new(), demands: Vec::new() };
         if let Some(plan) = plan.kubernetes {
             starter.start(Api::new(plan));
@@ -91,6 +99,7 @@ impl Pods {
             updates,
             demands: starter.demands,
             vitality,
+            first_answer_by,
             _tasks: starter.tasks,
         }
     }
@@ -169,6 +178,13 @@ impl Pods {
     #[must_use]
     pub fn watch_age(&self) -> Option<Duration> {
         self.states.watch_age(Instant::now())
+    }
+
+    /// Whether the API server has not answered since the start and is not late: until then, most pods are
+    /// unknown.
+    #[must_use]
+    pub fn awaits_first_answer(&self, now: Instant) -> bool {
+        self.first_answer_by.is_some_and(|by| now < by) && self.states.watch_age(now).is_none()
     }
 
     /// Whether a restart would bring back a source, for callers that may not wait for the engine.

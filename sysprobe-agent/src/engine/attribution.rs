@@ -109,7 +109,7 @@ impl Attribution {
         } else if !self.known.contains_key(&id) {
             let patience = self.patience(&answer);
             let wait = self.waiting.entry(id).or_insert_with(|| Wait::new(now));
-            let is_over = wait.is_over(&answer, patience, now);
+            let is_over = wait.is_over(&answer, patience, now) && !self.pods.awaits_first_answer(now);
             if self.may_come(name) && !is_over {
                 return None;
             }
@@ -206,8 +206,9 @@ impl Attribution {
         let changes = self.pods.changes();
         let is_news = changes != std::mem::replace(&mut self.looked, changes);
         let pods = &mut self.pods;
+        let is_answered = !pods.awaits_first_answer(now);
         let mut place = |name: &Name, since| {
-            let is_late = now.duration_since(since) >= PATIENCE;
+            let is_late = is_answered && now.duration_since(since) >= PATIENCE;
             if !is_news && !is_late {
                 return None;
             }
@@ -252,7 +253,7 @@ mod tests {
 
     use super::*;
     use crate::pods::SourceKind;
-    use crate::pods::plan::{CriPlan, KubeletPlan};
+    use crate::pods::plan::{Access, CriPlan, KubeletPlan, KubernetesPlan};
     use crate::pods::pod::Pod;
 
     #[test]
@@ -294,6 +295,13 @@ mod tests {
         PodsPlan { kubelet: Some(kubelet), passed_over, ..PodsPlan::default() }
     }
 
+    fn of_api_server(jitter: Duration) -> PodsPlan {
+        let kubernetes = KubernetesPlan { node: "node1".into(), access: Access::ServiceAccount, jitter };
+        let others = [SourceKind::Kubelet, SourceKind::Cri, SourceKind::Runtime];
+        let passed_over = others.map(|kind| (kind, String::new())).into();
+        PodsPlan { kubernetes: Some(kubernetes), passed_over, ..PodsPlan::default() }
+    }
+
     fn of_runtime() -> PodsPlan {
         let others = [SourceKind::Kubernetes, SourceKind::Kubelet, SourceKind::Runtime];
         let passed_over = others.map(|kind| (kind, String::new())).into();
@@ -316,6 +324,26 @@ mod tests {
             attribution.resolve(7, &cgroup, start + patience * 2).expect("as before");
             assert_eq!(attribution.without_name(), 1);
         }
+    }
+
+    /// At the start of an agent, all its pods are unknown. Under their IDs, each would become two workloads.
+    #[test]
+    fn the_first_answer_of_the_api_server_is_waited_for() {
+        let jitter = Duration::from_secs(300);
+        let (_runtime, mut attribution) = attribution(&of_api_server(jitter));
+        let start = Instant::now();
+        let cgroup = Cgroup::of_path(PATH, start);
+        for early in [Duration::ZERO, PATIENCE * 2, jitter, jitter + PATIENCE] {
+            assert_eq!(attribution.resolve(7, &cgroup, start + early), None, "{early:?}");
+        }
+        attribution.retire(7, &cgroup.name, start + jitter);
+        attribution.place_orphans(start + jitter + PATIENCE, |_, _| ());
+        assert!(attribution.is_nameless(7), "its name may still come");
+        let late = start + jitter * 2;
+        assert!(attribution.resolve(8, &cgroup, late).is_none(), "the wait begins here");
+        assert!(attribution.resolve(8, &cgroup, late + PATIENCE).is_some(), "nothing answers");
+        attribution.place_orphans(late, |_, _| ());
+        assert_eq!(attribution.owner(7), Some(&Owner::unknown()));
     }
 
     /// A pod that lived for less than `PATIENCE` and was never named must not leave a series of its own.

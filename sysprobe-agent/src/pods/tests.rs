@@ -39,6 +39,7 @@ impl Fixture {
             updates,
             demands: vec![Arc::clone(&demand)],
             vitality: Vitality::default(),
+            first_answer_by: None,
             _tasks: JoinSet::new(),
         };
         Self { pods, sender, demand, state, start: Instant::now() }

@@ -12,12 +12,13 @@ mod scans;
 mod shared;
 mod socket;
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{self, Receiver, Sender};
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError};
@@ -74,7 +75,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     let handle = Handle::current();
     let start = move || Engine::start(&facts, plan, &handle);
     let engine = tokio::task::spawn_blocking(start).await.context("starting the engine")??;
-    let wake_up = engine.wake_up().context("watching for cgroup events")?;
+    let wake_up = watch_cgroups(&engine)?;
     shared.own(engine)?;
     info!(%listen, "Ready.");
     let poller = tokio::spawn(poll::run(shared.clone(), wake_up, stop.clone()));
@@ -85,6 +86,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     poller.await.context("the cgroup event poller failed")?;
     task_scan.await.context("the periodic task scan failed")?;
     Ok(())
+}
+
+fn watch_cgroups(engine: &Engine) -> anyhow::Result<Option<OwnedFd>> {
+    engine.wake_up().context("watching for cgroup events")
 }
 
 /// Lets answers finish. Readers that hang are cut off, all at the same time.
@@ -103,7 +108,7 @@ async fn finish(servers: [tokio::task::JoinHandle<()>; 2]) {
 
 /// Becomes true at SIGTERM or SIGINT.
 fn stop_signal() -> anyhow::Result<Receiver<bool>> {
-    let (sender, receiver) = tokio::sync::watch::channel(false);
+    let (sender, receiver) = watch::channel(false);
     let mut terminate = signal(SignalKind::terminate()).context("watching for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("watching for SIGINT")?;
     tokio::spawn(async move {
@@ -168,9 +173,10 @@ pub(crate) enum Numbers {
     Own(Local),
 }
 
-/// The command's own engine.
+/// The command's own engine, which is polled until this is dropped.
 pub(crate) struct Local {
     engine: Shared,
+    _polling: Sender<bool>,
     /// Warnings, as the agent's log would have them.
     warnings: Vec<String>,
     query: Query,
@@ -178,11 +184,14 @@ pub(crate) struct Local {
 
 impl Local {
     fn start(config: &Config, query: Query) -> anyhow::Result<Self> {
-        let engine = Shared::default();
         let (facts, plan) = prepare(config)?;
         let warnings = plan.warnings.clone();
-        engine.own(Engine::start(&facts, plan, &Handle::current())?)?;
-        Ok(Self { engine, warnings, query })
+        let engine = Engine::start(&facts, plan, &Handle::current())?;
+        let (shared, wake_up) = (Shared::default(), watch_cgroups(&engine)?);
+        shared.own(engine)?;
+        let (polling, stop) = watch::channel(false);
+        tokio::spawn(poll::run(shared.clone(), wake_up, stop));
+        Ok(Self { engine: shared, _polling: polling, warnings, query })
     }
 }
 

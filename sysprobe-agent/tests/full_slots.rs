@@ -3,15 +3,19 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use aya::maps::{Array, Map, MapData};
 use support::agent::{self, Agent};
 use support::bpf::Objects;
 use support::cgroup::Cgroup;
+use support::command;
 use support::process::{self, Load, cpus};
 use support::totals::{lost, workload};
-use support::{figure, until};
+use support::{document, figure, until};
 use sysprobe_agent::snapshot::Snapshot;
 use sysprobe_common::slot::room::{EXHAUSTED, FREED, RETURNED};
 
@@ -81,4 +85,39 @@ fn switches_without_a_slot_are_counted_until_one_becomes_free() {
     assert!(!has_slot(), "there is none");
     drop(filled);
     until("it has a slot", || has_slot().then_some(()));
+}
+
+/// It makes its slots as an agent without a configuration does, and nothing asks its engine before the window
+/// ends.
+#[test]
+fn a_command_without_an_agent_frees_slots_during_its_window() {
+    const LIFE: Duration = Duration::from_micros(500);
+    let _turn = SLOTS_OF_HOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut top = command::sysprobe();
+    top.args(["top", "--once", "--interval", "12s", "--all", "-o", "json", "--socket"]);
+    top.arg(directory.path().join("none"));
+    let (lives, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let live = || {
+        while !is_over.load(Ordering::Relaxed) {
+            let cgroup = Cgroup::new(&format!("short-{}", lives.fetch_add(1, Ordering::Relaxed)));
+            Load::running(&cgroup, &cpus(), || process::use_cpu(LIFE)).finish();
+        }
+    };
+    let outcome = thread::scope(|scope| {
+        // Most of the time, each waits for the end of its process.
+        for _ in 0..8 {
+            scope.spawn(live);
+        }
+        let outcome = command::run(&mut top);
+        is_over.store(true, Ordering::Relaxed);
+        outcome
+    });
+    let (document, lives) = (document::of("top", &outcome), lives.into_inner());
+    let rows = document["workloads"].as_array().expect("rows");
+    let unknown = rows.iter().find(|row| row["container"] == "unknown");
+    let cores = unknown.and_then(|row| row["cpu_cores"].as_f64()).unwrap_or(0.0);
+    let seconds = cores * document["window_seconds"].as_f64().expect("a number");
+    figure(&format!("{lives} cgroups; {seconds} s are charged to `unknown`"));
+    assert!(seconds < LIFE.as_secs_f64(), "{seconds} s of {lives} cgroups are charged to `unknown`");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::tools::Tools;
 use crate::cmd::output;
@@ -43,6 +43,11 @@ const REFUSED: [(&str, &str); 16] = [
     ("image.digest=latest", "digest"),
 ];
 
+/// Directories of a node with a socket of the container runtime somewhere below them. A read-only mount does
+/// not keep a process from connecting to it, and who can connect is root on the node.
+const ABOVE_SOCKETS: [&str; 6] =
+    ["/", "/run", "/run/containerd", "/run/k3s/containerd", "/var/run", "/var/run/crio"];
+
 /// The manifests of one set of values.
 #[derive(Debug)]
 pub(super) struct Rendered {
@@ -71,7 +76,17 @@ fn one(tools: &Tools, name: &str, words: &[String]) -> Result<Rendered> {
     let oldest = oldest.with_context(|| format!("rendering {name} for Kubernetes {OLDEST}"))?;
     ensure!(!oldest.contains(SINCE_1_30), "{name} has {SINCE_1_30} for Kubernetes {OLDEST}");
     let manifests = output(template(tools, NAMESPACE).args(words));
-    Ok(Rendered { name: name.to_owned(), manifests: manifests.with_context(|| format!("rendering {name}"))? })
+    let manifests = manifests.with_context(|| format!("rendering {name}"))?;
+    if let Some(directory) = host_paths(&manifests).find(|path| ABOVE_SOCKETS.contains(path)) {
+        bail!("{name} mounts {directory}, and with it the container runtime's socket");
+    }
+    Ok(Rendered { name: name.to_owned(), manifests })
+}
+
+/// The paths of the node that the manifests mount, where they are written in one line.
+fn host_paths(manifests: &str) -> impl Iterator<Item = &str> {
+    let paths = manifests.lines().filter_map(|line| line.split_once("hostPath: {path: "));
+    paths.filter_map(|(_, rest)| rest.split([',', '}']).next().map(str::trim))
 }
 
 pub(super) fn template(tools: &Tools, namespace: &str) -> Command {
@@ -102,4 +117,16 @@ fn values() -> Result<Vec<PathBuf>> {
     files.sort();
     ensure!(!files.is_empty(), "{} is empty", directory.display());
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_the_node_are_found() {
+        let manifests = "volumes:\n  - name: a\n    hostPath: {path: /run/containerd, type: Directory}\n  \
+                         - name: b\n    hostPath: {path: /sys}\n";
+        assert_eq!(host_paths(manifests).collect::<Vec<_>>(), ["/run/containerd", "/sys"]);
+    }
 }

@@ -76,8 +76,10 @@ securityContext:
   - the kubelet: a service account that may `get` `nodes/pods` (`nodes/proxy` before Kubernetes
     1.33)
   - the container runtime's socket, as a `hostPath`
-  - the runtime's state directory, such as `/run/containerd`, read-only. The containers' own file
-    systems are mounted below it: `recursiveReadOnly` makes these read-only, too.
+  - the runtime's state files, read-only. Of containerd, mount only
+    `/run/containerd/io.containerd.runtime.v2.task`: the directory above it has the socket, and a
+    process can connect to that through a read-only mount, too. The containers' own file systems are
+    mounted below it: `recursiveReadOnly` makes these read-only, too.
 - **The node's network devices**, only for the links in `sysprobe use`: `/sys/class/net` and
   `/sys/devices` as read-only `hostPath`s in the same relative position as on the host (such as
   `/host/sys/class/net` and `/host/sys/devices`), because the first has symlinks into the second.

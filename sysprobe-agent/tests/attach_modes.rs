@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -136,6 +137,38 @@ impl Scene {
         gathered
             .map(|(watcher, before)| (watcher, watcher.totals(&self.cgroups[at]).since(before[at])))
             .collect()
+    }
+}
+
+/// Executes `sleep`. It only returns if it fails.
+fn become_sleep() {
+    let arguments = [c"sleep".as_ptr(), c"1000".as_ptr(), std::ptr::null()];
+    // SAFETY: the addresses are of live values.
+    unsafe { libc::execv(c"/bin/sleep".as_ptr(), arguments.as_ptr()) };
+}
+
+/// A thread that calls `execve` takes over the process ID and the start time of the first thread.
+#[test]
+fn a_thread_that_takes_over_its_process_is_counted_once() {
+    /// The slice in which the process enters the cgroup, and the last one at a function's entry.
+    const SLICES: f64 = 0.1;
+    let _host = host();
+    let watchers = watchers("sched");
+    let cgroup = Cgroup::new("modes-exec");
+    let load = Load::running(&cgroup, &cpus(), || {
+        thread::spawn(|| {
+            process::use_cpu(Duration::from_millis(300));
+            become_sleep();
+        });
+        thread::sleep(Duration::from_secs(1000));
+    });
+    let comm = format!("/proc/{}/comm", load.pid);
+    until("it is another program", || (fs::read_to_string(&comm).ok()?.trim() == "sleep").then_some(()));
+    let truth = until("it rests", || cgroup.usage_at_rest());
+    for watcher in &watchers {
+        let ours = watcher.totals(&cgroup).on_cpu_ns;
+        figure(&format!("{}: {ours} of {truth} ns", watcher.mode.name()));
+        assert!(within(SLICES, ours, truth), "{}: {ours} of {truth} ns", watcher.mode.name());
     }
 }
 

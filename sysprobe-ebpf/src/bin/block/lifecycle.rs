@@ -38,9 +38,9 @@ pub(crate) fn begun(bio: impl Object) {
 pub(crate) fn queued(object: impl Object) {
     let Some(request) = request::read(object) else { return };
     let (started, now) = (request.started(), now());
-    // A request that the driver refused for now is requeued, by any task. Without a timestamp it looks like a
-    // new one.
-    if in_steps(&request).is_none() && (!is_stamp(started, now) || whole(&request, started).is_none()) {
+    // A request that the driver refused or gave up is queued again, by any task: after a timeout, a minute
+    // later. Without a timestamp it looks like a new one.
+    if in_steps(&request).is_none() && (started == 0 || whole(&request, started).is_none()) {
         submit(&request, started, now, 0);
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn issued(object: impl Object) {
     let (started, now) = (request.started(), now());
     match whole(&request, started) {
         Some(remembered) if remembered.issued == 0 => remembered.issued = now,
-        Some(_) if is_stamp(started, now) => {}
+        Some(_) if started != 0 => {}
         _ => submit(&request, started, now, now),
     }
 }
@@ -64,7 +64,7 @@ pub(crate) fn issued(object: impl Object) {
 /// none: the value is 0 then, or that of an old request.
 #[inline(always)]
 const fn is_stamp(started: u64, now: u64) -> bool {
-    /// No request takes that long to reach a queue or the driver.
+    /// No request takes that long to reach a queue or the driver for the first time.
     const MINUTE: u64 = 60_000_000_000;
     // An addition, because a subtraction would underflow in the first minute after boot.
     started != 0 && started.saturating_add(MINUTE) > now

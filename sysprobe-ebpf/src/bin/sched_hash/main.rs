@@ -280,7 +280,7 @@ fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     };
     let is_known = match SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which is running here.
-        Some(known) => unsafe { (*known).born == born },
+        Some(known) => has_been_born(unsafe { &mut *known }, born),
         None => false,
     };
     if !is_known && !meet(task, born) {
@@ -290,6 +290,17 @@ fn with_known(task: Address, act: impl FnOnce(&mut SchedTask)) -> bool {
     // SAFETY: as above.
     act(unsafe { &mut (*known).task });
     true
+}
+
+/// Whether the record is that of the task with this start time. A thread that calls `execve` takes over the
+/// start time of its process' first thread (`de_thread`), which is earlier. The start time of another task
+/// that now has this address is later.
+#[inline(always)]
+fn has_been_born(known: &mut HashedTask, born: u64) -> bool {
+    if known.born > born {
+        known.born = born;
+    }
+    known.born == born
 }
 
 /// Records an unknown task. If it is older than the agent, its totals are the baseline, and nothing is

@@ -189,6 +189,22 @@ fn what_never_leaves_the_machine_is_followed_as_well() {
     assert_nothing_lost(&stage.watchers);
 }
 
+/// A network card without `rx-vlan-offload` leaves the tag in the packet, in front of the IP header.
+#[test]
+fn what_has_a_vlan_tag_is_followed_as_well() {
+    let stage = Stage::new("tagged");
+    let Some(address) = stage.wire.tag() else {
+        return left_out("VLAN tags", "the kernel has no VLANs (CONFIG_VLAN_8021Q), or there is no ethtool");
+    };
+    for transport in [Transport::Tcp, Transport::Udp] {
+        let _server = ask(&stage, transport, address);
+        for (_, path) in stage.received(transport, u64::from(TIMES)) {
+            path.assert_complete();
+        }
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
 /// GRO delivers merged segments as one packet, which arrives when GRO hands it on.
 #[test]
 fn segments_that_gro_puts_together_are_one_packet() {

@@ -106,7 +106,8 @@ pub struct Unread {
     /// only to be accounted for: the verifier does not track values in maps, and so does not follow each path
     /// of the reader's code through the accounting.
     pub timestamps: [u64; Point::ALL.len()],
-    /// TCP: the sequence number of its first byte. UDP: the number of datagrams that will be read before it.
+    /// TCP: the sequence number of its first byte; without unread data that is followed, of the data that the
+    /// last read left. UDP: the number of datagrams that will be read before it.
     pub position: u64,
     /// 1 if there is unread data. The program that clears it accounts for the data, because several tasks may
     /// read from a datagram socket at the same time.
@@ -139,10 +140,12 @@ pub enum ShareWord {
     /// A time in `CLOCK_MONOTONIC`. Data that arrived before it may have been read while the programs were
     /// off.
     Since = 3,
+    /// When packets at devices were last recorded anew, in `CLOCK_MONOTONIC`.
+    Begun = 4,
 }
 
 impl ShareWord {
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
 }
 
 /// The phase of sampling in time.

@@ -11,8 +11,8 @@ globals!(
     OFF_SKB_SK,
 );
 
-const ETH_P_IP: u16 = 0x0800_u16.to_be();
-const ETH_P_IPV6: u16 = 0x86dd_u16.to_be();
+pub const ETH_P_IP: u16 = 0x0800_u16.to_be();
+pub const ETH_P_IPV6: u16 = 0x86dd_u16.to_be();
 
 /// Buffers of Unix and netlink sockets are not IP packets.
 #[inline(always)]

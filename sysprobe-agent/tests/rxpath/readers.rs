@@ -1,6 +1,7 @@
 //! Servers that read in different ways.
 
-use std::net::UdpSocket;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
@@ -147,6 +148,50 @@ fn a_reader_that_was_woken_for_something_else_is_busy() {
         let each_ns = path.until("read");
         assert!(Duration::from_nanos(each_ns) >= NAP / 2, "by {}: {each_ns} ns", watcher.mode.name());
         path.assert_others_take_less("read", NAP / 2);
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// The reader stops between two segments. It is notified again when a third one arrives, but it could have
+/// read on before.
+#[test]
+fn data_that_a_read_leaves_is_readable_since_it_came() {
+    const NAP: Duration = Duration::from_millis(100);
+    const SEGMENT: usize = 1000;
+    const ROUNDS: u32 = 20;
+    const AT: u16 = 5003;
+    let stage = Stage::new("left");
+    let _server = stage.there().serve(|ready| {
+        let listener = TcpListener::bind((right(), AT)).expect("a free port");
+        ready.set();
+        let (mut connection, _) = listener.accept().expect("a connection");
+        for size in [SEGMENT, 2 * SEGMENT].into_iter().cycle() {
+            let mut two = [0; 2 * SEGMENT];
+            while connection.peek(&mut two).expect("connected") < two.len() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            connection.read_exact(&mut two[..size]).expect("they are there");
+            connection.write_all(&[0]).expect("it is taken");
+        }
+    });
+    stage.here().run_to_end(|| {
+        let mut connection = TcpStream::connect((right(), AT)).expect("it listens");
+        connection.set_nodelay(true).expect("connected");
+        for _ in 0..ROUNDS {
+            connection.write_all(&[0; SEGMENT]).expect("it is taken");
+            connection.write_all(&[0; SEGMENT]).expect("it is taken");
+            connection.read_exact(&mut [0]).expect("one is read");
+            thread::sleep(NAP);
+            connection.write_all(&[0; SEGMENT]).expect("it is taken");
+            connection.read_exact(&mut [0]).expect("two are read");
+        }
+    });
+    for (watcher, path) in stage.received(Transport::Tcp, u64::from(2 * ROUNDS)) {
+        path.assert_complete();
+        if path.tells("ready") {
+            let each_ns = path.until("ready");
+            assert!(Duration::from_nanos(each_ns) < NAP / 4, "by {}: {each_ns} ns", watcher.mode.name());
+        }
     }
     assert_nothing_lost(&stage.watchers);
 }

@@ -242,6 +242,24 @@ impl Wire {
         (far, FAR)
     }
 
+    /// Adds a VLAN whose tags stay in the packets; returns the address on the right. `None` if the kernel has
+    /// no VLANs, or there is no `ethtool`.
+    pub(crate) fn tag(&self) -> Option<&'static str> {
+        const ADDRESSES: [&str; 2] = ["10.79.0.1", "10.79.0.2"];
+        for (namespace, address) in [&self.left, &self.right].into_iter().zip(ADDRESSES) {
+            let mut add = Command::new("ip");
+            add.args(["-n", &namespace.name, "link", "add", "link", "wire", "name", "tagged"]);
+            let is_added = add.args(["type", "vlan", "id", "5"]).stderr(Stdio::null()).status();
+            let is_added = is_added.is_ok_and(|status| status.success());
+            if !is_added || !namespace.offload("wire", &["txvlan", "off", "rxvlan", "off"]) {
+                return None;
+            }
+            namespace.ip(&["address", "add", &format!("{address}/24"), "dev", "tagged"]);
+            namespace.ip(&["link", "set", "tagged", "up"]);
+        }
+        Some(ADDRESSES[1])
+    }
+
     /// The output of `ss` for the connections on the left, one line each.
     pub(crate) fn ss(&self) -> String {
         run(Command::new("ip").args(["netns", "exec", &self.left.name, "ss", "-tinHO"]))

@@ -32,6 +32,8 @@ pub(super) struct Following {
     /// The number of waiting sockets when packets were last noted again.
     waited: u64,
     phase: Phase,
+    /// Whether the last attempt to change the phase failed.
+    has_failed: bool,
     /// Programs by name.
     devices: Vec<&'static str>,
     readers: Vec<&'static str>,
@@ -47,6 +49,7 @@ impl Following {
             waiting: loaded.map_array("RXPATH_WAITING")?,
             waited: 0,
             phase: Phase::Noting,
+            has_failed: false,
             devices: set.on_tracepoints(&DEVICES),
             readers: set.on_tracepoints(&READERS),
         };
@@ -66,10 +69,15 @@ impl Following {
         let waiting = self.waiting.read(0).unwrap_or(0);
         let waits = || waiting.wrapping_sub(self.waited).cast_signed() > 0;
         let phase = self.slices.look(now, bits, waits);
-        if phase != self.phase
-            && let Err(error) = self.turn_to(phase, loaded)
-        {
-            warn!(%error, "The programs that follow packets could not be reattached.");
+        if phase != self.phase {
+            let turned = self.turn_to(phase, loaded);
+            // It is tried again at each tick, and logged once.
+            if let Err(error) = &turned
+                && !self.has_failed
+            {
+                warn!(%error, "The programs that follow packets could not be reattached.");
+            }
+            self.has_failed = turned.is_err();
         }
         self.tell(bits);
     }
@@ -82,11 +90,11 @@ impl Following {
 
     /// The readers' programs are attached before any packet is noted for them.
     fn turn_to(&mut self, phase: Phase, loaded: &mut Loaded) -> Result<(), LoadError> {
-        let before = std::mem::replace(&mut self.phase, phase);
         if phase == Phase::Noting {
+            self.write(ShareWord::Begun, host::monotonic_ns());
             self.waited = self.waiting.read(0).unwrap_or(0);
         }
-        if before == Phase::Paused {
+        if self.phase == Phase::Paused {
             self.write(ShareWord::Since, host::monotonic_ns());
             loaded.attach_again(&self.readers)?;
         }
@@ -96,6 +104,7 @@ impl Following {
             Phase::Reading => loaded.detach(&self.devices),
             Phase::Paused => loaded.detach(&self.readers),
         }
+        self.phase = phase;
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use sysprobe_ebpf::socket::NOT_TAKEN;
 use crate::accounting::points_of;
 use crate::memory::{Sock, known};
 use crate::name;
-use crate::receive_path::{self, begin_or_lose, end};
+use crate::receive_path::{self, Readable, begin_or_lose, end};
 
 globals!(
     /// `sk_receive_queue`: its last datagram, and the number of datagrams in it.
@@ -37,7 +37,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
         return;
     }
     if let Some(name) = name::of_datagram(packet) {
-        begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(queued(socket)), false);
+        begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(queued(socket)), Readable::Later);
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn became_ready(socket: Sock) {
     // A reader that never sleeps has already taken it.
     let Some(before) = queued(socket).checked_sub(1) else { return };
     if let Some(name) = last(socket).and_then(name::of_datagram) {
-        begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(before), true);
+        begin_or_lose(socket, remembered, (name, Protocol::Udp), u64::from(before), Readable::Now);
     }
 }
 

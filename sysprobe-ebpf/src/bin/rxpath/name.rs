@@ -8,7 +8,7 @@ use aya_ebpf::helpers::bpf_probe_read_kernel;
 use sysprobe_ebpf::GOLDEN;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::packet::{OFF_SKB_DATA, is_ip, is_version_4};
+use sysprobe_ebpf::packet::{ETH_P_IP, ETH_P_IPV6, OFF_SKB_DATA, OFF_SKB_PROTOCOL, is_version_4};
 
 globals!(
     OFF_SKB_LENGTH,
@@ -30,6 +30,13 @@ const SEGMENT_SAME_FOR: u64 = 200_000_000;
 /// Processes may send equal datagrams, but rarely within this time.
 const DATAGRAM_SAME_FOR: u64 = 20_000_000;
 
+/// VLAN tags (`include/uapi/linux/if_ether.h`): two of them where a provider adds its own.
+const ETH_P_8021Q: u16 = 0x8100_u16.to_be();
+const ETH_P_8021AD: u16 = 0x88a8_u16.to_be();
+const TAGS: usize = 2;
+/// A tag and the protocol that follows it.
+const TAG_BYTES: u64 = 4;
+
 const TCP: u32 = 6;
 const UDP: u32 = 17;
 /// Where the transport header begins, in 32-bit words, without IP options.
@@ -47,11 +54,20 @@ type Transport = [u32; TRANSPORT_WORDS];
 /// The name of a packet at a device. `None` for a packet that is not followed, such as one without data.
 #[inline(always)]
 pub(crate) fn of_packet(packet: impl Object) -> Option<Name> {
-    if !is_ip(packet) {
-        return None;
+    let (mut protocol, mut data) = (packet.u16(&OFF_SKB_PROTOCOL)?, packet.u64(&OFF_SKB_DATA)?);
+    // Devices that leave the tag to the kernel (no `rx-vlan-offload`) pass it here before it is removed.
+    for _ in 0..TAGS {
+        if !matches!(protocol, ETH_P_8021Q | ETH_P_8021AD) {
+            break;
+        }
+        let [_, inside]: [u16; 2] = read(data)?;
+        (protocol, data) = (inside, data + TAG_BYTES);
     }
-    let data = packet.u64(&OFF_SKB_DATA)?;
-    if is_version_4(packet) { of_version_4(data) } else { of_version_6(data) }
+    match protocol {
+        ETH_P_IP => of_version_4(data),
+        ETH_P_IPV6 => of_version_6(data),
+        _ => None,
+    }
 }
 
 /// Whether the fields of a packet's name are in its linear part. Drivers may leave headers in fragments, from

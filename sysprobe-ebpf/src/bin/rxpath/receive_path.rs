@@ -12,6 +12,16 @@ use crate::memory::{Sock, current, insert, replace};
 use crate::name::Name;
 use crate::{arrival, reader, share, slow};
 
+/// When followed data is readable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readable {
+    Later,
+    Now,
+    /// Since it reached its socket, where it was queued behind other unread data. It did so soon after its
+    /// arrival.
+    SinceArrival,
+}
+
 /// Begins to follow data that has just reached its socket through a device, or counts why its arrival there
 /// is not known.
 #[inline(always)]
@@ -20,23 +30,22 @@ pub(crate) fn begin_or_lose(
     remembered: Option<&mut Unread>,
     (name, protocol): (Name, Protocol),
     position: u64,
-    is_ready: bool,
+    readable: Readable,
 ) {
-    let is_begun = begin(socket, remembered, name, position, is_ready);
+    let is_begun = begin(socket, remembered, name, position, readable);
     if !is_begun && share::follows_all() {
         lose(arrival::loss(name, protocol, now()));
     }
 }
 
-/// Begins to follow data that has just reached its socket, if its arrival at a device is known, and returns
-/// whether it is. `is_ready` says that the data is readable already.
+/// Begins to follow data in its socket, if its arrival at a device is known, and returns whether it is.
 #[inline(always)]
 pub(crate) fn begin(
     socket: Sock,
     remembered: Option<&mut Unread>,
     name: Name,
     position: u64,
-    is_ready: bool,
+    readable: Readable,
 ) -> bool {
     let now = now();
     let (device, ip) = arrival::of(name, now);
@@ -46,11 +55,11 @@ pub(crate) fn begin(
     let mut new = Unread { position, waits: 1, weight: share::weight(), ..Unread::NONE };
     new.timestamps[Point::Device as usize] = device;
     new.timestamps[Point::Ip as usize] = ip;
-    new.timestamps[Point::Transport as usize] = now;
-    new.timestamps[Point::Ready as usize] = if is_ready { now } else { 0 };
-    if remembered.as_ref().is_none_or(|unread| unread.waits == 0) {
-        share::count_waiting();
-    }
+    let arrived = if ip == 0 { device } else { ip };
+    let reached = if readable == Readable::SinceArrival { arrived } else { now };
+    new.timestamps[Point::Transport as usize] = reached;
+    new.timestamps[Point::Ready as usize] = if readable == Readable::Later { 0 } else { reached };
+    share::count_waiting(remembered.as_deref(), &new);
     match remembered {
         Some(unread) => *unread = new,
         None => insert(socket, &mut new),
@@ -70,7 +79,7 @@ pub(crate) fn end(socket: Sock, unread: &mut Unread, protocol: Protocol) {
     if !replace(&mut unread.waits, 1, 0) {
         return;
     }
-    share::count_read();
+    share::count_read(unread);
     let now = now();
     store(&mut unread.timestamps[Point::Read as usize], now);
     if !unread.is_ready() {

@@ -4,12 +4,14 @@ use sysprobe_common::rxpath::{Point, Protocol, Unread};
 use sysprobe_ebpf::clock::now;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{Address, Object};
+use sysprobe_ebpf::volatile::{load, store};
 
 use crate::accounting::points_of;
 use crate::datagram::OFF_SK_RECEIVED_COUNT;
 use crate::losses::lose;
 use crate::memory::{Sock, known, tcp};
-use crate::receive_path::{self, begin, end};
+use crate::name::Name;
+use crate::receive_path::{self, Readable, begin, end};
 use crate::{arrival, name, share};
 
 globals!(
@@ -22,6 +24,9 @@ globals!(
     OFF_TCP_COPIED_SEQ,
     OFF_TCP_RCV_NXT,
 );
+
+/// No sequence number.
+const NOTHING_LEFT: u64 = u64::MAX;
 
 const FIN: u32 = 1;
 const SYN: u32 = 2;
@@ -43,7 +48,7 @@ pub(crate) fn arrived(socket: Sock, packet: impl Object) {
     }
     if segment.begins_or_covers(next) {
         let name = (name::of_segment(segment.first), Protocol::Tcp);
-        receive_path::begin_or_lose(socket, remembered, name, u64::from(next), false);
+        receive_path::begin_or_lose(socket, remembered, name, u64::from(next), Readable::Later);
     }
 }
 
@@ -65,17 +70,46 @@ fn begin_unread(socket: Sock) {
     let name = name::of_segment(first);
     if !arrival::is_noted(name) {
         if share::follows_all() && is_first_of_segment(socket, first) {
-            lose(arrival::loss(name, Protocol::Tcp, now()));
+            lose_once(known(socket), first, name);
         }
         return;
     }
-    if !is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), first) {
-        return;
+    if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), first) {
+        begin_first(socket, known(socket), first, name);
     }
-    let remembered = known(socket);
-    if !remembered.as_ref().is_some_and(|unread| unread.waits != 0 && position(unread) == first) {
-        begin(socket, remembered, name, u64::from(first), true);
+}
+
+/// Begins to follow the first unread data. Data that the last read left has been readable since it came, not
+/// since the segment behind it that the reader is now notified of.
+#[inline(always)]
+fn begin_first(socket: Sock, remembered: Option<&mut Unread>, first: u32, name: Name) {
+    let readable = match &remembered {
+        Some(unread) if !is_at(unread, first) => Readable::Now,
+        Some(unread) if unread.waits == 0 => Readable::SinceArrival,
+        Some(_) => return,
+        None => Readable::Now,
+    };
+    begin(socket, remembered, name, u64::from(first), readable);
+}
+
+/// Whether the record is that of data at this number: followed, or left by the last read.
+#[inline(always)]
+fn is_at(unread: &Unread, first: u32) -> bool {
+    unread.position == u64::from(first)
+}
+
+/// Counts unread data that is not followed, once: each segment that arrives behind it comes here.
+#[inline(always)]
+fn lose_once(remembered: Option<&mut Unread>, first: u32, name: Name) {
+    if let Some(unread) = remembered {
+        if is_at(unread, first) {
+            return;
+        }
+        if unread.waits == 0 {
+            store(&mut unread.position, u64::from(first));
+        }
     }
+    lose(arrival::loss(name, Protocol::Tcp, now()));
 }
 
 /// Whether an unread segment begins at this number. None does if a segment was read in part.
@@ -113,19 +147,28 @@ fn came_by_another_way(socket: Sock, remembered: Option<&mut Unread>) {
     let Some(tcp) = tcp(socket) else { return };
     let first = tcp.load_u32(&OFF_TCP_COPIED_SEQ);
     if is_after(tcp.load_u32(&OFF_TCP_RCV_NXT), first) {
-        begin(socket, remembered, name::of_segment(first), u64::from(first), true);
+        begin_first(socket, remembered, first, name::of_segment(first));
     }
 }
 
 /// Data was copied to a reader.
 #[inline(always)]
 pub(crate) fn read(socket: Sock) {
-    let Some(unread) = known(socket).filter(|unread| unread.waits != 0) else { return };
+    let Some(unread) = known(socket) else { return };
     let Some(tcp) = tcp(socket) else { return };
-    // Some of the kernel's own readers run in a softirq, on top of an unrelated task.
-    let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
-    if is_task && is_after(tcp.load_u32(&OFF_TCP_COPIED_SEQ), position(unread)) {
+    let copied = tcp.load_u32(&OFF_TCP_COPIED_SEQ);
+    if unread.waits != 0 {
+        // Some of the kernel's own readers run in a softirq, on top of an unrelated task.
+        let is_task = socket.load_u32(&OFF_SK_LOCK_OWNED) != 0;
+        if !is_task || !is_after(copied, position(unread)) {
+            return;
+        }
         end(socket, unread, Protocol::Tcp);
+    }
+    let is_all = tcp.load_u32(&OFF_TCP_RCV_NXT) == copied;
+    let left = if is_all { NOTHING_LEFT } else { u64::from(copied) };
+    if load(&unread.position) != left {
+        store(&mut unread.position, left);
     }
 }
 

@@ -32,8 +32,9 @@ globals!(
 /// By [`ShareWord`]. Written by the agent.
 #[btf_map]
 static RXPATH_SHARE: Array<u64, { ShareWord::COUNT }, { BPF_F_MMAPABLE as usize }> = Array::new();
-/// The number of sockets with followed data that has not been read. Data that is never read stays counted, so
-/// the agent compares two values. Counted only where packets are sampled in time as well.
+/// The number of sockets with followed data of the current slice that has not been read. Data that is not
+/// read before the next slice stays counted, so the agent compares two values. Counted only where packets are
+/// sampled in time as well.
 #[btf_map]
 static RXPATH_WAITING: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 
@@ -78,16 +79,26 @@ pub(crate) fn forget_stale(unread: &mut Unread) {
     }
 }
 
-/// A socket now has followed data.
+/// A socket's followed data is `new`, and was `before`.
 #[inline(always)]
-pub(crate) fn count_waiting() {
-    add_waiting(1);
+pub(crate) fn count_waiting(before: Option<&Unread>, new: &Unread) {
+    if is_recent(new) && !before.is_some_and(|before| before.waits != 0 && is_recent(before)) {
+        add_waiting(1);
+    }
 }
 
 /// The followed data has been read.
 #[inline(always)]
-pub(crate) fn count_read() {
-    add_waiting(u64::MAX);
+pub(crate) fn count_read(unread: &Unread) {
+    if is_recent(unread) {
+        add_waiting(u64::MAX);
+    }
+}
+
+/// Whether the data came in the current slice. The agent does not wait for older data.
+#[inline(always)]
+fn is_recent(unread: &Unread) -> bool {
+    load(&unread.timestamps[Point::Device as usize]) >= word(ShareWord::Begun)
 }
 
 #[inline(always)]

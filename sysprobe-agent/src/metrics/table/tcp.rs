@@ -59,8 +59,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     counter(
         "sysprobe_tcp_connect_failures",
-        "Failed connection attempts: refused, timed_out, unreachable, or aborted (by the application, or for \
-         another reason).",
+        "Connection attempts that failed after their SYN was sent: refused, timed_out, unreachable, or \
+         aborted (by the application, or for another reason).",
         &["namespace", "pod", "container", "reason"],
         "inet_sock_set_state, sock.sk_err",
         |snapshot, emit| {

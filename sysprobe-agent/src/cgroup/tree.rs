@@ -3,8 +3,10 @@
 //!
 //! Only the last path component of each cgroup is kept, because containers decide how long paths become.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
+
+use sysprobe_common::cgroup::ROOT_ID;
 
 use super::event::{Change, Event};
 use super::name::{Name, name_of};
@@ -15,6 +17,8 @@ use super::walk::Walk;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A cgroup that was created less than this ago may not be visible to a walk yet.
 const UNSEEN_AT_FIRST: Duration = Duration::from_secs(1);
+/// Maximum number of removed cgroups that are remembered after they have left the tree.
+const REMOVED_MAX: usize = 4096;
 /// The kernel accepts paths of 4096 bytes, including the hierarchy's mount point and the name of a file. A
 /// cgroup with a longer path cannot be read, so it counts as a part of the nearest ancestor with a shorter
 /// one.
@@ -53,6 +57,9 @@ pub struct Tree {
     /// The highest id known after the last walk. `None` before the first walk, and after one that could not
     /// see everything.
     newest: Option<u64>,
+    /// Where a part of the hierarchy cannot be seen: the removed cgroups that are not in the tree, and when
+    /// they were removed. Ids grow, so the first one is the oldest.
+    removed: BTreeMap<u64, Instant>,
     /// Cgroups added since `take_fresh` was last called.
     fresh: Vec<u64>,
     born: u64,
@@ -139,10 +146,22 @@ impl Tree {
                 if let Some(cgroup) = self.cgroups.get_mut(&event.id) {
                     cgroup.died.get_or_insert(now);
                     cgroup.oom_kills = oom_kills;
+                } else {
+                    self.note_removed(event.id, now);
                 }
                 true
             }
             Change::Renamed => self.place(event.id, event.parent, &event.name, (Origin::Older, now)),
+        }
+    }
+
+    fn note_removed(&mut self, id: u64, now: Instant) {
+        if self.is_whole() {
+            return;
+        }
+        self.removed.insert(id, now);
+        if self.removed.len() > REMOVED_MAX {
+            self.removed.pop_first();
         }
     }
 
@@ -155,6 +174,7 @@ impl Tree {
     fn place(&mut self, id: u64, parent: u64, own: &str, (origin, now): (Origin, Instant)) -> bool {
         let Some(above) = self.cgroups.get_mut(&parent) else { return false };
         above.is_parent = true;
+        self.removed.remove(&id);
         if let Some(known) = self.cgroups.get_mut(&id) {
             // An event or a walk has seen it, so it exists.
             (known.died, known.oom_kills) = (None, None);
@@ -228,8 +248,11 @@ impl Tree {
         self.cgroups.get(&id)
     }
 
+    /// Takes a removed cgroup out of the tree.
     pub fn forget(&mut self, id: u64) {
-        self.cgroups.remove(&id);
+        if let Some(died) = self.cgroups.remove(&id).and_then(|cgroup| cgroup.died) {
+            self.note_removed(id, died);
+        }
     }
 
     /// The cgroups that are new since the last call.
@@ -244,9 +267,26 @@ impl Tree {
     /// Removed cgroups whose last tasks have certainly left their CPUs.
     #[must_use]
     pub fn departed(&self, now: Instant) -> Vec<u64> {
-        let departed =
-            |cgroup: &Cgroup| cgroup.died.is_some_and(|died| now.duration_since(died) >= LAST_WORDS);
+        let departed = |cgroup: &Cgroup| cgroup.died.is_some_and(|died| Self::has_departed(died, now));
         self.cgroups.iter().filter(|(_, cgroup)| departed(cgroup)).map(|(id, _)| *id).collect()
+    }
+
+    /// When a cgroup was removed that is not in the tree.
+    #[must_use]
+    pub fn removed_at(&self, id: u64) -> Option<Instant> {
+        self.removed.get(&id).copied()
+    }
+
+    /// Whether the last tasks of a removed cgroup have certainly left their CPUs.
+    #[must_use]
+    pub fn has_departed(died: Instant, now: Instant) -> bool {
+        now.duration_since(died) >= LAST_WORDS
+    }
+
+    /// Whether the root is that of the whole hierarchy: otherwise there are cgroups that no walk can find.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.cgroups.get(&ROOT_ID).is_some_and(Cgroup::is_root)
     }
 
     /// Cgroups that are the parent of a living cgroup.

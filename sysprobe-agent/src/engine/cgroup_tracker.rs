@@ -132,9 +132,29 @@ impl CgroupTracker {
         self.malformed
     }
 
-    /// Whether the last walk saw every cgroup.
-    pub(super) const fn sees_everything(&self) -> bool {
-        self.complete
+    /// Whether a cgroup exists in a part of the hierarchy that the agent does not see, such as the host's
+    /// cgroups on a node that is itself a container.
+    pub(super) fn is_elsewhere(&self, id: u64) -> bool {
+        let is_sure = self.complete && !self.stale;
+        is_sure && !self.tree.is_whole() && !self.is_in_tree(id) && self.tree.removed_at(id).is_none()
+    }
+
+    /// Whether a cgroup that is not in the tree does not exist any more.
+    pub(super) fn has_gone(&self, id: u64, now: Instant) -> bool {
+        if self.tree.is_whole() {
+            return self.complete && !self.is_in_tree(id);
+        }
+        self.tree.removed_at(id).is_some_and(|died| Tree::has_departed(died, now))
+    }
+
+    /// Whether a walk may find a cgroup that is not in the tree.
+    pub(super) fn may_be_found(&self, id: u64) -> bool {
+        let is_ruled_out = self.events.is_some() && self.is_elsewhere(id);
+        !is_ruled_out && !self.is_in_tree(id) && self.tree.removed_at(id).is_none()
+    }
+
+    fn is_in_tree(&self, id: u64) -> bool {
+        self.tree.get(id).is_some()
     }
 
     pub(super) fn walks(&self) -> ScanSample {

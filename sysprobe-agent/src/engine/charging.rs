@@ -55,7 +55,7 @@ pub(super) fn collect(
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    charge(slots, attribution, registry);
+    charge(slots, tracker, attribution, registry);
     retire_unheard(slots, tracker, attribution, registry);
 }
 
@@ -72,7 +72,7 @@ pub(super) fn resolve_all(owners: &[u64], tracker: &mut CgroupTracker, attributi
     // The event of a new cgroup precedes its first slot: after this update, the cgroup of every slot should
     // be known.
     tracker.update(now);
-    if owners.iter().any(|id| tracker.tree().get(*id).is_none() && !attribution.is_late(*id)) {
+    if owners.iter().any(|id| tracker.may_be_found(*id) && !attribution.is_late(*id)) {
         tracker.look_again(now);
     }
     let tree = tracker.tree();
@@ -81,10 +81,17 @@ pub(super) fn resolve_all(owners: &[u64], tracker: &mut CgroupTracker, attributi
     }
 }
 
-/// Charges what was counted since the last call. Counts without a known owner stay in their slots.
-fn charge(slots: &mut dyn SlotTable, attribution: &Attribution, registry: &mut Registry) {
+/// Charges what was counted since the last call. Counts without a known owner stay in their slots, unless the
+/// agent cannot see the cgroup: those go to `unknown`.
+fn charge(
+    slots: &mut dyn SlotTable,
+    tracker: &CgroupTracker,
+    attribution: &Attribution,
+    registry: &mut Registry,
+) {
     let owners = Owners::default();
-    slots.read(&|id| attribution.owner(id).is_some(), &mut |owner, gathered| {
+    let is_settled = |id| attribution.owner(id).is_some() || tracker.is_elsewhere(id);
+    slots.read(&is_settled, &mut |owner, gathered| {
         registry.add(owners.of(owner, attribution), gathered);
     });
 }
@@ -129,13 +136,14 @@ pub(super) fn charge_interference(
 ) {
     let owners = Owners::default();
     // Records may still refer to a cgroup that was just deleted.
-    let has_gone = |owner| matches!(owner, SlotOwner::Cgroup(id) if tracker.tree().get(id).is_none());
+    let has_gone = |id| tracker.tree().get(id).is_none() && !tracker.is_elsewhere(id);
     let is_nameless = |owner| match owner {
         SlotOwner::Cgroup(id) if attribution.owner(id).is_none() => {
-            !has_gone(owner) || attribution.is_nameless(id)
+            tracker.tree().get(id).is_some() || attribution.is_nameless(id)
         }
         _ => false,
     };
+    let has_gone = |owner| matches!(owner, SlotOwner::Cgroup(id) if has_gone(id));
     let read = interference.collect(|pair, ns| {
         let (victim, culprit) = (pair.victim(), pair.culprit());
         if is_nameless(victim) || is_nameless(culprit) {
@@ -175,20 +183,21 @@ impl Owners {
     }
 }
 
-/// Retires the slots of cgroups that a complete tree walk did not find: either both of their events were
-/// missed, or something of theirs, such as a socket, has outlived them by more than the grace period. Later
-/// counts go to `unknown` without a slot.
+/// Retires the slots of cgroups that no longer exist and were not reaped: either the agent did not know them,
+/// or something of theirs, such as a socket, has outlived them by more than the grace period. Later counts go
+/// to `unknown` without a slot.
+///
+/// A cgroup that exists keeps its slot: its tasks have the number, and would count for whatever gets the slot
+/// next.
 fn retire_unheard(
     slots: &mut dyn SlotTable,
     tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    if !tracker.sees_everything() {
-        return;
-    }
-    let is_unheard = |id: u64| tracker.tree().get(id).is_none() && !attribution.is_late(id);
-    if let Err(error) = slots.retire(&is_unheard, &mut |gathered| registry.add(&Owner::unknown(), gathered)) {
+    let now = Instant::now();
+    let is_gone = |id: u64| tracker.has_gone(id, now) && !attribution.is_late(id);
+    if let Err(error) = slots.retire(&is_gone, &mut |gathered| registry.add(&Owner::unknown(), gathered)) {
         error!(%error, "The slot of a cgroup that no longer exists could not be freed.");
     }
 }

@@ -181,6 +181,33 @@ fn after_a_walk_that_could_not_see_everything_only_births_that_are_heard_are_new
     assert_eq!(origin(&tree, 10), Origin::Born);
 }
 
+/// Their slots can be freed only because their removal is noted: no walk finds out.
+#[test]
+fn removed_cgroups_are_noted_where_a_part_of_the_hierarchy_cannot_be_seen() {
+    const VISIBLE_ROOT: u64 = 50;
+    let start = Instant::now();
+    let mut whole = tree();
+    apply(&mut whole, &[(5, DIED, "/a")], start);
+    assert!(whole.is_whole() && whole.removed_at(5).is_none(), "a walk tells");
+
+    let mut part = Tree::default();
+    let of_root = |id, parent, name: &str| Found { id, parent, name: name.into() };
+    let found = vec![of_root(VISIBLE_ROOT, 0, ""), of_root(60, VISIBLE_ROOT, "a")];
+    part.reconcile(Walk { found: found.clone(), unreadable: 0 }, start);
+    assert!(!part.is_whole());
+    apply(&mut part, &[(5, DIED, "/elsewhere"), (60, DIED, "/a")], start);
+    assert_eq!([5, 60, 7].map(|id| part.removed_at(id)), [Some(start), None, None]);
+    part.forget(60);
+    assert_eq!(part.removed_at(60), Some(start), "it is not in the tree any more");
+    part.reconcile(Walk { found, unreadable: 0 }, start);
+    assert_eq!(part.removed_at(60), None, "it exists");
+    for id in 0..2 * REMOVED_MAX as u64 {
+        apply(&mut part, &[(100 + id, DIED, "/elsewhere")], start);
+    }
+    assert_eq!(part.removed.len(), REMOVED_MAX);
+    assert!(part.removed_at(5).is_none() && part.removed_at(99 + 2 * REMOVED_MAX as u64).is_some());
+}
+
 #[test]
 fn a_cgroup_stays_a_parent_when_what_was_below_it_has_gone() {
     let start = Instant::now();

@@ -12,7 +12,7 @@ use sysprobe_ebpf::volatile::{load, store};
 
 use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
 use crate::losses::{lose, lose_place};
-use crate::slots::{exhausted, find_slot};
+use crate::slots::{exhausted, find_slot, slot_of};
 use crate::stats::stats_of;
 use crate::task::{OFF_TASK_LAST_ARRIVAL, PF_EXITING, Totals, advance, totals};
 use crate::wait::Span;
@@ -58,6 +58,9 @@ fn exits(task: impl Object) -> bool {
 /// wait and its run time up to the move are charged there, and the result is true.
 #[inline(always)]
 fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
+    if has_freed_slot(last) {
+        last.slot = slot::UNKNOWN;
+    }
     let on_cpu = ran_before_the_move(last, now);
     // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
     // is used up.
@@ -74,6 +77,13 @@ fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
     }
     (last.cgroup, last.css_set, last.moves) = (cgroup, now.css_set, now.moves);
     ran_elsewhere
+}
+
+/// Whether the task's slot may belong to another cgroup now: the task was moved in its sleep, and its old
+/// cgroup was deleted.
+#[inline(always)]
+pub(crate) fn has_freed_slot(last: &SchedTask) -> bool {
+    last.slot >= slot::FIRST_FREE && slot_of(last.cgroup) != last.slot
 }
 
 /// The time on CPU up to which a task belongs to its old cgroup, if it has moved since it was last accounted

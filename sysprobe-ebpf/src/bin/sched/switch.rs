@@ -15,7 +15,7 @@ use sysprobe_ebpf::volatile::load_u32;
 
 use crate::adding::add_u64;
 use crate::stats::stats_of;
-use crate::task::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
+use crate::task::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY, moves};
 use crate::wait::{self, Span};
 use crate::{accounting, delayed, queue, slices, throttle, timeline};
 
@@ -137,9 +137,11 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     let Some(queue) = queue::of(task) else { return };
     let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
     let (Some(line), Some(here)) = (timeline::of_cpu(cpu), timeline::of_this_cpu()) else { return };
-    // A task that is older than the agent has no slot before it is first accounted for. All of its wait is
-    // divided then.
-    if waited == 0 || waited >> 63 != 0 || known.slot == slot::UNKNOWN {
+    // A task that is older than the agent has no slot before it is first accounted for, and one that was
+    // moved may have lost it. All of its wait is divided then.
+    let has_no_slot =
+        known.slot == slot::UNKNOWN || (known.moves != moves() && accounting::has_freed_slot(known));
+    if waited == 0 || waited >> 63 != 0 || has_no_slot {
         return;
     }
     let span = Span { from: to.saturating_sub(waited), to };

@@ -77,7 +77,7 @@ pub(crate) const fn advance(last: &mut SchedTask, now: &Totals) {
 }
 
 #[inline(always)]
-fn moves() -> u32 {
+pub(crate) fn moves() -> u32 {
     SCHED_MOVES.get(0).copied().unwrap_or(0)
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd as _;
 use std::thread;
 use std::time::Duration;
 
@@ -194,4 +195,78 @@ fn data_that_a_read_leaves_is_readable_since_it_came() {
         }
     }
     assert_nothing_lost(&stage.watchers);
+}
+
+/// A datagram must not take the arrival of one that came a moment before. Datagrams of a QUIC connection
+/// often begin alike and have the identification 0.
+#[test]
+fn datagrams_that_begin_alike_have_arrivals_of_their_own() {
+    const NAP: Duration = Duration::from_millis(4);
+    const AT: u16 = 5004;
+    let stage = Stage::new("alike");
+    let _server = stage.there().serve(|ready| {
+        let socket = UdpSocket::bind((right(), AT)).expect("a free port");
+        ready.set();
+        loop {
+            answer(&socket, &mut [0; 100]);
+        }
+    });
+    stage.here().run_to_end(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
+        never_fragment(&socket);
+        for number in 0..TIMES {
+            let mut request = [0; 40];
+            request[20..24].copy_from_slice(&number.to_be_bytes());
+            socket.send_to(&request, (right(), AT)).expect("it is taken");
+            socket.recv(&mut request).expect("an answer");
+            thread::sleep(NAP);
+        }
+    });
+    for (watcher, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
+        path.assert_complete();
+        path.show(watcher, &stage.reader);
+        let middle = Duration::from_secs_f64(path.total().quantile(0.5).expect("there are some"));
+        assert!(middle < NAP / 2, "by {}: {middle:?}", watcher.mode.name());
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// At the device, each fragment is a packet of its own; the socket gets all of them as one.
+#[test]
+fn a_datagram_in_fragments_is_followed_from_its_first_one() {
+    const SIZE: usize = 4000;
+    const AT: u16 = 5005;
+    let stage = Stage::new("fragments");
+    let _server = stage.there().serve(|ready| {
+        let socket = UdpSocket::bind((right(), AT)).expect("a free port");
+        ready.set();
+        loop {
+            answer(&socket, &mut [0; SIZE]);
+        }
+    });
+    stage.here().run_to_end(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
+        for number in 0..TIMES {
+            let mut request = [0; SIZE];
+            request[..4].copy_from_slice(&number.to_be_bytes());
+            socket.send_to(&request, (right(), AT)).expect("it is taken");
+            socket.recv(&mut request).expect("an answer");
+        }
+    });
+    for (_, path) in stage.received(Transport::Udp, u64::from(TIMES)) {
+        path.assert_complete();
+    }
+    assert_nothing_lost(&stage.watchers);
+}
+
+/// A socket that is not connected then sends packets with the identification 0.
+fn never_fragment(socket: &UdpSocket) {
+    let value = libc::IP_PMTUDISC_DO;
+    let size = libc::socklen_t::try_from(size_of_val(&value)).expect("small");
+    // SAFETY: the address and the size are those of a live value.
+    let result = unsafe {
+        let name = (&raw const value).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, name, size)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }

@@ -2,7 +2,8 @@
 //! translated, packets cloned, and their memory reused.
 //!
 //! A TCP segment's name is the number of its first byte. A UDP datagram's name is its length, its first
-//! bytes, and its IPv4 identification.
+//! bytes, and its IPv4 identification. Datagrams of one QUIC connection often begin alike and have the
+//! identification 0, so 8 bytes would not tell them apart.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use sysprobe_ebpf::GOLDEN;
@@ -49,6 +50,10 @@ const VERSION_4_WITHOUT_OPTIONS: u32 = 0x45;
 /// The fragment's offset, without the flags, in the second word of an IPv4 header.
 const PLACE_IN_WHOLE: u32 = 0x1fff;
 
+/// Words of a datagram's payload beyond [`Transport`].
+const MORE_WORDS: usize = 3;
+const MORE_BYTES: u64 = 8;
+
 type Transport = [u32; TRANSPORT_WORDS];
 
 /// The name of a packet at a device. `None` for a packet that is not followed, such as one without data.
@@ -64,8 +69,8 @@ pub(crate) fn of_packet(packet: impl Object) -> Option<Name> {
         (protocol, data) = (inside, data + TAG_BYTES);
     }
     match protocol {
-        ETH_P_IP => of_version_4(data),
-        ETH_P_IPV6 => of_version_6(data),
+        ETH_P_IP => of_version_4(packet, data),
+        ETH_P_IPV6 => of_version_6(packet, data),
         _ => None,
     }
 }
@@ -91,17 +96,18 @@ pub(crate) const fn of_segment(first: u32) -> Name {
 pub(crate) fn of_datagram(packet: impl Object) -> Option<Name> {
     let head = packet.u64(&OFF_SKB_HEAD)?;
     let at = |offset: u16| head + u64::from(offset);
-    let header: Transport = read(at(packet.u16(&OFF_SKB_TRANSPORT_HEADER)?))?;
+    let transport = at(packet.u16(&OFF_SKB_TRANSPORT_HEADER)?);
+    let header: Transport = read(transport)?;
+    let mut number = 0;
     if is_version_4(packet) {
         let words: [u32; 2] = read(at(packet.u16(&OFF_SKB_NETWORK_HEADER)?))?;
-        Some(of_udp(&header, u32::from_be(words[1]) >> 16))
-    } else {
-        Some(of_udp(&header, 0))
+        number = u32::from_be(words[1]) >> 16;
     }
+    Some(of_udp(packet, transport, &header, number))
 }
 
 #[inline(always)]
-fn of_version_4(data: u64) -> Option<Name> {
+fn of_version_4(packet: impl Object, data: u64) -> Option<Name> {
     let words: [u32; IP4_WORDS + TRANSPORT_WORDS] = read(data)?;
     let (first, second) = (u32::from_be(words[0]), u32::from_be(words[1]));
     if first >> 24 != VERSION_4_WITHOUT_OPTIONS || second & PLACE_IN_WHOLE != 0 {
@@ -110,19 +116,19 @@ fn of_version_4(data: u64) -> Option<Name> {
     let header = [words[5], words[6], words[7], words[8]];
     match u32::from_be(words[2]) >> 16 & 0xff {
         TCP => of_tcp(&header, (first & 0xffff).saturating_sub(IP4_BYTES)),
-        UDP => Some(of_udp(&header, second >> 16)),
+        UDP => Some(of_udp(packet, data + 4 * IP4_WORDS as u64, &header, second >> 16)),
         _ => None,
     }
 }
 
 #[inline(always)]
-fn of_version_6(data: u64) -> Option<Name> {
+fn of_version_6(packet: impl Object, data: u64) -> Option<Name> {
     let words: [u32; IP6_WORDS + TRANSPORT_WORDS] = read(data)?;
     let second = u32::from_be(words[1]);
     let header = [words[10], words[11], words[12], words[13]];
     match second >> 8 & 0xff {
         TCP => of_tcp(&header, second >> 16),
-        UDP => Some(of_udp(&header, 0)),
+        UDP => Some(of_udp(packet, data + 4 * IP6_WORDS as u64, &header, 0)),
         _ => None,
     }
 }
@@ -135,13 +141,43 @@ fn of_tcp(header: &Transport, length: u32) -> Option<Name> {
     has_data.then(|| of_segment(u32::from_be(header[1])))
 }
 
-/// The bytes after a short payload are part of the name. They do not change on the way either.
+/// `transport` is the address of the header. If the payload is shorter than 8 bytes, the next bytes are part
+/// of the name: they do not change on the way either.
 #[inline(always)]
-fn of_udp(header: &Transport, number: u32) -> Name {
+fn of_udp(packet: impl Object, transport: u64, header: &Transport, number: u32) -> Name {
     let payload = u64::from(header[2]) << 32 | u64::from(header[3]);
     let length = u32::from_be(header[1]) >> 16;
-    let hash = payload.wrapping_mul(GOLDEN) ^ (u64::from(length) << 16 | u64::from(number));
+    let mut hash = payload.wrapping_mul(GOLDEN) ^ (u64::from(length) << 16 | u64::from(number));
+    let (datagram, linear) = (transport + u64::from(length), end_of_linear(packet));
+    hash ^= more_of(transport, if datagram < linear { datagram } else { linear });
     Name { hash: hash.wrapping_mul(GOLDEN), same_for: DATAGRAM_SAME_FOR }
+}
+
+/// The address where the linear part of a packet ends. What follows, such as all fragments of an IP packet
+/// but the first one, is elsewhere.
+#[inline(always)]
+fn end_of_linear(packet: impl Object) -> u64 {
+    let length = packet.u32(&OFF_SKB_LENGTH).unwrap_or(0);
+    let linear = length.saturating_sub(packet.u32(&OFF_SKB_FRAGMENTS_LENGTH).unwrap_or(0));
+    packet.u64(&OFF_SKB_DATA).unwrap_or(0) + u64::from(linear)
+}
+
+/// A hash of the payload beyond [`Transport`]: of the whole words before `end`.
+#[inline(always)]
+fn more_of(transport: u64, end: u64) -> u64 {
+    let mut at = transport + size_of::<Transport>() as u64 + MORE_BYTES;
+    if at > end {
+        return 0;
+    }
+    let Some(words) = read::<[u64; MORE_WORDS]>(at - MORE_BYTES) else { return 0 };
+    let mut hash = 0_u64;
+    for word in words {
+        if at <= end {
+            hash = (hash ^ word).wrapping_mul(GOLDEN).rotate_left(32);
+        }
+        at += MORE_BYTES;
+    }
+    hash
 }
 
 #[inline(always)]

@@ -259,7 +259,7 @@ impl Engine {
         for slots in self.bpf_domains.slot_tables() {
             charging::collect(slots, tracker, attribution, registry);
         }
-        charging::count_sockets(self.bpf_domains.sockets(), attribution, registry);
+        charging::count_sockets(self.bpf_domains.sockets(), tracker, attribution, registry);
         if let Some(interference) = self.bpf_domains.interference() {
             charging::charge_interference(interference, tracker, attribution, registry);
         }

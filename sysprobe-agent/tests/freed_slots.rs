@@ -139,7 +139,7 @@ fn a_thread_that_slept_through_its_move_is_charged_where_it_wakes() {
     assert!(u128::from(moved) >= WORK.as_nanos(), "{moved} of {WORK:?}");
 }
 
-/// Makes a command see `part` of the key hierarchy at `point`, and starts it outside of that part.
+/// Makes a command see `part` of the key hierarchy at `point`.
 fn show_only(command: &mut Command, part: &Path, point: &Path) {
     let [part, point] =
         [part, point].map(|path| CString::new(path.as_os_str().as_bytes()).expect("no NUL in a path"));
@@ -171,13 +171,15 @@ fn a_cgroup_that_the_agent_cannot_see_keeps_its_slot_while_it_exists() {
     let agent = Agent::prepared(options, |command| show_only(command, part.directory(), directory.path()));
     let slots = Slots::of(&agent);
     let on_cpu = |name: &str| Totals::of_workload(&agent.snapshot(), name).on_cpu_ns;
-    let load = Load::running(&hidden, &cpus(), process::spin);
     let before = on_cpu("unknown");
+    let load = Load::running(&hidden, &cpus(), process::spin);
     // Each snapshot charges what the slots hold, and looks for cgroups that no longer exist.
-    until("it counts as unknown", || {
-        let used = Duration::from_nanos(on_cpu("unknown") - before);
-        (used >= WORK).then_some(())
+    let (ran, unknown) = until("it has run", || {
+        let ran = load.fresh_on_cpu_ns();
+        let unknown = on_cpu("unknown") - before;
+        (Duration::from_nanos(ran) >= WORK).then_some((ran, unknown))
     });
+    assert!(unknown >= ran, "{unknown} of {ran} ns count as unknown");
     let slot = slots.of_cgroup(hidden.id()).expect("it keeps its slot");
     assert!(slot >= FIRST_FREE);
     let (_idle, visible) = idle("part/visible");

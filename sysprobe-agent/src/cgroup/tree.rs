@@ -3,7 +3,7 @@
 //!
 //! Only the last path component of each cgroup is kept, because containers decide how long paths become.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use sysprobe_common::cgroup::ROOT_ID;
@@ -17,8 +17,8 @@ use super::walk::Walk;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A cgroup that was created less than this ago may not be visible to a walk yet.
 const UNSEEN_AT_FIRST: Duration = Duration::from_secs(1);
-/// Maximum number of removed cgroups that are remembered after they have left the tree.
-const REMOVED_MAX: usize = 4096;
+/// Maximum number of removed cgroups that are remembered without being in the tree.
+const REMOVED_MAX: usize = 16_384;
 /// The kernel accepts paths of 4096 bytes, including the hierarchy's mount point and the name of a file. A
 /// cgroup with a longer path cannot be read, so it counts as a part of the nearest ancestor with a shorter
 /// one.
@@ -58,8 +58,10 @@ pub struct Tree {
     /// see everything.
     newest: Option<u64>,
     /// Where a part of the hierarchy cannot be seen: the removed cgroups that are not in the tree, and when
-    /// they were removed. Ids grow, so the first one is the oldest.
-    removed: BTreeMap<u64, Instant>,
+    /// they were removed.
+    removed: HashMap<u64, Instant>,
+    /// The same in the order in which they were noted.
+    removals: VecDeque<u64>,
     /// Cgroups added since `take_fresh` was last called.
     fresh: Vec<u64>,
     born: u64,
@@ -159,9 +161,13 @@ impl Tree {
         if self.is_whole() {
             return;
         }
-        self.removed.insert(id, now);
-        if self.removed.len() > REMOVED_MAX {
-            self.removed.pop_first();
+        if self.removed.insert(id, now).is_none() {
+            self.removals.push_back(id);
+        }
+        if self.removals.len() > REMOVED_MAX
+            && let Some(oldest) = self.removals.pop_front()
+        {
+            self.removed.remove(&oldest);
         }
     }
 

@@ -61,9 +61,9 @@ impl CgroupTracker {
     pub(super) fn update(&mut self, now: Instant) {
         self.drain(now);
         let lost = self.counted().ring_full;
-        let stale = self.stale || lost != self.made_good;
+        self.stale |= lost != self.made_good;
         let pause = match &self.events {
-            _ if stale => WALK_INTERVAL_MIN,
+            _ if self.stale => WALK_INTERVAL_MIN,
             Some(_) => AUDIT,
             None => WALK_WITHOUT_EVENTS,
         };
@@ -93,6 +93,7 @@ impl CgroupTracker {
                 }
                 Err(error) => {
                     self.malformed += 1;
+                    self.stale = true;
                     warn!(%error, "A malformed cgroup event was skipped.");
                 }
             }
@@ -132,22 +133,27 @@ impl CgroupTracker {
         self.malformed
     }
 
-    /// Whether a cgroup exists in a part of the hierarchy that the agent does not see, such as the host's
-    /// cgroups on a node that is itself a container.
+    /// Whether a cgroup is taken to exist in a part of the hierarchy that the agent does not see. On a node
+    /// that is itself a container, those are the host's cgroups.
     pub(super) fn is_elsewhere(&self, id: u64) -> bool {
         let is_sure = self.complete && !self.stale;
         is_sure && !self.tree.is_whole() && !self.is_in_tree(id) && self.tree.removed_at(id).is_none()
     }
 
-    /// Whether a cgroup that is not in the tree does not exist any more.
-    pub(super) fn has_gone(&self, id: u64, now: Instant) -> bool {
+    /// Whether an unknown cgroup was deleted, and its last tasks have left their CPUs.
+    pub(super) fn has_departed(&self, id: u64, now: Instant) -> bool {
         if self.tree.is_whole() {
             return self.complete && !self.is_in_tree(id);
         }
         self.tree.removed_at(id).is_some_and(|died| Tree::has_departed(died, now))
     }
 
-    /// Whether a walk may find a cgroup that is not in the tree.
+    /// Whether a cgroup is gone: it is not in the tree any more, or it was never there and has been deleted.
+    pub(super) fn has_gone(&self, id: u64) -> bool {
+        if self.tree.is_whole() { !self.is_in_tree(id) } else { self.tree.removed_at(id).is_some() }
+    }
+
+    /// Whether it is worthwhile to walk the tree for an unknown cgroup.
     pub(super) fn may_be_found(&self, id: u64) -> bool {
         let is_ruled_out = self.events.is_some() && self.is_elsewhere(id);
         !is_ruled_out && !self.is_in_tree(id) && self.tree.removed_at(id).is_none()

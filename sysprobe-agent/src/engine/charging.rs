@@ -56,7 +56,7 @@ pub(super) fn collect(
     registry: &mut Registry,
 ) {
     charge(slots, tracker, attribution, registry);
-    retire_unheard(slots, tracker, attribution, registry);
+    retire_departed(slots, tracker, attribution, registry);
 }
 
 /// Charges the last counters of a deleted cgroup and frees its slots.
@@ -81,6 +81,11 @@ pub(super) fn resolve_all(owners: &[u64], tracker: &mut CgroupTracker, attributi
     }
 }
 
+/// Whether a cgroup's owner is known, or will never be, because the agent cannot see the cgroup.
+fn is_settled(id: u64, tracker: &CgroupTracker, attribution: &Attribution) -> bool {
+    attribution.owner(id).is_some() || tracker.is_elsewhere(id)
+}
+
 /// Charges what was counted since the last call. Counts without a known owner stay in their slots, unless the
 /// agent cannot see the cgroup: those go to `unknown`.
 fn charge(
@@ -90,8 +95,7 @@ fn charge(
     registry: &mut Registry,
 ) {
     let owners = Owners::default();
-    let is_settled = |id| attribution.owner(id).is_some() || tracker.is_elsewhere(id);
-    slots.read(&is_settled, &mut |owner, gathered| {
+    slots.read(&|id| is_settled(id, tracker, attribution), &mut |owner, gathered| {
         registry.add(owners.of(owner, attribution), gathered);
     });
 }
@@ -99,28 +103,35 @@ fn charge(
 /// Adds the sockets that each owner had at the last scan.
 pub(super) fn count_sockets(
     sockets: &[(SlotOwner, SocketsSample)],
+    tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
     registry.forget_sockets();
-    each_named(sockets, attribution, |owner, sockets| registry.add_sockets(owner, sockets));
+    each_settled(sockets, tracker, attribution, |owner, sockets| registry.add_sockets(owner, sockets));
 }
 
 /// Adds the threads that each owner has now.
 pub(super) fn count_threads(
     threads: &[(SlotOwner, Threads)],
+    tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
-    each_named(threads, attribution, |owner, threads| registry.add_threads(owner, threads));
+    each_settled(threads, tracker, attribution, |owner, threads| registry.add_threads(owner, threads));
 }
 
-/// Passes what each owner has to `add`. What a cgroup without a name has is left out: a gauge, unlike a
-/// counter, need not be kept for later.
-fn each_named<T>(levels: &[(SlotOwner, T)], attribution: &Attribution, mut add: impl FnMut(&Owner, &T)) {
+/// Passes what each owner has to `add`. What a cgroup has whose name may still arrive is left out: a gauge,
+/// unlike a counter, need not be kept for later.
+fn each_settled<T>(
+    levels: &[(SlotOwner, T)],
+    tracker: &CgroupTracker,
+    attribution: &Attribution,
+    mut add: impl FnMut(&Owner, &T),
+) {
     let owners = Owners::default();
     for (owner, level) in levels {
-        if !matches!(owner, SlotOwner::Cgroup(id) if attribution.owner(*id).is_none()) {
+        if !matches!(owner, SlotOwner::Cgroup(id) if !is_settled(*id, tracker, attribution)) {
             add(owners.of(*owner, attribution), level);
         }
     }
@@ -136,14 +147,13 @@ pub(super) fn charge_interference(
 ) {
     let owners = Owners::default();
     // Records may still refer to a cgroup that was just deleted.
-    let has_gone = |id| tracker.tree().get(id).is_none() && !tracker.is_elsewhere(id);
+    let has_gone = |owner| matches!(owner, SlotOwner::Cgroup(id) if tracker.has_gone(id));
     let is_nameless = |owner| match owner {
         SlotOwner::Cgroup(id) if attribution.owner(id).is_none() => {
             tracker.tree().get(id).is_some() || attribution.is_nameless(id)
         }
         _ => false,
     };
-    let has_gone = |owner| matches!(owner, SlotOwner::Cgroup(id) if has_gone(id));
     let read = interference.collect(|pair, ns| {
         let (victim, culprit) = (pair.victim(), pair.culprit());
         if is_nameless(victim) || is_nameless(culprit) {
@@ -183,20 +193,20 @@ impl Owners {
     }
 }
 
-/// Retires the slots of cgroups that no longer exist and were not reaped: either the agent did not know them,
-/// or something of theirs, such as a socket, has outlived them by more than the grace period. Later counts go
-/// to `unknown` without a slot.
+/// Retires the slots of deleted cgroups that were not reaped, or have got a slot again since: the agent did
+/// not know the cgroup, or something of it, such as a socket, has outlived it by more than the grace period.
+/// Later counts go to `unknown` without a slot.
 ///
 /// A cgroup that exists keeps its slot: its tasks have the number, and would count for whatever gets the slot
 /// next.
-fn retire_unheard(
+fn retire_departed(
     slots: &mut dyn SlotTable,
     tracker: &CgroupTracker,
     attribution: &Attribution,
     registry: &mut Registry,
 ) {
     let now = Instant::now();
-    let is_gone = |id: u64| tracker.has_gone(id, now) && !attribution.is_late(id);
+    let is_gone = |id: u64| tracker.has_departed(id, now) && !attribution.is_late(id);
     if let Err(error) = slots.retire(&is_gone, &mut |gathered| registry.add(&Owner::unknown(), gathered)) {
         error!(%error, "The slot of a cgroup that no longer exists could not be freed.");
     }

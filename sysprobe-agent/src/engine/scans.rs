@@ -45,7 +45,7 @@ impl Engine {
             })
             .collect();
         charging::resolve_all(&cgroups, &mut self.tracker, &mut self.attribution);
-        charging::count_threads(threads, &self.attribution, &mut self.registry);
+        charging::count_threads(threads, &self.tracker, &self.attribution, &mut self.registry);
     }
 
     /// The scan that reads and counts the sockets; `None` if there is no such program.

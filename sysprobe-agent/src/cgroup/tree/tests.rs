@@ -201,11 +201,14 @@ fn removed_cgroups_are_noted_where_a_part_of_the_hierarchy_cannot_be_seen() {
     assert_eq!(part.removed_at(60), Some(start), "it is not in the tree any more");
     part.reconcile(Walk { found, unreadable: 0 }, start);
     assert_eq!(part.removed_at(60), None, "it exists");
-    for id in 0..2 * REMOVED_MAX as u64 {
-        apply(&mut part, &[(100 + id, DIED, "/elsewhere")], start);
+    let many = REMOVED_MAX as u64;
+    for id in 100..100 + 2 * many {
+        apply(&mut part, &[(id, DIED, "/elsewhere")], start);
     }
-    assert_eq!(part.removed.len(), REMOVED_MAX);
-    assert!(part.removed_at(5).is_none() && part.removed_at(99 + 2 * REMOVED_MAX as u64).is_some());
+    apply(&mut part, &[(6, DIED, "/old")], start);
+    assert_eq!((part.removed.len(), part.removals.len()), (REMOVED_MAX, REMOVED_MAX));
+    let is_noted = [5, 6, 99 + many, 99 + 2 * many].map(|id| part.removed_at(id).is_some());
+    assert_eq!(is_noted, [false, true, false, true], "the oldest removals are forgotten, not the lowest ids");
 }
 
 #[test]

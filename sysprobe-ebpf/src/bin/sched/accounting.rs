@@ -58,14 +58,14 @@ fn exits(task: impl Object) -> bool {
 /// wait and its run time up to the move are charged there, and the result is true.
 #[inline(always)]
 fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
-    if has_freed_slot(last) {
-        last.slot = slot::UNKNOWN;
-    }
     let on_cpu = ran_before_the_move(last, now);
     // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
     // is used up.
     store(&mut last.moved_at, exhausted());
     let cgroup = id_of_task(task);
+    if cgroup != last.cgroup && has_freed_slot(last) {
+        last.slot = slot::UNKNOWN;
+    }
     let ran_elsewhere = cgroup != last.cgroup && last.slot != slot::UNKNOWN && on_cpu > last.on_cpu;
     if ran_elsewhere {
         let until = Totals { on_cpu, voluntary: last.voluntary, involuntary: last.involuntary, ..*now };
@@ -79,8 +79,8 @@ fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
     ran_elsewhere
 }
 
-/// Whether the task's slot may belong to another cgroup now: the task was moved in its sleep, and its old
-/// cgroup was deleted.
+/// Whether the slot of a task that was moved may belong to another cgroup now, because the task's old cgroup
+/// was deleted.
 #[inline(always)]
 pub(crate) fn has_freed_slot(last: &SchedTask) -> bool {
     last.slot >= slot::FIRST_FREE && slot_of(last.cgroup) != last.slot

@@ -4,7 +4,6 @@
 mod support;
 
 use std::fs::{self, Permissions};
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,6 +12,7 @@ use std::process::{Command, Stdio};
 use support::agent::{self, Agent, Options};
 use support::cgroup::{Cgroup, is_v1};
 use support::command::{self, CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN, Outcome};
+use support::mounts::{self, mount};
 use support::samples::Samples;
 use support::until;
 use sysprobe_agent::config::Domains;
@@ -248,21 +248,9 @@ fn assert_sched_is_off(agent: &Agent, says: &[&str]) {
 
 /// Hides the kernel's BTF from this thread and its children.
 fn hide_kernel_btf() {
-    let nothing = std::ptr::null();
-    // SAFETY: the addresses are of constant texts or null. The namespace is this thread's alone.
-    let hidden = unsafe {
-        libc::unshare(libc::CLONE_NEWNS) == 0
-            && libc::mount(nothing, c"/".as_ptr(), nothing, libc::MS_REC | libc::MS_PRIVATE, nothing.cast())
-                == 0
-            && libc::mount(
-                c"none".as_ptr(),
-                c"/sys/kernel/btf".as_ptr(),
-                c"tmpfs".as_ptr(),
-                libc::MS_RDONLY,
-                nothing.cast(),
-            ) == 0
-    };
-    assert!(hidden, "{}", io::Error::last_os_error());
+    mounts::separate().expect("root may do this");
+    let hidden = mount(c"none", c"/sys/kernel/btf", Some(c"tmpfs"), libc::MS_RDONLY, c"");
+    hidden.expect("root may do this");
 }
 
 #[test]

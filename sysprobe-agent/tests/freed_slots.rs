@@ -5,7 +5,6 @@ mod support;
 
 use std::ffi::CString;
 use std::fs;
-use std::io;
 use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -20,6 +19,7 @@ use aya::maps::{HashMap, Map, MapData};
 use support::agent::{self, Agent, Options};
 use support::bpf::Objects;
 use support::cgroup::Cgroup;
+use support::mounts::{self, mount};
 use support::process::{self, Load, cpus};
 use support::totals::Totals;
 use support::{figure, until};
@@ -144,16 +144,8 @@ fn show_only(command: &mut Command, part: &Path, point: &Path) {
     let [part, point] =
         [part, point].map(|path| CString::new(path.as_os_str().as_bytes()).expect("no NUL in a path"));
     let enter = move || {
-        let (none, flags) = (ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
-        // SAFETY: strings that live, or none; changes only the mounts of this child.
-        let results = unsafe {
-            [
-                libc::unshare(libc::CLONE_NEWNS),
-                libc::mount(none, c"/".as_ptr(), none, flags, none.cast()),
-                libc::mount(part.as_ptr(), point.as_ptr(), none, libc::MS_BIND, none.cast()),
-            ]
-        };
-        if results == [0; 3] { Ok(()) } else { Err(io::Error::last_os_error()) }
+        mounts::separate()?;
+        mount(&part, &point, None, libc::MS_BIND, c"")
     };
     // SAFETY: the closure only makes system calls.
     unsafe { command.pre_exec(enter) };

@@ -273,20 +273,20 @@ impl Tree {
     /// Removed cgroups whose last tasks have certainly left their CPUs.
     #[must_use]
     pub fn departed(&self, now: Instant) -> Vec<u64> {
-        let departed = |cgroup: &Cgroup| cgroup.died.is_some_and(|died| Self::has_departed(died, now));
+        let departed = |cgroup: &Cgroup| cgroup.died.is_some_and(|died| is_long_ago(died, now));
         self.cgroups.iter().filter(|(_, cgroup)| departed(cgroup)).map(|(id, _)| *id).collect()
     }
 
-    /// When a cgroup was removed that is not in the tree.
+    /// Whether a cgroup that is not in the tree is known to have been removed.
     #[must_use]
-    pub fn removed_at(&self, id: u64) -> Option<Instant> {
-        self.removed.get(&id).copied()
+    pub fn is_removed(&self, id: u64) -> bool {
+        self.removed.contains_key(&id)
     }
 
-    /// Whether the last tasks of a removed cgroup have certainly left their CPUs.
+    /// Whether its last tasks have certainly left their CPUs as well.
     #[must_use]
-    pub fn has_departed(died: Instant, now: Instant) -> bool {
-        now.duration_since(died) >= LAST_WORDS
+    pub fn has_departed(&self, id: u64, now: Instant) -> bool {
+        self.removed.get(&id).is_some_and(|died| is_long_ago(*died, now))
     }
 
     /// Whether the root is that of the whole hierarchy: otherwise there are cgroups that no walk can find.
@@ -312,6 +312,11 @@ impl Tree {
     pub const fn too_long(&self) -> u64 {
         self.too_long
     }
+}
+
+/// Whether the last tasks of a cgroup that was removed then have certainly left their CPUs.
+fn is_long_ago(died: Instant, now: Instant) -> bool {
+    now.duration_since(died) >= LAST_WORDS
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use aya::Pod;
 use aya::maps::{HashMap, MapData, MapError, Stack};
+use aya_obj::generated::{BPF_EXIST, BPF_NOEXIST};
 use sysprobe_common::cgroup::KERNEL;
 use sysprobe_common::lanes::WORDS;
 use sysprobe_common::slot::{self, room};
@@ -65,10 +66,6 @@ impl SlotOwner {
         }
     }
 }
-
-/// Flags of an update (`include/uapi/linux/bpf.h`): only a new entry, or only one that exists.
-const BPF_NOEXIST: u64 = 1;
-const BPF_EXIST: u64 = 2;
 
 /// Maximum number of keys of deleted cgroups that stay in the map with [`slot::UNKNOWN`].
 const GONE: usize = 64;
@@ -172,7 +169,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
         let slot = loop {
             let slot = self.slot_of(key)?;
             let flags = if slot.is_some() { BPF_EXIST } else { BPF_NOEXIST };
-            match self.known.insert(key, slot::UNKNOWN, flags) {
+            match self.known.insert(key, slot::UNKNOWN, flags.into()) {
                 Ok(()) => break slot,
                 // A program has just given it a slot, which would never become free again.
                 Err(error) if slot.is_none() && is_taken(&error) => {}

@@ -137,26 +137,27 @@ impl CgroupTracker {
     /// that is itself a container, those are the host's cgroups.
     pub(super) fn is_elsewhere(&self, id: u64) -> bool {
         let is_sure = self.complete && !self.stale;
-        is_sure && !self.tree.is_whole() && !self.is_in_tree(id) && self.tree.removed_at(id).is_none()
+        is_sure && !self.tree.is_whole() && !self.is_in_tree(id) && !self.tree.is_removed(id)
     }
 
     /// Whether an unknown cgroup was deleted, and its last tasks have left their CPUs.
     pub(super) fn has_departed(&self, id: u64, now: Instant) -> bool {
         if self.tree.is_whole() {
-            return self.complete && !self.is_in_tree(id);
+            self.complete && !self.is_in_tree(id)
+        } else {
+            self.tree.has_departed(id, now)
         }
-        self.tree.removed_at(id).is_some_and(|died| Tree::has_departed(died, now))
     }
 
     /// Whether a cgroup is gone: it is not in the tree any more, or it was never there and has been deleted.
     pub(super) fn has_gone(&self, id: u64) -> bool {
-        if self.tree.is_whole() { !self.is_in_tree(id) } else { self.tree.removed_at(id).is_some() }
+        if self.tree.is_whole() { !self.is_in_tree(id) } else { self.tree.is_removed(id) }
     }
 
     /// Whether it is worthwhile to walk the tree for an unknown cgroup.
     pub(super) fn may_be_found(&self, id: u64) -> bool {
         let is_ruled_out = self.events.is_some() && self.is_elsewhere(id);
-        !is_ruled_out && !self.is_in_tree(id) && self.tree.removed_at(id).is_none()
+        !is_ruled_out && !self.is_in_tree(id) && !self.tree.is_removed(id)
     }
 
     fn is_in_tree(&self, id: u64) -> bool {

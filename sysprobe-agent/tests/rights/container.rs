@@ -9,17 +9,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::ptr;
 
 use sysprobe_agent::cgroup::mounts::{KeyHierarchy, Mounts};
 use sysprobe_agent::snapshot::Snapshot;
 
-use crate::limited::{done, limit, needed};
+use crate::limited::{limit, needed};
 use crate::support::agent::{self, Agent, Options};
 use crate::support::cgroup::{Cgroup, is_v1};
+use crate::support::mounts::{self, mount};
 use crate::support::process::{self, Load, cpus};
 use crate::support::totals::{Totals, workload};
-use crate::support::{command, figure, until};
+use crate::support::{command, done, figure, until};
 
 const USUAL: &str = "/sys/fs/cgroup";
 
@@ -58,26 +58,14 @@ impl Own {
     }
 }
 
-fn mount(
-    from: &std::ffi::CStr,
-    to: &std::ffi::CStr,
-    kind: Option<&std::ffi::CStr>,
-    flags: libc::c_ulong,
-    options: &std::ffi::CStr,
-) -> io::Result<()> {
-    let kind = kind.map_or(ptr::null(), std::ffi::CStr::as_ptr);
-    // SAFETY: strings that live, or none.
-    done(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), kind, flags, options.as_ptr().cast()) })
-}
-
 /// Makes a command start in `own`, which it sees as the root, with the host's cgroups at `host`, read-only.
 fn contain(command: &mut Command, own: &Cgroup, host: &Path) {
     process::inside(command, own);
     let (part, host) = (Own::new(), CString::new(host.as_os_str().as_bytes()).expect("no NUL in a path"));
     let enter = move || {
         // SAFETY: changes nothing but this child, which has only this thread.
-        done(unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP) })?;
-        mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE, c"")?;
+        done(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) })?;
+        mounts::separate()?;
         mount(c"/sys/fs/cgroup", &host, None, libc::MS_BIND | libc::MS_REC, c"")?;
         mount(c"none", &host, None, libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY, c"")?;
         part.mount()

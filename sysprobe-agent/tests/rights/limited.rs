@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use caps::Capability;
 use sysprobe_agent::host::{KPROBES_BEFORE, Kernels, Need, RIGHTS, Right};
 
 use crate::support::attach_modes::kernel;
+use crate::support::done;
 
 /// Capabilities by number, as the kernel may have some that the `caps` crate does not name yet.
 pub(crate) type Set = BTreeSet<u8>;
@@ -90,11 +90,6 @@ pub(crate) fn lock_little(command: &mut Command) {
     };
     // SAFETY: the closure only makes a system call.
     unsafe { command.pre_exec(lock) };
-}
-
-/// Turns the return value of a system call into a result.
-pub(crate) fn done(returned: libc::c_int) -> io::Result<()> {
-    if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Asserts that a process has exactly these capabilities.

@@ -11,7 +11,7 @@ use super::support::place::{Flag, Place, sleep_forever};
 use super::support::process::Load;
 use super::support::until;
 
-const PORT: u16 = 5000;
+pub(crate) const PORT: u16 = 5000;
 const REQUEST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

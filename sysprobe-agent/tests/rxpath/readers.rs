@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::thread;
 use std::time::Duration;
 
-use super::loads::{Transport, spin_for_something, wait_for_something};
+use super::loads::{PORT, Transport, spin_for_something, wait_for_something};
 use super::path::Path;
 use super::support::network::RIGHT;
 use super::{Stage, TIMES, ask, assert_nothing_lost, right};
@@ -14,6 +14,12 @@ use super::{Stage, TIMES, ask, assert_nothing_lost, right};
 fn answer(socket: &UdpSocket, request: &mut [u8]) {
     let (size, from) = socket.recv_from(request).expect("a request");
     socket.send_to(&request[..size], from).expect("it is taken");
+}
+
+/// Sends a request, and waits for its answer.
+fn exchange(socket: &UdpSocket, request: &mut [u8]) {
+    socket.send_to(request, (right(), PORT)).expect("it is taken");
+    socket.recv(request).expect("an answer");
 }
 
 /// The reader never sleeps, so no task has to wake it.
@@ -202,23 +208,15 @@ fn data_that_a_read_leaves_is_readable_since_it_came() {
 #[test]
 fn datagrams_that_begin_alike_have_arrivals_of_their_own() {
     const NAP: Duration = Duration::from_millis(4);
-    const AT: u16 = 5004;
     let stage = Stage::new("alike");
-    let _server = stage.there().serve(|ready| {
-        let socket = UdpSocket::bind((right(), AT)).expect("a free port");
-        ready.set();
-        loop {
-            answer(&socket, &mut [0; 100]);
-        }
-    });
+    let _server = stage.there().answer_datagrams(right(), answer);
     stage.here().run_to_end(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
         never_fragment(&socket);
         for number in 0..TIMES {
             let mut request = [0; 40];
             request[20..24].copy_from_slice(&number.to_be_bytes());
-            socket.send_to(&request, (right(), AT)).expect("it is taken");
-            socket.recv(&mut request).expect("an answer");
+            exchange(&socket, &mut request);
             thread::sleep(NAP);
         }
     });
@@ -235,22 +233,14 @@ fn datagrams_that_begin_alike_have_arrivals_of_their_own() {
 #[test]
 fn a_datagram_in_fragments_is_followed_from_its_first_one() {
     const SIZE: usize = 4000;
-    const AT: u16 = 5005;
     let stage = Stage::new("fragments");
-    let _server = stage.there().serve(|ready| {
-        let socket = UdpSocket::bind((right(), AT)).expect("a free port");
-        ready.set();
-        loop {
-            answer(&socket, &mut [0; SIZE]);
-        }
-    });
+    let _server = stage.there().answer_datagrams(right(), |socket, _| answer(socket, &mut [0; SIZE]));
     stage.here().run_to_end(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a free port");
         for number in 0..TIMES {
             let mut request = [0; SIZE];
             request[..4].copy_from_slice(&number.to_be_bytes());
-            socket.send_to(&request, (right(), AT)).expect("it is taken");
-            socket.recv(&mut request).expect("an answer");
+            exchange(&socket, &mut request);
         }
     });
     for (_, path) in stage.received(Transport::Udp, u64::from(TIMES)) {

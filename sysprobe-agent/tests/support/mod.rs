@@ -22,6 +22,7 @@ pub(crate) mod document;
 pub(crate) mod hidden;
 pub(crate) mod http;
 pub(crate) mod memory;
+pub(crate) mod mounts;
 pub(crate) mod network;
 pub(crate) mod place;
 pub(crate) mod process;
@@ -103,6 +104,11 @@ pub(crate) fn left_out(what: &str, why: &str) {
     // In one write, so that no other line interrupts it.
     let line = format!("left out: {what}: {why}\n");
     io::stderr().write_all(line.as_bytes()).expect("standard error can be written to");
+}
+
+/// Turns the return value of a system call into a result.
+pub(crate) fn done(returned: libc::c_int) -> io::Result<()> {
+    if returned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// A value in memory that forked children share. It starts as zero bytes and is never freed.

@@ -188,7 +188,7 @@ fn removed_cgroups_are_noted_where_a_part_of_the_hierarchy_cannot_be_seen() {
     let start = Instant::now();
     let mut whole = tree();
     apply(&mut whole, &[(5, DIED, "/a")], start);
-    assert!(whole.is_whole() && whole.removed_at(5).is_none(), "a walk tells");
+    assert!(whole.is_whole() && !whole.is_removed(5), "a walk tells");
 
     let mut part = Tree::default();
     let of_root = |id, parent, name: &str| Found { id, parent, name: name.into() };
@@ -196,18 +196,20 @@ fn removed_cgroups_are_noted_where_a_part_of_the_hierarchy_cannot_be_seen() {
     part.reconcile(Walk { found: found.clone(), unreadable: 0 }, start);
     assert!(!part.is_whole());
     apply(&mut part, &[(5, DIED, "/elsewhere"), (60, DIED, "/a")], start);
-    assert_eq!([5, 60, 7].map(|id| part.removed_at(id)), [Some(start), None, None]);
+    assert_eq!([5, 60, 7].map(|id| part.is_removed(id)), [true, false, false]);
+    assert!(!part.has_departed(5, start) && part.has_departed(5, start + LAST_WORDS));
     part.forget(60);
-    assert_eq!(part.removed_at(60), Some(start), "it is not in the tree any more");
+    let since = [start, start + LAST_WORDS].map(|now| part.has_departed(60, now));
+    assert!(part.is_removed(60) && since == [false, true], "it is not in the tree any more");
     part.reconcile(Walk { found, unreadable: 0 }, start);
-    assert_eq!(part.removed_at(60), None, "it exists");
+    assert!(!part.is_removed(60), "it exists");
     let many = REMOVED_MAX as u64;
     for id in 100..100 + 2 * many {
         apply(&mut part, &[(id, DIED, "/elsewhere")], start);
     }
     apply(&mut part, &[(6, DIED, "/old")], start);
     assert_eq!((part.removed.len(), part.removals.len()), (REMOVED_MAX, REMOVED_MAX));
-    let is_noted = [5, 6, 99 + many, 99 + 2 * many].map(|id| part.removed_at(id).is_some());
+    let is_noted = [5, 6, 99 + many, 99 + 2 * many].map(|id| part.is_removed(id));
     assert_eq!(is_noted, [false, true, false, true], "the oldest removals are forgotten, not the lowest ids");
 }
 

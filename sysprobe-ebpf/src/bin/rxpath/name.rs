@@ -81,8 +81,15 @@ pub(crate) fn of_packet(packet: impl Object) -> Option<Name> {
 #[expect(clippy::cast_possible_truncation, reason = "a few words")]
 pub(crate) fn has_headers(packet: impl Object) -> bool {
     const WITH_TRANSPORT: u32 = 4 * (IP4_WORDS + TRANSPORT_WORDS) as u32;
+    linear_length(packet) >= WITH_TRANSPORT
+}
+
+/// The length of the linear part. The rest, such as all fragments of an IP packet but the first one, is
+/// elsewhere.
+#[inline(always)]
+fn linear_length(packet: impl Object) -> u32 {
     let length = packet.u32(&OFF_SKB_LENGTH).unwrap_or(0);
-    length.saturating_sub(packet.u32(&OFF_SKB_FRAGMENTS_LENGTH).unwrap_or(0)) >= WITH_TRANSPORT
+    length.saturating_sub(packet.u32(&OFF_SKB_FRAGMENTS_LENGTH).unwrap_or(0))
 }
 
 /// The name of a TCP segment, from the number of its first byte.
@@ -148,34 +155,26 @@ fn of_udp(packet: impl Object, transport: u64, header: &Transport, number: u32) 
     let payload = u64::from(header[2]) << 32 | u64::from(header[3]);
     let length = u32::from_be(header[1]) >> 16;
     let mut hash = payload.wrapping_mul(GOLDEN) ^ (u64::from(length) << 16 | u64::from(number));
-    let (datagram, linear) = (transport + u64::from(length), end_of_linear(packet));
-    hash ^= more_of(transport, if datagram < linear { datagram } else { linear });
+    let linear = packet.u64(&OFF_SKB_DATA).unwrap_or(0) + u64::from(linear_length(packet));
+    hash ^= more_of(transport, linear.min(transport + u64::from(length)));
     Name { hash: hash.wrapping_mul(GOLDEN), same_for: DATAGRAM_SAME_FOR }
-}
-
-/// The address where the linear part of a packet ends. What follows, such as all fragments of an IP packet
-/// but the first one, is elsewhere.
-#[inline(always)]
-fn end_of_linear(packet: impl Object) -> u64 {
-    let length = packet.u32(&OFF_SKB_LENGTH).unwrap_or(0);
-    let linear = length.saturating_sub(packet.u32(&OFF_SKB_FRAGMENTS_LENGTH).unwrap_or(0));
-    packet.u64(&OFF_SKB_DATA).unwrap_or(0) + u64::from(linear)
 }
 
 /// A hash of the payload beyond [`Transport`]: of the whole words before `end`.
 #[inline(always)]
 fn more_of(transport: u64, end: u64) -> u64 {
-    let mut at = transport + size_of::<Transport>() as u64 + MORE_BYTES;
-    if at > end {
+    let first = transport + size_of::<Transport>() as u64;
+    let mut word_end = first + MORE_BYTES;
+    if word_end > end {
         return 0;
     }
-    let Some(words) = read::<[u64; MORE_WORDS]>(at - MORE_BYTES) else { return 0 };
+    let Some(words) = read::<[u64; MORE_WORDS]>(first) else { return 0 };
     let mut hash = 0_u64;
     for word in words {
-        if at <= end {
+        if word_end <= end {
             hash = (hash ^ word).wrapping_mul(GOLDEN).rotate_left(32);
         }
-        at += MORE_BYTES;
+        word_end += MORE_BYTES;
     }
     hash
 }

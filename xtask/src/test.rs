@@ -17,7 +17,8 @@ use crate::results::{Failure, Results};
 use crate::{apt, build, cmd, leftovers, paths, say, vm};
 
 /// Packages with the programs that integration tests start.
-const PACKAGES: [&str; 15] = [
+const PACKAGES: [&str; 16] = [
+    "btrfs-progs",
     "curl",
     "dmsetup",
     "ethtool",

@@ -43,8 +43,18 @@ use tree::Kernel;
 const PACKAGES: [&str; 3] = ["debian-archive-keyring", "kmod", "xz-utils"];
 
 /// Packages with the programs that guests use from this machine.
-const PROGRAMS: [&str; 9] =
-    ["dmsetup", "fio", "iproute2", "procps", "prometheus", "strace", "stress-ng", "tmux", "xfsprogs"];
+const PROGRAMS: [&str; 10] = [
+    "btrfs-progs",
+    "dmsetup",
+    "fio",
+    "iproute2",
+    "procps",
+    "prometheus",
+    "strace",
+    "stress-ng",
+    "tmux",
+    "xfsprogs",
+];
 
 /// A job, and the kernel it runs on (all of them without one).
 struct Ordered {

@@ -14,18 +14,20 @@ pub(crate) enum Kind {
     /// In a file on a loop device.
     Ext4,
     Xfs,
+    Btrfs,
     /// Over two directories of a tmpfs.
     Overlay,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Tmpfs, Self::Ext4, Self::Xfs, Self::Overlay];
+    pub(crate) const ALL: [Self; 5] = [Self::Tmpfs, Self::Ext4, Self::Xfs, Self::Btrfs, Self::Overlay];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Tmpfs => "tmpfs",
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
             Self::Overlay => "overlay",
         }
     }
@@ -46,7 +48,7 @@ impl Storage {
         let mut storage = Self { mounts: Vec::new(), directory };
         match kind {
             Kind::Tmpfs => storage.tmpfs(bytes),
-            Kind::Ext4 | Kind::Xfs => storage.on_device(kind),
+            Kind::Ext4 | Kind::Xfs | Kind::Btrfs => storage.on_device(kind),
             Kind::Overlay => storage.overlay(bytes),
         }
         storage
@@ -109,7 +111,7 @@ impl Storage {
     }
 
     fn make(&mut self, kind: Kind, device: &Path, options: &[&str], name: &str) {
-        let force = if kind == Kind::Xfs { "-qf" } else { "-F" };
+        let force = if kind == Kind::Ext4 { "-F" } else { "-qf" };
         run(Command::new(format!("mkfs.{}", kind.name())).arg(force).arg(device));
         let place = self.place(name);
         run(Command::new("mount").args(["-t", kind.name()]).args(options).arg(device).arg(&place));

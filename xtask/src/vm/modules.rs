@@ -10,13 +10,14 @@ use crate::cmd;
 
 /// Transport, file system and overlay, then modules that tests mount and connect. Some are built into some
 /// kernels.
-const WANTED: [&str; 11] = [
+const WANTED: [&str; 12] = [
     "virtio_pci",
     "virtiofs",
     "overlay",
     "loop",
     "ext4",
     "xfs",
+    "btrfs",
     "dm_mod",
     "null_blk",
     "veth",

@@ -18,7 +18,7 @@ use crate::{cmd, say};
 const SUITE: &str = "bookworm";
 
 /// The usual commands, then the programs that tests start.
-const PACKAGES: [&str; 23] = [
+const PACKAGES: [&str; 24] = [
     "bash",
     "coreutils",
     "dash",
@@ -30,6 +30,7 @@ const PACKAGES: [&str; 23] = [
     "procps",
     "sed",
     "util-linux",
+    "btrfs-progs",
     "curl",
     "dmsetup",
     "e2fsprogs",

@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Ext4,
     Xfs,
     Btrfs,
-    /// Over two directories of a tmpfs.
+    /// Over two directories of an ext4.
     Overlay,
 }
 
@@ -36,6 +36,7 @@ impl Kind {
 /// The mounted file systems; unmounted when it is dropped, the innermost first.
 #[derive(Debug)]
 pub(crate) struct Storage {
+    kind: Kind,
     mounts: Vec<PathBuf>,
     directory: TempDir,
 }
@@ -45,18 +46,19 @@ impl Storage {
     /// until they are written.
     pub(crate) fn of(kind: Kind, bytes: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut storage = Self { mounts: Vec::new(), directory };
+        let mut storage = Self { kind, mounts: Vec::new(), directory };
         match kind {
             Kind::Tmpfs => storage.tmpfs(bytes),
             Kind::Ext4 | Kind::Xfs | Kind::Btrfs => storage.on_device(kind),
-            Kind::Overlay => storage.overlay(bytes),
+            Kind::Overlay => storage.overlay(),
         }
         storage
     }
 
     /// Creates one on an existing device.
     pub(crate) fn upon(kind: Kind, device: &Path) -> Self {
-        let mut storage = Self { mounts: Vec::new(), directory: tempfile::tempdir().expect("a directory") };
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut storage = Self { kind, mounts: Vec::new(), directory };
         storage.make(kind, device, &[], "device");
         storage
     }
@@ -76,6 +78,10 @@ impl Storage {
 
     pub(crate) fn freeze(&self) -> Frozen {
         Frozen::new(self.path())
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The directory for files.
@@ -118,8 +124,8 @@ impl Storage {
         self.mounts.push(place);
     }
 
-    fn overlay(&mut self, bytes: u64) {
-        self.tmpfs(bytes);
+    fn overlay(&mut self) {
+        self.on_device(Kind::Ext4);
         let [lower, upper, work] = ["lower", "upper", "work"].map(|name| self.path().join(name));
         for directory in [&lower, &upper, &work] {
             fs::create_dir(directory).expect("a directory");

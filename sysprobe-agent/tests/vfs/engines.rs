@@ -138,9 +138,11 @@ fn fio_counts_the_same_of_many_requests_at_once() {
 #[test]
 fn fio_reads_what_is_mapped_as_often_as_there_are_major_faults() {
     let watchers = watchers("vfs");
-    let storage = Storage::of(Kind::Ext4, ROOM);
-    let job = Job { engine: "mmap", direction: "randread", size: "", options: &["--fsync=0"] };
-    assert_equal(&watchers, &storage, &job, "mmap-randread");
+    for kind in Kind::ALL {
+        let storage = Storage::of(kind, ROOM);
+        let job = Job { engine: "mmap", direction: "randread", size: "", options: &["--fsync=0"] };
+        assert_equal(&watchers, &storage, &job, &format!("mmap-randread-{}", kind.name()));
+    }
 }
 
 /// Asserts equal counts; returns fio's report.
@@ -155,6 +157,8 @@ fn assert_equal(watchers: &[Watcher], storage: &Storage, job: &Job, name: &str) 
         expected.fsyncs = fsyncs;
         if job.engine == "mmap" {
             expected.bytes = 0;
+            // A file of a tmpfs is in memory already, so its page faults are minor.
+            expected.calls = if storage.kind() == Kind::Tmpfs { 0 } else { expected.calls };
         }
         assert_eq!(seen, expected, "{name} by {}", watcher.mode.name());
     }

@@ -106,11 +106,13 @@ fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_at
     }
     let crowd = Cgroup::new("scan-crowd");
     let server = Cgroup::new("scan-server");
+    let share = FILES.div_ceil(processes());
     let opened: Vec<(&Flag, Load)> = (0..processes())
         .map(|_| {
             let opened = Flag::new();
             let load = Load::running(&crowd, &cpus(), || {
-                open_all();
+                // Otherwise it ends, and this test waits for it in vain.
+                assert!(open_all() >= share, "fewer than {share} files");
                 opened.set();
                 sleep_forever();
             });

@@ -43,6 +43,13 @@ struct Running {
 }
 
 impl Shared {
+    /// An engine that does nothing, with this source of pod names.
+    #[cfg(test)]
+    pub(super) fn named_by(vitality: Vitality) -> Self {
+        let running = Running { acts: mpsc::sync_channel(WAITING).0, vitality };
+        Self(Arc::new(Inner { running: running.into(), ..Inner::default() }))
+    }
+
     /// Moves the engine to its own thread. There is one engine.
     pub(super) fn own(&self, mut engine: Engine) -> anyhow::Result<()> {
         let vitality = engine.vitality();

@@ -38,6 +38,15 @@ pub struct Dead {
 }
 
 impl Vitality {
+    /// That of a source that answered before, and has refused connections since.
+    #[cfg(test)]
+    pub(crate) fn of_refused(source: SourceKind, since: Instant) -> Self {
+        let vitality = Self::default();
+        vitality.has_answered();
+        vitality.was_refused(source, "refused", since);
+        vitality
+    }
+
     pub(super) fn has_answered(&self) {
         self.set(|_| Some(State::Heard));
     }

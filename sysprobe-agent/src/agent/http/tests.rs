@@ -12,6 +12,7 @@ use tokio::task::{JoinHandle, yield_now};
 use tokio::time::sleep;
 
 use super::*;
+use crate::pods::{SourceKind, Vitality};
 
 const FRAME: usize = 64 * 1024;
 const FRAMES: usize = 50;
@@ -92,6 +93,24 @@ async fn an_answer_that_is_being_taken_outlives_the_signal_to_stop() {
     reader.read_to_end(&mut rest).await.expect("the rest");
     assert!(2 * FRAME + rest.len() > FRAME * FRAMES, "torn after {}", rest.len());
     server.task.await.expect("it ends then, though a connection was kept");
+}
+
+#[tokio::test]
+async fn a_source_that_only_a_restart_brings_back_fails_the_liveness_probe() {
+    let answer = async |seconds| {
+        let since = std::time::Instant::now().checked_sub(Duration::from_secs(seconds));
+        let since = since.expect("this machine has run longer");
+        let shared = Shared::named_by(Vitality::of_refused(SourceKind::Cri, since));
+        assert_eq!(ready(State(shared.clone())).await.status(), StatusCode::OK, "it still measures");
+        let answer = healthy(State(shared)).await;
+        let status = answer.status();
+        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.expect("a text");
+        (status, String::from_utf8_lossy(&body).into_owned())
+    };
+    let (status, text) = answer(200).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(text.starts_with("cri has refused connections for 200 s: restart the agent"), "{text}");
+    assert_eq!(answer(100).await, (StatusCode::OK, "ok\n".to_owned()));
 }
 
 #[test]

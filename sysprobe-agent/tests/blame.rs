@@ -145,6 +145,36 @@ fn throttled(rivals: &[&str]) {
     }
 }
 
+/// A change of its CPU set moves a thread during the throttle. The part before it is no other cgroup's fault.
+#[test]
+fn a_thread_that_is_moved_while_it_is_throttled_waits_for_its_quota() {
+    let watchers = dividing::watchers();
+    let [here, there, ..] = cpus()[..] else {
+        figure("left out: there is one CPU only");
+        return;
+    };
+    let held = Case::new("held-moved", &[here], process::spin);
+    // Other work on these CPUs then hardly prolongs its waits.
+    held.cgroup.set_weight_high();
+    held.cgroup.set_quota(Quota { quota_us: 20_000, period_us: 100_000 });
+    let befores: Vec<_> = watchers.iter().map(|watcher| sched_before(&watcher.agent, &held.cgroup)).collect();
+    let before = held.cgroup.throttling();
+    held.load.resume();
+    let mut on = [there, here].into_iter().cycle();
+    until("it was throttled many times", || {
+        held.load.move_to(on.next().expect("a cycle"));
+        (held.cgroup.throttling().throttled_periods - before.throttled_periods > 40).then_some(())
+    });
+    held.load.freeze();
+    for (watcher, before) in watchers.iter().zip(&befores) {
+        let (ours, causes) = divided(watcher, &held, before);
+        let (name, throttled, all) = (watcher.mode.name(), causes.throttled_ns, ours.wait.sum_ns);
+        figure(&format!("{name}: throttled {throttled} ns of {all} ns, {causes:?}"));
+        // It has a fifth of each period, and then waits for the rest. In what it has, others may precede it.
+        assert!(throttled > all / 2, "{name}: {causes:?}");
+    }
+}
+
 /// On each CPU, the cgroup is throttled separately, with all threads that it has there.
 #[test]
 fn several_threads_on_all_cpus_are_held_up_together() {

@@ -163,7 +163,9 @@ pub struct Timeline {
     /// the map.
     pub leaving: u32,
     pub left: u32,
-    pub pad: [u64; 2],
+    /// The address of this CPU's run queue; 0 before the first task has left it.
+    pub run_queue: u64,
+    pub pad: u64,
     pub division: Division,
     pub run_intervals: [RunInterval; RUN_INTERVALS],
     /// The interference table, by a hash of the pair.

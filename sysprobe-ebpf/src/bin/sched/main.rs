@@ -78,7 +78,7 @@ fn sched_depart_tp(ctx: BtfTracePointContext) -> i32 {
     if switch::is_moved(task)
         && let Some(known) = known(task)
     {
-        switch::depart(task, known);
+        switch::depart(task, known, ctx.arg(1));
     }
     0
 }

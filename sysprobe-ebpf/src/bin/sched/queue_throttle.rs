@@ -5,12 +5,12 @@ use sysprobe_common::sched::throttle::Throttle;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
 
-use crate::throttle::{OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_TASK_THROTTLED};
+use crate::throttle::{
+    OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_GROUP_QUEUES, OFF_TASK_THROTTLED,
+};
 use crate::{queue, throttle, timeline};
 
 globals!(
-    /// `task_group.cfs_rq`: a group's queues by CPU.
-    OFF_GROUP_QUEUES,
     /// `cfs_rq.throttle_count`: the number of throttled groups that a queue is in.
     OFF_GROUP_QUEUE_THROTTLE_COUNT,
     /// The number of threads in a queue, including those of groups below.

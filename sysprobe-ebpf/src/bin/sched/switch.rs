@@ -33,8 +33,10 @@ const MIGRATING: u8 = 2;
 pub(crate) fn wake(task: impl Object) {
     let Some(line) = timeline::of_this_cpu() else { return };
     line.asleep = 0;
-    if let Some(now) = queue::of(task).and_then(queue::clock) {
-        timeline::compare_clocks(line, now);
+    if let Some(queue) = queue::of(task)
+        && let Some(now) = queue::clock(queue)
+    {
+        timeline::compare_clocks(line, queue, now);
         timeline::close(line, IDLE, None, now);
     }
 }
@@ -49,8 +51,10 @@ pub(crate) fn leave(task: impl Object, known: &mut SchedTask, slices: Option<&mu
     accounting::book(task, known, Some(line));
     divide_noted(line);
     throttle::look(task, known, was_held, known.involuntary != involuntary);
-    if let Some(now) = queue::of(task).and_then(queue::clock) {
-        timeline::compare_clocks(line, now);
+    if let Some(queue) = queue::of(task)
+        && let Some(now) = queue::clock(queue)
+    {
+        timeline::compare_clocks(line, queue, now);
         timeline::close(line, timeline::occupant(task, known), task.u64(&OFF_TASK_LAST_ARRIVAL), now);
         if let Some(slices) = slices {
             slices::note(task, slices, before, line, now);
@@ -120,10 +124,10 @@ fn is_delayed(task: impl Object) -> bool {
     OFF_TASK_DELAYED.load() != ABSENT && task.u8(&OFF_TASK_DELAYED).unwrap_or(0) != 0
 }
 
-/// A task migrates while it waits, or while it sleeps and is still on the run queue. The queue that it leaves
-/// is locked, and its clock is up to date.
+/// A task migrates to `cpu` while it waits, or while it sleeps and is still on the run queue. The queue that
+/// it leaves is locked, and its clock is up to date.
 #[inline(always)]
-pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
+pub(crate) fn depart(task: impl Object, known: &mut SchedTask, cpu: u32) {
     let Some(run_delay) = task.u64(&OFF_TASK_RUN_DELAY) else { return };
     if is_delayed(task) || !known.is_wait_known() {
         // The time that the kernel has counted since the last such migration is a sleep, or begins with one.
@@ -135,17 +139,18 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     }
     let waited = run_delay.wrapping_sub(known.run_delay);
     let Some(queue) = queue::of(task) else { return };
-    let (Some(to), Some(cpu)) = (queue::clock(queue), queue::cpu(queue)) else { return };
-    let (Some(line), Some(here)) = (timeline::of_cpu(cpu), timeline::of_this_cpu()) else { return };
+    let (Some(to), Some(old)) = (queue::clock(queue), queue::cpu(queue)) else { return };
+    let (Some(line), Some(here)) = (timeline::of_cpu(old), timeline::of_this_cpu()) else { return };
     // A task that is older than the agent has no slot before it is first accounted for, and one that was
     // moved may have lost it. All of its wait is divided then.
     let has_no_slot =
         known.slot == slot::UNKNOWN || (known.moves != moves() && accounting::has_freed_slot(known));
+    let span = Span { from: to.saturating_sub(waited), to };
+    let held = throttle::held(task, known, span);
+    throttle::migrate(task, known, cpu);
     if waited == 0 || waited >> 63 != 0 || has_no_slot {
         return;
     }
-    let span = Span { from: to.saturating_sub(waited), to };
-    let held = throttle::held(task, known, span);
     wait::note(&mut here.division, known.slot, timeline::victim(known), span, held);
     wait::begin(&mut here.division);
     if let Some(stats) = stats_of(known.slot) {
@@ -154,8 +159,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask) {
     }
     known.run_delay = run_delay;
     known.waited = if known.flags & flag::PIECES == 0 { waited } else { known.waited + waited };
-    throttle::look_again(task, known.flags & flag::HELD != 0);
-    known.flags = (known.flags | flag::PIECES) & !flag::HELD;
+    known.flags |= flag::PIECES;
     let running = queue::running(queue).map_or(0, timeline::occupant_unknown);
     blame_running(here, line, running, to);
     accounting::divide(here, line);

@@ -14,11 +14,12 @@ use sysprobe_common::sched::{SchedLoss, SchedTask, flag};
 use sysprobe_ebpf::atomic;
 use sysprobe_ebpf::cgroup::{OFF_CGROUP_KN, OFF_KN_ID};
 use sysprobe_ebpf::globals;
-use sysprobe_ebpf::kernel::{ABSENT, Object};
+use sysprobe_ebpf::kernel::{ABSENT, Address, Object, read_u64, read_u64_at};
 use sysprobe_ebpf::slots::{self, Free, Known, Missing, Room};
 
 use crate::losses::lose;
-use crate::queue::OFF_TASK_GROUP_QUEUE;
+use crate::queue::{OFF_GROUP_QUEUE_QUEUE, OFF_TASK_GROUP_QUEUE};
+use crate::timeline;
 use crate::wait::Span;
 
 globals!(
@@ -32,6 +33,9 @@ globals!(
     /// Not 0 if the queue was ever throttled, by any group's quota.
     OFF_GROUP_QUEUE_EVER_HELD,
     OFF_GROUP_QUEUE_GROUP,
+    /// `task_group.cfs_rq`: a group's queues by CPU. In 6.18 an array of pointers, in 7.3 a pointer into the
+    /// memory of each CPU.
+    OFF_GROUP_QUEUES,
     /// From a task group to its cgroup.
     OFF_GROUP_CGROUP,
     /// A group's time throttled by its own quota, summed over its queues.
@@ -203,6 +207,55 @@ fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
     }
 }
 
+/// Whether the throttle that was recorded for the task still lasts.
+#[inline(always)]
+fn is_in_progress(queue: impl Object, last: &SchedTask) -> bool {
+    queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_SINCE) == last.held_since
+}
+
+/// A task leaves this CPU's queue for another one, because its CPU set or its affinity changes. If it is
+/// throttled and the group is throttled on the other CPU, too, it is from now on throttled there.
+#[inline(always)]
+pub(crate) fn migrate(task: impl Object, known: &mut SchedTask, cpu: u32) {
+    if OFF_TASK_THROTTLED.load() == ABSENT
+        || OFF_GROUP_QUEUES.load() == ABSENT
+        || known.flags & flag::HELD == 0
+    {
+        return;
+    }
+    look_again(task, true);
+    known.flags &= !flag::HELD;
+    // As an untyped address, because the verifier allows no arithmetic with others.
+    let queue = Address(read_u64(task.address(), &OFF_TASK_GROUP_QUEUE).unwrap_or(0));
+    if !is_in_progress(queue, known) {
+        return;
+    }
+    let there = queue_on(cpu, queue);
+    let since = there.load_u64(&OFF_GROUP_QUEUE_HELD_SINCE);
+    if since != 0 {
+        known.flags |= flag::HELD;
+        known.held_since = since;
+        known.held_before = there.load_u64(&OFF_GROUP_QUEUE_HELD_TOTAL);
+    }
+}
+
+/// The queue of the same group on another CPU; a bad address if it is not found.
+#[inline(always)]
+fn queue_on(cpu: u32, queue: Address) -> Address {
+    let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
+    let is_it = |queue: u64| Address(queue).load_u64(&OFF_GROUP_QUEUE_GROUP) == group.address();
+    let listed = read_u64_at(group.u64_or_zero(&OFF_GROUP_QUEUES) + 8 * u64::from(cpu)).unwrap_or(0);
+    if is_it(listed) {
+        return Address(listed);
+    }
+    // The queues are in the memory of their CPUs, as the run queues are.
+    let run_queue = queue.follow_or_null(&OFF_GROUP_QUEUE_QUEUE).address();
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
+    let other = timeline::of_cpu(cpu).map_or(0, |line| unsafe { (*line).run_queue });
+    let distant = queue.address().wrapping_add(other.wrapping_sub(run_queue));
+    Address(if is_it(distant) { distant } else { 0 })
+}
+
 /// The throttles of the task's group during its wait: the last two, the later one first.
 #[inline(always)]
 pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2] {
@@ -213,9 +266,11 @@ pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2]
     if last.flags & flag::HELD == 0 || last.held_since == 0 {
         return [Span::NONE; 2];
     }
-    // A task that is throttled itself can run again when the throttle has been added to its queue's total.
+    // When a throttle ends, the kernel adds it to the queue's total and lets the task run again. A task that
+    // migrates before that waits for the quota until it leaves.
     let total = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
-    let to = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
+    let end = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
+    let to = if is_in_progress(queue, last) { wait.to } else { end };
     [Span { from: wait.from, to }, Span::NONE]
 }
 

@@ -77,7 +77,7 @@ const DRIFT: u64 = COMPARE_EVERY / 10_000;
 /// sometimes much earlier, so the shortest distance counts.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "a difference may be below 0")]
-pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
+pub(crate) fn compare_clocks(timeline: &mut Timeline, queue: impl Object, clock: u64) {
     let since = clock.wrapping_sub(timeline.clock_compared);
     if since <= COMPARE_EVERY {
         return;
@@ -87,6 +87,7 @@ pub(crate) fn compare_clocks(timeline: &mut Timeline, clock: u64) {
     let is_longer = since < FORGET_AFTER && (at_most.wrapping_sub(offset) as i64) < 0;
     timeline.clock_offset = if is_longer { at_most } else { offset };
     timeline.clock_compared = clock;
+    timeline.run_queue = queue.address();
 }
 
 /// Converts a timestamp of the run queue's clock to `CLOCK_MONOTONIC`.

@@ -98,7 +98,7 @@ fn sched_depart_rt(ctx: RawTracePointContext) -> i32 {
         && let Some(known) = SCHED_TASKS.get_ptr_mut(task.0)
     {
         // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
-        switch::depart(task, unsafe { &mut (*known).task });
+        switch::depart(task, unsafe { &mut (*known).task }, ctx.arg(1));
     }
     0
 }

@@ -239,12 +239,30 @@ impl Registry {
             now.duration_since(*totals.gone_since.get_or_insert(now)) < grace
         });
         self.admitted = self.workloads.values().filter(|totals| totals.hidden.is_none()).count();
+        self.admit_waiting(now);
         let pods: HashSet<_> =
             self.workloads.keys().map(|workload| (&workload.namespace, &workload.pod)).collect();
         self.pods.retain(|(namespace, pod), _| pods.contains(&(namespace, pod)));
         let culprits: HashSet<_> = self.workloads.keys().map(Workload::as_culprit).collect();
         for totals in self.workloads.values_mut() {
             totals.blame.retain(|culprit| culprits.contains(culprit));
+        }
+    }
+
+    /// Gives series to workloads that found no room when they appeared, the oldest first.
+    fn admit_waiting(&mut self, now: Instant) {
+        let room = self.admission.room(self.admitted);
+        if room == 0 {
+            return;
+        }
+        let mut waiting: Vec<_> =
+            self.workloads.iter_mut().filter(|(_, totals)| totals.waits_for_room()).collect();
+        waiting.sort_unstable_by(|(one, a), (other, b)| {
+            (a.sample.created_ms, one).cmp(&(b.sample.created_ms, other))
+        });
+        for (_, totals) in waiting.into_iter().take(room) {
+            totals.begin_series(host::unix_ms(now));
+            self.admitted += 1;
         }
     }
 
@@ -275,6 +293,18 @@ impl Registry {
 }
 
 impl Totals {
+    fn waits_for_room(&self) -> bool {
+        self.hidden == Some(Hidden::OverBudget) && self.gone_since.is_none()
+    }
+
+    /// The series begin at 0: what the workload did before is in `other`, which keeps it.
+    fn begin_series(&mut self, created_ms: u64) {
+        let WorkloadSample { workload, kind, .. } = &self.sample;
+        self.sample = WorkloadSample { created_ms, ..WorkloadSample::new(workload.clone(), *kind) };
+        self.blame = Blame::default();
+        self.hidden = None;
+    }
+
     fn sample(&self) -> WorkloadSample {
         let mut sample = self.sample.clone();
         sample.gone = self.gone_since.is_some();

@@ -1,6 +1,6 @@
 //! Decides which workloads get series of their own. All others are summed in `other`, so that sums over all
-//! workloads stay right. The decision is made when a workload is first seen and holds until it is gone,
-//! because a series that comes and goes is worse than none.
+//! workloads stay right. A workload that has series keeps them until it is gone, because a series that comes
+//! and goes is worse than none. One that found no room gets series when there is some again.
 
 use crate::config::metrics::{Filter, MetricsConfig};
 use crate::snapshot::{Hidden, WorkloadKind};
@@ -40,6 +40,11 @@ impl Admission {
         if is_unwanted {
             return Some(Hidden::Unwanted);
         }
-        (admitted >= self.workloads).then_some(Hidden::OverBudget)
+        (self.room(admitted) == 0).then_some(Hidden::OverBudget)
+    }
+
+    /// The number of workloads for which there is room beside the admitted ones.
+    pub(super) const fn room(&self, admitted: usize) -> usize {
+        self.workloads.saturating_sub(admitted)
     }
 }

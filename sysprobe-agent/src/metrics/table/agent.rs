@@ -330,7 +330,8 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Gauge,
         help: "Workloads merged into container=\"other\": unwanted (excluded by metrics.namespaces or \
-               metrics.pods), over_budget (metrics.workloads was reached when they appeared).",
+               metrics.pods), over_budget (metrics.workloads was reached when they appeared, until there is \
+               room).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {

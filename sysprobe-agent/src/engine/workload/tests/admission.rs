@@ -46,21 +46,47 @@ fn those_that_come_when_there_are_enough_are_a_part_of_other() {
     assert_eq!(registry.hidden().collect::<Vec<_>>(), [(Hidden::Unwanted, 0), (Hidden::OverBudget, 2)]);
 }
 
+/// Lets the grace period of all workloads pass that are not named so.
+fn end_all_but(registry: &mut Registry, names: &[&str], now: Instant) {
+    for now in [now, now + GRACE] {
+        registry.expire(|workload| names.contains(&&*workload.container), now, GRACE);
+    }
+}
+
 #[test]
-fn a_hidden_one_stays_hidden_and_what_it_did_stays_in_other() {
+fn one_that_found_no_room_gets_series_from_0_when_another_is_gone() {
+    const AGO: Duration = Duration::from_secs(10);
     let mut registry = registry("workloads = 1");
-    registry.add(&owner("a"), &gathered(5));
-    registry.add(&owner("b"), &gathered(7));
+    let now = Instant::now();
+    registry.note_collection(now.checked_sub(AGO).expect("this machine has run longer"));
+    for (name, ns) in [("a", 5), ("b", 7), ("c", 2)] {
+        registry.add(&owner(name), &gathered(ns));
+    }
+    let created_ms = registry.samples()[0].created_ms;
+    end_all_but(&mut registry, &["/b", "/c"], now);
+    registry.add(&owner("b"), &gathered(1));
+    let samples = registry.samples();
+    let found = samples.iter().find(|sample| sample.workload.container == "/b").expect("it is known");
+    assert_eq!((found.hidden, on_cpu(found)), (None, 1), "the 7 before that are in `other`");
+    assert!(found.created_ms > created_ms + 5_000, "they are new");
+    assert_eq!(hidden(&registry, "/c"), Some(Hidden::OverBudget), "there is room for one");
+    registry.add(&owner("d"), &gathered(1));
+    assert_eq!(hidden(&registry, "/d"), Some(Hidden::OverBudget));
+    assert_eq!(registry.other().map(|other| on_cpu(&other)), Some(10), "a counter never goes backwards");
+}
+
+#[test]
+fn one_that_is_gone_or_unwanted_gets_no_room() {
+    let mut registry = registry("workloads = 1\nnamespaces.deny = ['kube-.*']");
+    registry.add(&container("kube-system", "unwanted"), &gathered(1));
+    for name in ["a", "gone"] {
+        registry.add(&owner(name), &gathered(1));
+    }
     let now = Instant::now();
     registry.expire(|workload| workload.container != "/a", now, GRACE);
-    registry.expire(|workload| workload.container != "/a", now + GRACE, GRACE);
-    registry.add(&owner("b"), &gathered(1));
-    assert_eq!(hidden(&registry, "/b"), Some(Hidden::OverBudget));
-    registry.add(&owner("c"), &gathered(1));
-    assert_eq!(hidden(&registry, "/c"), None, "there is room again");
-    registry.expire(|_| false, now + GRACE, GRACE);
-    registry.expire(|_| false, now + 3 * GRACE, GRACE);
-    assert_eq!(registry.other().map(|other| on_cpu(&other)), Some(8), "a counter never goes backwards");
+    registry.expire(|workload| workload.pod == "unwanted", now + GRACE, GRACE);
+    assert_eq!(hidden(&registry, "unwanted"), Some(Hidden::Unwanted));
+    assert_eq!(hidden(&registry, "/gone"), Some(Hidden::OverBudget));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! A section that is not measured again stays as it is.
 
+mod reasons;
 mod tables;
 
 use super::golden::{Golden, Kernel, Source};

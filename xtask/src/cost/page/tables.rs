@@ -1,10 +1,10 @@
 //! The tables of the page.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::super::golden::{Golden, Kernel, Row, Watch};
 use super::super::report::{Cost, Line, Part, Spread};
+use super::reasons::Reasons;
 
 /// The order of rows; an attach mode that is not listed comes last.
 const MODES: [&str; 4] = ["tp_btf", "raw_tp", "fentry", "kprobe"];
@@ -100,11 +100,12 @@ pub(super) fn gaps(golden: &Golden) -> String {
     let mut reasons = Reasons::default();
     for kernel in &golden.kernels {
         for refused in &kernel.refused {
-            reasons.add(&refused.reason, format!("{} {} on {}", refused.domain, refused.mode, kernel.series));
+            let who = format!("{} {}", refused.domain, refused.mode);
+            reasons.add(&refused.reason, who, Some(&kernel.series));
         }
         for row in &kernel.programs {
             if let Some(reason) = &row.reason {
-                reasons.add(reason, format!("`{}` on {}", row.program, kernel.series));
+                reasons.add(reason, code(&row.program), Some(&kernel.series));
             }
         }
     }
@@ -192,11 +193,11 @@ pub(super) fn host_gaps(lines: &[Line]) -> String {
     for line in lines {
         match line {
             Line::Refused(refused) => {
-                reasons.add(&refused.reason, format!("{} {}", refused.domain, refused.mode));
+                reasons.add(&refused.reason, format!("{} {}", refused.domain, refused.mode), None);
             }
             Line::Program(program) => {
                 if let Err(reason) = &program.cost {
-                    reasons.add(reason, code(&program.name));
+                    reasons.add(reason, code(&program.name), None);
                 }
             }
             _ => {}
@@ -277,25 +278,4 @@ fn row(out: &mut String, cells: impl IntoIterator<Item = String>) {
         write!(out, " {cell} |").expect("writing to a string cannot fail");
     }
     out.push('\n');
-}
-
-/// The rows without a number, grouped by reason.
-#[derive(Default)]
-struct Reasons(BTreeMap<String, Vec<String>>);
-
-impl Reasons {
-    fn add(&mut self, reason: &str, who: String) {
-        self.0.entry(reason.to_owned()).or_default().push(who);
-    }
-
-    fn to_text(&self) -> String {
-        if self.0.is_empty() {
-            return String::new();
-        }
-        let mut out = "Not measured:\n\n".to_owned();
-        for (reason, who) in &self.0 {
-            writeln!(out, "- {}: {reason}", who.join(", ")).expect("writing to a string cannot fail");
-        }
-        out
-    }
 }

@@ -74,9 +74,14 @@ fn calls_are_beside_those_that_other_tools_watch() {
 
 #[test]
 fn what_has_no_number_has_a_reason() {
-    let page = render(&golden(), Vec::new(), "");
-    assert!(page.contains("- sched tp_btf on 5.10: there is no task storage\n"), "{page}");
-    assert!(page.contains("- `sched_odd` on 6.12: it did not run\n"), "{page}");
+    let mut golden = golden();
+    let none = |program| row("raw_tp", program, None, None);
+    golden.kernels[0].programs.extend(["sched_even", "sched_even", "sched_late"].map(none));
+    golden.kernels[1].programs.extend(["sched_even", "sched_late"].map(none));
+    let page = render(&golden, Vec::new(), "");
+    assert!(page.contains("- there is no task storage: sched tp_btf on 5.10\n"), "{page}");
+    let together = "- it did not run: `sched_even`, `sched_late` on 5.10, 6.12; `sched_odd` on 6.12\n";
+    assert!(page.contains(together), "{page}");
 }
 
 fn host() -> Vec<Line> {
@@ -116,7 +121,7 @@ fn the_host_has_times_with_their_spread() {
         "{page}"
     );
     assert!(page.contains("| tp_btf | 4900 | +40 (+39 to +41) | -5 (-6 to -4) |\n"), "{page}");
-    assert!(page.contains("- sched kprobe: there are none\n"), "{page}");
+    assert!(page.contains("- there are none: sched kprobe\n"), "{page}");
 }
 
 #[test]

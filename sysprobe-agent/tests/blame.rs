@@ -145,7 +145,7 @@ fn throttled(rivals: &[&str]) {
     }
 }
 
-/// A change of its CPU set moves a thread during the throttle. The part before it is no other cgroup's fault.
+/// A change of its affinity moves a thread during the throttle, which is no other cgroup's fault.
 #[test]
 fn a_thread_that_is_moved_while_it_is_throttled_waits_for_its_quota() {
     let watchers = dividing::watchers();
@@ -170,7 +170,8 @@ fn a_thread_that_is_moved_while_it_is_throttled_waits_for_its_quota() {
         let (ours, causes) = divided(watcher, &held, before);
         let (name, throttled, all) = (watcher.mode.name(), causes.throttled_ns, ours.wait.sum_ns);
         figure(&format!("{name}: throttled {throttled} ns of {all} ns, {causes:?}"));
-        // It has a fifth of each period, and then waits for the rest. In what it has, others may precede it.
+        // It has a fifth of each period, and waits for its quota in the rest. While it has quota, it may wait
+        // for others.
         assert!(throttled > all / 2, "{name}: {causes:?}");
     }
 }

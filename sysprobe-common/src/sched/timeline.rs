@@ -163,7 +163,7 @@ pub struct Timeline {
     /// the map.
     pub leaving: u32,
     pub left: u32,
-    /// The address of this CPU's run queue; 0 before the first task has left it.
+    /// The address of this CPU's run queue; 0 before the clocks are first compared.
     pub run_queue: u64,
     pub pad: u64,
     pub division: Division,

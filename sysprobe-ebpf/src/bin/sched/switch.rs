@@ -146,8 +146,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask, cpu: u32) {
     let has_no_slot =
         known.slot == slot::UNKNOWN || (known.moves != moves() && accounting::has_freed_slot(known));
     let span = Span { from: to.saturating_sub(waited), to };
-    let held = throttle::held(task, known, span);
-    throttle::migrate(task, known, cpu);
+    let held = throttle::migrate(task, known, span, cpu);
     if waited == 0 || waited >> 63 != 0 || has_no_slot {
         return;
     }

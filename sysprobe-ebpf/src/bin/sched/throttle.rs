@@ -85,7 +85,7 @@ pub(crate) fn look(task: impl Object, known: &mut SchedTask, was_held: bool, is_
     if OFF_TASK_THROTTLED.load() == ABSENT {
         return;
     }
-    let is_held = is_involuntary && task.u8(&OFF_TASK_THROTTLED).unwrap_or(0) != 0;
+    let is_held = is_involuntary && is_throttled(task);
     if is_held && let Some(queue) = task.follow(&OFF_TASK_GROUP_QUEUE) {
         known.flags |= flag::HELD;
         known.held_since = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_SINCE);
@@ -207,53 +207,54 @@ fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
     }
 }
 
-/// Whether the throttle that was recorded for the task still lasts.
+/// Whether the task itself is throttled, in kernels that throttle tasks.
 #[inline(always)]
-fn is_in_progress(queue: impl Object, last: &SchedTask) -> bool {
-    queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_SINCE) == last.held_since
+fn is_throttled(task: impl Object) -> bool {
+    OFF_TASK_THROTTLED.load() != ABSENT && task.u8(&OFF_TASK_THROTTLED).unwrap_or(0) != 0
 }
 
-/// A task leaves this CPU's queue for another one, because its CPU set or its affinity changes. If it is
-/// throttled and the group is throttled on the other CPU, too, it is from now on throttled there.
+/// A waiting task leaves its queue for that of another CPU. Returns the throttles of its wait so far. If it
+/// is still throttled, and so is the other queue, the throttle of that queue is recorded.
 #[inline(always)]
-pub(crate) fn migrate(task: impl Object, known: &mut SchedTask, cpu: u32) {
-    if OFF_TASK_THROTTLED.load() == ABSENT
-        || OFF_GROUP_QUEUES.load() == ABSENT
-        || known.flags & flag::HELD == 0
-    {
-        return;
+pub(crate) fn migrate(task: impl Object, known: &mut SchedTask, wait: Span, cpu: u32) -> [Span; 2] {
+    let throttled = is_throttled(task);
+    let held = if throttled { [wait, Span::NONE] } else { held(task, known, wait) };
+    if known.flags & flag::HELD != 0 {
+        look_again(task, true);
+        known.flags &= !flag::HELD;
     }
-    look_again(task, true);
-    known.flags &= !flag::HELD;
-    // As an untyped address, because the verifier allows no arithmetic with others.
-    let queue = Address(read_u64(task.address(), &OFF_TASK_GROUP_QUEUE).unwrap_or(0));
-    if !is_in_progress(queue, known) {
-        return;
+    if throttled {
+        // As an untyped address, because the verifier allows no arithmetic with others.
+        let queue = Address(read_u64(task.address(), &OFF_TASK_GROUP_QUEUE).unwrap_or(0));
+        let there = queue_on(cpu, queue);
+        let since = there.load_u64(&OFF_GROUP_QUEUE_HELD_SINCE);
+        if since != 0 {
+            known.flags |= flag::HELD;
+            known.held_since = since;
+            known.held_before = there.load_u64(&OFF_GROUP_QUEUE_HELD_TOTAL);
+        }
     }
-    let there = queue_on(cpu, queue);
-    let since = there.load_u64(&OFF_GROUP_QUEUE_HELD_SINCE);
-    if since != 0 {
-        known.flags |= flag::HELD;
-        known.held_since = since;
-        known.held_before = there.load_u64(&OFF_GROUP_QUEUE_HELD_TOTAL);
-    }
+    held
 }
 
 /// The queue of the same group on another CPU; a bad address if it is not found.
 #[inline(always)]
 fn queue_on(cpu: u32, queue: Address) -> Address {
+    if OFF_GROUP_QUEUES.load() == ABSENT {
+        return Address(0);
+    }
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
-    let is_it = |queue: u64| Address(queue).load_u64(&OFF_GROUP_QUEUE_GROUP) == group.address();
+    let is_of_group = |queue: u64| Address(queue).load_u64(&OFF_GROUP_QUEUE_GROUP) == group.address();
     let listed = read_u64_at(group.u64_or_zero(&OFF_GROUP_QUEUES) + 8 * u64::from(cpu)).unwrap_or(0);
-    if is_it(listed) {
+    if is_of_group(listed) {
         return Address(listed);
     }
     // The queues are in the memory of their CPUs, as the run queues are.
     let run_queue = queue.follow_or_null(&OFF_GROUP_QUEUE_QUEUE).address();
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let other = timeline::of_cpu(cpu).map_or(0, |line| unsafe { (*line).run_queue });
-    let distant = queue.address().wrapping_add(other.wrapping_sub(run_queue));
-    Address(if is_it(distant) { distant } else { 0 })
+    let by_distance = queue.address().wrapping_add(other.wrapping_sub(run_queue));
+    Address(if is_of_group(by_distance) { by_distance } else { 0 })
 }
 
 /// The throttles of the task's group during its wait: the last two, the later one first.
@@ -266,11 +267,9 @@ pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2]
     if last.flags & flag::HELD == 0 || last.held_since == 0 {
         return [Span::NONE; 2];
     }
-    // When a throttle ends, the kernel adds it to the queue's total and lets the task run again. A task that
-    // migrates before that waits for the quota until it leaves.
+    // A task that is throttled itself can run again when the throttle has been added to its queue's total.
     let total = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
-    let end = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
-    let to = if is_in_progress(queue, last) { wait.to } else { end };
+    let to = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
     [Span { from: wait.from, to }, Span::NONE]
 }
 

@@ -213,12 +213,13 @@ impl Engine {
     pub fn collect(&mut self) -> Snapshot {
         let start = Instant::now();
         self.tick();
+        self.registry.admit_waiting();
         let monotonic_ns = self.collect_slots();
         self.files.collect(&self.tracker, &mut self.attribution, &mut self.registry);
         self.expire(start);
         self.registry.note_collection(start);
-        let workloads = self.registry.samples();
-        let drop_reasons = self.named_reasons(&workloads);
+        let (workloads, other) = (self.registry.samples(), self.registry.other());
+        let drop_reasons = self.named_reasons(workloads.iter().chain(&other));
         let mut agent = self.describe_agent();
         agent.collect_ns = host::nanoseconds(start.elapsed());
         Snapshot {
@@ -227,7 +228,7 @@ impl Engine {
             monotonic_ns,
             domains: self.domains.clone(),
             workloads,
-            other: self.registry.other(),
+            other,
             pods: self.registry.pods(),
             histograms: self.plan.histograms,
             drop_reasons,
@@ -238,8 +239,11 @@ impl Engine {
     }
 
     /// The names of the drop reasons that occur in these samples.
-    fn named_reasons(&self, workloads: &[WorkloadSample]) -> BTreeMap<u32, String> {
-        let drops = workloads.iter().filter_map(|row| row.net.as_ref()).flat_map(|net| net.drops.keys());
+    fn named_reasons<'a>(
+        &self,
+        workloads: impl Iterator<Item = &'a WorkloadSample>,
+    ) -> BTreeMap<u32, String> {
+        let drops = workloads.filter_map(|row| row.net.as_ref()).flat_map(|net| net.drops.keys());
         let numbers: BTreeSet<u32> = drops.copied().collect();
         let name = |number: u32| Some((number, self.plan.drop_reasons.get(&number)?.clone()));
         numbers.into_iter().filter_map(name).collect()

@@ -1,7 +1,7 @@
 //! The agent's state at one point in time, as plain data: the same value is encoded for Prometheus, sent to
 //! the CLI over the local socket, and compared by tests. Counters are totals since the agent started, or
-//! since the cgroup was created if that was later. Rates and quantiles over a window are differences of two
-//! snapshots, which the command computes.
+//! since the cgroup was created or its workload got series of its own, if that was later. Rates and quantiles
+//! over a window are differences of two snapshots, which the command computes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The totals of every workload, from its first appearance until its grace period has ended. Several cgroups
 //! may be one workload (sub-cgroups of a container). A deleted cgroup keeps its share, so totals never go
-//! backwards.
+//! backwards. Only those of a workload that waited for series begin anew, with the series.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -236,10 +236,10 @@ impl Registry {
             if let Some(sched) = &mut totals.sample.sched {
                 (sched.threads, sched.load) = (None, None);
             }
+            CpuSample::forget_settings(&mut totals.sample);
             now.duration_since(*totals.gone_since.get_or_insert(now)) < grace
         });
         self.admitted = self.workloads.values().filter(|totals| totals.hidden.is_none()).count();
-        self.admit_waiting(now);
         let pods: HashSet<_> =
             self.workloads.keys().map(|workload| (&workload.namespace, &workload.pod)).collect();
         self.pods.retain(|(namespace, pod), _| pods.contains(&(namespace, pod)));
@@ -249,9 +249,10 @@ impl Registry {
         }
     }
 
-    /// Gives series to workloads that found no room when they appeared, the oldest first.
-    fn admit_waiting(&mut self, now: Instant) {
-        let room = self.admission.room(self.admitted);
+    /// Gives series to workloads that found no room when they appeared, the oldest first. To be called before
+    /// a collection, which then brings all that they have done since the last one.
+    pub(crate) fn admit_waiting(&mut self) {
+        let (room, created_ms) = (self.admission.room(self.admitted), host::unix_ms(self.collected));
         if room == 0 {
             return;
         }
@@ -261,7 +262,7 @@ impl Registry {
             (a.sample.created_ms, one).cmp(&(b.sample.created_ms, other))
         });
         for (_, totals) in waiting.into_iter().take(room) {
-            totals.begin_series(host::unix_ms(now));
+            totals.begin_series(created_ms);
             self.admitted += 1;
         }
     }

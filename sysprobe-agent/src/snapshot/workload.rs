@@ -157,6 +157,13 @@ impl WorkloadSample {
             pressure: None,
         }
     }
+
+    /// Whether the totals of an earlier sample of the same workload are a part of these. Otherwise these
+    /// began anew: the agent has restarted, or the workload has got series of its own since.
+    #[must_use]
+    pub const fn continues(&self, earlier: &Self) -> bool {
+        self.created_ms == earlier.created_ms
+    }
 }
 
 impl Hidden {

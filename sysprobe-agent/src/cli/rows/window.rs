@@ -66,7 +66,10 @@ pub(super) fn each<'a>(
 ) -> impl Iterator<Item = Done> + 'a {
     let before = earlier.by_workload();
     let wanted = later.workloads.iter().filter(move |sample| is_wanted(sample));
-    wanted.map(move |sample| Done::of(before.get(&sample.workload).copied(), sample))
+    wanted.map(move |sample| {
+        let earlier = before.get(&sample.workload).copied();
+        Done::of(earlier.filter(|earlier| sample.continues(earlier)), sample)
+    })
 }
 
 impl Done {

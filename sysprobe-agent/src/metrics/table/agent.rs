@@ -330,8 +330,7 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Gauge,
         help: "Workloads merged into container=\"other\": unwanted (excluded by metrics.namespaces or \
-               metrics.pods), over_budget (metrics.workloads was reached when they appeared, until there is \
-               room).",
+               metrics.pods), over_budget (they wait for room below metrics.workloads).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {

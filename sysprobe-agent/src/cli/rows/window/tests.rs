@@ -48,6 +48,24 @@ fn a_pod_is_the_sum_of_its_containers() {
     assert_eq!(sum(&[&a, &free, &b]).quota_cores, None, "one without a quota");
 }
 
+/// It had no series of its own until then.
+#[test]
+fn a_workload_whose_totals_began_anew_has_done_all_of_them_in_the_window() {
+    let at = |created_ms, ns: u64| {
+        let name = workload("shop", "web", "a");
+        let totals = sample(name, Some(sched(ns, &[1_000], 2, 1)), Some(cpu(ns, 10, 5, 7)));
+        let mut snapshot = snapshot(0, vec![totals]);
+        snapshot.workloads[0].created_ms = created_ms;
+        snapshot
+    };
+    let done = |earlier: &Snapshot, later: &Snapshot| -> Vec<_> {
+        let all = each(earlier, later, |_| true);
+        all.map(|done| (done.sched.map(|sched| sched.on_cpu_ns), done.usage_ns)).collect()
+    };
+    assert_eq!(done(&at(1, 100), &at(1, 500)), [(Some(400), Some(400))]);
+    assert_eq!(done(&at(1, 100), &at(2, 500)), [(Some(500), Some(500))]);
+}
+
 #[test]
 fn the_pods_own_cgroup_has_used_what_its_containers_have() {
     let [a, b] = ["a", "b"].map(|name| done(name, WorkloadKind::Container, 5, None));

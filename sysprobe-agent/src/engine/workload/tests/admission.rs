@@ -53,23 +53,32 @@ fn end_all_but(registry: &mut Registry, names: &[&str], now: Instant) {
     }
 }
 
+/// Begins a collection; the last one began at that time.
+fn collect(registry: &mut Registry, now: Instant) {
+    registry.note_collection(now);
+    registry.admit_waiting();
+}
+
 #[test]
-fn one_that_found_no_room_gets_series_from_0_when_another_is_gone() {
-    const AGO: Duration = Duration::from_secs(10);
+fn the_one_that_has_waited_longest_gets_series_from_0_when_another_is_gone() {
     let mut registry = registry("workloads = 1");
     let now = Instant::now();
-    registry.note_collection(now.checked_sub(AGO).expect("this machine has run longer"));
-    for (name, ns) in [("a", 5), ("b", 7), ("c", 2)] {
+    let ago = |seconds| now.checked_sub(Duration::from_secs(seconds)).expect("this machine has run longer");
+    // The older one is not the first by name.
+    for (name, ns, seconds) in [("a", 5, 30), ("z", 7, 20), ("b", 2, 10)] {
+        collect(&mut registry, ago(seconds));
         registry.add(&owner(name), &gathered(ns));
     }
-    let created_ms = registry.samples()[0].created_ms;
-    end_all_but(&mut registry, &["/b", "/c"], now);
-    registry.add(&owner("b"), &gathered(1));
+    end_all_but(&mut registry, &["/z", "/b"], now);
+    let waited = registry.samples().into_iter().find(|sample| sample.workload.container == "/z");
+    collect(&mut registry, now);
+    registry.add(&owner("z"), &gathered(1));
     let samples = registry.samples();
-    let found = samples.iter().find(|sample| sample.workload.container == "/b").expect("it is known");
+    let found = samples.iter().find(|sample| sample.workload.container == "/z").expect("it is known");
     assert_eq!((found.hidden, on_cpu(found)), (None, 1), "the 7 before that are in `other`");
-    assert!(found.created_ms > created_ms + 5_000, "they are new");
-    assert_eq!(hidden(&registry, "/c"), Some(Hidden::OverBudget), "there is room for one");
+    assert!(!found.continues(&waited.expect("it was known")), "for commands, its totals begin anew");
+    assert!(found.created_ms + 5_000 > host::unix_ms(now), "and for Prometheus");
+    assert_eq!(hidden(&registry, "/b"), Some(Hidden::OverBudget), "there is room for one");
     registry.add(&owner("d"), &gathered(1));
     assert_eq!(hidden(&registry, "/d"), Some(Hidden::OverBudget));
     assert_eq!(registry.other().map(|other| on_cpu(&other)), Some(10), "a counter never goes backwards");
@@ -85,6 +94,7 @@ fn one_that_is_gone_or_unwanted_gets_no_room() {
     let now = Instant::now();
     registry.expire(|workload| workload.container != "/a", now, GRACE);
     registry.expire(|workload| workload.pod == "unwanted", now + GRACE, GRACE);
+    registry.admit_waiting();
     assert_eq!(hidden(&registry, "unwanted"), Some(Hidden::Unwanted));
     assert_eq!(hidden(&registry, "/gone"), Some(Hidden::OverBudget));
 }

@@ -276,10 +276,10 @@ impl Window<'_> {
         &self,
         number: impl Fn(Option<&WorkloadSample>, &WorkloadSample) -> Option<f64>,
     ) -> impl Iterator<Item = (&WorkloadSample, f64)> {
-        self.later
-            .workloads
-            .iter()
-            .filter_map(move |now| Some((now, number(self.before.get(&now.workload).copied(), now)?)))
+        let before = |now: &WorkloadSample| {
+            self.before.get(&now.workload).copied().filter(|before| now.continues(before))
+        };
+        self.later.workloads.iter().filter_map(move |now| Some((now, number(before(now), now)?)))
     }
 
     fn sum_of_samples(

@@ -43,9 +43,9 @@ struct Running {
 }
 
 impl Shared {
-    /// An engine that does nothing, with this source of pod names.
+    /// No engine answers; only the state of its source of pod names is there.
     #[cfg(test)]
-    pub(super) fn named_by(vitality: Vitality) -> Self {
+    pub(super) fn with_vitality(vitality: Vitality) -> Self {
         let running = Running { acts: mpsc::sync_channel(WAITING).0, vitality };
         Self(Arc::new(Inner { running: running.into(), ..Inner::default() }))
     }

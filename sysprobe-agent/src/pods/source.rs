@@ -81,16 +81,19 @@ pub(super) enum Failure {
     /// The server says when to come back.
     #[error("{error:#}")]
     After { error: anyhow::Error, pause: std::time::Duration },
+    /// The server does not accept the client's credentials.
+    #[error("{0:#}")]
+    Unauthorized(anyhow::Error),
     /// Trying again is useless.
     #[error("{0:#}")]
     Never(anyhow::Error),
 }
 
 impl Failure {
-    /// Whether one side does not accept the other's certificate. Certificates in files may have been replaced
-    /// since the client was made, and only a new client reads them.
-    fn is_about_certificates(&self) -> bool {
-        format!("{self:#}").to_lowercase().contains("certificate")
+    /// Whether one side does not accept the other's certificate or token. Those in files may have been
+    /// replaced since the client was made, and only a new client reads them.
+    fn is_about_credentials(&self) -> bool {
+        matches!(self, Self::Unauthorized(_)) || format!("{self:#}").to_lowercase().contains("certificate")
     }
 }
 
@@ -107,7 +110,7 @@ pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
         let reason: String = printable(&failure.to_string()).chars().take(REASON_MAX).collect();
         feed.send(Change::Failed(reason.clone())).await;
         let pause = match &failure {
-            Failure::Again(_) => backoff.next(started.elapsed()),
+            Failure::Again(_) | Failure::Unauthorized(_) => backoff.next(started.elapsed()),
             Failure::After { pause, .. } => backoff.next_after(*pause),
             Failure::Never(_) => {
                 info!(source = name, reason, "Pod name source unavailable; not retrying.");

@@ -178,7 +178,7 @@ impl Source for Api {
         match self.follow(feed).await {
             Ok(()) => anyhow!("the watch ended").into(),
             Err(failure) => {
-                if failure.is_about_certificates() {
+                if failure.is_about_credentials() {
                     self.client = None;
                 }
                 failure

@@ -90,6 +90,7 @@ async fn refusal(path: &str, response: Response<Body>) -> Failure {
     let text = beginning(response.into_body()).await;
     let error = anyhow!("{path} was answered with {status}: {}", excerpt(&text));
     match pause {
+        _ if status == StatusCode::UNAUTHORIZED => Failure::Unauthorized(error),
         Some(pause) => Failure::After { error, pause },
         None => Failure::Again(error),
     }

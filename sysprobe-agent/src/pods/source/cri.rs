@@ -135,7 +135,10 @@ fn failure(status: &Status) -> Failure {
 
 /// Whether no process listens at the socket.
 fn is_refusal(failure: &Failure) -> bool {
-    let (Failure::Again(error) | Failure::Never(error) | Failure::After { error, .. }) = failure;
+    let (Failure::Again(error)
+    | Failure::Unauthorized(error)
+    | Failure::Never(error)
+    | Failure::After { error, .. }) = failure;
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kinds.into_iter().any(|kind| kind == io::ErrorKind::ConnectionRefused)
 }

@@ -127,7 +127,7 @@ impl Source for Kubelet {
         match self.answer(feed).await {
             Ok(()) => anyhow!("there are no more requests for names").into(),
             Err(failure) => {
-                if failure.is_about_certificates() {
+                if failure.is_about_credentials() {
                     self.client = None;
                 }
                 // The question is still open.

@@ -68,6 +68,18 @@ async fn one_list_from_the_cache_then_one_watch_from_there() {
     assert_eq!((uris.len(), uris[0].as_str(), watch_from(&uris[1])), (2, LIST, "7"));
 }
 
+/// The credentials in a kubeconfig are read when the client is made.
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_credentials_are_refused_is_not_used_again() {
+    for (status, is_kept) in [(401, false), (403, true), (500, true)] {
+        let fake = Fake::new(vec![Reply::Status(status, None, "{}".into())]);
+        let mut api = api(&fake, Duration::ZERO);
+        let (sender, _updates) = tokio::sync::mpsc::channel(64);
+        let failure = api.run(&Feed::new(SourceKind::Kubernetes, sender)).await;
+        assert_eq!(api.client.is_some(), is_kept, "{failure}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_goes_on_where_it_was_without_another_list() {
     let (fake, mut updates) = started(vec![

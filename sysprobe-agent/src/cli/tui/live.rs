@@ -69,7 +69,9 @@ pub(crate) async fn run(
     }
 }
 
-/// Takes a sample per interval, also after failures, until the receiver is dropped.
+/// Takes a sample per interval, also after failures, until the receiver is dropped. A longer interval begins
+/// with the next sample: the agent measures on request only until about the time of the next one that it was
+/// told.
 async fn sample(
     source: &mut impl Source,
     samples: &mpsc::Sender<Event>,
@@ -81,7 +83,7 @@ async fn sample(
         tokio::select! {
             () = sleep_until(last + wait) => {}
             Ok(()) = intervals.changed() => {
-                wait = *intervals.borrow_and_update();
+                wait = wait.min(*intervals.borrow_and_update());
                 continue;
             }
         }
@@ -148,3 +150,6 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,7 +66,11 @@ impl Vfs {
             Some(Turn::On) => {
                 calls.begin_turn();
                 self.started.clear();
-                self.loaded.attach_again(&calls.programs)?;
+                if let Err(error) = self.loaded.attach_again(&calls.programs) {
+                    self.loaded.detach(&calls.programs);
+                    calls.limit.put_off(now);
+                    return Err(error);
+                }
             }
             None => {}
         }

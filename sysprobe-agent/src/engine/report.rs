@@ -5,7 +5,9 @@ use crate::bpf::Loaded;
 use crate::host;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
-use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample, ScanSample};
+use crate::snapshot::{
+    AgentSample, DomainState, LostUpdates, MapSample, PodSourceSample, ProgramSample, ScanSample,
+};
 use crate::storage;
 
 impl Engine {
@@ -69,7 +71,8 @@ impl Engine {
 
     fn map_samples(&self) -> Vec<MapSample> {
         let in_use = self.bpf_domains.in_use();
-        let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && domain.up);
+        let has_maps = |domain: &DomainState| domain.up || domain.is_shed();
+        let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && has_maps(domain));
         let maps = self.plan.maps.iter().filter(|map| on(map.domain));
         let sample = |map: &MapMemory| MapSample {
             map: map.map.to_lowercase(),

@@ -70,6 +70,11 @@ impl Limit {
         }
     }
 
+    /// The programs could not be attached: tries again after a pause.
+    pub(super) fn put_off(&mut self, now: Instant) {
+        self.state = State::Off { until: now + self.pause };
+    }
+
     fn watch(&mut self, now: Instant, calls: u64) -> Option<Turn> {
         let State::On { since, window, above, is_trial } = &mut self.state else { return None };
         let Some((begun, before)) = *window else {
@@ -140,6 +145,17 @@ mod tests {
         let mut limit = Limit::new(1000);
         assert_eq!(turns(&mut limit, rates), [(1, Turn::Off), (31, Turn::On)]);
         assert_eq!(limit.pause, FIRST_PAUSE, "forgiven");
+    }
+
+    #[test]
+    fn programs_that_could_not_be_attached_are_attached_after_another_pause() {
+        let (mut limit, start) = (Limit::new(1000), Instant::now());
+        limit.put_off(start);
+        assert_eq!(limit.look(start + FIRST_PAUSE / 2, 0), None);
+        assert_eq!(limit.look(start + FIRST_PAUSE, 0), Some(Turn::On));
+        limit.put_off(start + FIRST_PAUSE);
+        assert_eq!(limit.look(start + FIRST_PAUSE + SECOND, 0), None, "not at each look");
+        assert_eq!(limit.look(start + 2 * FIRST_PAUSE, 0), Some(Turn::On));
     }
 
     #[test]

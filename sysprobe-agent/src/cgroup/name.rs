@@ -44,12 +44,14 @@ pub fn name_of(path: &str) -> Name {
             is_top: container.depth == parts.len(),
         };
     }
+    // Below a pod's own cgroup there may be others than containers, such as those of CRI-O's monitors.
+    let is_below_pod = parts.last().is_some_and(|last| pod_uid.is_some() && self::pod_uid(last).is_none());
     let (name, kind, is_top) = match unit_of(&parts) {
         Some((name, is_top)) => (name, WorkloadKind::Unit, is_top),
         None if parts.is_empty() => ("/".to_owned(), WorkloadKind::Path, true),
         None => (printable(path), WorkloadKind::Path, true),
     };
-    Name { name, kind, container_id: None, pod_uid, is_top }
+    Name { name, kind, container_id: None, pod_uid, is_top: is_top && !is_below_pod }
 }
 
 struct Container {

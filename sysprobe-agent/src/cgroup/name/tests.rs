@@ -215,8 +215,8 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     ("/machine.slice", "machine.slice", Unit, TOP),
     // A container's monitor process is not in the container.
     ("/machine.slice/libpod-conmon-{A}.scope", "libpod-conmon-{A}.scope", Unit, TOP),
-    ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", "crio-conmon-{A}.scope", Unit, TOP),
-    ("/kubepods/pod{UID}/crio-conmon-{A}", "/kubepods/pod{UID}/crio-conmon-{A}", Path, TOP),
+    ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", "crio-conmon-{A}.scope", Unit, PART),
+    ("/kubepods/pod{UID}/crio-conmon-{A}", "/kubepods/pod{UID}/crio-conmon-{A}", Path, PART),
     // The kubelet's levels and Podman's pods are not containers.
     ("/kubepods", "/kubepods", Path, TOP),
     ("/kubepods/burstable/pod{UID}", "/kubepods/burstable/pod{UID}", Path, TOP),

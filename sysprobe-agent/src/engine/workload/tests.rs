@@ -102,6 +102,16 @@ fn one_that_comes_back_within_the_grace_starts_it_anew() {
 }
 
 #[test]
+fn what_is_gone_has_totals_but_no_settings() {
+    let mut registry = Registry::default();
+    let mut seen = CpuSample::default().first_seen(Origin::Born);
+    registry.add_reading(&owner("a"), &CpuSample { quota_cores: Some(2.0), ..cpu(100, 7) }, &mut seen);
+    registry.expire(|_| false, Instant::now(), GRACE);
+    let cpu = registry.samples().remove(0).cpu.expect("it is kept");
+    assert_eq!((cpu.quota_cores, cpu.usage_ns), (None, Some(100)));
+}
+
+#[test]
 fn totals_are_counted_since_the_cgroup_is_known_or_all_was_last_taken_in() {
     let ago =
         |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).expect("the machine is older");

@@ -21,7 +21,7 @@ use support::cgroup::Cgroup;
 use support::place::{Flag, sleep_forever};
 use support::process::{Load, cpus};
 use support::totals::workload;
-use support::{SharedNumbers, figure, left_out, shared, until};
+use support::{figure, left_out, shared, until};
 
 /// The number of objects that one read of a kernel iterator covers (`MAX_ITER_OBJECTS`).
 const OF_A_READ: u64 = 1_000_000;
@@ -73,19 +73,6 @@ fn has_socket_scan(what: &str) -> bool {
     has
 }
 
-/// The number of files that a load has opened; 0 until it has opened all.
-#[derive(Debug)]
-struct Opened(AtomicU64);
-
-// SAFETY: an atomic number, for which zero is a value.
-unsafe impl SharedNumbers for Opened {}
-
-impl Opened {
-    fn wait(&self) -> u64 {
-        until("all files are open", || Some(self.0.load(Ordering::Acquire)).filter(|files| *files != 0))
-    }
-}
-
 /// Opens as many descriptors of one file as the process may have; returns their number.
 fn open_all() -> u64 {
     raise_limit();
@@ -121,17 +108,20 @@ fn with_more_than_a_million_open_files_the_last_listener_is_known_by_the_best_at
     }
     let crowd = Cgroup::new("scan-crowd");
     let server = Cgroup::new("scan-server");
-    let opened: Vec<(&Opened, Load)> = (0..processes())
+    let opened: Vec<(&AtomicU64, Load)> = (0..processes())
         .map(|_| {
-            let opened: &Opened = shared();
+            let opened: &AtomicU64 = shared();
             let load = Load::running(&crowd, &cpus(), || {
-                opened.0.store(open_all(), Ordering::Release);
+                opened.store(open_all(), Ordering::Release);
                 sleep_forever();
             });
             (opened, load)
         })
         .collect();
-    let files: u64 = opened.iter().map(|(opened, _)| opened.wait()).sum();
+    let all_of = |opened: &AtomicU64| {
+        until("all files are open", || Some(opened.load(Ordering::Acquire)).filter(|files| *files != 0))
+    };
+    let files: u64 = opened.iter().map(|(opened, _)| all_of(opened)).sum();
     assert!(files > OF_A_READ, "{files} files");
     // The scan visits processes in the order of their ids: this one comes last.
     let ready = Flag::new();

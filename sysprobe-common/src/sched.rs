@@ -74,7 +74,8 @@ pub mod flag {
     pub const SOFTIRQS: u32 = 1;
     /// The task migrated to another CPU while it waited.
     pub const PIECES: u32 = 2;
-    /// The task was throttled when it left its CPU, or migrated to a CPU on which its group is throttled.
+    /// The task was throttled when it left its CPU, or, still throttled, migrated to a CPU on
+    /// which its group is throttled, too.
     pub const HELD: u32 = 4;
     /// The task migrated to another CPU while it slept and was still on the run queue
     /// (`sched_entity.sched_delayed`). The kernel counts its sleep from then on as a wait.

@@ -23,8 +23,8 @@ pub struct Name {
     pub container_id: Option<String>,
     /// With dashes, as the API writes it; 32 digits without dashes for a static pod.
     pub pod_uid: Option<String>,
-    /// Whether this is the cgroup of the whole workload, the one with its limits and totals, or only a part
-    /// of it.
+    /// Whether this is the cgroup of the whole workload, the one with its limits and totals: not a part of
+    /// it, and not a monitor beside a pod's containers.
     pub is_top: bool,
 }
 
@@ -34,7 +34,10 @@ pub fn name_of(path: &str) -> Name {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let container = (0..parts.len()).find_map(|at| container_at(&parts, at));
     let outside = container.as_ref().map_or(parts.len(), |container| container.depth);
-    let pod_uid = parts[..outside].iter().find_map(|part| pod_uid(part));
+    let pod = parts[..outside].iter().enumerate().find_map(|(at, part)| Some((at, pod_uid(part)?)));
+    // Below a pod's own cgroup there may be others than containers, such as those of CRI-O's monitors.
+    let is_below_pod = pod.as_ref().is_some_and(|(at, _)| at + 1 < parts.len());
+    let pod_uid = pod.map(|(_, uid)| uid);
     if let Some(container) = container {
         return Name {
             name: container.name,
@@ -44,8 +47,6 @@ pub fn name_of(path: &str) -> Name {
             is_top: container.depth == parts.len(),
         };
     }
-    // Below a pod's own cgroup there may be others than containers, such as those of CRI-O's monitors.
-    let is_below_pod = parts.last().is_some_and(|last| pod_uid.is_some() && self::pod_uid(last).is_none());
     let (name, kind, is_top) = match unit_of(&parts) {
         Some((name, is_top)) => (name, WorkloadKind::Unit, is_top),
         None if parts.is_empty() => ("/".to_owned(), WorkloadKind::Path, true),

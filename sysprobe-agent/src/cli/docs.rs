@@ -99,8 +99,8 @@ counts them. Series beyond the maximum per workload are in no sum; `sysprobe_age
 counts those.
 
 Counters and histograms start at 0 when the agent starts, including those that are read from cgroup
-files: earlier values are the baseline. A cgroup that is created later counts from its creation, and
-a workload that was a part of `other` from when it gets series. A restarted container continues the
+files: earlier values are the baseline. A cgroup that is created later counts from its creation. A
+workload that leaves `other` counts from when it gets series. A restarted container continues the
 series of its workload. So neither a restart of the agent nor one of a container shows as an
 increase.
 

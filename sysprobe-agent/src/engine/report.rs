@@ -5,9 +5,7 @@ use crate::bpf::Loaded;
 use crate::host;
 use crate::plan::MapMemory;
 use crate::pods::SourceState;
-use crate::snapshot::{
-    AgentSample, DomainState, LostUpdates, MapSample, PodSourceSample, ProgramSample, ScanSample,
-};
+use crate::snapshot::{AgentSample, LostUpdates, MapSample, PodSourceSample, ProgramSample, ScanSample};
 use crate::storage;
 
 impl Engine {
@@ -71,9 +69,10 @@ impl Engine {
 
     fn map_samples(&self) -> Vec<MapSample> {
         let in_use = self.bpf_domains.in_use();
-        let has_maps = |domain: &DomainState| domain.up || domain.is_shed();
-        let on = |name: &str| self.domains.iter().any(|domain| domain.name == name && has_maps(domain));
-        let maps = self.plan.maps.iter().filter(|map| on(map.domain));
+        // A paused domain keeps its maps.
+        let is_loaded =
+            |name: &str| self.domains.iter().any(|domain| domain.name == name && !domain.mode.is_empty());
+        let maps = self.plan.maps.iter().filter(|map| is_loaded(map.domain));
         let sample = |map: &MapMemory| MapSample {
             map: map.map.to_lowercase(),
             entries: in_use.get(map.map).copied(),

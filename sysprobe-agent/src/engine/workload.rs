@@ -32,6 +32,8 @@ pub(crate) struct Registry {
     workloads: HashMap<Workload, Totals>,
     /// Number of workloads that are not hidden.
     admitted: usize,
+    /// Number of workloads that get series before new ones do.
+    waiting: usize,
     /// The sum of the hidden workloads, including deleted ones.
     other: Option<WorkloadSample>,
     /// By namespace and pod.
@@ -64,6 +66,7 @@ impl Registry {
             admission,
             workloads: HashMap::new(),
             admitted: 0,
+            waiting: 0,
             other: None,
             pods: HashMap::new(),
             chosen: None,
@@ -212,8 +215,9 @@ impl Registry {
         let Owner { workload, kind, pod, .. } = owner;
         // Two look-ups, so that the usual case (a known workload) copies no strings.
         if !self.workloads.contains_key(workload) {
-            let hidden = self.admission.hides(owner, self.admitted);
+            let hidden = self.admission.hides(owner, self.admitted + self.waiting);
             self.admitted += usize::from(hidden.is_none());
+            self.waiting += usize::from(hidden == Some(Hidden::OverBudget));
             let created_ms = self.created_ms(owner);
             let sample =
                 WorkloadSample { created_ms, hidden, ..WorkloadSample::new(workload.clone(), *kind) };
@@ -240,6 +244,7 @@ impl Registry {
             now.duration_since(*totals.gone_since.get_or_insert(now)) < grace
         });
         self.admitted = self.workloads.values().filter(|totals| totals.hidden.is_none()).count();
+        self.waiting = self.workloads.values().filter(|totals| totals.waits_for_room()).count();
         let pods: HashSet<_> =
             self.workloads.keys().map(|workload| (&workload.namespace, &workload.pod)).collect();
         self.pods.retain(|(namespace, pod), _| pods.contains(&(namespace, pod)));
@@ -250,10 +255,10 @@ impl Registry {
     }
 
     /// Gives series to workloads that found no room when they appeared, the oldest first. To be called before
-    /// a collection, which then brings all that they have done since the last one.
+    /// a collection, which then brings what their cgroups have counted since the last one.
     pub(crate) fn admit_waiting(&mut self) {
         let (room, created_ms) = (self.admission.room(self.admitted), host::unix_ms(self.collected));
-        if room == 0 {
+        if room == 0 || self.waiting == 0 {
             return;
         }
         let mut waiting: Vec<_> =
@@ -264,6 +269,7 @@ impl Registry {
         for (_, totals) in waiting.into_iter().take(room) {
             totals.begin_series(created_ms);
             self.admitted += 1;
+            self.waiting -= 1;
         }
     }
 

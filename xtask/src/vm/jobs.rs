@@ -37,9 +37,9 @@ pub(super) struct Part {
 }
 
 /// The parts that `cargo xtask test` has time for: each attach mode against the kernel and the others, cgroup
-/// files, an agent at its memory limit, and the tests of file systems that need device mapper, fentry and
-/// kprobes, or cgroup v1, which a host may lack. Old kernels need more capabilities.
-pub(super) const SHORT: [Part; 13] = [
+/// files, an agent at its memory limit, and tests that need what a host may lack: device mapper, fentry and
+/// kprobes, iterators over maps, or cgroup v1. Old kernels need more capabilities.
+pub(super) const SHORT: [Part; 14] = [
     Part { file: "cpu", tests: &[], kernel: None },
     Part { file: "memory", tests: &[], kernel: None },
     Part { file: "pressure", tests: &[], kernel: None },
@@ -56,6 +56,8 @@ pub(super) const SHORT: [Part; 13] = [
         tests: &["devices::", "every_way", "synchronous_writings", "transfers::"],
         kernel: Some("6.1"),
     },
+    // Iterators over maps, which a host may refuse.
+    Part { file: "scans", tests: &["of_many", "outlives"], kernel: Some("6.1") },
     // Since 7.1, an allocation fails at the agent's limit.
     Part { file: "storage", tests: &["an_agent_at"], kernel: Some("7.3") },
 ];

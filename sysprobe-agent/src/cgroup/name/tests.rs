@@ -217,6 +217,7 @@ const UNITS_AND_PATHS: &[(&str, &str, WorkloadKind, bool)] = &[
     ("/machine.slice/libpod-conmon-{A}.scope", "libpod-conmon-{A}.scope", Unit, TOP),
     ("/kubepods.slice/kubepods-pod{UID_}.slice/crio-conmon-{A}.scope", "crio-conmon-{A}.scope", Unit, PART),
     ("/kubepods/pod{UID}/crio-conmon-{A}", "/kubepods/pod{UID}/crio-conmon-{A}", Path, PART),
+    ("/kubepods/pod{UID}/x/pod{UID}", "/kubepods/pod{UID}/x/pod{UID}", Path, PART),
     // The kubelet's levels and Podman's pods are not containers.
     ("/kubepods", "/kubepods", Path, TOP),
     ("/kubepods/burstable/pod{UID}", "/kubepods/burstable/pod{UID}", Path, TOP),

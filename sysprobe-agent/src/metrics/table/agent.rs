@@ -330,7 +330,8 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Gauge,
         help: "Workloads merged into container=\"other\": unwanted (excluded by metrics.namespaces or \
-               metrics.pods), over_budget (they wait for room below metrics.workloads).",
+               metrics.pods), over_budget (there were metrics.workloads others when they \
+               appeared; they get series when there is room).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {

@@ -302,9 +302,10 @@ impl Snapshot {
         self.domains.iter().find(|domain| domain.name == name)
     }
 
+    /// The samples at the beginning of a window.
     #[must_use]
-    pub fn by_workload(&self) -> HashMap<&Workload, &WorkloadSample> {
-        self.workloads.iter().map(|sample| (&sample.workload, sample)).collect()
+    pub fn beginning(&self) -> Beginning<'_> {
+        Beginning(self.workloads.iter().map(|sample| (&sample.workload, sample)).collect())
     }
 
     /// Number of workloads of every kind, including kinds without any.
@@ -312,6 +313,18 @@ impl Snapshot {
     pub fn workloads_by_kind(&self) -> [(&'static str, usize); WorkloadKind::ALL.len()] {
         WorkloadKind::ALL
             .map(|kind| (kind.name(), self.workloads.iter().filter(|workload| workload.kind == kind).count()))
+    }
+}
+
+/// Each workload's sample at the beginning of a window.
+#[derive(Clone, Debug)]
+pub struct Beginning<'a>(HashMap<&'a Workload, &'a WorkloadSample>);
+
+impl<'a> Beginning<'a> {
+    /// The sample from which a later one of the same workload goes on, if there is one.
+    #[must_use]
+    pub fn of(&self, later: &WorkloadSample) -> Option<&'a WorkloadSample> {
+        self.0.get(&later.workload).copied().filter(|earlier| later.continues(earlier))
     }
 }
 

@@ -14,12 +14,21 @@ use std::time::{Duration, Instant};
 
 use sysprobe_agent::snapshot::{CausesSample, SchedSample, ThrottleSample, Throttling};
 
-use case::{Case, assert_includes, blamed, divided, run_beside, sched_before};
+use case::{Case, assert_includes, befores, blamed, divided, run_beside};
 use support::attach_modes::Watcher;
 use support::cgroup::{Cgroup, Quota};
 use support::process::{self, cpus};
 use support::totals::workload;
-use support::{at_rest, figure, until};
+use support::{at_rest, figure, left_out, until};
+
+/// `None` on a machine with one CPU, which is told.
+fn two_cpus() -> Option<[usize; 2]> {
+    let two = cpus().first_chunk().copied();
+    if two.is_none() {
+        left_out("waits that end on another CPU", "there is one CPU only");
+    }
+    two
+}
 
 fn close(tolerance: f64, one: u64, other: u64) -> bool {
     support::within(tolerance, one, other)
@@ -35,8 +44,7 @@ fn two_spinners_are_blamed_for_the_time_that_each_of_them_ran() {
     let heavy = Case::new("heavy", one, process::spin);
     let light = Case::new("light", one, process::spin);
     heavy.cgroup.set_weight_79();
-    let befores: Vec<_> =
-        watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
+    let befores = befores(&watchers, &victim.cgroup);
     let ran = run_beside(&victim, [&heavy, &light]);
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &victim, before);
@@ -70,10 +78,7 @@ fn threads_that_change_cpus_while_they_wait_have_causes_for_all_of_it() {
     for case in [&spinners, &sleepers] {
         case.cgroup.set_weight_high();
     }
-    let before = |case: &Case| -> Vec<_> {
-        watchers.iter().map(|watcher| sched_before(&watcher.agent, &case.cgroup)).collect()
-    };
-    let (spun, slept) = (before(&spinners), before(&sleepers));
+    let [spun, slept] = [&spinners, &sleepers].map(|case| befores(&watchers, &case.cgroup));
     spinners.load.resume();
     sleepers.load.resume();
     until("all have run and waited", || {
@@ -121,7 +126,7 @@ fn throttled(rivals: &[&str]) {
     let held = Case::new(name, one, process::spin);
     held.cgroup.set_quota(Quota { quota_us: 20_000, period_us: 100_000 });
     let rivals: Vec<_> = rivals.iter().map(|name| Case::new(name, one, process::spin)).collect();
-    let befores: Vec<_> = watchers.iter().map(|watcher| sched_before(&watcher.agent, &held.cgroup)).collect();
+    let befores = befores(&watchers, &held.cgroup);
     let before = held.cgroup.throttling();
     for rival in &rivals {
         rival.load.resume();
@@ -145,19 +150,16 @@ fn throttled(rivals: &[&str]) {
     }
 }
 
-/// A change of its affinity moves a thread during the throttle, which is no other cgroup's fault.
+/// A change of its affinity moves a thread during the throttle; its wait is no other cgroup's fault.
 #[test]
 fn a_thread_that_is_moved_while_it_is_throttled_waits_for_its_quota() {
     let watchers = dividing::watchers();
-    let [here, there, ..] = cpus()[..] else {
-        figure("left out: there is one CPU only");
-        return;
-    };
+    let Some([here, there]) = two_cpus() else { return };
     let held = Case::new("held-moved", &[here], process::spin);
     // Other work on these CPUs then hardly prolongs its waits.
     held.cgroup.set_weight_high();
     held.cgroup.set_quota(Quota { quota_us: 20_000, period_us: 100_000 });
-    let befores: Vec<_> = watchers.iter().map(|watcher| sched_before(&watcher.agent, &held.cgroup)).collect();
+    let befores = befores(&watchers, &held.cgroup);
     let before = held.cgroup.throttling();
     held.load.resume();
     let mut on = [there, here].into_iter().cycle();
@@ -215,15 +217,11 @@ fn a_wait_that_ends_on_another_cpu_is_divided_where_it_went_by() {
     /// Shorter than a timeline.
     const SHORT: Duration = Duration::from_millis(100);
     let watchers = dividing::watchers();
-    let [here, there, ..] = cpus()[..] else {
-        figure("left out: there is one CPU only");
-        return;
-    };
+    let Some([here, there]) = two_cpus() else { return };
     let hog = Case::new("hog", &[here], process::spin);
     hog.cgroup.set_weight_high();
     let victim = Case::new("moved", &[there], process::spin);
-    let befores: Vec<_> =
-        watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
+    let befores = befores(&watchers, &victim.cgroup);
     hog.load.resume();
     victim.load.resume();
     // While the victim is there, the hog runs at its expense. If this thread is stopped before it moves the
@@ -281,8 +279,7 @@ fn nested_quotas_are_told_apart() {
     let limited = Case::new_in(Cgroup::new("pod/limited"), one, process::spin);
     limited.cgroup.set_quota(Quota { quota_us: 10_000, period_us: 50_000 });
     let free = Case::new_in(Cgroup::new("pod/free"), one, process::spin);
-    let befores: Vec<_> =
-        watchers.iter().map(|watcher| sched_before(&watcher.agent, &limited.cgroup)).collect();
+    let befores = befores(&watchers, &limited.cgroup);
     limited.load.resume();
     free.load.resume();
     until("both were throttled many times", || {
@@ -342,8 +339,7 @@ fn a_storm_of_softirqs_is_told_from_the_process_under_it() {
     for case in [&victim, &flood] {
         case.cgroup.set_weight_high();
     }
-    let befores: Vec<_> =
-        watchers.iter().map(|watcher| sched_before(&watcher.agent, &victim.cgroup)).collect();
+    let befores = befores(&watchers, &victim.cgroup);
     let [ran] = run_beside(&victim, [&flood]);
     for (watcher, before) in watchers.iter().zip(&befores) {
         let (ours, causes) = divided(watcher, &victim, before);
@@ -378,8 +374,7 @@ fn two_thousand_threads_have_causes_for_every_nanosecond() {
     let crowd = Case::new("thousands", &all, || process::in_ring(2000, 16));
     // Other work on this machine then hardly prolongs its waits.
     crowd.cgroup.set_weight_high();
-    let befores: Vec<_> =
-        watchers.iter().map(|watcher| sched_before(&watcher.agent, &crowd.cgroup)).collect();
+    let befores = befores(&watchers, &crowd.cgroup);
     crowd.load.resume();
     // `freeze` wakes all threads once more, so most waits must be those of the ring.
     until("each has waited a hundred times", || (crowd.so_far().arrivals > 200_000).then_some(()));

@@ -95,11 +95,8 @@ impl Target {
         earlier: &'a Snapshot,
         later: &'a Snapshot,
     ) -> impl Iterator<Item = (Option<&'a WorkloadSample>, &'a WorkloadSample)> {
-        let before = |sample: &WorkloadSample| {
-            self.samples(earlier)
-                .find(|before| before.workload == sample.workload && sample.continues(before))
-        };
-        self.samples(later).map(move |sample| (before(sample), sample))
+        let before = earlier.beginning();
+        self.samples(later).map(move |sample| (before.of(sample), sample))
     }
 
     pub(crate) fn has(&self, workload: &Workload) -> bool {

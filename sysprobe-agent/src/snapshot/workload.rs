@@ -159,10 +159,11 @@ impl WorkloadSample {
     }
 
     /// Whether the totals of an earlier sample of the same workload are a part of these. Otherwise these
-    /// began anew: the agent has restarted, or the workload has got series of its own since.
+    /// began anew: the agent has restarted, the workload's grace period had ended, or it has got series of
+    /// its own since. Always true before version 14.
     #[must_use]
-    pub const fn continues(&self, earlier: &Self) -> bool {
-        self.created_ms == earlier.created_ms
+    pub(crate) fn continues(&self, earlier: &Self) -> bool {
+        (self.created_ms, self.hidden) == (earlier.created_ms, earlier.hidden)
     }
 }
 

@@ -39,7 +39,12 @@ fn sched<'a>(snapshot: &'a Snapshot, cgroup: &Cgroup) -> &'a SchedSample {
     workload.sched.as_ref().expect("it was scheduled")
 }
 
-pub(crate) fn sched_before(agent: &Agent, cgroup: &Cgroup) -> SchedSample {
+/// What each watcher knows of a cgroup before a load runs.
+pub(crate) fn befores(watchers: &[Watcher], cgroup: &Cgroup) -> Vec<SchedSample> {
+    watchers.iter().map(|watcher| sched_before(&watcher.agent, cgroup)).collect()
+}
+
+fn sched_before(agent: &Agent, cgroup: &Cgroup) -> SchedSample {
     let snapshot = agent.snapshot();
     let known = workload(&snapshot, &cgroup.name).and_then(|workload| workload.sched.clone());
     known.unwrap_or_default()

@@ -64,12 +64,9 @@ pub(super) fn each<'a>(
     later: &'a Snapshot,
     is_wanted: impl Fn(&WorkloadSample) -> bool + 'a,
 ) -> impl Iterator<Item = Done> + 'a {
-    let before = earlier.by_workload();
+    let before = earlier.beginning();
     let wanted = later.workloads.iter().filter(move |sample| is_wanted(sample));
-    wanted.map(move |sample| {
-        let earlier = before.get(&sample.workload).copied();
-        Done::of(earlier.filter(|earlier| sample.continues(earlier)), sample)
-    })
+    wanted.map(move |sample| Done::of(before.of(sample), sample))
 }
 
 impl Done {

@@ -70,8 +70,7 @@ pub(crate) async fn run(
 }
 
 /// Takes a sample per interval, also after failures, until the receiver is dropped. A longer interval begins
-/// with the next sample: the agent measures on request only until about the time of the next one that it was
-/// told.
+/// with the next sample: the agent was told when that comes, and stops measuring on request soon after.
 async fn sample(
     source: &mut impl Source,
     samples: &mpsc::Sender<Event>,

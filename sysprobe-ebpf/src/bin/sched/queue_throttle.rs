@@ -3,11 +3,9 @@
 
 use sysprobe_common::sched::throttle::Throttle;
 use sysprobe_ebpf::globals;
-use sysprobe_ebpf::kernel::{ABSENT, Address, read_u64_at};
+use sysprobe_ebpf::kernel::{ABSENT, Address};
 
-use crate::throttle::{
-    OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_GROUP_QUEUES, OFF_TASK_THROTTLED,
-};
+use crate::throttle::{OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_TASK_THROTTLED};
 use crate::{queue, throttle, timeline};
 
 globals!(
@@ -79,10 +77,8 @@ pub(crate) fn ends(group: Address, run_queue: Address) {
 /// The group's queue on that CPU.
 #[inline(always)]
 fn queue_of(group: Address, run_queue: Address) -> Option<Address> {
-    if OFF_TASK_THROTTLED.load() != ABSENT || OFF_GROUP_QUEUES.load() == ABSENT {
+    if OFF_TASK_THROTTLED.load() != ABSENT {
         return None;
     }
-    let queues = group.load_u64(&OFF_GROUP_QUEUES);
-    let cpu = queue::cpu(run_queue)?;
-    read_u64_at(queues + 8 * u64::from(cpu)).map(Address)
+    throttle::listed_queue(group, queue::cpu(run_queue)?)
 }

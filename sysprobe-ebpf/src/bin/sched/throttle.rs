@@ -237,24 +237,30 @@ pub(crate) fn migrate(task: impl Object, known: &mut SchedTask, wait: Span, cpu:
     held
 }
 
+/// The queue of a group on a CPU, where a group has an array of pointers to its queues.
+#[inline(always)]
+pub(crate) fn listed_queue(group: Address, cpu: u32) -> Option<Address> {
+    if OFF_GROUP_QUEUES.load() == ABSENT {
+        return None;
+    }
+    read_u64_at(group.load_u64(&OFF_GROUP_QUEUES) + 8 * u64::from(cpu)).map(Address)
+}
+
 /// The queue of the same group on another CPU; a bad address if it is not found.
 #[inline(always)]
 fn queue_on(cpu: u32, queue: Address) -> Address {
-    if OFF_GROUP_QUEUES.load() == ABSENT {
-        return Address(0);
-    }
     let group = queue.follow_or_null(&OFF_GROUP_QUEUE_GROUP);
-    let is_of_group = |queue: u64| Address(queue).load_u64(&OFF_GROUP_QUEUE_GROUP) == group.address();
-    let listed = read_u64_at(group.u64_or_zero(&OFF_GROUP_QUEUES) + 8 * u64::from(cpu)).unwrap_or(0);
+    let is_of_group = |queue: Address| queue.load_u64(&OFF_GROUP_QUEUE_GROUP) == group.0;
+    let listed = listed_queue(group, cpu).unwrap_or(Address(0));
     if is_of_group(listed) {
-        return Address(listed);
+        return listed;
     }
     // The queues are in the memory of their CPUs, as the run queues are.
-    let run_queue = queue.follow_or_null(&OFF_GROUP_QUEUE_QUEUE).address();
+    let run_queue = queue.load_u64(&OFF_GROUP_QUEUE_QUEUE);
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let other = timeline::of_cpu(cpu).map_or(0, |line| unsafe { (*line).run_queue });
-    let by_distance = queue.address().wrapping_add(other.wrapping_sub(run_queue));
-    Address(if is_of_group(by_distance) { by_distance } else { 0 })
+    let by_distance = Address(queue.0.wrapping_add(other.wrapping_sub(run_queue)));
+    if is_of_group(by_distance) { by_distance } else { Address(0) }
 }
 
 /// The throttles of the task's group during its wait: the last two, the later one first.
@@ -267,7 +273,7 @@ pub(crate) fn held(task: impl Object, last: &SchedTask, wait: Span) -> [Span; 2]
     if last.flags & flag::HELD == 0 || last.held_since == 0 {
         return [Span::NONE; 2];
     }
-    // A task that is throttled itself can run again when the throttle has been added to its queue's total.
+    // The kernel adds a throttle to the queue's total just before it lets the task run again.
     let total = queue.u64_or_zero(&OFF_GROUP_QUEUE_HELD_TOTAL);
     let to = last.held_since.wrapping_add(total.wrapping_sub(last.held_before));
     [Span { from: wait.from, to }, Span::NONE]

@@ -2,10 +2,10 @@
 //! utilization, saturation and errors of each, with the pod that contributes most. The difference of two
 //! snapshots; pure.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use crate::cli::rows::{PodRows, Row};
-use crate::snapshot::{Culprit, NodeSample, Snapshot, Workload, WorkloadSample};
+use crate::snapshot::{Beginning, Culprit, NodeSample, Snapshot};
 
 mod parts;
 
@@ -68,7 +68,7 @@ impl UseReport {
         let window = Window {
             seconds: length.as_secs_f64(),
             rows: &rows,
-            before: earlier.by_workload(),
+            before: earlier.beginning(),
             later,
             nodes: earlier.node.as_ref().zip(later.node.as_ref()),
         };
@@ -123,7 +123,7 @@ struct Window<'a> {
     seconds: f64,
     /// Pods, and workloads outside of pods.
     rows: &'a [Row],
-    before: HashMap<&'a Workload, &'a WorkloadSample>,
+    before: Beginning<'a>,
     later: &'a Snapshot,
     nodes: Option<(&'a NodeSample, &'a NodeSample)>,
 }

@@ -276,10 +276,8 @@ impl Window<'_> {
         &self,
         number: impl Fn(Option<&WorkloadSample>, &WorkloadSample) -> Option<f64>,
     ) -> impl Iterator<Item = (&WorkloadSample, f64)> {
-        let before = |now: &WorkloadSample| {
-            self.before.get(&now.workload).copied().filter(|before| now.continues(before))
-        };
-        self.later.workloads.iter().filter_map(move |now| Some((now, number(before(now), now)?)))
+        let samples = self.later.workloads.iter();
+        samples.filter_map(move |now| Some((now, number(self.before.of(now), now)?)))
     }
 
     fn sum_of_samples(

@@ -28,7 +28,7 @@ use tokio::task::JoinSet;
 
 pub use answer::Answer;
 use directory::Directory;
-pub(crate) use directory::SANDBOX_AFTER;
+pub(crate) use directory::{SANDBOX_AFTER, SANDBOX_WHILE_STARTING};
 use id::ContainerId;
 use misses::Misses;
 use plan::KubernetesPlan;

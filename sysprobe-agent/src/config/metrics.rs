@@ -28,7 +28,8 @@ pub struct MetricsConfig {
     /// are summed in the container `other`.
     #[serde(deserialize_with = "workloads")]
     pub workloads: u32,
-    /// Maximum number of series per workload. Beyond it, the last metric families are left out.
+    /// Maximum number of series per workload. Beyond it, the last metric families are left out. `kernel`,
+    /// `unknown` and `other` may have ten times as many.
     #[serde(deserialize_with = "series")]
     pub series_per_workload: u32,
     /// Histogram buckets in the text format.

@@ -13,14 +13,15 @@ use super::workload::Owner;
 use crate::cgroup::name::Name;
 use crate::cgroup::tree::Cgroup;
 use crate::domain::slots::Charge;
-use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER};
+use crate::pods::{Answer, Pods, PodsPlan, SANDBOX_AFTER, SANDBOX_WHILE_STARTING};
 
 /// How long counters wait for the name of their pod. A pod is known long before its first container, and the
-/// API server reports a container within a second; a sandbox is recognized after `SANDBOX_AFTER`.
+/// API server reports a container within a second; the sandbox of a pod that has started is recognized after
+/// `SANDBOX_AFTER`.
 const PATIENCE: Duration = Duration::from_secs(SANDBOX_AFTER.as_secs() + 5);
-/// The same while the pod is unknown although its source responds. On an overloaded machine the source is
-/// late, and the kernel keeps the counters of live cgroups meanwhile.
-const PATIENCE_WHILE_ANSWERED: Duration = Duration::from_secs(60);
+/// The same while the source responds and the pod is unknown, or one of its containers has not been created.
+/// On an overloaded machine the source is late, and the kernel keeps the counters of live cgroups meanwhile.
+const PATIENCE_WHILE_ANSWERED: Duration = Duration::from_secs(SANDBOX_WHILE_STARTING.as_secs() + 15);
 /// Maximum number of records of deleted cgroups that wait for a name: one for each cgroup and domain. Further
 /// ones are charged at once.
 const ORPHANS_MAX: usize = 4096;
@@ -140,6 +141,7 @@ impl Attribution {
     fn patience(&self, answer: &Answer) -> Duration {
         match answer {
             Answer::Unknown if self.pods.is_answered() => PATIENCE_WHILE_ANSWERED,
+            Answer::Pod { pod } if pod.is_starting() && self.pods.is_answered() => PATIENCE_WHILE_ANSWERED,
             _ => PATIENCE,
         }
     }
@@ -324,6 +326,20 @@ mod tests {
             attribution.resolve(7, &cgroup, start + patience * 2).expect("as before");
             assert_eq!(attribution.without_name(), 1);
         }
+    }
+
+    /// The sandbox of a pod whose image is pulled. Under its ID, it would become a workload of its own.
+    #[test]
+    fn a_pod_that_is_starting_is_waited_for_for_longer() {
+        let mut pod = Pod::default();
+        pod.add_container(&"web".into(), None, &[]);
+        let starting = Answer::Pod { pod: Arc::new(pod) };
+        let started = Answer::Pod { pod: Arc::new(Pod::default()) };
+        let (_runtime, of_kubelet) = attribution(&of_kubelet());
+        assert_eq!(of_kubelet.patience(&starting), PATIENCE_WHILE_ANSWERED);
+        assert_eq!(of_kubelet.patience(&started), PATIENCE);
+        let (_runtime, of_runtime) = attribution(&of_runtime());
+        assert_eq!(of_runtime.patience(&starting), PATIENCE, "it does not answer");
     }
 
     /// At the start of an agent, all its pods are unknown. Under their IDs, each would become two workloads.

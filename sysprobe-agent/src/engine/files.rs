@@ -335,12 +335,20 @@ const fn is_pod(cgroup: &Cgroup) -> bool {
     cgroup.name.pod_uid.is_some() && cgroup.name.container_id.is_none()
 }
 
-/// Slices only group other units.
 fn is_workload(cgroup: &Cgroup) -> bool {
-    let suffix = cgroup.name.name.rsplit_once('.').map_or("", |(_, suffix)| suffix);
     match cgroup.name.kind {
         WorkloadKind::Container => true,
-        WorkloadKind::Unit => suffix != "slice",
+        WorkloadKind::Unit => !groups_units(&cgroup.name.name),
+        _ => false,
+    }
+}
+
+/// Slices only group other units. So does the cgroup of a user's service manager: the manager itself is in
+/// `init.scope` below it.
+fn groups_units(unit: &str) -> bool {
+    match unit.rsplit_once('.') {
+        Some((_, "slice")) => true,
+        Some((stem, "service")) => stem.starts_with("user@") && !stem.contains('/'),
         _ => false,
     }
 }

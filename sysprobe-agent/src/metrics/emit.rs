@@ -12,6 +12,10 @@ use super::table::{self, Kind};
 use crate::config::metrics::ClassicBuckets;
 use crate::snapshot::{Culprit, HistogramSample, Snapshot, Workload, WorkloadSample};
 
+/// `kernel`, `unknown` and `other` may have this many times as many series as other workloads: the kernel
+/// uses every device of the node, and a node has only one of each.
+const OWN_FACTOR: u64 = 10;
+
 /// Collects the series of one family. The first error is kept: a writer that failed once fails the scrape.
 pub struct Emit<'a> {
     family: MetricEncoder<'a>,
@@ -81,7 +85,9 @@ impl State {
     /// The time since which the labelled series is counted, if its workload may have `series` more of them.
     fn admit(&mut self, labels: Labels, series: u64, limit: u64) -> Option<u64> {
         let [namespace @ ("namespace", _), pod, container, ..] = labels else { return Some(self.started_ms) };
-        let workload = self.of_workloads.entry(hash([namespace.1, pod.1, container.1])).or_default();
+        let names = [namespace.1, pod.1, container.1];
+        let limit = if is_own(names) { limit.saturating_mul(OWN_FACTOR) } else { limit };
+        let workload = self.of_workloads.entry(hash(names)).or_default();
         let has_room = workload.series + series <= limit;
         if has_room {
             workload.series += series;
@@ -96,6 +102,11 @@ fn hash(workload: [&str; 3]) -> u64 {
     let mut hasher = DefaultHasher::new();
     workload.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Whether the labels are those of the kernel, the unknown or the sum of all others.
+fn is_own([namespace, pod, container]: [&str; 3]) -> bool {
+    namespace.is_empty() && pod.is_empty() && Workload::OWN_NAMES.contains(&container)
 }
 
 type Labels<'a> = &'a [(&'a str, &'a str)];

@@ -16,7 +16,7 @@ use super::pod::Pod;
 use super::source::{Change, SourceKind, Update};
 use merge::Role;
 use record::Record;
-pub(crate) use record::SANDBOX_AFTER;
+pub(crate) use record::{SANDBOX_AFTER, SANDBOX_WHILE_STARTING};
 
 mod merge;
 mod record;

@@ -99,6 +99,11 @@ impl Pod {
         }
     }
 
+    /// Whether a container has not been created yet.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.containers.iter().any(|container| container.ids.is_empty())
+    }
+
     pub(super) fn has_id(&self, id: &ContainerId) -> bool {
         self.sandboxes.contains(id) || self.containers.iter().any(|container| container.ids.contains(id))
     }

@@ -15,6 +15,7 @@ mod runtime;
 mod sieve;
 
 use std::future::Future;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub(super) use sieve::{Sifted, Want};
 
 use crate::cgroup::name::printable;
 
+/// When a server that does not offer what is asked for is tried again, before jitter. A container runtime
+/// whose CRI plugin failed to start, or was turned on later, is restarted at the same socket.
+const NOT_SERVED_PAUSE: Duration = Duration::from_secs(300);
 /// The part of a reason that fits into a label.
 const REASON_MAX: usize = 300;
 
@@ -80,13 +84,13 @@ pub(super) enum Failure {
     Again(#[from] anyhow::Error),
     /// The server says when to come back.
     #[error("{error:#}")]
-    After { error: anyhow::Error, pause: std::time::Duration },
+    After { error: anyhow::Error, pause: Duration },
     /// The server does not accept the client's credentials.
     #[error("{0:#}")]
     Unauthorized(anyhow::Error),
-    /// Trying again is useless.
+    /// The server does not offer what is asked for, and may do so only after a restart.
     #[error("{0:#}")]
-    Never(anyhow::Error),
+    NotServed(anyhow::Error),
 }
 
 impl Failure {
@@ -101,6 +105,7 @@ impl Failure {
 pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
     let name = S::KIND.name();
     let mut backoff = Backoff::default();
+    let mut told = String::new();
     loop {
         let started = Instant::now();
         let failure = tokio::select! {
@@ -112,12 +117,14 @@ pub(super) async fn keep_running<S: Source>(mut source: S, feed: Feed) {
         let pause = match &failure {
             Failure::Again(_) | Failure::Unauthorized(_) => backoff.next(started.elapsed()),
             Failure::After { pause, .. } => backoff.next_after(*pause),
-            Failure::Never(_) => {
-                info!(source = name, reason, "Pod name source unavailable; not retrying.");
-                return;
-            }
+            Failure::NotServed(_) => backoff.next_after(NOT_SERVED_PAUSE),
         };
-        if backoff.is_worth_a_line() {
+        if matches!(failure, Failure::NotServed(_)) {
+            if told != reason {
+                info!(source = name, reason, retry_in = ?pause, "Pod name source unavailable; retrying.");
+                told = reason;
+            }
+        } else if backoff.is_worth_a_line() {
             warn!(source = name, error = reason, retry_in = ?pause, "Pod name source failed; retrying.");
         }
         tokio::select! {

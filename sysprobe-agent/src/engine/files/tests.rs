@@ -61,7 +61,8 @@ fn kills_that_no_reading_has_counted_are_charged_once() {
 /// Its number would include those of the cgroups below it, which have series of their own.
 #[test]
 fn what_groups_others_is_charged_only_if_it_was_read() {
-    for path in [format!("/kubepods/burstable/{POD}"), "/user.slice".to_owned(), "/a".to_owned()] {
+    let manager = "/user.slice/user-0.slice/user@0.service".to_owned();
+    for path in [format!("/kubepods/burstable/{POD}"), "/user.slice".to_owned(), manager, "/a".to_owned()] {
         let mut cgroup = removed(&path);
         cgroup.is_parent = true;
         assert_eq!(slot_tables(&cgroup, None), None, "{path}: without a limit");
@@ -155,6 +156,21 @@ fn a_slice_that_is_empty_again_is_not_charged_for_what_was_in_it() {
     }
     node.write("x.slice", "cpu.stat", "usage_usec 2000007\n");
     assert_eq!(node.read("x.slice").usage_ns, Some(7_000), "its own");
+}
+
+/// Its totals include those of the user's units.
+#[test]
+fn a_users_service_manager_is_not_charged_for_the_users_units() {
+    const MANAGER: &str = "user.slice/user-7.slice/user@7.service";
+    let unit = format!("{MANAGER}/app.slice/a.service");
+    let mut node = Node::new();
+    for seconds in [0, 1] {
+        node.write(MANAGER, "cpu.stat", &format!("usage_usec {seconds}000000\n"));
+        node.write(&unit, "cpu.stat", &format!("usage_usec {seconds}000000\n"));
+        node.read("user@7.service");
+    }
+    assert_eq!(node.read("user@7.service").usage_ns.unwrap_or(0), 0);
+    assert_eq!(node.read("user@7.service/a.service").usage_ns, Some(1_000_000_000));
 }
 
 #[test]

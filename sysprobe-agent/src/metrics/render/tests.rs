@@ -136,6 +136,29 @@ fn a_workload_has_no_more_series_than_it_may() {
     assert!(text.contains(&format!("\nsysprobe_agent_left_out_series {left_out}.0")), "{left_out}: {text}");
 }
 
+/// A node has only one kernel, which uses every device. A pod may have a container of that name.
+#[test]
+fn the_kernel_may_have_ten_times_as_many_series_as_a_container() {
+    let mut snapshot = snapshot(Workload::KERNEL, &[5; 10]);
+    let mut of_pod = snapshot.workloads[0].clone();
+    (of_pod.workload.namespace, of_pod.workload.pod) = ("shop".into(), "cart".into());
+    snapshot.workloads.push(of_pod);
+    let series = |limit| {
+        let limited = MetricsConfig { series_per_workload: limit, ..MetricsConfig::default() };
+        let text = render(snapshot.clone(), Format::Plain, &limited).expect("encodes");
+        let text = String::from_utf8(text).expect("text");
+        let is_of = |line: &&str, namespace| line.contains(&format!("namespace=\"{namespace}\",pod="));
+        ["", "shop"].map(|namespace| {
+            let named = |line: &&str| line.contains("container=\"kernel\"") && is_of(line, namespace);
+            text.lines().filter(named).count()
+        })
+    };
+    let [all, of_container] = series(1000);
+    assert!(all >= of_container && of_container >= 28, "{all} and {of_container}");
+    assert_eq!(series(3), [all, of_container - 25], "the histogram has 25 series, which find no room");
+    assert_eq!(series(2)[0], all - 25);
+}
+
 #[test]
 fn hidden_workloads_are_one() {
     let mut snapshot = snapshot("a", &[5]);

@@ -12,6 +12,9 @@ use crate::pods::source::SourceKind;
 /// A container's id is in the pod's status within a second, or a few on a busy node. An id that stays unknown
 /// for longer, in a pod whose containers are all known, is the sandbox.
 pub(crate) const SANDBOX_AFTER: Duration = Duration::from_secs(10);
+/// The same while a container of the pod has no id, because its image is pulled or an init container runs. An
+/// overloaded API server reports an id this late.
+pub(crate) const SANDBOX_WHILE_STARTING: Duration = Duration::from_secs(45);
 /// An id that was not asked for in this time is forgotten, because its container has gone.
 const STRANGER_FORGOTTEN: Duration = Duration::from_secs(120);
 /// A pod that creates cgroups with names like ids must not fill the memory.
@@ -93,8 +96,8 @@ impl Record {
         (roles(&self.merged), given_up)
     }
 
-    /// Whether an id that no source knows can only be the sandbox. The API and the kubelet never report
-    /// sandboxes, and report a container only some time after its cgroup was created.
+    /// Whether an id that no source knows is the sandbox. The API and the kubelet never report sandboxes, and
+    /// report a container only some time after its cgroup was created.
     pub(super) fn must_be_sandbox(&mut self, id: ContainerId, now: Instant) -> bool {
         // Only these two list every container that the pod should have.
         let is_listed = self.view(SourceKind::Kubernetes).or(self.view(SourceKind::Kubelet)).is_some();
@@ -105,10 +108,10 @@ impl Record {
             return self.sandbox == Some(id);
         }
         let since = self.meet(id, now);
-        let containers = &self.merged.containers;
-        let all_known =
-            !containers.is_empty() && containers.iter().all(|container| !container.ids.is_empty());
-        let is_sandbox = all_known && self.strangers.len() == 1 && now.duration_since(since) >= SANDBOX_AFTER;
+        let pod = &self.merged;
+        let sandbox_after = if pod.is_starting() { SANDBOX_WHILE_STARTING } else { SANDBOX_AFTER };
+        let is_only = !pod.containers.is_empty() && self.strangers.len() == 1;
+        let is_sandbox = is_only && now.duration_since(since) >= sandbox_after;
         if is_sandbox {
             self.sandbox = Some(id);
             self.strangers.clear();

@@ -200,6 +200,8 @@ fn what_stays_unknown_in_a_pod_that_is_fully_known_is_its_sandbox() {
     assert_eq!((told.ask("a", Some(7)), told.ask("a", Some(1))), ("pod-a/".into(), "pod-a/".into()));
     told.wait(20);
     assert_eq!(told.ask("a", Some(7)), "pod-a/", "the container has no id yet: it may be this one");
+    told.wait(60);
+    assert_eq!(told.ask("a", Some(7)), "pod-a/", "one of the two is the container");
     told.applied(Kubernetes, pod("a", &[("web", &[1])]));
     assert_eq!(told.ask("a", Some(7)), "pod-a/POD");
     assert_eq!(told.ask("a", Some(1)), "pod-a/web");
@@ -224,6 +226,21 @@ fn nothing_is_guessed_too_soon_or_from_too_little() {
     assert_eq!(told.ask("b", Some(8)), "pod-b/");
     told.wait(60);
     assert_eq!(told.ask("b", Some(8)), "pod-b/", "the files do not say how many containers there are");
+}
+
+/// The sandbox is created first, and minutes may pass until an image is pulled.
+#[test]
+fn what_stays_alone_in_a_pod_that_is_starting_is_its_sandbox() {
+    let mut told = Told::new();
+    told.applied(Kubernetes, pod("a", &[("init", &[1]), ("web", &[])]));
+    assert_eq!(told.ask("a", Some(7)), "pod-a/");
+    told.wait(44);
+    assert_eq!(told.ask("a", Some(7)), "pod-a/", "it may be the container");
+    told.wait(1);
+    assert_eq!(told.ask("a", Some(7)), "pod-a/POD");
+    assert_eq!(told.ask("a", Some(2)), "pod-a/", "the container, at last");
+    told.applied(Kubernetes, pod("a", &[("init", &[1]), ("web", &[2])]));
+    assert_eq!((told.ask("a", Some(7)), told.ask("a", Some(2))), ("pod-a/POD".into(), "pod-a/web".into()));
 }
 
 #[test]

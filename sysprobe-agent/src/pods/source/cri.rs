@@ -109,8 +109,8 @@ async fn ask(socket: &Path) -> Result<(Client, Listed), Failure> {
     let client = Client::connect(socket).await?;
     match list(&client).await {
         Ok(pods) => Ok((client, pods)),
-        Err(Failure::Never(error)) => {
-            Err(Failure::Never(error.context(format!("{} does not serve the CRI", socket.display()))))
+        Err(Failure::NotServed(error)) => {
+            Err(Failure::NotServed(error.context(format!("{} does not serve the CRI", socket.display()))))
         }
         Err(failure) => Err(failure),
     }
@@ -128,7 +128,7 @@ fn failure(status: &Status) -> Failure {
     let error = anyhow!("querying the container runtime: {}", status.message());
     match status.code() {
         // The containerd that Docker ships has the CRI turned off.
-        Code::Unimplemented => Failure::Never(error),
+        Code::Unimplemented => Failure::NotServed(error),
         _ => Failure::Again(error),
     }
 }
@@ -137,22 +137,22 @@ fn failure(status: &Status) -> Failure {
 fn is_refusal(failure: &Failure) -> bool {
     let (Failure::Again(error)
     | Failure::Unauthorized(error)
-    | Failure::Never(error)
+    | Failure::NotServed(error)
     | Failure::After { error, .. }) = failure;
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kinds.into_iter().any(|kind| kind == io::ErrorKind::ConnectionRefused)
 }
 
-/// Combines the failures of all candidates. Trying again is useless only if each of them is no container
-/// runtime.
+/// Combines the failures of all candidates. They are left alone for long only if each says that it does not
+/// serve the CRI.
 fn together(mut failures: Vec<Failure>) -> Failure {
     if failures.len() == 1 {
         return failures.remove(0);
     }
     let reasons: Vec<_> = failures.iter().map(Failure::to_string).collect();
     let error = anyhow!(reasons.join("; "));
-    if failures.iter().all(|failure| matches!(failure, Failure::Never(_))) {
-        return Failure::Never(error);
+    if failures.iter().all(|failure| matches!(failure, Failure::NotServed(_))) {
+        return Failure::NotServed(error);
     }
     Failure::Again(error)
 }

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
+use super::super::NOT_SERVED_PAUSE;
 use super::super::fake::{next, start};
 use super::messages::{PodSandbox, PodSandboxMetadata};
 use super::*;
@@ -130,14 +131,14 @@ async fn the_first_socket_that_is_a_container_runtimes_is_asked() {
 }
 
 #[tokio::test]
-async fn sockets_without_a_container_runtime_are_given_up_only_if_all_say_so() {
+async fn sockets_without_a_container_runtime_are_left_alone_for_long_only_if_all_say_so() {
     let fixture = Fixture::new();
     for name in ["a.sock", "b.sock"] {
         Server::Unimplemented.listen(&fixture.socket(name), Arc::default());
     }
     let (mut source, _demand) = fixture.source(&["a.sock", "b.sock"]);
     let failure = source.find().await.err().expect("neither is one");
-    assert!(matches!(failure, Failure::Never(_)), "{failure}");
+    assert!(matches!(failure, Failure::NotServed(_)), "{failure}");
     let reason = failure.to_string();
     assert!(
         reason.contains("a.sock does not serve the CRI") && reason.contains("b.sock does not"),
@@ -148,6 +149,28 @@ async fn sockets_without_a_container_runtime_are_given_up_only_if_all_say_so() {
     assert!(matches!(failure, Failure::Again(_)), "{failure}");
     RUNTIME.listen(&fixture.socket("to-come.sock"), Arc::default());
     assert!(source.find().await.is_ok());
+}
+
+/// A containerd whose CRI plugin failed to start, and that is restarted.
+#[tokio::test]
+async fn a_socket_that_serves_the_cri_later_is_found() {
+    let fixture = Fixture::new();
+    let path = fixture.socket("containerd.sock");
+    let server = Server::Unimplemented.listen(&path, Arc::default());
+    let (source, _demand) = fixture.source(&["containerd.sock"]);
+    let mut updates = start(source);
+    let failed = next(&mut updates).await;
+    assert!(failed.starts_with("failed ") && failed.contains("does not serve the CRI"), "{failed}");
+    server.abort();
+    fs::remove_file(&path).expect("there");
+    RUNTIME.listen(&path, Arc::default());
+    tokio::time::pause();
+    tokio::time::advance(NOT_SERVED_PAUSE.mul_f64(0.9)).await;
+    tokio::task::yield_now().await;
+    assert!(updates.try_recv().is_err(), "it is left alone for a while");
+    tokio::time::advance(NOT_SERVED_PAUSE).await;
+    tokio::time::resume();
+    assert_eq!(next(&mut updates).await, "synced a");
 }
 
 #[tokio::test]

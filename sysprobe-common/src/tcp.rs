@@ -96,27 +96,34 @@ pub mod state {
     ];
 }
 
+/// Passes the names of the maps that hold the records of sockets to another macro.
+#[macro_export]
+macro_rules! tcp_sockets {
+    ($to:ident) => {
+        $to! {
+            TCP_SOCKETS_0 TCP_SOCKETS_1 TCP_SOCKETS_2 TCP_SOCKETS_3 TCP_SOCKETS_4 TCP_SOCKETS_5
+            TCP_SOCKETS_6 TCP_SOCKETS_7 TCP_SOCKETS_8 TCP_SOCKETS_9 TCP_SOCKETS_10 TCP_SOCKETS_11
+            TCP_SOCKETS_12 TCP_SOCKETS_13 TCP_SOCKETS_14 TCP_SOCKETS_15 TCP_SOCKETS_16 TCP_SOCKETS_17
+            TCP_SOCKETS_18 TCP_SOCKETS_19 TCP_SOCKETS_20 TCP_SOCKETS_21 TCP_SOCKETS_22 TCP_SOCKETS_23
+            TCP_SOCKETS_24 TCP_SOCKETS_25 TCP_SOCKETS_26 TCP_SOCKETS_27 TCP_SOCKETS_28 TCP_SOCKETS_29
+            TCP_SOCKETS_30 TCP_SOCKETS_31 TCP_SOCKETS_32 TCP_SOCKETS_33 TCP_SOCKETS_34 TCP_SOCKETS_35
+            TCP_SOCKETS_36 TCP_SOCKETS_37 TCP_SOCKETS_38 TCP_SOCKETS_39 TCP_SOCKETS_40 TCP_SOCKETS_41
+            TCP_SOCKETS_42 TCP_SOCKETS_43 TCP_SOCKETS_44 TCP_SOCKETS_45 TCP_SOCKETS_46 TCP_SOCKETS_47
+            TCP_SOCKETS_48 TCP_SOCKETS_49 TCP_SOCKETS_50 TCP_SOCKETS_51 TCP_SOCKETS_52 TCP_SOCKETS_53
+            TCP_SOCKETS_54 TCP_SOCKETS_55 TCP_SOCKETS_56 TCP_SOCKETS_57 TCP_SOCKETS_58 TCP_SOCKETS_59
+            TCP_SOCKETS_60 TCP_SOCKETS_61 TCP_SOCKETS_62 TCP_SOCKETS_63
+        }
+    };
+}
+
+macro_rules! in_text {
+    ($($name:ident)+) => { [$(stringify!($name)),+] };
+}
+
 /// The maps that hold the records of sockets, in the order of the array `TCP_SOCKETS`. An iterator resumes
 /// within a list of a map by counting from its beginning, so lists must be short. A map has only about as
 /// many lists as there are possible CPUs, hence several maps.
-pub const STORAGES: [&str; 16] = [
-    "TCP_SOCKETS_0",
-    "TCP_SOCKETS_1",
-    "TCP_SOCKETS_2",
-    "TCP_SOCKETS_3",
-    "TCP_SOCKETS_4",
-    "TCP_SOCKETS_5",
-    "TCP_SOCKETS_6",
-    "TCP_SOCKETS_7",
-    "TCP_SOCKETS_8",
-    "TCP_SOCKETS_9",
-    "TCP_SOCKETS_10",
-    "TCP_SOCKETS_11",
-    "TCP_SOCKETS_12",
-    "TCP_SOCKETS_13",
-    "TCP_SOCKETS_14",
-    "TCP_SOCKETS_15",
-];
+pub const STORAGES: [&str; 64] = tcp_sockets!(in_text);
 
 /// The number of listening sockets whose owners are kept for the connections that they accept.
 pub const LISTENERS: u32 = 4096;

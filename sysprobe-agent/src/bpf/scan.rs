@@ -29,9 +29,9 @@ const TOO_LONG: u32 = 4;
 /// Objects in a read before the cost of one is known: 0.5 ms at 2 us each, the cost of a socket that is not
 /// in the CPU's cache.
 const FIRST_PART: usize = 256;
-/// Limits of the objects in one read. Fewer are not worth a system call; more would come close to the size of
-/// the kernel's buffer, eight pages.
-const PARTS: std::ops::RangeInclusive<usize> = 64..=16_384;
+/// Limits of the objects in one read. Fewer are not worth a system call. More would take too long if objects
+/// that were in the CPU's cache have left it: a socket then takes 2 us or more instead of 0.1.
+const PARTS: std::ops::RangeInclusive<usize> = 64..=1024;
 
 /// An iterator that can be run again and again.
 #[derive(Clone, Debug)]
@@ -227,8 +227,8 @@ mod tests {
     fn a_part_has_as_many_objects_as_fit_into_its_time() {
         let totals = Totals::default();
         assert_eq!(totals.part(), FIRST_PART);
-        totals.learn(Duration::from_micros(200), 1000);
-        assert_eq!(totals.part(), 2500);
+        totals.learn(Duration::from_micros(800), 1000);
+        assert_eq!(totals.part(), 625);
         totals.learn(Duration::from_micros(20), 1000);
         assert_eq!(totals.part(), *PARTS.end());
     }
@@ -236,9 +236,18 @@ mod tests {
     #[test]
     fn a_part_does_not_shrink_for_a_read_that_had_to_find_its_way_back() {
         let totals = Totals::default();
-        totals.learn(Duration::from_micros(200), 1000);
+        totals.learn(Duration::from_micros(800), 1000);
         totals.learn(Duration::from_millis(20), 1000);
-        assert!(totals.part() > 2400, "{}", totals.part());
+        assert!(totals.part() > 600, "{}", totals.part());
+    }
+
+    #[test]
+    fn a_part_is_short_even_if_its_objects_have_left_the_cache() {
+        const COLD: Duration = Duration::from_micros(4);
+        let totals = Totals::default();
+        totals.learn(Duration::from_micros(100), 1000);
+        let part = u32::try_from(totals.part()).expect("small");
+        assert!(COLD * part < LONGEST_PART, "{part} objects");
     }
 
     #[test]

@@ -25,6 +25,18 @@ const CONNECTIONS: usize = 9_900;
 /// The longest time that a part of a scan may take, apart from disturbances of the machine.
 const LONGEST_PART: Duration = Duration::from_millis(5);
 
+fn wanted() -> usize {
+    env::var("SYSPROBE_TEST_SOCKETS").map_or(SOCKETS, |text| text.parse().expect("a number"))
+}
+
+/// Room for the storage of all sockets, even if they come within a second. One takes less than 400 bytes, and
+/// each of five stores is granted a fifth of half of the limit.
+fn configuration() -> String {
+    const EACH: usize = 10 * 400;
+    let mebibytes = (wanted() * EACH).div_ceil(1 << 20) + 64;
+    format!("storage_mebibytes = {mebibytes}\n{}", sockets_only())
+}
+
 /// Makes this many connections to itself. They stay open as long as the returned values live.
 fn connect(process: usize, connections: usize) -> (TcpListener, Vec<[TcpStream; 2]>) {
     let [.., high, low] = process.to_be_bytes();
@@ -50,10 +62,8 @@ impl Crowd {
     /// Starts the processes and waits until all are connected.
     fn new(name: &str) -> Self {
         raise_limit();
-        let wanted =
-            env::var("SYSPROBE_TEST_SOCKETS").map_or(SOCKETS, |text| text.parse().expect("a number"));
-        let processes = wanted.div_ceil(2 * CONNECTIONS);
-        let connections = wanted / 2 / processes;
+        let processes = wanted().div_ceil(2 * CONNECTIONS);
+        let connections = wanted() / 2 / processes;
         let cgroup = Cgroup::new(name);
         let connecting: Vec<(&Flag, Load)> = (0..processes)
             .map(|process| {
@@ -121,7 +131,7 @@ fn of_many_sockets_each_is_counted_once_and_no_part_of_a_scan_keeps_a_cpu_for_lo
     if !has_socket_scan("all sockets") {
         return;
     }
-    let agent = Agent::configured(&sockets_only());
+    let agent = Agent::configured(&configuration());
     let crowd = Crowd::new("scan-sockets");
     until("all sockets are counted", || crowd.is_counted(&agent.snapshot()).then_some(()));
     let idle = latest(|| thread::sleep(Duration::from_secs(5)));

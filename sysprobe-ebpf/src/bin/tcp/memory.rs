@@ -29,12 +29,7 @@ macro_rules! storages {
     };
 }
 
-storages!(
-    TCP_SOCKETS_0 TCP_SOCKETS_1 TCP_SOCKETS_2 TCP_SOCKETS_3
-    TCP_SOCKETS_4 TCP_SOCKETS_5 TCP_SOCKETS_6 TCP_SOCKETS_7
-    TCP_SOCKETS_8 TCP_SOCKETS_9 TCP_SOCKETS_10 TCP_SOCKETS_11
-    TCP_SOCKETS_12 TCP_SOCKETS_13 TCP_SOCKETS_14 TCP_SOCKETS_15
-);
+sysprobe_common::tcp_sockets!(storages);
 
 #[btf_map]
 static TCP_BUDGET: Budget = Budget::new();

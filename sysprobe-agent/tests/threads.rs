@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use support::attach_modes::{Watcher, watchers};
-use support::cgroup::Cgroup;
+use support::cgroup::{Cgroup, Quota};
 use support::process::{self, Load, cpus};
 use support::totals::workload;
 use support::{figure, until};
@@ -302,6 +302,48 @@ fn a_load_average_follows_the_kernels_arithmetic() {
             assert!(next.skip(1).take(3).any(|next| next == pair[1]), "{pair:?}");
         }
         compare_machine([*ours, *kernels], before - ours_before, at.duration_since(begun));
+    }
+}
+
+/// The number of threads that each of several task scans counted as load.
+fn loads(watcher: &Watcher, name: &str, scans: usize) -> Vec<u64> {
+    let (mut loads, mut seen) = (Vec::new(), None);
+    while loads.len() < scans {
+        let (passes, load) = until("another scan", || {
+            let snapshot = watcher.agent.snapshot();
+            let scan = snapshot.agent.scans.iter().find(|scan| scan.scan == "sched_scan")?;
+            let threads = sched(&snapshot, name).threads?;
+            (seen != Some(scan.passes)).then_some((scan.passes, threads.load))
+        });
+        // The first scan may be older than what is to be seen.
+        if seen.replace(passes).is_some() {
+            loads.push(load);
+        }
+    }
+    loads
+}
+
+/// The kernel takes throttled threads off the run queues, and its own load average leaves them out.
+#[test]
+fn throttled_threads_are_no_load() {
+    const SCANS: usize = 4;
+    let _host = host();
+    let watchers = watchers("sched");
+    let cgroup = Cgroup::new("throttled");
+    let _load = Load::running(&cgroup, &cpus(), || process::in_threads(BUSY, process::spin));
+    until_in_proc(&cgroup, &Letters::from([('R', BUSY as u64)]));
+    cgroup.set_quota(Quota { quota_us: 1_000, period_us: 100_000 });
+    let seen: Vec<_> = thread::scope(|scope| {
+        let name = cgroup.name.as_str();
+        let scans = |watcher| scope.spawn(move || loads(watcher, name, SCANS));
+        let scans: Vec<_> = watchers.iter().map(scans).collect();
+        scans.into_iter().map(|scan| scan.join().expect("there are scans")).collect()
+    });
+    for (watcher, loads) in watchers.iter().zip(seen) {
+        figure(&format!("{}: {loads:?} of {BUSY} threads", watcher.mode.name()));
+        // They run for some of every hundred milliseconds at most.
+        let during_a_run = loads.iter().filter(|load| **load > 0).count();
+        assert!(during_a_run <= SCANS / 2, "{}: {loads:?}", watcher.mode.name());
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Thread {
     pub exit_state: u32,
     pub flags: u32,
     pub is_on_cpu: bool,
+    /// The kernel has taken it off its run queue until its group has a CPU quota again.
+    pub is_throttled: bool,
 }
 
 impl Thread {
@@ -85,7 +87,7 @@ impl Thread {
         // The v1 cgroup freezer does not freeze kernel threads.
         let was_frozen = self.flags & (PF_FROZEN | PF_KTHREAD) == PF_FROZEN;
         match self.what() {
-            State::Running | State::Runnable => true,
+            State::Running | State::Runnable => !self.is_throttled,
             // `what` may return this state although the kernel's bit is not set.
             State::Uninterruptible => {
                 self.state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD | TASK_FROZEN) == TASK_UNINTERRUPTIBLE

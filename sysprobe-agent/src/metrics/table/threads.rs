@@ -25,8 +25,9 @@ pub(super) static THREADS: &[Metric] = &[
         kind: Kind::Gauge,
         help: "Load average by the kernel's formula: threads that run, wait for a CPU or sleep \
                uninterruptibly, sampled every five seconds and damped exponentially over the window (1m, 5m, \
-               15m). It starts at 0 with the agent, with the workload's series, and when the workload has \
-               cgroups again after it had none. The agent's counting thread is left out.",
+               15m). As in the kernel's, throttled threads are left out. It starts at 0 with the agent, with \
+               the workload's series, and when the workload has cgroups again after it had none. The agent's \
+               counting thread is left out.",
         labels: &["namespace", "pod", "container", "window"],
         source: "as sysprobe_sched_threads, with the formula of kernel/sched/loadavg.c",
         emit: loads,

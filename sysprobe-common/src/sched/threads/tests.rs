@@ -3,7 +3,7 @@
 use super::*;
 
 fn thread(state: u32, exit_state: u32) -> Thread {
-    Thread { state, exit_state, flags: 0, is_on_cpu: false }
+    Thread { state, exit_state, flags: 0, is_on_cpu: false, is_throttled: false }
 }
 
 #[test]
@@ -52,6 +52,13 @@ fn what_the_old_freezer_holds_is_no_load() {
     assert_eq!((held.what(), held.is_load()), (State::Uninterruptible, false));
     // The bit has another meaning for kernel threads.
     assert!(Thread { flags: PF_FROZEN | PF_KTHREAD, ..held }.is_load());
+}
+
+#[test]
+fn what_is_throttled_is_no_load_unless_it_sleeps() {
+    let throttled = Thread { is_throttled: true, ..thread(0, 0) };
+    assert_eq!((throttled.what(), throttled.is_load()), (State::Runnable, false));
+    assert!(Thread { state: 2, ..throttled }.is_load(), "the kernel counts its sleep");
 }
 
 #[test]

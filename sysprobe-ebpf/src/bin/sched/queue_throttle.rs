@@ -3,8 +3,9 @@
 
 use sysprobe_common::sched::throttle::Throttle;
 use sysprobe_ebpf::globals;
-use sysprobe_ebpf::kernel::{ABSENT, Address};
+use sysprobe_ebpf::kernel::{ABSENT, Address, Object};
 
+use crate::queue::OFF_TASK_GROUP_QUEUE;
 use crate::throttle::{OFF_GROUP_QUEUE_GROUP, OFF_GROUP_QUEUE_THROTTLED_SINCE, OFF_TASK_THROTTLED};
 use crate::{queue, throttle, timeline};
 
@@ -72,6 +73,17 @@ pub(crate) fn ends(group: Address, run_queue: Address) {
             throttle::book(queue, length, timeline.released_threads);
         }
     }
+}
+
+/// Whether the task's group, or one above it, is throttled on the task's CPU.
+#[inline(always)]
+pub(crate) fn holds(task: impl Object) -> bool {
+    if OFF_TASK_THROTTLED.load() != ABSENT || OFF_GROUP_QUEUE_THROTTLE_COUNT.load() == ABSENT {
+        return false;
+    }
+    let count =
+        task.follow(&OFF_TASK_GROUP_QUEUE).and_then(|queue| queue.u32(&OFF_GROUP_QUEUE_THROTTLE_COUNT));
+    count.unwrap_or(0) != 0
 }
 
 /// The group's queue on that CPU.

@@ -19,6 +19,7 @@ use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
 
 use crate::slots::{find_slot, slot_of};
 use crate::task::{OFF_TASK_PID, PF_EXITING};
+use crate::{queue_throttle, throttle};
 
 globals!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 
@@ -46,6 +47,7 @@ fn count(task: Typed) {
         exit_state: task.load_u32(&OFF_TASK_EXIT_STATE),
         flags: task.load_u32(&OFF_TASK_FLAGS),
         is_on_cpu: is_on_cpu(task, is_self),
+        is_throttled: throttle::is_throttled(task) || queue_throttle::holds(task),
     };
     let Some(threads) = SCHED_SCAN.get_ptr_mut(slot(task, thread.flags)) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.

@@ -209,7 +209,7 @@ fn each_queue<T: Object>(task: T, mut act: impl FnMut(T)) {
 
 /// Whether the task itself is throttled, in kernels that throttle tasks.
 #[inline(always)]
-fn is_throttled(task: impl Object) -> bool {
+pub(crate) fn is_throttled(task: impl Object) -> bool {
     OFF_TASK_THROTTLED.load() != ABSENT && task.u8(&OFF_TASK_THROTTLED).unwrap_or(0) != 0
 }
 

@@ -35,7 +35,7 @@ pub struct Config {
     pub btf: Option<PathBuf>,
     /// Where the host's cgroup file systems are mounted, if not where `/proc/self/mountinfo` says.
     pub cgroup_root: Option<PathBuf>,
-    /// Maximum number of cgroups with running tasks that are counted separately; further ones are charged to
+    /// Maximum number of cgroups that have had tasks and are counted separately; further ones are charged to
     /// `unknown`. 0 sizes it for this node, within a share of its memory. Other maps scale with it.
     #[serde(deserialize_with = "limits::slots")]
     pub slots: u32,

@@ -140,9 +140,9 @@ const PROBES_HEAD: &str = "# Probes
 <!-- Made from the table in `sysprobe-agent/src/probe.rs` by `cargo xtask docs`; edit that. -->
 
 This page lists every program that the agent can load, by domain. A domain has several attach modes,
-which use different hooks; some lack a few numbers. The agent uses the first that the kernel accepts
-(`--attach` forces one). If the kernel accepts none, the domain is off and the others continue;
-`sysprobe_agent_domain_info`, the log and `sysprobe top` say why.
+which use different hooks; some lack a few numbers. The agent uses the first one, in the order of
+this page, that the kernel accepts (`--attach` forces one). If the kernel accepts none, the domain
+is off and the others continue; `sysprobe_agent_domain_info`, the log and `sysprobe top` say why.
 ";
 
 fn probes(out: &mut impl Write) -> io::Result<()> {

@@ -74,10 +74,10 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
         what: "A program cannot read any task's storage while it interrupts another program's call on task \
                storage on the same CPU.",
         series: &["sysprobe_sched_wakeup_latency_seconds", "sysprobe_sched_wait_seconds_total"],
-        remedy: "The agent distinguishes this from an unknown task, and catches up at the task's next \
-                 switch. Time that can no longer be divided is `cause=\"unknown\"` or charged to what ran \
-                 on the task's last CPU, and counted in \
-                 `sysprobe_agent_lost_updates_total{reason=\"task_storage_busy\"}`.",
+        remedy: "The agent distinguishes this from an unknown task, counts it in \
+                 `sysprobe_agent_lost_updates_total{reason=\"task_storage_busy\"}`, and catches up at the \
+                 task's next switch. Waiting time that it can no longer split by cause has \
+                 `cause=\"unknown\"`, or is charged to what ran on the task's last CPU.",
         sign: Sign::Lacks { has: "task_struct.bpf_storage", lacks: "btf_bpf_task_storage_get_recur.()" },
     },
     KnownBug {
@@ -86,8 +86,8 @@ pub static KNOWN_BUGS: &[KnownBug] = &[
         what: "A kprobe that is hit while the handler of another one runs on the same CPU is skipped, and \
                the kernel does not count it.",
         series: &["sysprobe_agent_program_missed_total"],
-        remedy: "Nothing: with kprobes, a few calls or segments are missed and not counted. With typed \
-                 tracepoints and `fentry` they are counted.",
+        remedy: "Nothing: where kprobes are used, a few calls or segments are missed and not counted. \
+                 Skipped runs of programs at typed tracepoints and `fentry` are counted.",
         sign: Sign::Lacks { has: "bpf_link_info.prog_id", lacks: "bpf_link_info.perf_event.kprobe.missed" },
     },
     KnownBug {

@@ -120,8 +120,8 @@ pub const RIGHTS: &[Right] = &[
         kernels: Kernels::GuardedKprobes,
         need: Need::Kprobes,
         does: "attach kprobes, where there is no better hook",
-        without: "no function can be hooked by a kprobe (unless `kernel.perf_event_paranoid` is 2 or less): \
-                  `net` is off (before 5.11, on arm64 before 6.3), and other domains see less",
+        without: "no kprobe can be attached (unless `kernel.perf_event_paranoid` is 2 or less): `net` is off \
+                  before Linux 5.11, and on arm64 before 6.3; other domains see less",
         // If counters can be opened, no capability is missing.
         is_granted: |has| has.counters || has.sys_admin,
     },
@@ -129,9 +129,11 @@ pub const RIGHTS: &[Right] = &[
         capability: Capability::CAP_DAC_READ_SEARCH,
         kernels: Kernels::All,
         need: Need::ClosedCgroups,
-        does: "read cgroups that are delegated to other users and closed to all others",
-        without: "such cgroups have no numbers from files, and those older than the agent have none at all \
-                  (containers of pods cannot cause this: their cgroups are read-only by default)",
+        does: "list and read cgroups that are delegated to users other than root, where these users have \
+               removed the right to read for all others",
+        without: "such cgroups have no numbers from files, and those that are older than the agent have no \
+                  numbers at all (containers of pods cannot cause this: their cgroups are read-only by \
+                  default)",
         is_granted: |has| has.dac_read_search,
     },
     Right {

@@ -55,7 +55,7 @@ const RECEIVED: &str = "counts what a program receives";
 const CALLED: &str = "remembers the socket until the call returns";
 const DROPPED: &str = "counts packets that are dropped, with the reason";
 const REFUSED: &str =
-    "determines the owner of a refused datagram, where the drop does not name it (before 6.11)";
+    "determines the owner of a refused datagram, where `kfree_skb` does not report the socket (before 6.11)";
 const SEED: Program =
     program("net_seed", FileIterator, "determines the owners of sockets that are older than the agent");
 /// The tracepoint that tells of a dropped packet, with the reason since Linux 5.17.

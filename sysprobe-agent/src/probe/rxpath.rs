@@ -89,8 +89,8 @@ const VIRTUAL: &str = "records when a packet with data arrives at a virtual devi
 const DEVICE: &str = "records when a packet with data arrives at its first device";
 const STEERS: &str =
     "records when a packet with data is steered to another CPU; only where packets are steered";
-const STEERS_ALL: &str =
-    "the same for every packet, before GRO; only where `enqueue_to_backlog` cannot be hooked";
+const STEERS_ALL: &str = "records when a packet with data arrives, before GRO; only where packets are \
+     steered and `enqueue_to_backlog` cannot be hooked";
 const IP: &str = "records when IP first receives the packet";
 const SEGMENT: &str =
     "starts to follow a connection's first unread segment, where `sk_data_ready` cannot be hooked";
@@ -123,10 +123,10 @@ const ENDS: &str = "removes the record of a socket that is destroyed";
 pub(super) const PROBE: Probe = Probe {
     domain: "rxpath",
     summary: "The receive path: how long received data takes from the first device to its reader, by stage. \
-              The arrival of each packet with data is recorded, or of a share of them on a busy node. Data \
-              that arrives at an empty socket is followed. `sched` records when the reader became runnable \
-              and got a CPU, in the attach mode `tp_btf`. `rxpath` can read these times in `tp_btf` and \
-              `fentry`",
+              The programs record when each packet with data arrives; on a busy node, they record this for a \
+              share of the packets. Data that arrives at an empty socket is followed. `sched` records when \
+              the reader became runnable and got a CPU, in the attach mode `tp_btf`. `rxpath` can read these \
+              times in `tp_btf` and `fentry`",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

@@ -75,7 +75,7 @@ static MEMBERS: &[Member] = members![
 static HASH_MEMBERS: &[Member] = members![];
 
 const OVERFLOWS: &str =
-    "counts connections for which the accept queue has no room, which no tracepoint tells";
+    "counts connections for which the accept queue has no room; no tracepoint reports these";
 
 const STATES: &str = "follows a socket's state, and determines its owner";
 const ENDS: &str = "counts a socket's totals when it is destroyed";
@@ -113,9 +113,10 @@ pub(super) const PROBE: Probe = Probe {
     domain: "tcp",
     summary: "TCP per owner of the socket: segments and bytes, retransmissions, round-trip times, \
               connections made and failed, listening sockets, sockets by state. The programs read the \
-              kernel's totals of a socket when it is destroyed and when the agent is asked, so nothing is \
-              counted per packet. In the attach modes `raw_tp` and `kprobe` they read them at most eight \
-              times a second, as segments arrive, and count neither sockets nor drops of listening sockets",
+              kernel's totals of a socket when the socket is destroyed, and when a scrape or a command asks \
+              the agent for numbers, so nothing is counted per packet. In the attach modes `raw_tp` and \
+              `kprobe` they read them at most eight times a second, as segments arrive, and count neither \
+              sockets nor drops of listening sockets",
     sets: &[
         ProgramSet {
             mode: AttachMode::TpBtf,

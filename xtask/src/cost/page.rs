@@ -51,16 +51,17 @@ so the program ignores renames. The cost of a rename there is the cost of ignori
 ";
 
 const BEFORE_AND_AFTER: &str = "\
-## Before and after waits were divided
+## Cost of splitting waits by cause
 
-Nanoseconds of a wakeup and a switch by `cargo xtask bench` on two otherwise idle hosts with two
-CPUs (kernel 6.18, `tp_btf`), net of an empty program: median (quartiles). This section is kept by
-hand, because its first row needs the commit that it names.
+The table shows what the programs add to a wakeup and a switch, in nanoseconds, less the cost of an
+empty program: median (quartiles). `cargo xtask bench` measured it on two otherwise idle hosts with
+two CPUs (kernel 6.18, `tp_btf`). This section is kept by hand, because its first row needs the
+commit that it names.
 
 | | pair of processes | 20 processes, 10 cgroups |
 |---|---:|---:|
-| commit `b6bb691`: waits are summed | 67.6 (63.2-68.6) | 73.1 (71.9-73.7) |
-| commit `aa95ff8`: divided among the cgroups that ran, and a task's last runs are remembered | 98.3 \
+| commit `b6bb691`: only the sum of waits is kept | 67.6 (63.2-68.6) | 73.1 (71.9-73.7) |
+| commit `aa95ff8`: waits are split among the cgroups that ran, and a task's last runs are kept | 98.3 \
 (93.9-102.9) | 151.2 (141.1-163.2) |
 ";
 
@@ -71,8 +72,9 @@ const HOW: &str = "\
 |---|---|
 | `cargo xtask bench overhead --write` | measures whole requests and writes the first section of this page; \
 without `--write` it only prints |
-| `cargo xtask bench overhead --load nginx,fio --variant default,sched+tcp,default-vfs` | the same with some \
-loads, and with other domains on: the default, only two of them, all but one |
+| `cargo xtask bench overhead --load nginx,fio --variant default,sched+tcp,default-vfs` | the same with \
+these loads only, and with three variants: the default, only the domains `sched` and `tcp`, and the default \
+without `vfs` |
 | `cargo xtask bench overhead --before PROGRAM` | the same beside another build of the agent |
 | `cargo xtask bench overhead --against bpftrace --floor` | the same beside another tool that is installed, \
 and beside empty programs at the hooks of the default |
@@ -81,8 +83,8 @@ and beside empty programs at the hooks of the default |
 | `cargo xtask cost --host-only`, `--lab-only` | measures only this host, or only the test kernels; \
 the page keeps the rest |
 | `cargo xtask cost 6.12 7.3` | the same, with these test kernels only |
-| `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12), changes nothing, and fails where a \
-program or a round trip takes over 10 % more than `overhead.json` says, or is not in it |
+| `cargo xtask cost --check [KERNEL...]` | counts on one kernel (6.12) and changes nothing; fails if a \
+program or a round trip takes over 10 % more than in `overhead.json`, or is missing there |
 | `cargo xtask cost --requests [KERNEL...]` | counts whole requests only, changes nothing, and prints what \
 each program takes of them |
 | `cargo xtask bench` | compares the switch with other ways to do the same, on this host |
@@ -93,15 +95,16 @@ All commands need root.
 distribution installs them, and a ping-pong and a fork storm of the benchmark itself. A load or tool
 whose program is not installed is left out. nginx answers `200` without a body and Redis a GET of
 three bytes: requests are as small as they can be, so that the added cost weighs most. Server and
-client run on a CPU each, in cgroups of their own, in networks that the benchmark makes. The agent
-and other tools run on any CPU and are not scraped. A load runs for some seconds with the agent
-before a part begins, so that what the agent sheds or samples under load is part of the result; a
-domain that it had shed is named below the tables. Another tool is given the same time after it has
-attached its programs. `ebpf_exporter` loads those of its examples `runqlat`, `biolatency` and
-`tcp-retransmit` that its directory has (`/etc/ebpf_exporter`), `bpftrace` runs
-`xtask/src/bench/overhead/peer/watch.bt`, and Rezolus takes `/etc/rezolus/agent.toml`. `--floor`
-puts empty programs on all hooks that the default starts with, even those that it later sheds. To
-give a tool another path, write `--against=rezolus=/opt/rezolus,/opt/agent.toml`.
+client run on a CPU each, in cgroups of their own. Loads over the network run in a network namespace
+that the benchmark creates, or in two that a veth pair joins. The agent and other tools run on any
+CPU and are not scraped. A load runs for some seconds with the agent before a measurement begins, so
+that what the agent sheds or samples under load is part of the result; a domain that it had shed is
+named below the tables. Another tool is given the same time after it has attached its programs. Of
+its examples `runqlat`, `biolatency` and `tcp-retransmit`, `ebpf_exporter` loads those that are in
+its directory (`/etc/ebpf_exporter`). `bpftrace` runs `xtask/src/bench/overhead/peer/watch.bt`.
+Rezolus uses `/etc/rezolus/agent.toml`. `--floor` puts empty programs on all hooks that the default
+starts with, even those that it later sheds. To give a tool another path, write
+`--against=rezolus=/opt/rezolus,/opt/agent.toml`.
 
 **Single programs.** A program of a new domain appears by itself. If no script drives its hook, the
 page says so: scripts are chosen by hook in the file named above.
@@ -148,20 +151,21 @@ fn in_lab(golden: &Golden) -> Section {
          kernel's dispatch: half the increase of a round trip. In brackets, the same with one empty \
          program.\n\n{}\n\
          ### A whole request\n\n\
-         How many more instructions a request to nginx over a kept connection takes with all domains on: \
-         client, server, and the two switches between them. `default` uses, for each domain, the first \
-         attach mode that works. On a busy node, a share of the packets is followed. *Noted* is measured in \
-         the one of eight seconds in which packets are selected. *Paused* is measured in the other seconds, \
-         once the programs are detached. *vfs shed* is measured while `vfs` pauses, as it does on a busy \
-         node where it hooks system calls (`vfs_calls_per_second`).\n\n{}\n\
+         The table shows how many more instructions a request to nginx over a keep-alive connection takes \
+         with all domains on: client, server, and the two switches between them. `default` uses, for each \
+         domain, the first attach mode that works. On a busy node, a share of the packets is followed, and \
+         packets are selected during about one second in eight. *Noted* is measured in such a second. \
+         *Paused* is measured in the other seconds, once the programs at tracepoints are detached. *vfs \
+         shed* is measured while the agent pauses `vfs`, as it does on a busy node where `vfs` hooks system \
+         calls (`vfs_calls_per_second`).\n\n{}\n\
          ### One call\n\n\
-         How many more instructions a call takes with all programs of an attach mode, or with another tool \
-         that measures the same. What the kernel needs to reach the programs is included. The number in \
+         The table shows how many more instructions a call takes with all programs of an attach mode, or \
+         with another tool that measures the same. The kernel's dispatch is included. The number in \
          brackets is that of the call alone. The other tools are from `libbpf-tools`, the successor of \
          bcc's tools: `vfsstat` counts calls of the whole machine; `funclatency` makes one histogram of one \
          function; `biolatency` makes one histogram of all requests, or with `-D -F` one for each device \
          and kind; `tcprtt` makes one histogram of all round-trip times, with a value for each segment. \
-         `tcpretrans.bt` (bpftrace) prints retransmissions, of which there are none here. A tool without a \
+         `tcpretrans.bt` (bpftrace) prints retransmissions; this test has none. A tool without a \
          number in a column does not work on that kernel.\n\n{}\n{}",
         kernels.join("; "),
         tables::runs(golden),
@@ -190,7 +194,8 @@ pub(super) fn differences(boots: &[Vec<Kernel>]) -> Section {
         .filter_map(|boots| Some(format!("{} ({})", boots.first()?.series, boots.len())))
         .collect();
     let body = format!(
-        "Kernels and how often each was booted in the last measurement: {}. {}",
+        "This section is from the last measurement with several boots, which may be older than the tables \
+         above. Kernels, and the number of boots of each: {}. {}",
         kernels.join(", "),
         tables::differences(boots)
     );
@@ -212,8 +217,8 @@ pub(super) fn on_host(lines: &[Line], load: &str, commit: &str) -> Section {
     });
     let body = format!(
         "{}, with the programs of commit {commit}. Medians and quartiles of all batches. No host is quiet: \
-         compare rows rather than runs, and trust a difference only if the quartiles do not overlap. \
-         The times of \
+         compare rows of one measurement rather than two measurements, and trust a difference only if the \
+         quartiles do not overlap. The times of \
          programs that run rarely include cache misses.\n\n\
          ### One run\n\n{}\n\
          ### One switch\n\n\

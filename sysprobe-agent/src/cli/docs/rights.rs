@@ -76,10 +76,11 @@ securityContext:
   - the kubelet: a service account that may `get` `nodes/pods` (`nodes/proxy` before Kubernetes
     1.33)
   - the container runtime's socket, as a `hostPath`
-  - the runtime's state files, read-only. Of containerd, mount only
-    `/run/containerd/io.containerd.runtime.v2.task`: the directory above it has the socket, and a
-    process can connect to that through a read-only mount, too. The containers' own file systems are
-    mounted below it: `recursiveReadOnly` makes these read-only, too.
+  - the runtime's state files, read-only. For containerd, mount only
+    `/run/containerd/io.containerd.runtime.v2.task`. The directory above it contains the socket, and
+    a process can connect to a socket through a read-only mount, too. The containers' own file
+    systems are mounted below the directory that you mount: `recursiveReadOnly` makes these
+    read-only, too.
 - **The node's network devices**, only for the links in `sysprobe use`: `/sys/class/net` and
   `/sys/devices` as read-only `hostPath`s in the same relative position as on the host (such as
   `/host/sys/class/net` and `/host/sys/devices`), because the first has symlinks into the second.
@@ -88,11 +89,11 @@ securityContext:
   allows them to a process with `CAP_BPF` and `CAP_PERFMON` in containerd from 1.6.9 on
   ([#7301](https://github.com/containerd/containerd/pull/7301)), and in Docker from 23.0 on
   ([#43987](https://github.com/moby/moby/pull/43987)). The profile of CRI-O and Podman allows `bpf`
-  likewise, but `perf_event_open` without `CAP_SYS_ADMIN` only since
+  likewise. It allows `perf_event_open` without `CAP_SYS_ADMIN` only since
   [#424](https://github.com/containers/container-libs/pull/424) (2025). Older runtimes allow both
   only with `CAP_SYS_ADMIN`: use a profile of your own, or `Unconfined`. Only kprobes need
-  `perf_event_open`. Where SELinux is enforced, the usual type of containers may not use `bpf`;
-  `spc_t` may (not tested).
+  `perf_event_open`. Where SELinux is enforced, the default SELinux type of containers may not use
+  `bpf`; `spc_t` may (not tested).
 - **A kernel that is not in lockdown mode `confidentiality`** (`/sys/kernel/security/lockdown`). In
   that mode, BPF programs may not read kernel memory, and most domains are off
   ([troubleshooting](troubleshooting.md#the-kernel-refuses-a-program)).

@@ -12,7 +12,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_build_info",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "Always 1; the labels say what is running.",
+        help: "Always 1; `version` is the version of the running agent.",
         labels: &["version"],
         source: SOURCE,
         emit: |_, emit| emit.value(&[("version", env!("CARGO_PKG_VERSION"))], 1.0),
@@ -21,7 +21,7 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_domain_up",
         unit: Unit::None,
         kind: Kind::Gauge,
-        help: "1 while a domain works, 0 while it is off; sysprobe_agent_domain_info says why.",
+        help: "1 while a domain works, 0 while it is off or paused; sysprobe_agent_domain_info says why.",
         labels: &["domain"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -89,8 +89,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_program_missed",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Runs of a BPF program that the kernel skipped because this or another program was running on \
-               that CPU.",
+        help: "Runs of a BPF program that the kernel skipped because the same program (for kprobes, any \
+               kprobe program) was already running on that CPU.",
         labels: &["program"],
         source: "bpf_prog_info.recursion_misses, bpf_link_info.perf_event.kprobe.missed",
         emit: |snapshot, emit| {
@@ -208,7 +208,8 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_pod_watch_age",
         unit: Unit::Seconds,
         kind: Kind::Gauge,
-        help: "Time since the last message from the watch on pods. Absent without such a source.",
+        help: "Time since the last message from the watch on pods or, if the source is cri, since the last \
+               list of pods. Absent without such a source.",
         labels: &[],
         source: "the API server's watch and its bookmarks, the container runtime's last list",
         emit: |snapshot, emit| emit.optional(snapshot.agent.pod_watch_age_ns.map(seconds)),
@@ -264,7 +265,7 @@ pub(super) static AGENT: &[Metric] = &[
         kind: Kind::Counter,
         help: "Passes of each scan: open files or tasks when the agent starts (names that end in _seed), \
                tasks (sched_scan), sockets (tcp_scan, or tcp_scan_fd where the kernel refuses iterators over \
-               maps), cgroups.",
+               maps), the cgroup hierarchy (cgroups), cgroup files (cgroup_files).",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.passes as f64),
@@ -285,7 +286,8 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "Passes of a scan that ended early, for lack of time or access. Socket counts are then from \
-               the last complete pass; thread counts are missing.",
+               the last complete pass, and thread counts are missing. After a truncated pass over cgroup \
+               files, some cgroups keep the numbers of an earlier scrape.",
         labels: &["scan"],
         source: SOURCE,
         emit: |snapshot, emit| each_scan(snapshot, emit, |scan| scan.truncated as f64),
@@ -294,10 +296,10 @@ pub(super) static AGENT: &[Metric] = &[
         name: "sysprobe_agent_refused_requests",
         unit: Unit::None,
         kind: Kind::Counter,
-        help: "Requests answered with 503, including those of probes and commands: starting, engine_hangs (a \
-               system call does not return), source_dead (a source of pod names needs a restart of the \
-               agent), no_place (too many clients at once, in all or from one address), late (not ready \
-               within the client's timeout).",
+        help: "Requests answered with 503, including those of probes and commands, by reason: starting; \
+               engine_hangs (a system call of the thread that reads maps and files does not return); \
+               source_dead (a source of pod names needs a restart of the agent); no_place (too many clients \
+               at once, in total or from one address); late (not ready within the client's timeout).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {
@@ -330,8 +332,8 @@ pub(super) static AGENT: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Gauge,
         help: "Workloads merged into container=\"other\": unwanted (excluded by metrics.namespaces or \
-               metrics.pods), over_budget (there were metrics.workloads others when they \
-               appeared; they get series when there is room).",
+               metrics.pods), over_budget (metrics.workloads other workloads already had series when these \
+               appeared; these get series when there is room).",
         labels: &["reason"],
         source: SOURCE,
         emit: |snapshot, emit| {

@@ -9,8 +9,9 @@ pub(super) static CPU: &[Metric] = &[
         unit: Unit::Seconds,
         kind: Kind::Counter,
         help: "CPU time of the cgroup and those below it, as the kernel accounts it. A pod with a quota of \
-               its own also has a series with an empty container; a slice with a quota has a series, too. \
-               Both include what is below them, so leave them out of sums over containers.",
+               its own also has a series with an empty container; a slice or user@UID.service with a quota \
+               has a series, too. They include what is below them, so leave them out of sums over \
+               containers.",
         labels: WORKLOAD,
         source: "cpu.stat usage_usec; cpuacct.usage on cgroup v1",
         emit: |snapshot, emit| each_cpu_value(snapshot, emit, |cpu| Some(seconds(cpu.usage_ns?))),

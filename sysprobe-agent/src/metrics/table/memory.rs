@@ -9,8 +9,9 @@ pub(super) static MEMORY: &[Metric] = &[
         unit: Unit::Bytes,
         kind: Kind::Gauge,
         help: "Memory charged to the cgroup and those below it, page cache included. A pod with a limit of \
-               its own also has a series with an empty container; a slice with a limit has a series, too. \
-               Both include what is below them, so leave them out of sums over containers.",
+               its own also has a series with an empty container; a slice or user@UID.service with a limit \
+               has a series, too. They include what is below them, so leave them out of sums over \
+               containers.",
         labels: WORKLOAD,
         source: "memory.current; memory.usage_in_bytes on cgroup v1",
         emit: |snapshot, emit| each_level(snapshot, emit, |levels| Some(levels.usage_bytes)),

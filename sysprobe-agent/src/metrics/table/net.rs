@@ -11,8 +11,8 @@ pub(super) static NET: &[Metric] = &[
         Unit::Bytes,
         "Payload received by sockets, each byte once: for TCP on arrival, for other protocols when it is \
          read.",
-        "tcp_sock.bytes_received, without the FIN; sock_recv_length (6.3), inet_recvmsg, udp_recvmsg \
-         and the like",
+        "tcp_sock.bytes_received, without the FIN; sock_recv_length (since Linux 6.3), inet_recvmsg, \
+         udp_recvmsg and similar functions",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_bytes),
     ),
     traffic(
@@ -20,23 +20,24 @@ pub(super) static NET: &[Metric] = &[
         Unit::None,
         "Segments received by TCP sockets, pure ACKs included, and datagrams read from sockets of other \
          protocols.",
-        "tcp_sock.segs_in; sock_recv_length (6.3), inet_recvmsg, udp_recvmsg and the like",
+        "tcp_sock.segs_in; sock_recv_length (since Linux 6.3), inet_recvmsg, udp_recvmsg and similar \
+         functions",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.received_packets),
     ),
     traffic(
         "sysprobe_network_transmit",
         Unit::Bytes,
         "Payload sent by sockets, each byte once: for TCP when the peer acknowledges it.",
-        "tcp_sock.bytes_acked, without SYN and FIN; sock_send_length (6.3), inet_sendmsg, udp_sendmsg \
-         and the like",
+        "tcp_sock.bytes_acked, without SYN and FIN; sock_send_length (since Linux 6.3), inet_sendmsg, \
+         udp_sendmsg and similar functions",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_bytes),
     ),
     traffic(
         "sysprobe_network_transmit_packets",
         Unit::None,
         "TCP segments sent for the first time, pure ACKs included, and calls that sent datagrams.",
-        "tcp_sock.segs_out less tcp_sock.total_retrans; sock_send_length (6.3), inet_sendmsg, \
-         udp_sendmsg and the like",
+        "tcp_sock.segs_out less tcp_sock.total_retrans; sock_send_length (since Linux 6.3), inet_sendmsg, \
+         udp_sendmsg and similar functions",
         |snapshot, emit| each(snapshot, emit, |traffic| traffic.sent_packets),
     ),
     Metric {
@@ -44,10 +45,11 @@ pub(super) static NET: &[Metric] = &[
         unit: Unit::None,
         kind: Kind::Counter,
         help: "IP packets that the kernel dropped, by its reason (enum skb_drop_reason, in lower case). A \
-               drop belongs to the receiving socket (before Linux 6.11, only if that had no room for a \
-               datagram), else to the sending one. Without a socket, it belongs to container=\"kernel\".",
+               drop is attributed to the receiving socket (before Linux 6.11, only if that socket had no \
+               room for a datagram). Otherwise it is attributed to the sending socket, or without a socket \
+               to container=\"kernel\".",
         labels: &["namespace", "pod", "container", "reason"],
-        source: "kfree_skb (5.17), udp_fail_queue_rcv_skb",
+        source: "kfree_skb (since Linux 5.17), udp_fail_queue_rcv_skb",
         emit: drops,
     },
 ];

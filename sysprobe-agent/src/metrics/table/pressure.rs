@@ -13,7 +13,7 @@ pub(super) static PRESSURE: &[Metric] = &[
     ),
     total(
         "sysprobe_pressure_cpu_stalled",
-        "Time in which tasks of the cgroup waited for a CPU and none ran (Linux 5.13).",
+        "Time in which tasks of the cgroup waited for a CPU and none ran (since Linux 5.13).",
         "cpu.pressure, full",
         |snapshot, emit| each(snapshot, emit, |pressure| pressure.cpu.stalled_ns),
     ),

@@ -49,13 +49,13 @@ pub(super) static SCHED: &[Metric] = &[
         name: "sysprobe_sched_wait",
         unit: Unit::Seconds,
         kind: Kind::Counter,
-        help: "Time that runnable tasks waited for a CPU, divided by what occupied that CPU during the wait: \
+        help: "Time that runnable tasks waited for a CPU, split by what occupied that CPU during the wait: \
                throttled (the workload's own CPU quota was used up), same_pod, other_pod, system (tasks \
                outside pods), kernel (kernel threads), interrupt (softirqs included), idle (the CPU was idle \
                and had not switched to the task yet), unknown.",
         labels: CAUSES,
-        source: "task_struct.sched_info.run_delay, divided by the context switches, interrupts and softirqs \
-                 of that CPU; frequent softirqs are sampled (at least one in 64 is timed)",
+        source: "task_struct.sched_info.run_delay, split by the context switches, interrupts and softirqs of \
+                 that CPU; frequent softirqs are sampled (at least one in 64 is timed)",
         emit: |snapshot, emit| {
             each_sched(snapshot, |row, sched| {
                 for (cause, ns) in sched.causes.iter().flat_map(CausesSample::each) {

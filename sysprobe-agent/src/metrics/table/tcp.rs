@@ -4,7 +4,7 @@ use super::{Emit, Kind, Metric, Unit, WORKLOAD, histograms};
 use crate::probe::SOCKET_SCANS;
 use crate::snapshot::{HistogramSample, Snapshot, TcpSample, TcpTimes, WorkloadSample};
 
-const SOCKETS: &str = "struct sock of every socket, when the agent is asked";
+const SOCKETS: &str = "struct sock of every socket, by the socket scan";
 
 pub(super) static TCP: &[Metric] = &[
     counter(
@@ -74,7 +74,8 @@ pub(super) static TCP: &[Metric] = &[
     counter(
         "sysprobe_tcp_accept_queue_drops",
         "SYNs and final ACKs that listening sockets dropped (ListenDrops), most often because the \
-         application did not accept in time. Absent where the kernel cannot iterate over all sockets.",
+         application did not accept in time. Absent where the domain tcp uses the attach mode raw_tp or \
+         kprobe.",
         WORKLOAD,
         "sock.sk_drops of listening sockets",
         |snapshot, emit| {
@@ -126,7 +127,8 @@ pub(super) static TCP: &[Metric] = &[
     ),
     gauge(
         "sysprobe_tcp_sockets",
-        "TCP sockets now, by state. time_wait sockets belong to the kernel and are not included.",
+        "TCP sockets at the last socket scan, by state. time_wait sockets belong to the kernel and are not \
+         included.",
         &["namespace", "pod", "container", "state"],
         |snapshot, emit| {
             for (row, tcp) in rows(snapshot) {

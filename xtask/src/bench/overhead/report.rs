@@ -11,20 +11,22 @@ use super::programs::{Share, Shares};
 
 /// Explains the numbers in the tables.
 const EXPLANATION: &str = "\
-A part is one measurement under a load. A variant is what runs beside the load: `default` is the
-agent in its default configuration. Each part with a variant is compared with the mean of the parts
-without it just before and just after. The tables have the median of these changes over all pairs,
-and their quartiles in brackets. `A against A` repeats the measurement without starting anything. It
-shows the machine's own variation: a change within its quartiles is not significant. CPU time is
-that of the server's cgroup, divided by the requests; the client's is not in it. fio is client and
-server in one; its CPU time is that of its reading thread.";
+A variant is what runs beside the load: `default` is the agent in its default configuration. A
+domain that is *shed* was paused by the agent, because it would cost the node too much. Each
+measurement with a variant is compared with the mean of the two measurements without it, just before
+and just after. Such a comparison is a pair. The tables show the median of the changes over all
+pairs, with the quartiles in brackets. `A against A` repeats the measurement without starting
+anything. It shows the machine's own variation: a change within its quartiles is not significant.
+CPU time is that of the server's cgroup, divided by the requests; the client's CPU time is not
+included. fio is client and server in one, so its CPU time is that of its reading thread.";
 
 /// Explains the table of programs.
 const PROGRAMS: &str = "\
 What a request spends in each BPF program, on all CPUs, with the client's part, and with the start
 and the end of the client: runs for each request, and the time of a run by the kernel's statistics.
-They are on only in these parts, and about one of their two clock reads is in the time. Medians over
-the parts. Programs with fewer than one run for 100 requests are left out, also of the total.";
+They are on only in these measurements, and about one of their two clock reads is in the time.
+Medians over the measurements. Programs with fewer than one run for 100 requests are left out, also
+of the total.";
 
 /// Facts about the machine and the run.
 #[derive(Debug)]
@@ -111,8 +113,8 @@ impl Report {
             "By `{command}`:\n\n\
              - {agent}\n\
              - Linux {kernel}, {processor}, {cpus} CPUs, load {load} at the start; {place}\n\
-             - {pairs} pairs of parts of {seconds} s for each load and variant, each after {lead} s of \
-             load\n\n\
+             - {pairs} pairs of measurements of {seconds} s for each load and variant, each measurement \
+             after {lead} s of load\n\n\
              {EXPLANATION}"
         )
     }
@@ -200,9 +202,9 @@ impl Report {
 fn name(figure: Figure, requests: &str) -> String {
     match figure {
         Figure::Cpu => format!("CPU time per {}", requests.trim_end_matches('s')),
-        Figure::Rate => format!("{requests} each second"),
+        Figure::Rate => format!("{requests} per second"),
         Figure::Median => "median latency".to_owned(),
-        Figure::P99 => "99 % latency".to_owned(),
+        Figure::P99 => "p99 latency".to_owned(),
     }
 }
 

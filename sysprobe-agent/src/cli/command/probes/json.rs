@@ -63,8 +63,8 @@ pub struct ProgramDocument<'a> {
     /// Time of the runs as a share of one CPU (0..1, or more if the program ran on several CPUs). `None` if
     /// the kernel did not measure the programs.
     pub cpu_ratio: Option<f64>,
-    /// Runs in the window that the kernel skipped, because this or another program was already running on
-    /// that CPU.
+    /// Runs in the window that the kernel skipped, because the same program (for kprobes, any kprobe program)
+    /// was already running on that CPU.
     pub missed: u64,
     /// Number of measured runs since the program was loaded.
     pub total_runs: u64,

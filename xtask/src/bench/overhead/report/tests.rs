@@ -64,9 +64,9 @@ fn the_default_has_all_its_figures_beside_a_against_a() {
 | load | figure | without | default | A against A |
 |---|---|---:|---:|---:|
 | a load | CPU time per request | 10.0 us | +25.0 % (+25.0 to +25.0) | +1.0 % (+1.0 to +1.0) |
-|  | requests each second | 100000 | -20.0 % (-20.0 to -20.0) | -1.0 % (-1.0 to -1.0) |
+|  | requests per second | 100000 | -20.0 % (-20.0 to -20.0) | -1.0 % (-1.0 to -1.0) |
 |  | median latency | 100.0 us | +25.0 % (+25.0 to +25.0) | +1.0 % (+1.0 to +1.0) |
-|  | 99 % latency | 20.0 ms | +25.0 % (+25.0 to +25.0) | +1.0 % (+1.0 to +1.0) |
+|  | p99 latency | 20.0 ms | +25.0 % (+25.0 to +25.0) | +1.0 % (+1.0 to +1.0) |
 
 - `pressure` was off with every load: so
 - `vfs` was off with fio, load: so

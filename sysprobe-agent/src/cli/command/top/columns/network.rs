@@ -35,7 +35,7 @@ pub(in crate::cli::command::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Segments),
         rank: 8,
         extra: true,
-        help: "TCP segments sent the first time",
+        help: "TCP segments sent for the first time",
         content: Content::Text(|row| of_tcp(row, |tcp| tcp.segment_rate, format::count)),
     },
     Column {
@@ -44,7 +44,7 @@ pub(in crate::cli::command::top) static NET: [Column; 14] = [
         sort: Some(SortKey::Retransmitted),
         rank: 3,
         extra: false,
-        help: "retransmitted/new segments; ! at 1%",
+        help: "retransmitted/new segments; ! from 1%",
         content: Content::Text(|row| {
             of_tcp(
                 row,

@@ -272,6 +272,15 @@ fn follow(watcher: &Watcher, name: &str) -> Followed {
     }
 }
 
+/// What each watcher sees in the same time.
+fn at_once<T: Send>(watchers: &[Watcher], see: impl Fn(&Watcher) -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let see = &see;
+        let seen: Vec<_> = watchers.iter().map(|watcher| scope.spawn(move || see(watcher))).collect();
+        seen.into_iter().map(|seen| seen.join().expect("it does not panic")).collect()
+    })
+}
+
 /// The machine's one-minute load average from `/proc/loadavg`.
 fn kernels_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").expect("/proc/loadavg");
@@ -287,12 +296,7 @@ fn a_load_average_follows_the_kernels_arithmetic() {
     let before = kernels_average();
     let ours_before: Vec<_> = watchers.iter().map(|watcher| our_average(&watcher.agent.snapshot())).collect();
     let _load = Load::running(&cgroup, &cpus(), || process::in_threads(BUSY, process::spin));
-    let seen: Vec<_> = thread::scope(|scope| {
-        let name = cgroup.name.as_str();
-        let follow = |watcher| scope.spawn(move || follow(watcher, name));
-        let followed: Vec<_> = watchers.iter().map(follow).collect();
-        followed.into_iter().map(|followed| followed.join().expect("there are samples")).collect()
-    });
+    let seen = at_once(&watchers, |watcher| follow(watcher, &cgroup.name));
     for ((watcher, followed), ours_before) in watchers.iter().zip(&seen).zip(ours_before) {
         let Followed { averages, ours, kernels, at } = followed;
         figure(&format!("{}: {averages:?}", watcher.mode.name()));
@@ -333,12 +337,7 @@ fn throttled_threads_are_no_load() {
     let _load = Load::running(&cgroup, &cpus(), || process::in_threads(BUSY, process::spin));
     until_in_proc(&cgroup, &Letters::from([('R', BUSY as u64)]));
     cgroup.set_quota(Quota { quota_us: 1_000, period_us: 100_000 });
-    let seen: Vec<_> = thread::scope(|scope| {
-        let name = cgroup.name.as_str();
-        let scans = |watcher| scope.spawn(move || loads(watcher, name, SCANS));
-        let scans: Vec<_> = watchers.iter().map(scans).collect();
-        scans.into_iter().map(|scan| scan.join().expect("there are scans")).collect()
-    });
+    let seen = at_once(&watchers, |watcher| loads(watcher, &cgroup.name, SCANS));
     for (watcher, loads) in watchers.iter().zip(seen) {
         figure(&format!("{}: {loads:?} of {BUSY} threads", watcher.mode.name()));
         // They run for some of every hundred milliseconds at most.

@@ -24,6 +24,8 @@ pub enum State {
     Dead = 9,
 }
 
+/// On a CPU or waiting for one.
+pub const TASK_RUNNING: u32 = 0;
 const TASK_INTERRUPTIBLE: u32 = 0x0001;
 const TASK_UNINTERRUPTIBLE: u32 = 0x0002;
 const TASK_STOPPED: u32 = 0x0004;
@@ -51,7 +53,7 @@ pub struct Thread {
     pub exit_state: u32,
     pub flags: u32,
     pub is_on_cpu: bool,
-    /// The kernel has taken it off its run queue until its group has a CPU quota again.
+    /// Runnable, but taken off its run queue until its group has a CPU quota again.
     pub is_throttled: bool,
 }
 

@@ -56,7 +56,7 @@ fn what_the_old_freezer_holds_is_no_load() {
 
 #[test]
 fn what_is_throttled_is_no_load_unless_it_sleeps() {
-    let throttled = Thread { is_throttled: true, ..thread(0, 0) };
+    let throttled = Thread { is_throttled: true, ..thread(TASK_RUNNING, 0) };
     assert_eq!((throttled.what(), throttled.is_load()), (State::Runnable, false));
     assert!(Thread { state: 2, ..throttled }.is_load(), "the kernel counts its sleep");
 }

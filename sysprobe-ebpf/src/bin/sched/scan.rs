@@ -10,7 +10,7 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::sched::threads::{Thread, Threads};
+use sysprobe_common::sched::threads::{TASK_RUNNING, Thread, Threads};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::globals;
 use sysprobe_ebpf::iteration;
@@ -42,12 +42,14 @@ extern "C" fn sched_scan(ctx: *mut c_void) -> i32 {
 fn count(task: Typed) {
     // The scanning task runs only because of the scan, so it is not load.
     let is_self = task.load_u32(&OFF_TASK_PID) == current();
+    let state = task.load_u32(&OFF_TASK_STATE);
     let thread = Thread {
-        state: task.load_u32(&OFF_TASK_STATE),
+        state,
         exit_state: task.load_u32(&OFF_TASK_EXIT_STATE),
         flags: task.load_u32(&OFF_TASK_FLAGS),
         is_on_cpu: is_on_cpu(task, is_self),
-        is_throttled: throttle::is_throttled(task) || queue_throttle::holds(task),
+        // Most threads sleep, and their group's queue is in no cache.
+        is_throttled: state == TASK_RUNNING && (throttle::is_throttled(task) || queue_throttle::holds(task)),
     };
     let Some(threads) = SCHED_SCAN.get_ptr_mut(slot(task, thread.flags)) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.

@@ -38,6 +38,20 @@ async fn the_socket_is_roots_alone_from_its_first_moment() {
 }
 
 #[tokio::test]
+async fn an_agent_that_has_not_made_its_socket_yet_has_the_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("agent.sock");
+    // Left behind by an agent that died.
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
+    let starting = Lock::take(&path).expect("the first to start");
+    let error = Socket::bind(&path).await.expect_err("the name is taken").to_string();
+    assert!(error.starts_with("another agent answers"), "{error}");
+    assert!(path.exists(), "it removes nothing");
+    drop(starting);
+    Socket::bind(&path).await.expect("the name is free");
+}
+
+#[tokio::test]
 async fn of_agents_that_start_at_once_one_has_the_socket() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("agent.sock");

@@ -40,16 +40,15 @@ const _: () = assert!(size_of::<SchedStats>() == 504 && align_of::<SchedStats>()
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
-    /// `on_cpu` plus 1 when the task last moved to another cgroup; 0 if it never did. For a task without a
-    /// slot (`slot::UNKNOWN`), the value of `slots::exhausted` (in the programs) when it found none.
+    /// `on_cpu` plus 1 when the task moved to another cgroup, until it is accounted for; otherwise 0.
     pub moved_at: u64,
     /// The id of the cgroup that `slot` stands for.
     pub cgroup: u64,
-    /// The address of the task's `css_set`, and the number of cgroup moves on the host at that time. While
-    /// both are unchanged, so is the cgroup. The address alone is not enough: a `css_set` that is freed while
-    /// a task sleeps may be reused for another cgroup.
+    /// The address of the task's `css_set`, and the lower half of `slot::room::CHANGES` at that time. While
+    /// both are unchanged, so are the cgroup and its slot. The address alone is not enough: a `css_set` that
+    /// is freed while a task sleeps may be reused for another cgroup.
     pub css_set: u64,
-    pub moves: u32,
+    pub changes: u32,
     /// Bits of `flag`.
     pub flags: u32,
     pub arrivals: u32,
@@ -108,7 +107,7 @@ impl SchedTask {
         moved_at: 0,
         cgroup: 0,
         css_set: 0,
-        moves: 0,
+        changes: 0,
         flags: 0,
         arrivals: 0,
         voluntary: 0,
@@ -139,7 +138,8 @@ pub enum SchedLoss {
     UnknownTask = 0,
     /// No room for a new task.
     TaskStorageFull = 1,
-    /// No free slot for a new cgroup: its time is charged to `unknown`.
+    /// No free slot for a cgroup: its time is charged to `unknown`. Programs count look-ups, and the agent
+    /// adds the switches in `slot::NONE_FREE`.
     NoFreeSlot = 2,
     /// A kernel structure between the task and its cgroup could not be read.
     UnreadableCgroup = 3,

@@ -137,8 +137,8 @@ pub struct TaskCall {
     pub call: Call,
     pub cgroup: u64,
     pub slot: u32,
-    /// Always 0.
-    pub pad: u32,
+    /// The lower half of `slot::room::CHANGES` when the slot was looked up.
+    pub changes: u32,
 }
 
 /// An asynchronous request, from its submission to its completion.

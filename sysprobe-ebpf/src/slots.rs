@@ -10,7 +10,7 @@ use aya_ebpf::bindings::{BPF_F_MMAPABLE, BPF_NOEXIST};
 use aya_ebpf::btf_maps::{Array, HashMap, Stack};
 use aya_ebpf::helpers::generated::bpf_map_pop_elem;
 use sysprobe_common::sched::threads::PF_KTHREAD;
-use sysprobe_common::slot::room::{EXHAUSTED, FREED, RETURNED, WORDS};
+use sysprobe_common::slot::room::{CHANGES, EXHAUSTED, WORDS};
 use sysprobe_common::{cgroup, slot};
 
 use crate::kernel::Object;
@@ -26,9 +26,11 @@ pub type Free = Stack<u32, 1>;
 /// Words of `slot::room`.
 pub type Room = Array<u64, { WORDS as usize }, { BPF_F_MMAPABLE as usize }>;
 
-/// Why there is no slot. The charge then goes to `slot::UNKNOWN`.
+/// Why there is no slot of the cgroup's own.
 pub enum Missing {
+    /// The charge goes to `slot::UNKNOWN`.
     UnreadableCgroup,
+    /// The charge goes to `slot::NONE_FREE`.
     NoFreeSlot,
 }
 
@@ -93,18 +95,18 @@ pub fn known_slot<Key>(known: &Known<Key>, key: Key) -> Option<u32> {
     unsafe { known.get(key) }.copied()
 }
 
-/// The number of the current period in which all slots are in use; 0 while one may be free. No key gets a
-/// slot during such a period, so a task without a slot need not look again before this changes.
+/// The lower half of `slot::room::CHANGES`, which is enough to see whether it has changed.
 #[inline(always)]
 #[must_use]
-pub fn exhausted(room: &Room) -> u64 {
-    let noted = word(room, EXHAUSTED);
-    if noted == given_back(room) + 1 { noted } else { 0 }
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+pub fn changes(room: &Room) -> u32 {
+    word(room, CHANGES) as u32
 }
 
+/// Counts a change after which a task may have another slot.
 #[inline(always)]
-fn given_back(room: &Room) -> u64 {
-    word(room, FREED) + word(room, RETURNED)
+pub fn count_change(room: &Room) {
+    counter::count_shared(room, CHANGES);
 }
 
 /// Volatile, because the agent and other CPUs write it.
@@ -121,32 +123,56 @@ fn new_slot<Key: Copy>(
     key: Key,
     lose: impl Fn(Missing),
 ) -> u32 {
-    let given_back = given_back(room);
-    if word(room, EXHAUSTED) == given_back + 1 {
+    let changes = word(room, CHANGES);
+    if word(room, EXHAUSTED) == changes + 1 {
         lose(Missing::NoFreeSlot);
-        return slot::UNKNOWN;
+        return slot::NONE_FREE;
     }
     let (slot, status) = pop(free);
-    if status != 0 {
-        if status == -ENOENT {
-            // A slot that was freed since the sum was read makes this note invalid.
-            note_exhausted(room, given_back + 1);
-        }
+    if status == 0 {
+        insert(known, (free, room), key, slot, lose)
+    } else if status == -ENOENT {
+        // A slot that was given back since `changes` was read makes this note invalid.
+        note_exhausted(room, changes + 1);
+        // Another CPU may have got the last slot for this key.
+        known_slot(known, key).unwrap_or_else(|| {
+            lose(Missing::NoFreeSlot);
+            slot::NONE_FREE
+        })
+    } else {
+        // The stack's lock could not be taken. `UNKNOWN` is looked up again.
         lose(Missing::NoFreeSlot);
-        return slot::UNKNOWN;
+        slot::UNKNOWN
     }
+}
+
+/// Gives a key the slot that was popped for it, unless it has got one.
+#[inline(always)]
+fn insert<Key: Copy>(
+    known: &Known<Key>,
+    (free, room): (&Free, &Room),
+    key: Key,
+    slot: u32,
+    lose: impl Fn(Missing),
+) -> u32 {
     if known.insert(key, slot, u64::from(BPF_NOEXIST)).is_ok() {
+        if word(room, EXHAUSTED) == word(room, CHANGES) + 1 {
+            // Another CPU with this key may have found the stack empty before the slot could be seen.
+            count_change(room);
+        }
         return slot;
     }
-    // Another CPU was first with this key.
     if free.push(slot, 0).is_err() {
         lose(Missing::NoFreeSlot);
     }
-    counter::count_shared(room, RETURNED);
-    known_slot(known, key).unwrap_or_else(|| {
-        lose(Missing::NoFreeSlot);
-        slot::UNKNOWN
-    })
+    if let Some(slot) = known_slot(known, key) {
+        // Another CPU was first with this key. Others may have found the stack empty meanwhile.
+        count_change(room);
+        return slot;
+    }
+    // The map is full: see `Slots::forget_gone` in the agent.
+    lose(Missing::NoFreeSlot);
+    slot::NONE_FREE
 }
 
 /// A free slot if the status is 0. Plain numbers, as in `find`.

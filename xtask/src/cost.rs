@@ -272,7 +272,7 @@ mod tests {
     /// When all slots are in use, or no storage is left, programs must notice it, and not try each time.
     #[test]
     fn no_program_costs_much_more_where_something_is_used_up() {
-        const MORE: u64 = 250;
+        const MORE: u64 = 100;
         let golden = read_golden().unwrap().unwrap();
         for kernel in &golden.kernels {
             let mut cases = BTreeSet::new();

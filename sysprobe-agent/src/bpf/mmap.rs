@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A value for which any bits are valid, because a kernel program writes it: integers, and arrays and structs
 /// of them.
@@ -104,6 +105,17 @@ impl<T: Plain> MappedArray<T> {
     }
 }
 
+impl MappedArray<u64> {
+    /// Adds to a number to which kernel programs add as well. All of them add atomically.
+    pub fn add(&self, index: usize, value: u64) {
+        if index < self.mapping.entries {
+            // SAFETY: inside the mapping and aligned; programs change it only by atomic instructions.
+            let number = unsafe { AtomicU64::from_ptr(self.mapping.start.add(index).as_ptr()) };
+            number.fetch_add(value, Ordering::SeqCst);
+        }
+    }
+}
+
 /// The mapped part of a map: its first values.
 #[derive(Debug)]
 struct Mapping<T> {
@@ -113,7 +125,8 @@ struct Mapping<T> {
     _value: PhantomData<T>,
 }
 
-// SAFETY: the mapping belongs to this value alone and is only reached through volatile accesses.
+// SAFETY: the mapping belongs to this value alone and is only reached through volatile and atomic
+// accesses.
 unsafe impl<T: Send> Send for Mapping<T> {}
 
 impl<T: Plain> Mapping<T> {

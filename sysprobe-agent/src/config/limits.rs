@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde::de::{Deserialize, Deserializer, Error};
 use tracing_subscriber::EnvFilter;
 
-/// Two slots are reserved, so a smaller map could tell few cgroups apart. The upper limit amounts to 784 MiB
-/// of maps.
+/// Three slots are reserved, so a smaller map could tell few cgroups apart. The upper limit amounts to
+/// 784 MiB of maps.
 const SLOTS: RangeInclusive<u32> = 16..=65_536;
 /// The upper limit is the most tasks that Linux supports (`PID_MAX_LIMIT`).
 const TASKS: RangeInclusive<u32> = 1024..=4_194_304;

@@ -101,7 +101,12 @@ impl Domain for Sched {
     }
 
     fn losses(&self) -> Vec<LostUpdates> {
-        slots::losses(Self::NAME, &self.losses, SchedLoss::ALL.map(SchedLoss::reason)).collect()
+        let reasons = SchedLoss::ALL.map(SchedLoss::reason);
+        let mut losses: Vec<_> = slots::losses(Self::NAME, &self.losses, reasons).collect();
+        if let Some(lost) = losses.get_mut(SchedLoss::NoFreeSlot as usize) {
+            lost.count += self.slots.without_slot();
+        }
+        losses
     }
 
     fn in_use(&self) -> Vec<(&'static str, u64)> {
@@ -214,6 +219,10 @@ impl Counters for SchedStats {
         for (own, other) in self.wait.iter_mut().zip(&other.wait) {
             *own = narrow(*own, *other);
         }
+    }
+
+    fn without_slot(&self) -> u64 {
+        u64::from(self.voluntary) + u64::from(self.involuntary)
     }
 }
 

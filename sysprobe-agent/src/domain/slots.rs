@@ -27,6 +27,11 @@ pub trait Counters: Plain {
 
     /// Combines each number with the other's, the 64-bit ones by `wide` and the 32-bit ones by `narrow`.
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32);
+
+    /// Of the counters of [`slot::NONE_FREE`]: the number of events that the programs do not count as losses.
+    fn without_slot(&self) -> u64 {
+        0
+    }
 }
 
 /// The key of a slot.
@@ -67,6 +72,13 @@ impl SlotOwner {
     }
 }
 
+/// Owners without a cgroup, and their slots.
+const FIXED: [(SlotOwner, u32); 3] = [
+    (SlotOwner::Unknown, slot::UNKNOWN),
+    (SlotOwner::Unknown, slot::NONE_FREE),
+    (SlotOwner::Kernel, slot::KERNEL),
+];
+
 /// Maximum number of keys of deleted cgroups that stay in the map with [`slot::UNKNOWN`].
 const GONE: usize = 64;
 
@@ -90,6 +102,8 @@ pub struct Slots<S, K = u64> {
     last: Vec<Option<Box<S>>>,
     /// Keys of deleted cgroups, the oldest first.
     gone: VecDeque<K>,
+    /// See [`Counters::without_slot`].
+    without_slot: u64,
 }
 
 impl<S: Counters, K: Key> Slots<S, K> {
@@ -107,6 +121,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
             shards,
             last: std::iter::repeat_with(|| None).take(slots as usize).collect(),
             gone: VecDeque::new(),
+            without_slot: 0,
         };
         // The stack returns what was pushed last: low numbers come first, to keep the used memory together.
         for slot in (slot::FIRST_FREE..slots).rev() {
@@ -118,8 +133,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
     fn give_back(&mut self, slot: u32) -> Result<(), LoadError> {
         self.free.push(slot, 0).map_err(|error| failed(self.maps.free, &error))?;
         // After the push: programs that have found no slot look again when this changes.
-        let freed = self.room.read(room::FREED as usize).unwrap_or(0);
-        self.room.write(room::FREED as usize, freed + 1);
+        self.room.add(room::CHANGES as usize, 1);
         Ok(())
     }
 
@@ -143,8 +157,12 @@ impl<S: Counters, K: Key> Slots<S, K> {
     /// Passes what each listed slot counted since the last read to `take`, if `knows` its cgroup; other slots
     /// keep their counts. No slot may be released between `list` and this.
     pub fn read(&mut self, knows: impl Fn(u64) -> bool, mut take: impl FnMut(SlotOwner, &S)) {
-        for (slot, owner) in [(slot::UNKNOWN, SlotOwner::Unknown), (slot::KERNEL, SlotOwner::Kernel)] {
-            take(owner, &gathered(&self.stats, self.shards, &mut self.last, slot));
+        for (owner, slot) in FIXED {
+            let counted = gathered(&self.stats, self.shards, &mut self.last, slot);
+            if slot == slot::NONE_FREE {
+                self.without_slot += counted.without_slot();
+            }
+            take(owner, &counted);
         }
         for (key, slot) in self.entries.iter().filter(|(_, slot)| *slot >= slot::FIRST_FREE) {
             let owner = key.owner();
@@ -213,14 +231,15 @@ impl<S: Counters, K: Key> Slots<S, K> {
             && let Some(oldest) = self.gone.pop_front()
         {
             self.known.remove(&oldest).map_err(|error| failed(self.maps.known, &error))?;
+            // Programs that have found the map full look again.
+            self.room.add(room::CHANGES as usize, 1);
         }
         Ok(())
     }
 
     /// The owners and their slots as last listed, including owners without a cgroup.
     pub fn all(&self) -> impl Iterator<Item = (SlotOwner, u32)> {
-        let fixed = [(SlotOwner::Unknown, slot::UNKNOWN), (SlotOwner::Kernel, slot::KERNEL)];
-        fixed.into_iter().chain(self.in_slots().map(|(key, slot)| (key.owner(), slot)))
+        FIXED.into_iter().chain(self.in_slots().map(|(key, slot)| (key.owner(), slot)))
     }
 
     /// The keys that had slots when they were last listed, with their cgroups.
@@ -235,6 +254,12 @@ impl<S: Counters, K: Key> Slots<S, K> {
     #[must_use]
     pub fn keys_of(&self, cgroup: u64) -> Vec<K> {
         self.owners().filter(|(_, id)| *id == cgroup).map(|(key, _)| key).collect()
+    }
+
+    /// Events without a slot that the programs do not count as losses, up to the last read.
+    #[must_use]
+    pub const fn without_slot(&self) -> u64 {
+        self.without_slot
     }
 
     /// The map of slots, and how many were in use when they were last listed.
@@ -303,6 +328,6 @@ mod tests {
 
     #[test]
     fn keys_of_deleted_cgroups_leave_room_for_new_ones() {
-        assert_eq!([2046, 129, 128, 20, 1, 0].map(gone_for), [64, 64, 64, 10, 0, 0]);
+        assert_eq!([2045, 129, 128, 20, 1, 0].map(gone_for), [64, 64, 64, 10, 0, 0]);
     }
 }

@@ -6,7 +6,7 @@ use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
 use sysprobe_common::sched::{HashedTask, Pair, SchedStats, Timeline};
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
-use super::map::{array, counters, hash, lru_hash, mapped_array, task_storage};
+use super::map::{counters, hash, lru_hash, mapped_array, task_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, task_members,
@@ -27,12 +27,11 @@ static TIMES: [MapSpec; 4] =
     SLOTS.sharded_specs::<SchedStats, u64>(EntryCount::SlotShards, EntryCount::Slots);
 static THROTTLES: [MapSpec; 4] = THROTTLE_SLOTS.specs::<ThrottleStats, u64>(EntryCount::Slots);
 /// Further maps that both objects have.
-static COMMON: [MapSpec; 6] = [
+static COMMON: [MapSpec; 5] = [
     mapped_array::<Timeline>("SCHED_TIMELINES", EntryCount::Cpus),
     lru_hash::<u64, Throttle>("SCHED_THR_QUEUES", EntryCount::Throttles),
     hash::<Pair, u64>("SCHED_INTERFERENCE", EntryCount::Interference),
     mapped_array::<Threads>("SCHED_SCAN", EntryCount::Slots),
-    array::<u32>("SCHED_MOVES", EntryCount::Fixed(1)),
     counters("SCHED_LOSSES"),
 ];
 

@@ -37,7 +37,7 @@ pub(crate) fn book(key: Key, disk: impl Object, operation: Operation, done: &Don
     let Some(stats) = BLOCK_STATS.get_ptr_mut(slot) else { return };
     // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
     let stats = unsafe { &mut *stats };
-    if slot != slot::UNKNOWN {
+    if !slot::is_nameless(slot) {
         name(stats, disk);
     }
     if let Some(sum) = stats.queued_ns.get_mut(operation as usize) {

@@ -50,7 +50,7 @@ pub(crate) fn dropped(owner: u64, reason: u32) {
     let Some(stats) = NET_DROPS.get_ptr_mut(slot) else { return };
     // SAFETY: as in `traffic_of`.
     let stats = unsafe { &mut *stats };
-    if slot != slot::UNKNOWN {
+    if !slot::is_nameless(slot) {
         stats.reason = reason;
     }
     add_u64(&mut stats.packets, 1);

@@ -37,8 +37,8 @@ pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
         return;
     }
     let slot = slot_of(Key { cgroup: owner, protocol, pad: 0 });
-    // The slot `UNKNOWN` would mix protocols.
-    if slot == slot::UNKNOWN {
+    // Such a slot would mix protocols.
+    if slot::is_nameless(slot) {
         return;
     }
     let Some(stats) = RXPATH_STATS.get_ptr_mut(slot) else { return };

@@ -12,7 +12,7 @@ use sysprobe_ebpf::volatile::{load, store};
 
 use crate::adding::{Add, Alone, Together, add_u64, adds_alone};
 use crate::losses::{lose, lose_place};
-use crate::slots::{exhausted, find_slot, slot_of};
+use crate::slots::{find_slot, slot_of};
 use crate::stats::stats_of;
 use crate::task::{OFF_TASK_LAST_ARRIVAL, PF_EXITING, Totals, advance, totals};
 use crate::wait::Span;
@@ -45,7 +45,7 @@ pub(crate) fn book(task: impl Object, last: &mut SchedTask, line: Option<&mut Ti
 /// Whether the task certainly has the same slot as the last time.
 #[inline(always)]
 fn keeps_its_slot(task: impl Object, last: &SchedTask, now: &Totals) -> bool {
-    !exits(task) && now.css_set == last.css_set && now.moves == last.moves && is_resolved(last)
+    !exits(task) && now.css_set == last.css_set && now.changes == last.changes && last.slot != slot::UNKNOWN
 }
 
 /// Whether the task is exiting: its cgroup may be gone before it has left its CPU, and the slot with it.
@@ -59,9 +59,8 @@ fn exits(task: impl Object) -> bool {
 #[inline(always)]
 fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
     let on_cpu = ran_before_the_move(last, now);
-    // Read before the look-up, so that a slot that is freed meanwhile causes another one. The note of a move
-    // is used up.
-    store(&mut last.moved_at, exhausted());
+    // The note of a move is used up.
+    store(&mut last.moved_at, 0);
     let cgroup = id_of_task(task);
     if cgroup != last.cgroup && has_freed_slot(last) {
         last.slot = slot::UNKNOWN;
@@ -72,10 +71,10 @@ fn follow_move(task: impl Object, last: &mut SchedTask, now: &Totals) -> bool {
         charge(last, &until);
         advance(last, &until);
     }
-    if cgroup != last.cgroup || last.slot == slot::UNKNOWN || exits(task) {
+    if cgroup != last.cgroup || slot::is_nameless(last.slot) || exits(task) {
         last.slot = find_slot(task, cgroup);
     }
-    (last.cgroup, last.css_set, last.moves) = (cgroup, now.css_set, now.moves);
+    (last.cgroup, last.css_set, last.changes) = (cgroup, now.css_set, now.changes);
     ran_elsewhere
 }
 
@@ -93,20 +92,6 @@ pub(crate) fn has_freed_slot(last: &SchedTask) -> bool {
 fn ran_before_the_move(last: &SchedTask, now: &Totals) -> u64 {
     let noted = last.moved_at.wrapping_sub(1);
     if noted >= last.on_cpu && noted <= now.on_cpu { noted } else { now.on_cpu }
-}
-
-/// Whether the task has a slot, or cannot have one.
-#[inline(always)]
-fn is_resolved(last: &SchedTask) -> bool {
-    if last.slot != slot::UNKNOWN {
-        return true;
-    }
-    let exhausted = exhausted();
-    let has_none = exhausted != 0 && last.moved_at == exhausted;
-    if has_none {
-        lose(SchedLoss::NoFreeSlot);
-    }
-    has_none
 }
 
 /// Adds what the totals have grown by to the task's slot.

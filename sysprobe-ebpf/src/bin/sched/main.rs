@@ -235,7 +235,7 @@ fn register(task: Typed, so_far: SchedTask) {
 
 #[inline(always)]
 fn mark_moved(task: Typed) {
-    task::count_move();
+    slots::count_move();
     if let Some(last) = SCHED_TASKS.get(task) {
         // SAFETY: task storage stays valid while the task does.
         task::mark_moved(task, unsafe { &mut (*last).task });

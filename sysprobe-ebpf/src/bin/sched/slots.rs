@@ -15,7 +15,8 @@ static SCHED_FREE: Free = Free::new();
 #[btf_map]
 static SCHED_ROOM: Room = Room::new();
 
-/// Looked up once per task, and again when it moves to another cgroup.
+/// Looked up when a task is new, and if its cgroup may have another slot than before. The agent adds the
+/// switches in `slot::NONE_FREE` to the losses.
 #[inline(always)]
 pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
     slots::find(&SCHED_SLOTS, (&SCHED_FREE, &SCHED_ROOM), task, id, |missing| {
@@ -26,10 +27,16 @@ pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
     })
 }
 
-/// See [`slots::exhausted`].
+/// See [`slots::changes`].
 #[inline(always)]
-pub(crate) fn exhausted() -> u64 {
-    slots::exhausted(&SCHED_ROOM)
+pub(crate) fn changes() -> u32 {
+    slots::changes(&SCHED_ROOM)
+}
+
+/// A task was moved to another cgroup.
+#[inline(always)]
+pub(crate) fn count_move() {
+    slots::count_change(&SCHED_ROOM);
 }
 
 /// The slot of a cgroup that has one.

@@ -14,8 +14,9 @@ use sysprobe_ebpf::kernel::{ABSENT, Object};
 use sysprobe_ebpf::volatile::load_u32;
 
 use crate::adding::add_u64;
+use crate::slots::changes;
 use crate::stats::stats_of;
-use crate::task::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY, moves};
+use crate::task::{OFF_TASK_LAST_ARRIVAL, OFF_TASK_RUN_DELAY};
 use crate::wait::{self, Span};
 use crate::{accounting, delayed, queue, slices, throttle, timeline};
 
@@ -144,7 +145,7 @@ pub(crate) fn depart(task: impl Object, known: &mut SchedTask, cpu: u32) {
     // A task that is older than the agent has no slot before it is first accounted for, and one that was
     // moved may have lost it. All of its wait is divided then.
     let has_no_slot =
-        known.slot == slot::UNKNOWN || (known.moves != moves() && accounting::has_freed_slot(known));
+        known.slot == slot::UNKNOWN || (known.changes != changes() && accounting::has_freed_slot(known));
     let span = Span { from: to.saturating_sub(waited), to };
     let held = throttle::migrate(task, known, span, cpu);
     if waited == 0 || waited >> 63 != 0 || has_no_slot {

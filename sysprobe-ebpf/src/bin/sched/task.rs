@@ -1,12 +1,12 @@
 //! What is read of a task: its totals, and how it was moved between cgroups.
 
-use aya_ebpf::btf_maps::Array;
-use aya_ebpf::macros::btf_map;
 use sysprobe_common::sched::SchedTask;
 use sysprobe_common::slot;
 use sysprobe_ebpf::cgroup::OFF_TASK_CGROUPS;
+use sysprobe_ebpf::globals;
 use sysprobe_ebpf::kernel::Object;
-use sysprobe_ebpf::{atomic, globals};
+
+use crate::slots::changes;
 
 globals!(
     OFF_TASK_LAST_ARRIVAL,
@@ -25,17 +25,14 @@ globals!(
 /// `PF_EXITING` of include/linux/sched.h; the value has not changed since 2.6.
 pub(crate) const PF_EXITING: u32 = 4;
 
-/// The number of moves of tasks between cgroups.
-#[btf_map]
-static SCHED_MOVES: Array<u32, 1> = Array::new();
-
-/// What the kernel has counted for a task so far, and what tells that it has moved: see `SchedTask`.
+/// What the kernel has counted for a task so far, and what tells whether it may have another slot: see
+/// `SchedTask`.
 #[derive(Clone, Copy)]
 pub(crate) struct Totals {
     pub(crate) run_delay: u64,
     pub(crate) on_cpu: u64,
     pub(crate) css_set: u64,
-    pub(crate) moves: u32,
+    pub(crate) changes: u32,
     pub(crate) arrivals: u32,
     pub(crate) voluntary: u32,
     pub(crate) involuntary: u32,
@@ -49,7 +46,7 @@ pub(crate) fn totals(task: impl Object) -> Option<Totals> {
         run_delay: task.u64(&OFF_TASK_RUN_DELAY)?,
         on_cpu: task.u64(&OFF_TASK_ON_CPU_TIME)?,
         css_set: task.u64(&OFF_TASK_CGROUPS)?,
-        moves: moves(),
+        changes: changes(),
         arrivals: task.u64(&OFF_TASK_RUN_COUNT)? as u32,
         voluntary: task.u64(&OFF_TASK_NVCSW)? as u32,
         involuntary: task.u64(&OFF_TASK_NIVCSW)? as u32,
@@ -60,8 +57,8 @@ pub(crate) fn totals(task: impl Object) -> Option<Totals> {
 #[inline(always)]
 pub(crate) fn baseline(task: impl Object) -> Option<SchedTask> {
     let now = totals(task)?;
-    let Totals { css_set, moves, .. } = now;
-    let mut record = SchedTask { css_set, moves, slot: slot::UNKNOWN, ..SchedTask::NEW };
+    let Totals { css_set, changes, .. } = now;
+    let mut record = SchedTask { css_set, changes, slot: slot::UNKNOWN, ..SchedTask::NEW };
     advance(&mut record, &now);
     Some(record)
 }
@@ -74,20 +71,6 @@ pub(crate) const fn advance(last: &mut SchedTask, now: &Totals) {
     last.arrivals = now.arrivals;
     last.voluntary = now.voluntary;
     last.involuntary = now.involuntary;
-}
-
-#[inline(always)]
-pub(crate) fn moves() -> u32 {
-    SCHED_MOVES.get(0).copied().unwrap_or(0)
-}
-
-/// Counts a move of any task.
-#[inline(always)]
-pub(crate) fn count_move() {
-    if let Some(moves) = SCHED_MOVES.get_ptr_mut(0) {
-        // SAFETY: the pointer is into the map's memory and stays valid while the program runs.
-        atomic::add_u32(unsafe { &mut *moves }, 1);
-    }
 }
 
 /// Notes that the task is in another cgroup from now on. The moving process runs this while the task may run,

@@ -174,7 +174,7 @@ pub(crate) fn occupant(task: impl Object, known: &mut SchedTask) -> u64 {
 pub(crate) const fn victim(known: &SchedTask) -> u64 {
     match known.slot {
         slot::KERNEL => KERNEL,
-        slot::UNKNOWN => UNKNOWN_VICTIM,
+        slot if slot::is_nameless(slot) => UNKNOWN_VICTIM,
         _ => known.cgroup,
     }
 }

@@ -241,7 +241,7 @@ fn welcome(task: Address) {
 
 #[inline(always)]
 fn mark_moved(task: Address) {
-    task::count_move();
+    slots::count_move();
     if let Some(known) = SCHED_TASKS.get_ptr_mut(task.0) {
         // SAFETY: an entry is freed with its task, which the kernel holds meanwhile.
         task::mark_moved(task, unsafe { &mut (*known).task });

@@ -18,7 +18,7 @@ static VFS_SLOTS: Known = Known::new();
 #[btf_map]
 static VFS_FREE: Free = Free::new();
 #[btf_map]
-static VFS_ROOM: Room = Room::new();
+pub(crate) static VFS_ROOM: Room = Room::new();
 #[btf_map]
 static VFS_LOSSES: Lanes = Lanes::new();
 

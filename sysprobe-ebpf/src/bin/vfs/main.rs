@@ -27,9 +27,10 @@ use sysprobe_common::slot;
 use sysprobe_common::vfs::{Call, TaskCall, VfsLoss};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::kernel::{Address, Typed};
+use sysprobe_ebpf::slots;
 use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
-use accounting::{Outcome, book, find_slot, lose};
+use accounting::{Outcome, VFS_ROOM, book, find_slot, lose};
 
 /// A kernel object, as the modules that both objects share see it.
 type Task = Typed;
@@ -40,7 +41,7 @@ static VFS_TASKS: TaskStorage<TaskCall> = TaskStorage::new();
 #[btf_map]
 static VFS_BUDGET: Budget = Budget::new();
 
-const NEW: TaskCall = TaskCall { call: Call::NONE, cgroup: 0, slot: slot::UNKNOWN, pad: 0 };
+const NEW: TaskCall = TaskCall { call: Call::NONE, cgroup: 0, slot: slot::UNKNOWN, changes: 0 };
 
 /// proto: v5.10- `(struct pt_regs *regs, long id)`
 #[btf_tracepoint(function = "sys_enter")]
@@ -117,7 +118,12 @@ fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> b
     // Slots below `FIRST_FREE` are looked up again: a kernel thread may become a process, and a slot may
     // become free.
     if cgroup != state.cgroup || state.slot < slot::FIRST_FREE {
-        (state.cgroup, state.slot) = (cgroup, find_slot(task, cgroup));
+        let changes = slots::changes(&VFS_ROOM);
+        if cgroup == state.cgroup && state.slot == slot::NONE_FREE && changes == state.changes {
+            lose(VfsLoss::NoFreeSlot);
+        } else {
+            (state.cgroup, state.slot, state.changes) = (cgroup, find_slot(task, cgroup), changes);
+        }
     }
     book(state.slot, &Outcome { operations, result, took });
     true

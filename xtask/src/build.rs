@@ -45,6 +45,12 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Builds the objects and the agent without optimisation; returns the agent's path.
+pub(crate) fn plain() -> Result<PathBuf> {
+    objects()?;
+    agent("debug")
+}
+
 /// Builds the objects and the optimised agent; returns the agent's path.
 pub(crate) fn release() -> Result<PathBuf> {
     objects()?;

@@ -1,4 +1,6 @@
-//! `cargo xtask run`: builds the optimised agent and becomes `sysprobe top`.
+//! `cargo xtask run`: builds the agent and becomes `sysprobe top`.
+//!
+//! The agent is not optimised, so that it builds faster. The BPF programs always are.
 //!
 //! The program replaces this process, so it owns the terminal and the signals. It also runs without a
 //! terminal.
@@ -20,7 +22,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let program = build::release()?;
+    say::step(
+        "Building everything. The first time, this takes about three minutes on two CPUs, and \
+               longer if the eBPF toolchain has to be installed.",
+    );
+    let program = build::plain()?;
     let mut top: Command = cmd::tool(&program);
     top.arg("top").args(&args.args).stdin(Stdio::inherit()).current_dir(env::current_dir()?);
     say::step("Starting `sysprobe top`.");

@@ -40,7 +40,7 @@ const _: () = assert!(size_of::<SchedStats>() == 504 && align_of::<SchedStats>()
 pub struct SchedTask {
     pub run_delay: u64,
     pub on_cpu: u64,
-    /// `on_cpu` plus 1 when the task moved to another cgroup, until it is accounted for; otherwise 0.
+    /// After a move to another cgroup, until the next accounting: `on_cpu` at the move, plus 1. Otherwise 0.
     pub moved_at: u64,
     /// The id of the cgroup that `slot` stands for.
     pub cgroup: u64,

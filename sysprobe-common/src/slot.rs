@@ -4,7 +4,7 @@
 //! instead of hashing. Programs take free slots from a stack that the agent fills. Only the agent takes back
 //! the slot of a cgroup.
 
-/// The slot of everything whose cgroup could not be read, or no longer exists.
+/// The slot of everything whose cgroup could not be read or no longer exists, or whose look-up failed.
 pub const UNKNOWN: u32 = 0;
 /// The slot of all cgroups for which no slot was free.
 pub const NONE_FREE: u32 = 1;
@@ -22,8 +22,9 @@ pub const fn is_nameless(slot: u32) -> bool {
 
 /// The state of the stack, kept in words of a map beside it, because the stack's lock is shared by all CPUs.
 pub mod room {
-    /// A number that grows when a task may have another slot than before: a slot was given back, or, where
-    /// programs note that, a task was moved to another cgroup. The agent and programs add to it.
+    /// A number that grows whenever a task may have another slot than before: a slot or an entry of the map
+    /// of slots has become free, a slot was found after the stack had been found empty, or, where programs
+    /// note that, a task was moved to another cgroup. The agent and programs add to it.
     pub const CHANGES: u32 = 0;
     /// `CHANGES` plus 1 when the stack was last found empty; 0 if it never was.
     pub const EXHAUSTED: u32 = 1;

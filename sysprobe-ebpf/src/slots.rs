@@ -26,11 +26,11 @@ pub type Free = Stack<u32, 1>;
 /// Words of `slot::room`.
 pub type Room = Array<u64, { WORDS as usize }, { BPF_F_MMAPABLE as usize }>;
 
-/// Why there is no slot of the cgroup's own.
+/// Why a cgroup has no slot of its own.
 pub enum Missing {
     /// The charge goes to `slot::UNKNOWN`.
     UnreadableCgroup,
-    /// The charge goes to `slot::NONE_FREE`.
+    /// The charge goes to `slot::NONE_FREE`, or to `slot::UNKNOWN` if the stack's lock could not be taken.
     NoFreeSlot,
 }
 
@@ -146,7 +146,7 @@ fn new_slot<Key: Copy>(
     }
 }
 
-/// Gives a key the slot that was popped for it, unless it has got one.
+/// Gives a key the slot that was popped for it, unless it already has one.
 #[inline(always)]
 fn insert<Key: Copy>(
     known: &Known<Key>,
@@ -157,7 +157,8 @@ fn insert<Key: Copy>(
 ) -> u32 {
     if known.insert(key, slot, u64::from(BPF_NOEXIST)).is_ok() {
         if word(room, EXHAUSTED) == word(room, CHANGES) + 1 {
-            // Another CPU with this key may have found the stack empty before the slot could be seen.
+            // Another CPU, looking up the same key, may have found the stack empty before it could see this
+            // slot.
             count_change(room);
         }
         return slot;

@@ -106,7 +106,7 @@ impl<T: Plain> MappedArray<T> {
 }
 
 impl MappedArray<u64> {
-    /// Adds to a number to which kernel programs add as well. All of them add atomically.
+    /// Adds atomically to a number to which BPF programs also add.
     pub fn add(&self, index: usize, value: u64) {
         if index < self.mapping.entries {
             // SAFETY: inside the mapping and aligned; programs change it only by atomic instructions.

@@ -28,7 +28,7 @@ pub trait Counters: Plain {
     /// Combines each number with the other's, the 64-bit ones by `wide` and the 32-bit ones by `narrow`.
     fn combine(&mut self, other: &Self, wide: fn(u64, u64) -> u64, narrow: fn(u32, u32) -> u32);
 
-    /// Of the counters of [`slot::NONE_FREE`]: the number of events that the programs do not count as losses.
+    /// Of the counters of [`slot::NONE_FREE`]: the events that are losses. The programs count only look-ups.
     fn without_slot(&self) -> u64 {
         0
     }
@@ -256,7 +256,7 @@ impl<S: Counters, K: Key> Slots<S, K> {
         self.owners().filter(|(_, id)| *id == cgroup).map(|(key, _)| key).collect()
     }
 
-    /// Events without a slot that the programs do not count as losses, up to the last read.
+    /// Events in [`slot::NONE_FREE`] up to the last read: see [`Counters::without_slot`].
     #[must_use]
     pub const fn without_slot(&self) -> u64 {
         self.without_slot

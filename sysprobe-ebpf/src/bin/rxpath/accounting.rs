@@ -37,7 +37,7 @@ pub(crate) fn book(owner: u64, protocol: Protocol, unread: &Unread) {
         return;
     }
     let slot = slot_of(Key { cgroup: owner, protocol, pad: 0 });
-    // Such a slot would mix protocols.
+    // A nameless slot would mix protocols.
     if slot::is_nameless(slot) {
         return;
     }

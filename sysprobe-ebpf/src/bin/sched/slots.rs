@@ -15,8 +15,8 @@ static SCHED_FREE: Free = Free::new();
 #[btf_map]
 static SCHED_ROOM: Room = Room::new();
 
-/// Looked up when a task is new, and if its cgroup may have another slot than before. The agent adds the
-/// switches in `slot::NONE_FREE` to the losses.
+/// Looked up when a task is new, exiting or in another cgroup, and, if it has no slot of its own, after each
+/// change. The agent adds the switches in `slot::NONE_FREE` to the losses.
 #[inline(always)]
 pub(crate) fn find_slot(task: impl Object, id: u64) -> u32 {
     slots::find(&SCHED_SLOTS, (&SCHED_FREE, &SCHED_ROOM), task, id, |missing| {

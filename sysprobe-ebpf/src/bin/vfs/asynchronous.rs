@@ -65,7 +65,7 @@ fn tells_requests_apart() -> bool {
 }
 
 /// `io_uring` accepts a request. A request on a socket is not recorded, because it may wait for ever and fill
-/// the map.
+/// the map. Whether a registered file is a socket is not known yet.
 #[inline(always)]
 pub(crate) fn ring_begins(request: Address) {
     if !tells_requests_apart() {

@@ -115,8 +115,8 @@ fn end(task: Typed, frame: u64, conclude: impl FnOnce(&Call) -> (u32, i64)) -> b
         return true;
     }
     let cgroup = id_of_task(task);
-    // Slots below `FIRST_FREE` are looked up again: a kernel thread may become a process, and a slot may
-    // become free.
+    // Slots below `FIRST_FREE` are looked up again: a kernel thread may become a process, and after a change,
+    // a slot may be free.
     if cgroup != state.cgroup || state.slot < slot::FIRST_FREE {
         let changes = slots::changes(&VFS_ROOM);
         if cgroup == state.cgroup && state.slot == slot::NONE_FREE && changes == state.changes {

@@ -39,9 +39,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    objects()?;
-    let profile = if args.release { "release" } else { "debug" };
-    say::step(format_args!("The program is {}.", agent(profile)?.display()));
+    let program = if args.release { release()? } else { plain()? };
+    say::step(format_args!("The program is {}.", program.display()));
     Ok(())
 }
 

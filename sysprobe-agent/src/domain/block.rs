@@ -47,7 +47,7 @@ impl Domain for Block {
 
     fn losses(&self) -> Vec<LostUpdates> {
         let losses = slots::losses(Self::NAME, &self.losses, BlockLoss::ALL.map(BlockLoss::reason));
-        self.in_flight.add_removed(losses, BlockLoss::EndMissed.reason()).collect()
+        slots::with_more(losses, BlockLoss::EndMissed.reason(), self.in_flight.removed()).collect()
     }
 
     fn in_use(&self) -> Vec<(&'static str, u64)> {

@@ -11,7 +11,6 @@ use aya::maps::{HashMap, MapData};
 use tracing::{info, warn};
 
 use crate::bpf::{Entries, LoadError, Loaded};
-use crate::snapshot::LostUpdates;
 
 /// An entry's value.
 pub trait Begun: Pod + Default {
@@ -108,18 +107,10 @@ impl<V: Begun> InProgress<V> {
         (self.name, self.entries)
     }
 
-    /// Adds the removed entries to the losses with this reason.
-    pub fn add_removed(
-        &self,
-        losses: impl Iterator<Item = LostUpdates>,
-        reason: &'static str,
-    ) -> impl Iterator<Item = LostUpdates> {
-        losses.map(move |mut lost| {
-            if lost.reason == reason {
-                lost.count += self.removed;
-            }
-            lost
-        })
+    /// The number of entries that were removed because their end was missed.
+    #[must_use]
+    pub const fn removed(&self) -> u64 {
+        self.removed
     }
 }
 

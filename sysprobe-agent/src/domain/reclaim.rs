@@ -34,7 +34,7 @@ impl Domain for Reclaim {
 
     fn losses(&self) -> Vec<LostUpdates> {
         let losses = slots::losses(Self::NAME, &self.losses, ReclaimLoss::ALL.map(ReclaimLoss::reason));
-        self.begun.add_removed(losses, ReclaimLoss::EndMissed.reason()).collect()
+        slots::with_more(losses, ReclaimLoss::EndMissed.reason(), self.begun.removed()).collect()
     }
 
     fn in_use(&self) -> Vec<(&'static str, u64)> {

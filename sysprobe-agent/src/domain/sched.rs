@@ -101,12 +101,8 @@ impl Domain for Sched {
     }
 
     fn losses(&self) -> Vec<LostUpdates> {
-        let reasons = SchedLoss::ALL.map(SchedLoss::reason);
-        let mut losses: Vec<_> = slots::losses(Self::NAME, &self.losses, reasons).collect();
-        if let Some(lost) = losses.get_mut(SchedLoss::NoFreeSlot as usize) {
-            lost.count += self.slots.without_slot();
-        }
-        losses
+        let losses = slots::losses(Self::NAME, &self.losses, SchedLoss::ALL.map(SchedLoss::reason));
+        slots::with_more(losses, SchedLoss::NoFreeSlot.reason(), self.slots.without_slot()).collect()
     }
 
     fn in_use(&self) -> Vec<(&'static str, u64)> {

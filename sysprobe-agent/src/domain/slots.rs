@@ -283,6 +283,20 @@ pub(crate) fn losses<const COUNT: usize>(
     })
 }
 
+/// The same losses, with more of one reason: what the agent has noticed itself.
+pub(crate) fn with_more(
+    losses: impl Iterator<Item = LostUpdates>,
+    reason: &'static str,
+    more: u64,
+) -> impl Iterator<Item = LostUpdates> {
+    losses.map(move |mut lost| {
+        if lost.reason == reason {
+            lost.count += more;
+        }
+        lost
+    })
+}
+
 /// Whether there is an entry already.
 fn is_taken(error: &MapError) -> bool {
     matches!(error, MapError::SyscallError(error) if error.io_error.kind() == io::ErrorKind::AlreadyExists)

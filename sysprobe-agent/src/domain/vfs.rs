@@ -110,7 +110,7 @@ impl Domain for Vfs {
 
     fn losses(&self) -> Vec<LostUpdates> {
         let losses = slots::losses(Self::NAME, &self.losses, VfsLoss::ALL.map(VfsLoss::reason));
-        self.started.add_removed(losses, VfsLoss::EndMissed.reason()).collect()
+        slots::with_more(losses, VfsLoss::EndMissed.reason(), self.started.removed()).collect()
     }
 
     fn in_use(&self) -> Vec<(&'static str, u64)> {

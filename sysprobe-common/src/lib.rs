@@ -15,6 +15,7 @@ pub mod net;
 pub mod operation;
 pub mod reclaim;
 pub mod rxpath;
+pub mod scan;
 pub mod sched;
 pub mod shard;
 pub mod shared;

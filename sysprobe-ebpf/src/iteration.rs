@@ -4,10 +4,19 @@
 use core::ffi::c_void;
 
 use aya_ebpf::bindings::seq_file;
+use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::generated::{bpf_seq_write, bpf_sock_from_file};
+use sysprobe_common::scan::{PART_NS, Scan};
 
+use crate::clock::now;
+use crate::globals;
 use crate::kernel::Typed;
 use crate::socket::of_file;
+
+globals!(OFF_SEQ_COUNT);
+
+/// When the current part of each of an object's scans ends.
+pub type Parts = Array<u64, { Scan::ALL as usize }>;
 
 /// The member of `bpf_iter_meta` that is used.
 #[repr(C)]
@@ -15,19 +24,30 @@ struct Meta {
     output: *mut seq_file,
 }
 
-/// Writes a byte for an object. A read of the iterator's file ends when its buffer is full, so the reader
-/// decides how many objects the kernel visits before it may reschedule.
+/// Ends the part, and with it the agent's read of the iterator's file, if it has taken long enough. Call it
+/// for each object.
 ///
 /// # Safety
 ///
 /// `context` is that of an iterator.
 #[inline(always)]
-pub unsafe fn mark(context: *mut c_void) {
+pub unsafe fn keep_short(context: *mut c_void, parts: &Parts, scan: Scan) {
     // SAFETY: the caller's promise; the first member of every such context is the meta data.
     let output = unsafe { (**context.cast::<*const Meta>()).output };
+    let Some(end) = parts.get_ptr_mut(scan as u32) else { return };
+    let now = now();
+    // SAFETY: not null, so it is a typed `seq_file`. The kernel starts each read with an empty one.
+    let is_first = unsafe { Typed::new(output.cast_const().cast()) }.load_u64(&OFF_SEQ_COUNT) == 0;
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. One pass at a time
+    // uses the element.
+    let end = unsafe { &mut *end };
+    if is_first {
+        *end = now + PART_NS;
+    } else if now < *end {
+        return;
+    }
     let byte = 0_u8;
-    // SAFETY: a typed pointer, and a live byte. If the output is full, the kernel ends the read and calls
-    // again.
+    // SAFETY: a typed pointer, and a live byte. The output has room for more than the agent's buffer.
     unsafe { bpf_seq_write(output, (&raw const byte).cast_mut().cast(), 1) };
 }
 
@@ -45,14 +65,14 @@ struct TaskIteration {
 /// `context` is that of an `iter/task` program.
 #[inline(always)]
 #[must_use]
-pub unsafe fn task(context: *mut c_void) -> Option<Typed> {
+pub unsafe fn task(context: *mut c_void, parts: &Parts, scan: Scan) -> Option<Typed> {
     // SAFETY: the caller's promise.
     let task = unsafe { (*context.cast::<TaskIteration>()).task };
     if task.is_null() {
         return None;
     }
     // SAFETY: the caller's promise.
-    unsafe { mark(context) };
+    unsafe { keep_short(context, parts, scan) };
     // SAFETY: not null, so it is a typed task.
     Some(unsafe { Typed::new(task) })
 }
@@ -73,7 +93,7 @@ struct FileIteration {
 /// `context` is that of an `iter/task_file` program.
 #[inline(always)]
 #[must_use]
-pub unsafe fn socket_of_task(context: *mut c_void) -> Option<(Typed, Typed)> {
+pub unsafe fn socket_of_task(context: *mut c_void, parts: &Parts, scan: Scan) -> Option<(Typed, Typed)> {
     // SAFETY: the caller's promise.
     let (task, file) = unsafe {
         let context = context.cast::<FileIteration>();
@@ -83,7 +103,7 @@ pub unsafe fn socket_of_task(context: *mut c_void) -> Option<(Typed, Typed)> {
         return None;
     }
     // SAFETY: the caller's promise.
-    unsafe { mark(context) };
+    unsafe { keep_short(context, parts, scan) };
     // SAFETY: the verifier checks the argument; the result is a typed pointer or null.
     let opened = unsafe { bpf_sock_from_file(file.cast_mut().cast()) };
     if opened.is_null() {

@@ -66,7 +66,7 @@ pub(super) fn scan_of(
     links: impl FnOnce(BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>>,
 ) -> Result<Scan, ProgramError> {
     let program = <&mut Iter>::try_from(program)?.fd()?.as_fd();
-    Ok(Scan::new(row.name, links(program).map_err(ProgramError::IOError)?))
+    Ok(Scan::new(row, links(program).map_err(ProgramError::IOError)?))
 }
 
 pub(super) fn link_to_all(program: BorrowedFd<'_>) -> io::Result<Vec<OwnedFd>> {

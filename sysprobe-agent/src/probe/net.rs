@@ -3,7 +3,7 @@
 use sysprobe_common::net::{Call, DropKey, DropStats, NetStats, Socket};
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::map::{counters, hash, per_cpu_array, socket_storage};
+use super::map::{counters, hash, per_cpu_array, scan_parts, socket_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, NO_SCTP, Need, Object, Probe, Program, ProgramSet, SlotMaps,
     extra, member, object, optional, program, socket_members,
@@ -23,8 +23,14 @@ static COMMON: [MapSpec; 2] =
     [per_cpu_array::<u32>("NET_REFUSED", EntryCount::Fixed(1)), counters("NET_LOSSES")];
 
 /// Keeps socket owners in socket storage.
-static OBJECT: Object =
-    object!("net.o", &TRAFFIC, &DROPS, &COMMON, &socket_storage::<Socket>("NET_SOCKETS", "NET_BUDGET"));
+static OBJECT: Object = object!(
+    "net.o",
+    &TRAFFIC,
+    &DROPS,
+    &COMMON,
+    &[scan_parts("NET_PARTS")],
+    &socket_storage::<Socket>("NET_SOCKETS", "NET_BUDGET")
+);
 /// Keeps calls in a hash, and takes owners from the kernel's own socket data.
 static HASH_OBJECT: Object =
     object!("net_hash.o", &TRAFFIC, &DROPS, &COMMON, &[hash::<u64, Call>("NET_CALLS", EntryCount::Tracked)]);
@@ -47,7 +53,7 @@ macro_rules! members {
     };
 }
 
-static MEMBERS: &[Member] = members!();
+static MEMBERS: &[Member] = members!(member("OFF_SEQ_COUNT", &["seq_file.count"]));
 static HASH_MEMBERS: &[Member] = members!(member("PARAMS_PROTO_RECEIVE", &["proto.recvmsg.()"]));
 
 const SENT: &str = "counts what a program sends";

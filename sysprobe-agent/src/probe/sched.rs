@@ -6,7 +6,7 @@ use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
 use sysprobe_common::sched::{HashedTask, Pair, SchedStats, Timeline};
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
-use super::map::{counters, hash, lru_hash, mapped_array, task_storage};
+use super::map::{counters, hash, lru_hash, mapped_array, scan_parts, task_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, task_members,
@@ -27,12 +27,13 @@ static TIMES: [MapSpec; 4] =
     SLOTS.sharded_specs::<SchedStats, u64>(EntryCount::SlotShards, EntryCount::Slots);
 static THROTTLES: [MapSpec; 4] = THROTTLE_SLOTS.specs::<ThrottleStats, u64>(EntryCount::Slots);
 /// Further maps that both objects have.
-static COMMON: [MapSpec; 5] = [
+static COMMON: [MapSpec; 6] = [
     mapped_array::<Timeline>("SCHED_TIMELINES", EntryCount::Cpus),
     lru_hash::<u64, Throttle>("SCHED_THR_QUEUES", EntryCount::Throttles),
     hash::<Pair, u64>("SCHED_INTERFERENCE", EntryCount::Interference),
     mapped_array::<Threads>("SCHED_SCAN", EntryCount::Slots),
     counters("SCHED_LOSSES"),
+    scan_parts("SCHED_PARTS"),
 ];
 
 /// Keeps state in task storage, and uses typed pointers (BTF).
@@ -75,6 +76,7 @@ macro_rules! members {
             member("OFF_GROUP_QUEUE_QUEUE", &["cfs_rq.rq"]),
             optional("OFF_TASK_PARENT", &["task_struct.se.parent"]),
             member("OFF_GROUP_QUEUE_GROUP", &["cfs_rq.tg"]),
+            member("OFF_SEQ_COUNT", &["seq_file.count"]),
             member("OFF_GROUP_CGROUP", &["task_group.css.cgroup"]),
             optional("OFF_GROUP_THROTTLED_TOTAL", &["task_group.cfs_bandwidth.throttled_time"]),
             optional("OFF_GROUP_QUEUES", &["task_group.cfs_rq"]),

@@ -3,7 +3,7 @@
 use sysprobe_common::tcp::{LISTENERS, READERS, Reader, STORAGES, Socket, Sockets, TcpStats};
 
 use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
-use super::map::{array, counters, hash, mapped_array, socket_storage, words};
+use super::map::{array, counters, hash, mapped_array, scan_parts, socket_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, socket_members,
@@ -25,6 +25,7 @@ static OBJECT: Object = object!(
         hash::<u64, u64>("TCP_LISTENERS", EntryCount::Fixed(LISTENERS)),
         array::<Reader>("TCP_READERS", EntryCount::Fixed(READERS)),
         words("TCP_PASS", 1),
+        scan_parts("TCP_PARTS"),
     ],
     &socket_storage::<Socket>("TCP_SOCKETS", "TCP_BUDGET"),
 );
@@ -71,6 +72,7 @@ macro_rules! members {
 static MEMBERS: &[Member] = members![
     optional("OFF_MPTCP_FIRST", &["mptcp_sock.first"]),
     member("OFF_SK_HASH", &["sock.__sk_common.skc_hash"]),
+    member("OFF_SEQ_COUNT", &["seq_file.count"]),
 ];
 static HASH_MEMBERS: &[Member] = members![];
 

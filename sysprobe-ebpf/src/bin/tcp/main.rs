@@ -25,10 +25,13 @@ use core::ffi::c_void;
 
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
+use sysprobe_common::scan::Scan;
 use sysprobe_common::tcp::Count;
-use sysprobe_ebpf::iteration::{mark, socket_of_task};
+use sysprobe_ebpf::iteration::{keep_short, socket_of_task};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
+
+use scan::TCP_PARTS;
 
 /// A socket, as the modules that both objects share see it.
 type Sock = Typed;
@@ -105,7 +108,7 @@ extern "C" fn tcp_scan(ctx: *mut c_void) -> i32 {
     let socket = unsafe { (*ctx.cast::<StorageIteration>()).socket };
     if !socket.is_null() {
         // SAFETY: the program is an iterator.
-        unsafe { mark(ctx) };
+        unsafe { keep_short(ctx, &TCP_PARTS, Scan::Count) };
         // SAFETY: not null, so it is a typed socket.
         scan::take(unsafe { Typed::new(socket) });
     }
@@ -117,7 +120,7 @@ extern "C" fn tcp_scan(ctx: *mut c_void) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn tcp_scan_fd(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
-    if let Some((_, socket)) = unsafe { socket_of_task(ctx) } {
+    if let Some((_, socket)) = unsafe { socket_of_task(ctx, &TCP_PARTS, Scan::Count) } {
         scan::take(socket);
     }
     0
@@ -128,7 +131,7 @@ extern "C" fn tcp_scan_fd(ctx: *mut c_void) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
-    if let Some((task, socket)) = unsafe { socket_of_task(ctx) } {
+    if let Some((task, socket)) = unsafe { socket_of_task(ctx, &TCP_PARTS, Scan::Seed) } {
         scan::register(task, socket);
     }
     0

@@ -6,7 +6,7 @@ use core::ffi::c_void;
 use aya_ebpf::bindings::seq_file;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::generated::{bpf_seq_write, bpf_sock_from_file};
-use sysprobe_common::scan::{PART_NS, Scan};
+use sysprobe_common::scan::PART_NS;
 
 use crate::clock::now;
 use crate::globals;
@@ -15,13 +15,20 @@ use crate::socket::of_file;
 
 globals!(OFF_SEQ_COUNT);
 
-/// When the current part of each of an object's scans ends.
-pub type Parts = Array<u64, { Scan::ALL as usize }>;
+/// A part looks at the clock at every eighth object, because some machines take microseconds for that.
+const OBJECTS_PER_LOOK: u64 = 8;
 
-/// The member of `bpf_iter_meta` that is used.
+/// When the current part of a scan ends. All scans of a BPF object have the same, because they never run at
+/// the same time.
+pub type PartEnd = Array<u64, 1>;
+
+/// The members of `bpf_iter_meta`.
 #[repr(C)]
 struct Meta {
     output: *mut seq_file,
+    session: u64,
+    /// The object's number in the scan.
+    number: u64,
 }
 
 /// Ends the part, and with it the agent's read of the iterator's file, if it has taken long enough. Call it
@@ -31,16 +38,23 @@ struct Meta {
 ///
 /// `context` is that of an iterator.
 #[inline(always)]
-pub unsafe fn keep_short(context: *mut c_void, parts: &Parts, scan: Scan) {
+pub unsafe fn end_part_if_due(context: *mut c_void, part_end: &PartEnd) {
     // SAFETY: the caller's promise; the first member of every such context is the meta data.
-    let output = unsafe { (**context.cast::<*const Meta>()).output };
-    let Some(end) = parts.get_ptr_mut(scan as u32) else { return };
-    let now = now();
-    // SAFETY: not null, so it is a typed `seq_file`. The kernel starts each read with an empty one.
+    let (output, number) = unsafe {
+        let meta = *context.cast::<*const Meta>();
+        ((*meta).output, (*meta).number)
+    };
+    // Each read begins with an empty buffer.
+    // SAFETY: not null, so it is a typed `seq_file`.
     let is_first = unsafe { Typed::new(output.cast_const().cast()) }.load_u64(&OFF_SEQ_COUNT) == 0;
-    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. One pass at a time
+    if !is_first && number % OBJECTS_PER_LOOK != 0 {
+        return;
+    }
+    let Some(end) = part_end.get_ptr_mut(0) else { return };
+    // SAFETY: the pointer is into the map's memory and stays valid while the program runs. One scan at a time
     // uses the element.
     let end = unsafe { &mut *end };
+    let now = now();
     if is_first {
         *end = now + PART_NS;
     } else if now < *end {
@@ -65,14 +79,14 @@ struct TaskIteration {
 /// `context` is that of an `iter/task` program.
 #[inline(always)]
 #[must_use]
-pub unsafe fn task(context: *mut c_void, parts: &Parts, scan: Scan) -> Option<Typed> {
+pub unsafe fn task(context: *mut c_void, part_end: &PartEnd) -> Option<Typed> {
     // SAFETY: the caller's promise.
     let task = unsafe { (*context.cast::<TaskIteration>()).task };
     if task.is_null() {
         return None;
     }
     // SAFETY: the caller's promise.
-    unsafe { keep_short(context, parts, scan) };
+    unsafe { end_part_if_due(context, part_end) };
     // SAFETY: not null, so it is a typed task.
     Some(unsafe { Typed::new(task) })
 }
@@ -93,7 +107,7 @@ struct FileIteration {
 /// `context` is that of an `iter/task_file` program.
 #[inline(always)]
 #[must_use]
-pub unsafe fn socket_of_task(context: *mut c_void, parts: &Parts, scan: Scan) -> Option<(Typed, Typed)> {
+pub unsafe fn socket_of_task(context: *mut c_void, part_end: &PartEnd) -> Option<(Typed, Typed)> {
     // SAFETY: the caller's promise.
     let (task, file) = unsafe {
         let context = context.cast::<FileIteration>();
@@ -103,7 +117,7 @@ pub unsafe fn socket_of_task(context: *mut c_void, parts: &Parts, scan: Scan) ->
         return None;
     }
     // SAFETY: the caller's promise.
-    unsafe { keep_short(context, parts, scan) };
+    unsafe { end_part_if_due(context, part_end) };
     // SAFETY: the verifier checks the argument; the result is a typed pointer or null.
     let opened = unsafe { bpf_sock_from_file(file.cast_mut().cast()) };
     if opened.is_null() {

@@ -24,8 +24,8 @@ use crate::probe::{self, Hook};
 const LONGEST_PART: Duration = Duration::from_millis(5);
 /// A pass over the elements of maps ends after this many consecutive reads longer than `LONGEST_PART`,
 /// because the next ones would be, too. A single long read may have been disturbed. Other scans skip nothing:
-/// if their reads take long, the machine is busy.
-const TOO_LONG: u32 = 4;
+/// if their reads take long, something else took the time, such as interrupts or a virtual machine's host.
+const LONG_READS_MAX: u32 = 4;
 
 /// An iterator that can be run again and again.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct Scan {
     program: &'static str,
     /// Links to walk one after the other.
     links: Arc<[OwnedFd]>,
-    /// The number of consecutive long reads that ends a pass, if any does.
-    too_long: Option<u32>,
+    /// Each read skips the objects that earlier ones have seen.
+    skips_seen: bool,
     totals: Arc<Totals>,
 }
 
@@ -70,8 +70,8 @@ pub struct ScanStatistics {
 
 impl Scan {
     pub(super) fn new(row: &probe::Program, links: Vec<OwnedFd>) -> Self {
-        let too_long = matches!(row.hook, Hook::SocketIterator(_)).then_some(TOO_LONG);
-        Self { program: row.name, links: links.into(), too_long, totals: Arc::default() }
+        let skips_seen = matches!(row.hook, Hook::SocketIterator(_));
+        Self { program: row.name, links: links.into(), skips_seen, totals: Arc::default() }
     }
 
     pub(super) const fn program(&self) -> &'static str {
@@ -93,7 +93,7 @@ impl Scan {
         self.totals.longest_ns.store(0, Relaxed);
         for link in &*self.links {
             let mut file = File::from(syscall::iterator_of(link.as_fd())?);
-            if let End::Cut = self.totals.read(&mut file, self.too_long, until)? {
+            if let End::Cut = self.totals.read(&mut file, self.skips_seen, until)? {
                 return Ok(End::Cut);
             }
         }
@@ -119,8 +119,8 @@ enum End {
 
 impl Totals {
     /// Reads the file to its end, part by part.
-    fn read(&self, file: &mut impl Read, too_long: Option<u32>, until: Instant) -> io::Result<End> {
-        let mut long = 0;
+    fn read(&self, file: &mut impl Read, skips_seen: bool, until: Instant) -> io::Result<End> {
+        let mut long_reads = 0;
         loop {
             let begun = host::thread_time();
             let read = file.read(&mut [0; BUFFER]);
@@ -128,13 +128,13 @@ impl Totals {
             self.longest_ns.fetch_max(host::nanoseconds(took), Relaxed);
             match read {
                 Ok(0) => return Ok(End::Complete),
-                Ok(_) => long = if took > LONGEST_PART { long + 1 } else { 0 },
+                Ok(_) => long_reads = if took > LONGEST_PART { long_reads + 1 } else { 0 },
                 // `EAGAIN`: a million objects without output (`MAX_ITER_OBJECTS`). The next read continues
                 // behind them.
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(error) => return Err(error),
             }
-            if Some(long) == too_long || Instant::now() >= until {
+            if (skips_seen && long_reads == LONG_READS_MAX) || Instant::now() >= until {
                 return Ok(End::Cut);
             }
         }
@@ -153,39 +153,60 @@ mod tests {
 
     const LATER: Duration = Duration::from_secs(3600);
 
-    /// An iterator's file that answers as the kernel does: with `left` parts, and with one `EAGAIN` whenever
-    /// that number is in the list.
+    /// An iterator's file that answers as the kernel does, and with one `EAGAIN` whenever the number of reads
+    /// that are left is in the list.
     struct Parts {
-        left: usize,
+        reads_left: usize,
         again_at: Vec<usize>,
     }
 
     impl Read for Parts {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
             assert_eq!(into.len(), BUFFER, "the program could not end the part");
-            if self.again_at.last() == Some(&self.left) {
+            if self.again_at.last() == Some(&self.reads_left) {
                 self.again_at.pop();
                 return Err(ErrorKind::WouldBlock.into());
             }
-            self.left = self.left.saturating_sub(1);
-            // At the end of the last part there is no object at which the program could write.
-            Ok([0, 1].get(self.left).copied().unwrap_or(BUFFER))
+            self.reads_left -= 1;
+            // The last read finds no object, and the one before too few for a second byte.
+            Ok(self.reads_left.min(BUFFER))
         }
     }
 
     #[test]
     fn a_scan_goes_on_after_eagain_to_the_last_object() {
-        let mut parts = Parts { left: 2_500, again_at: vec![500, 1_500] };
-        let end = Totals::default().read(&mut parts, None, Instant::now() + LATER).expect("it ends");
+        let mut parts = Parts { reads_left: 2_500, again_at: vec![500, 1_500] };
+        let end = Totals::default().read(&mut parts, false, Instant::now() + LATER).expect("it ends");
         assert!(matches!(end, End::Complete));
-        assert_eq!((parts.left, parts.again_at.len()), (0, 0));
+        assert_eq!((parts.reads_left, parts.again_at.len()), (0, 0));
     }
 
     #[test]
     fn a_scan_that_takes_too_long_is_cut() {
-        let mut parts = Parts { left: 1_000, again_at: Vec::new() };
-        let end = Totals::default().read(&mut parts, None, Instant::now()).expect("it ends");
+        let mut parts = Parts { reads_left: 1_000, again_at: Vec::new() };
+        let end = Totals::default().read(&mut parts, false, Instant::now()).expect("it ends");
         assert!(matches!(end, End::Cut));
-        assert_eq!(parts.left, 999);
+        assert_eq!(parts.reads_left, 999);
+    }
+
+    /// Each of its reads takes more CPU time than one should.
+    struct Slow(Parts);
+
+    impl Read for Slow {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let begun = host::thread_time();
+            while host::thread_time().saturating_sub(begun) <= LONGEST_PART {}
+            self.0.read(into)
+        }
+    }
+
+    #[test]
+    fn slow_reads_end_a_scan_only_if_each_skips_what_earlier_ones_have_seen() {
+        for (skips_seen, reads_left) in [(true, 3), (false, 0)] {
+            let mut parts = Slow(Parts { reads_left: 3 + LONG_READS_MAX as usize, again_at: Vec::new() });
+            let end = Totals::default().read(&mut parts, skips_seen, Instant::now() + LATER);
+            assert_eq!(matches!(end.expect("it ends"), End::Cut), skips_seen);
+            assert_eq!(parts.0.reads_left, reads_left);
+        }
     }
 }

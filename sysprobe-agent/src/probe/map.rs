@@ -2,7 +2,6 @@
 //! and memory from this, and the loader sizes the maps by the plan.
 
 use sysprobe_common::lanes::ENTRIES;
-use sysprobe_common::scan::Scan;
 use sysprobe_common::slot::room;
 
 /// A map of an object.
@@ -134,9 +133,9 @@ pub(super) const fn words(name: &'static str, count: usize) -> MapSpec {
     mapped_array::<u64>(name, EntryCount::Fixed(count as u32))
 }
 
-/// Where an object with iterators notes when the part of each scan ends.
-pub(super) const fn scan_parts(name: &'static str) -> MapSpec {
-    array::<u64>(name, EntryCount::Fixed(Scan::ALL))
+/// When the current part of a scan ends.
+pub(super) const fn part_end(name: &'static str) -> MapSpec {
+    array::<u64>(name, EntryCount::Fixed(1))
 }
 
 pub(super) const fn hash<K, V>(name: &'static str, entries: EntryCount) -> MapSpec {

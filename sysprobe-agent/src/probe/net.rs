@@ -3,7 +3,7 @@
 use sysprobe_common::net::{Call, DropKey, DropStats, NetStats, Socket};
 
 use super::Hook::{Fexit, FileIterator, Kprobe, Kretprobe, RawTp, TpBtf};
-use super::map::{counters, hash, per_cpu_array, scan_parts, socket_storage};
+use super::map::{counters, hash, part_end, per_cpu_array, socket_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, NO_SCTP, Need, Object, Probe, Program, ProgramSet, SlotMaps,
     extra, member, object, optional, program, socket_members,
@@ -28,7 +28,7 @@ static OBJECT: Object = object!(
     &TRAFFIC,
     &DROPS,
     &COMMON,
-    &[scan_parts("NET_PARTS")],
+    &[part_end("NET_PART_END")],
     &socket_storage::<Socket>("NET_SOCKETS", "NET_BUDGET")
 );
 /// Keeps calls in a hash, and takes owners from the kernel's own socket data.

@@ -6,7 +6,7 @@ use sysprobe_common::sched::throttle::{Throttle, ThrottleStats};
 use sysprobe_common::sched::{HashedTask, Pair, SchedStats, Timeline};
 
 use super::Hook::{Fentry, Kprobe, OnDemand, RawTp, TaskIterator, TaskScan, TpBtf};
-use super::map::{counters, hash, lru_hash, mapped_array, scan_parts, task_storage};
+use super::map::{counters, hash, lru_hash, mapped_array, part_end, task_storage};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, task_members,
@@ -33,7 +33,7 @@ static COMMON: [MapSpec; 6] = [
     hash::<Pair, u64>("SCHED_INTERFERENCE", EntryCount::Interference),
     mapped_array::<Threads>("SCHED_SCAN", EntryCount::Slots),
     counters("SCHED_LOSSES"),
-    scan_parts("SCHED_PARTS"),
+    part_end("SCHED_PART_END"),
 ];
 
 /// Keeps state in task storage, and uses typed pointers (BTF).

@@ -3,7 +3,7 @@
 use sysprobe_common::tcp::{LISTENERS, READERS, Reader, STORAGES, Socket, Sockets, TcpStats};
 
 use super::Hook::{Fentry, Fexit, FileIterator, FileScan, Kprobe, RawTp, SocketIterator, TpBtf};
-use super::map::{array, counters, hash, mapped_array, scan_parts, socket_storage, words};
+use super::map::{array, counters, hash, mapped_array, part_end, socket_storage, words};
 use super::{
     AttachMode, EntryCount, MapSpec, Member, Need, Object, Probe, Program, ProgramSet, SlotMaps, extra,
     member, object, optional, program, socket_members,
@@ -25,7 +25,7 @@ static OBJECT: Object = object!(
         hash::<u64, u64>("TCP_LISTENERS", EntryCount::Fixed(LISTENERS)),
         array::<Reader>("TCP_READERS", EntryCount::Fixed(READERS)),
         words("TCP_PASS", 1),
-        scan_parts("TCP_PARTS"),
+        part_end("TCP_PART_END"),
     ],
     &socket_storage::<Socket>("TCP_SOCKETS", "TCP_BUDGET"),
 );

@@ -26,7 +26,8 @@ fn assert_delayed(received: &[(&Watcher, Path)], point: &str, at_least: Duration
         figure(&format!("until {point} by {name}: {each_ns} ns each"));
         path.assert_complete();
         assert!(Duration::from_nanos(each_ns) >= at_least, "by {name}: {each_ns} ns");
-        path.assert_others_take_less(point, at_least);
+        // A reader that waits for seconds finds its memory in no cache.
+        path.assert_others_take_less(point, at_least.max(Duration::from_nanos(each_ns / 2)));
     }
 }
 

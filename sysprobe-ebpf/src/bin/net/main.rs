@@ -19,14 +19,13 @@ use core::ffi::c_void;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::macros::{btf_map, btf_tracepoint};
 use aya_ebpf::programs::BtfTracePointContext;
-use sysprobe_common::scan::Scan;
 use sysprobe_ebpf::cgroup::owner_of_task;
-use sysprobe_ebpf::iteration::{Parts, socket_of_task};
+use sysprobe_ebpf::iteration::{PartEnd, socket_of_task};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::packet::is_ip;
 
 #[btf_map]
-static NET_PARTS: Parts = Parts::new();
+static NET_PART_END: PartEnd = PartEnd::new();
 
 /// proto: v6.3- `(struct sock *sk, int ret, int flags)`
 #[btf_tracepoint(function = "sock_send_length")]
@@ -83,7 +82,7 @@ fn net_refuse_tp(ctx: BtfTracePointContext) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn net_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
-    let found = unsafe { socket_of_task(ctx, &NET_PARTS, Scan::Seed) };
+    let found = unsafe { socket_of_task(ctx, &NET_PART_END) };
     if let Some((task, socket)) = found.filter(|(_, socket)| traffic::kind(*socket).is_some()) {
         owner::set_first(socket, owner_of_task(task));
     }

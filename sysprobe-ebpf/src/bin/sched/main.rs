@@ -36,7 +36,6 @@ use core::ffi::c_void;
 
 use aya_ebpf::macros::{btf_map, btf_tracepoint, fentry, raw_tracepoint};
 use aya_ebpf::programs::{BtfTracePointContext, FEntryContext, RawTracePointContext};
-use sysprobe_common::scan::Scan;
 use sysprobe_common::sched::slices::{Slices, StoredTask};
 use sysprobe_common::sched::{SchedLoss, SchedTask};
 use sysprobe_ebpf::cgroup::id_of_task;
@@ -45,7 +44,7 @@ use sysprobe_ebpf::kernel::{Address, Typed};
 use sysprobe_ebpf::storage::{Budget, TaskStorage};
 
 use losses::lose;
-use scan::SCHED_PARTS;
+use scan::SCHED_PART_END;
 use slots::find_slot;
 use task::{CFG_AGENT_TGID, OFF_TASK_PID, OFF_TASK_TGID};
 
@@ -210,7 +209,7 @@ fn sched_resume_fe(ctx: FEntryContext) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn sched_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task` program.
-    let Some(task) = (unsafe { iteration::task(ctx, &SCHED_PARTS, Scan::Seed) }) else { return 0 };
+    let Some(task) = (unsafe { iteration::task(ctx, &SCHED_PART_END) }) else { return 0 };
     // A known task would take from the budget once more.
     if SCHED_TASKS.get(task).is_none()
         && let Some(past) = task::baseline(task)

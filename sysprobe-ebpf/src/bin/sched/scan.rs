@@ -10,11 +10,10 @@ use aya_ebpf::bindings::BPF_F_MMAPABLE;
 use aya_ebpf::btf_maps::Array;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::btf_map;
-use sysprobe_common::scan::Scan;
 use sysprobe_common::sched::threads::{TASK_RUNNING, Thread, Threads};
 use sysprobe_ebpf::cgroup::id_of_task;
 use sysprobe_ebpf::globals;
-use sysprobe_ebpf::iteration::{self, Parts};
+use sysprobe_ebpf::iteration::{self, PartEnd};
 use sysprobe_ebpf::kernel::{ABSENT, Typed};
 use sysprobe_ebpf::slots::{OFF_TASK_FLAGS, is_kernel_thread};
 
@@ -28,14 +27,14 @@ globals!(OFF_TASK_EXIT_STATE, OFF_TASK_ON_CPU, OFF_TASK_STATE,);
 #[btf_map]
 static SCHED_SCAN: Array<Threads, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
-pub(crate) static SCHED_PARTS: Parts = Parts::new();
+pub(crate) static SCHED_PART_END: PartEnd = PartEnd::new();
 
 /// Counts a thread.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
 extern "C" fn sched_scan(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task` program.
-    if let Some(task) = unsafe { iteration::task(ctx, &SCHED_PARTS, Scan::Count) } {
+    if let Some(task) = unsafe { iteration::task(ctx, &SCHED_PART_END) } {
         count(task);
     }
     0

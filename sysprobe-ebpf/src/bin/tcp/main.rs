@@ -25,13 +25,12 @@ use core::ffi::c_void;
 
 use aya_ebpf::macros::btf_tracepoint;
 use aya_ebpf::programs::BtfTracePointContext;
-use sysprobe_common::scan::Scan;
 use sysprobe_common::tcp::Count;
-use sysprobe_ebpf::iteration::{keep_short, socket_of_task};
+use sysprobe_ebpf::iteration::{end_part_if_due, socket_of_task};
 use sysprobe_ebpf::kernel::Typed;
 use sysprobe_ebpf::socket::is_tcp;
 
-use scan::TCP_PARTS;
+use scan::TCP_PART_END;
 
 /// A socket, as the modules that both objects share see it.
 type Sock = Typed;
@@ -108,7 +107,7 @@ extern "C" fn tcp_scan(ctx: *mut c_void) -> i32 {
     let socket = unsafe { (*ctx.cast::<StorageIteration>()).socket };
     if !socket.is_null() {
         // SAFETY: the program is an iterator.
-        unsafe { keep_short(ctx, &TCP_PARTS, Scan::Count) };
+        unsafe { end_part_if_due(ctx, &TCP_PART_END) };
         // SAFETY: not null, so it is a typed socket.
         scan::take(unsafe { Typed::new(socket) });
     }
@@ -120,7 +119,7 @@ extern "C" fn tcp_scan(ctx: *mut c_void) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn tcp_scan_fd(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
-    if let Some((_, socket)) = unsafe { socket_of_task(ctx, &TCP_PARTS, Scan::Count) } {
+    if let Some((_, socket)) = unsafe { socket_of_task(ctx, &TCP_PART_END) } {
         scan::take(socket);
     }
     0
@@ -131,7 +130,7 @@ extern "C" fn tcp_scan_fd(ctx: *mut c_void) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn tcp_seed(ctx: *mut c_void) -> i32 {
     // SAFETY: the context is that of an `iter/task_file` program.
-    if let Some((task, socket)) = unsafe { socket_of_task(ctx, &TCP_PARTS, Scan::Seed) } {
+    if let Some((task, socket)) = unsafe { socket_of_task(ctx, &TCP_PART_END) } {
         scan::register(task, socket);
     }
     0

@@ -10,7 +10,7 @@ use aya_ebpf::macros::btf_map;
 use sysprobe_common::tcp::{Socket, Sockets, Totals, state};
 use sysprobe_ebpf::atomic::{add_u32, add_u64};
 use sysprobe_ebpf::cgroup::owner_of_task;
-use sysprobe_ebpf::iteration::Parts;
+use sysprobe_ebpf::iteration::PartEnd;
 use sysprobe_ebpf::kernel::{Address, Object, Typed};
 use sysprobe_ebpf::socket::{is_multipath, is_tcp};
 
@@ -26,7 +26,7 @@ static TCP_SCAN: Array<Sockets, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
 static TCP_PASS: Array<u64, 1, { BPF_F_MMAPABLE as usize }> = Array::new();
 #[btf_map]
-pub(crate) static TCP_PARTS: Parts = Parts::new();
+pub(crate) static TCP_PART_END: PartEnd = PartEnd::new();
 
 #[inline(always)]
 pub(crate) fn take(socket: Typed) {
